@@ -1,0 +1,45 @@
+"""What is asked of a binding, and the answer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Order = Literal["gpu", "numa"]
+
+
+class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """How the ranks of one node are to be bound."""
+
+    tasks_per_node: int
+    cpus_per_task: int | None = None
+    """Cores a rank (times ``threads_per_core`` CPUs); None: as many as fall to it."""
+    gpus_per_task: int | None = None
+    """None: as the rule says (floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs)."""
+    threads_per_core: int = 1
+    order: Order = "gpu"
+    """gpu: rank r gets the r-th GPU and its cores; numa: rank r gets the r-th cores and their GPU."""
+    share_cores: bool = False
+    """Let ranks share cores where there are more ranks than cores; refused otherwise."""
+
+
+class RankBinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What one local rank gets."""
+
+    local_rank: int
+    cpus: tuple[int, ...]
+    """CPU numbers, ascending."""
+    gpus: tuple[int, ...] = ()
+    numa: tuple[int, ...] = ()
+    """NUMA nodes of its CPUs: where its memory should come from."""
+    l3: tuple[int, ...] = ()
+    nic: str | None = None
+
+
+class NodeBinding(msgspec.Struct, frozen=True, kw_only=True):
+    """The binding of one node: one entry a local rank, in order."""
+
+    ranks: tuple[RankBinding, ...]
+    notes: tuple[str, ...] = ()
+    """What a person should know: unknown NUMA nodes, shared cores, idle cores."""

@@ -1,0 +1,73 @@
+"""The ``hpclaunch`` group. A command's module is imported only when the command is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from hpclaunch import __version__
+from hpclaunch.errors import EXIT_INTERRUPTED, HpclaunchError
+
+# command -> (module in hpclaunch.cli, one line for the help): listing them must import none of them.
+COMMANDS = {
+    "submit": "Plan a job, show or submit its script, wait for it.",
+    "topology": "This node or captured files: the map and the binding.",
+    "sites": "Site profiles: list, show, validate, detect.",
+    "jobs": "The jobs that were submitted from here.",
+    "status": "What became of a job.",
+    "logs": "The output of a job.",
+    "wait": "Wait for a job and take over its exit status.",
+    "cancel": "End a job.",
+    "completion": "Print the shell completion script.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and imports their modules late."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import ``hpclaunch.cli.NAME`` and return its ``command``."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"hpclaunch.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the table, importing nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hpclaunch")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def cli(debug: bool) -> None:
+    """Take a distributed deep-learning job to a supercomputer, bound, configured, verified and measured.
+
+    Example: hpclaunch submit --site local --tasks 2 mnist
+    """
+
+
+def main() -> None:
+    """Run the command line; expected errors become one message and their exit code."""
+    try:
+        cli.main(prog_name="hpclaunch", standalone_mode=False)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(EXIT_INTERRUPTED)
+    except HpclaunchError as error:
+        if "--debug" in sys.argv:
+            raise
+        click.echo(f"hpclaunch: {error}", err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,65 @@
+"""Sets of CPU numbers and their spellings: Linux CPU lists and hexadecimal masks.
+
+A CPU is a hardware thread as the kernel numbers it. Lists are the kernel's format
+(``0-3,8,64-67``; man 7 cpuset, "List format"), masks are Slurm's and taskset's hexadecimal numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpclaunch.errors import BadInputError
+
+CpuSet = frozenset[int]
+
+# Larger than any machine the kernel supports (NR_CPUS is at most 8192): a guard against "0-9999999999".
+MAX_CPU = 65535
+
+
+def parse_cpu_list(text: str) -> CpuSet:
+    """Read a CPU list such as ``0-3,8``; an empty text is the empty set.
+
+    Raises BadInputError for anything that is not a list of numbers and rising ranges up to ``MAX_CPU``.
+    """
+    cpus: set[int] = set()
+    for part in text.strip().split(",") if text.strip() else ():
+        first, dash, last = part.strip().partition("-")
+        if not (_is_number(first) and (not dash or _is_number(last))):
+            raise BadInputError(f"bad CPU list {text!r}: {part!r} is no number or range", "write it as 0-3,8")
+        low, high = int(first), int(last or first)
+        if low > high or high > MAX_CPU:
+            raise BadInputError(f"bad CPU list {text!r}: {part!r} falls or passes {MAX_CPU}")
+        cpus.update(range(low, high + 1))
+    return frozenset(cpus)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 6
+
+
+def format_cpu_list(cpus: Iterable[int]) -> str:
+    """Write CPUs as the shortest sorted list, ``0-3,8``; the empty set is the empty text."""
+    ranges: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if ranges and cpu == ranges[-1][1] + 1:
+            ranges[-1][1] = cpu
+        else:
+            ranges.append([cpu, cpu])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+
+
+def to_mask(cpus: Iterable[int]) -> str:
+    """Write CPUs as a hexadecimal mask with ``0x``, bit i standing for CPU i."""
+    return hex(sum(1 << cpu for cpu in set(cpus)))
+
+
+def parse_mask(text: str) -> CpuSet:
+    """Read a hexadecimal mask, with or without ``0x``, in either case, zero-padded or not.
+
+    Raises BadInputError when the text is not hexadecimal or names a CPU above ``MAX_CPU``.
+    """
+    digits = text.strip().lower().removeprefix("0x")
+    if not digits or len(digits) > MAX_CPU // 4 or set(digits) - set("0123456789abcdef"):
+        raise BadInputError(f"bad CPU mask {text!r}", "write it in hexadecimal, such as 0xfe00")
+    value = int(digits, 16)
+    return frozenset(cpu for cpu in range(value.bit_length()) if value >> cpu & 1)

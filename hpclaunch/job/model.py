@@ -1,0 +1,125 @@
+"""JobRequest, LaunchPlan and JobRecord: the three forms of a job."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from hpclaunch.binding.model import NodeBinding
+from hpclaunch.scheduler.base import JobState
+from hpclaunch.site.schema import SiteProfile
+
+
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """What every rank runs."""
+
+    argv: tuple[str, ...]
+    """Program and arguments, exactly as given; quoted only when written into a script."""
+    bundled: bool = False
+    """True: the bundled training runner (``mnist``)."""
+
+
+class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asked for, after all sources of settings were merged; None: left open."""
+
+    site: str
+    command: Rank
+    name: str = "hpclaunch"
+    nodes: int | None = None
+    tasks: int | None = None
+    tasks_per_node: int | None = None
+    gpus_per_task: int | None = None
+    cpus_per_task: int | None = None
+    threads_per_core: int = 1
+    time: str | None = None
+    account: str | None = None
+    queue: str | None = None
+    mpi: str | None = None
+    exclusive: bool = True
+    """Whole nodes."""
+    binding: Literal["warn", "strict", "off"] = "warn"
+    timeline: str | None = None
+    """File for HOROVOD_TIMELINE."""
+    directives: tuple[str, ...] = ()
+    """Extra header lines, passed through as given."""
+    env: dict[str, str] = {}
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting and where its value comes from; ``submit --explain`` prints these."""
+
+    name: str
+    value: str | None
+    origin: str
+    """command line, job file PATH, user config PATH, site profile NAME, default, or computed: RULE."""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the script with its reason, which becomes a comment."""
+
+    text: str
+    reason: str
+
+
+class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a script needs, computed; templates only lay it out."""
+
+    request: JobRequest
+    profile: SiteProfile
+    nodes: int
+    tasks_per_node: int
+    walltime_s: int | None
+    queue: str | None
+    binding: NodeBinding | None
+    """None: the site's node is unknown (generic profiles) or binding is off."""
+    header: tuple[Line, ...]
+    """Scheduler directives in order, without the #SBATCH or #PBS sentinel."""
+    environment: tuple[Line, ...]
+    """Shell lines before the launch: setup, exports, unsets."""
+    rank_setup: tuple[Line, ...]
+    """Shell lines that each rank runs before it becomes the command."""
+    launch: tuple[str, ...]
+    """The launcher and its options, one word each, shell-quoted by the template unless a Raw."""
+    settings: tuple[Setting, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def tasks(self) -> int:
+        """All ranks of the job."""
+        return self.nodes * self.tasks_per_node
+
+
+class JobRecord(msgspec.Struct, kw_only=True):
+    """What is kept of a job, one JSON file in its folder; changed only by writing the whole file anew."""
+
+    schema: Literal[1] = 1
+    id: str
+    name: str
+    site: str
+    state: JobState = "created"
+    scheduler: str
+    scheduler_id: str | None = None
+    """Slurm's or PBS' job id; for local jobs ``PID:STARTTIME`` of the script's shell."""
+    exit_code: int | None = None
+    folder: str
+    """Absolute path of the job folder: script, log, result, exit status."""
+    workdir: str
+    """Where the job was submitted from and runs."""
+    created: str
+    """ISO 8601 with time zone."""
+    started: str | None = None
+    ended: str | None = None
+    reason: str | None = None
+    """The scheduler's word on a pending or failed job."""
+    command: tuple[str, ...]
+    bundled: bool = False
+    nodes: int
+    tasks: int
+    request: dict[str, Any]
+    plan: dict[str, Any]
+    profile_digest: str
+    """sha256 of the merged profile in canonical JSON."""
+    versions: dict[str, str]
+    git_commit: str | None = None
+    """Commit of the workdir, ``-dirty`` appended where files differ."""

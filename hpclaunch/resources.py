@@ -1,0 +1,13 @@
+"""Where the package's data folders are: inside the package in a wheel, beside it in a checkout."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+
+def resource_dir(name: str) -> Path:
+    """Return the folder ``templates`` or ``site_profiles``, wherever this installation keeps it."""
+    package = Path(str(files("hpclaunch")))
+    inside = package / name
+    return inside if inside.is_dir() else package.parent / name

@@ -1,0 +1,1 @@
+"""Site profiles: what hpclaunch knows about a machine, as data."""

@@ -1,0 +1,79 @@
+"""NodeTopology: cores, NUMA nodes, L3 groups, GPUs and NICs of one compute node.
+
+Plain data. What a source did not say is None or empty, never guessed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.cpuset import CpuSet
+
+
+class Core(msgspec.Struct, frozen=True, kw_only=True):
+    """One physical core."""
+
+    cpus: tuple[int, ...]
+    """Its hardware threads as the kernel numbers them, the first thread first."""
+    numa: int | None = None
+    """NUMA node id, None where unknown."""
+    l3: int | None = None
+    """Number of its L3 group (cores that share a last-level cache), None where unknown."""
+    socket: int | None = None
+
+
+class NumaNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One NUMA node; ``cpus`` is empty for memory-only nodes (GPU memory on GH200, HBM on Xeon Max)."""
+
+    id: int
+    cpus: CpuSet = frozenset()
+    memory_bytes: int | None = None
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU as the runtime numbers it; on MI250X each GCD is one."""
+
+    index: int
+    numa: int | None = None
+    cpus: CpuSet | None = None
+    """CPUs local to it where a source knows better than its NUMA node (/sys local_cpulist, hwloc)."""
+    bus_id: str | None = None
+    """PCI address, lower case, such as 0000:c1:00.0: the only name that is the same inside every job."""
+    model: str | None = None
+
+
+class Nic(msgspec.Struct, frozen=True, kw_only=True):
+    """One network interface of the high-speed network."""
+
+    name: str
+    numa: int | None = None
+    cpus: CpuSet | None = None
+    bus_id: str | None = None
+
+
+class NodeTopology(msgspec.Struct, frozen=True, kw_only=True):
+    """One node. ``cores`` holds the online cores in ascending order of their first CPU."""
+
+    cores: tuple[Core, ...]
+    numa_nodes: tuple[NumaNode, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    nics: tuple[Nic, ...] = ()
+    reserved: CpuSet = frozenset()
+    """CPUs that the site keeps for the system (all threads of a reserved core)."""
+    allowed: CpuSet | None = None
+    """CPUs granted to us (cgroup, sched_getaffinity); None: not asked, so all."""
+    sources: tuple[str, ...] = ()
+    """What was read, in order."""
+    notes: tuple[str, ...] = ()
+    """Contradictions between sources and pieces that stayed unknown, in sentences."""
+
+    @property
+    def cpus(self) -> CpuSet:
+        """All online CPUs."""
+        return frozenset(cpu for core in self.cores for cpu in core.cpus)
+
+    @property
+    def usable(self) -> CpuSet:
+        """Online CPUs that are granted and not reserved."""
+        granted = self.cpus if self.allowed is None else self.cpus & self.allowed
+        return granted - self.reserved

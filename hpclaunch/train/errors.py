@@ -1,0 +1,46 @@
+"""The errors of the bundled runner that a user may see: one clear message and an exit code.
+
+The runner's folder is copied to compute nodes alone, so it has its own error root and imports nothing
+of hpclaunch; messages and exit codes follow the same rules as those of the command.
+"""
+
+from __future__ import annotations
+
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 3
+
+
+class TrainError(Exception):
+    """Root of all expected errors of the runner.
+
+    ``message`` says which file or option, and what was found; ``hint`` says what would be right.
+    Instances survive pickling, so that rank 0 can broadcast its error to the other ranks.
+    """
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message
+
+
+class BadDataError(TrainError):
+    """Training data that cannot be used: damaged, of the wrong kind, or not to be had."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+class BadCheckpointError(TrainError):
+    """A checkpoint that cannot be read, or that belongs to another model or run."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+class BadRequestError(TrainError):
+    """Options that contradict one another or the data, such as more ranks than training images."""
+
+    exit_code = EXIT_BAD_INPUT

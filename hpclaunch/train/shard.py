@@ -1,0 +1,84 @@
+"""Which image is used when and by which rank. Pure functions; every rank computes the same answer.
+
+An epoch is one permutation of the training images (`epoch_order`), the same for any number of ranks.
+Global step ``s`` covers the positions ``[s*B, min((s+1)*B, n))`` of that permutation, ``B`` being
+``batch_per_rank * ranks``; they are cut into contiguous shares, one a rank, as even as possible (the
+first ranks get one more). So in every epoch each image is used exactly once, by exactly one rank.
+Only the last step can be short; there a rank's share may be empty.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import BadRequestError
+
+
+def epoch_order(n: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
+    """The order in which epoch ``epoch`` visits ``n`` images: a permutation of ``0..n-1``, int64 (n,).
+
+    Drawn by sorting raw PCG64 words, whose stream NumPy guarantees (NEP 19), unlike that of
+    ``Generator.permutation``: a resumed run sees the same order under another NumPy.
+    Raises BadRequestError for negative numbers.
+    """
+    for name, value in (("images", n), ("seed", seed), ("epoch", epoch)):
+        if value < 0:
+            raise BadRequestError(f"{name} {value}: negative", "Use 0 or more.")
+    keys = np.random.PCG64(np.random.SeedSequence([seed, epoch])).random_raw(n)
+    return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
+
+
+def steps_per_epoch(n: int, batch_per_rank: int, ranks: int) -> int:
+    """Global steps in one epoch of ``n`` images: n / (batch_per_rank * ranks), rounded up."""
+    _check(n, batch_per_rank, ranks)
+    return -(-n // (batch_per_rank * ranks))
+
+
+def step_size(n: int, batch_per_rank: int, ranks: int, step: int) -> int:
+    """Images in global step ``step``, all ranks together (at least 1)."""
+    start, stop = _step_range(n, batch_per_rank, ranks, step)
+    return stop - start
+
+
+def rank_shard(n: int, batch_per_rank: int, ranks: int, step: int, rank: int) -> slice:
+    """The positions of the epoch's order that ``rank`` uses in global step ``step``; maybe empty."""
+    if not 0 <= rank < ranks:
+        raise BadRequestError(f"rank {rank} of {ranks}", f"Ranks count from 0 to {ranks - 1}.")
+    start, stop = _step_range(n, batch_per_rank, ranks, step)
+    each, more = divmod(stop - start, ranks)
+    first = start + rank * each + min(rank, more)
+    return slice(first, first + each + (rank < more))
+
+
+def step_shards(n: int, batch_per_rank: int, ranks: int, step: int) -> list[slice]:
+    """`rank_shard` of every rank, by rank: contiguous, disjoint, together the whole step."""
+    return [rank_shard(n, batch_per_rank, ranks, step, rank) for rank in range(ranks)]
+
+
+def images_per_rank(n: int, batch_per_rank: int, ranks: int) -> list[int]:
+    """Images that each rank uses in one epoch, by rank; they sum to ``n``."""
+    _check(n, batch_per_rank, ranks)
+    full_steps, rest = divmod(n, batch_per_rank * ranks)
+    each, more = divmod(rest, ranks)
+    return [full_steps * batch_per_rank + each + (rank < more) for rank in range(ranks)]
+
+
+def _step_range(n: int, batch_per_rank: int, ranks: int, step: int) -> tuple[int, int]:
+    steps = steps_per_epoch(n, batch_per_rank, ranks)
+    if not 0 <= step < steps:
+        raise BadRequestError(f"step {step} of {steps}", f"Steps of an epoch count from 0 to {steps - 1}.")
+    batch = batch_per_rank * ranks
+    return step * batch, min((step + 1) * batch, n)
+
+
+def _check(n: int, batch_per_rank: int, ranks: int) -> None:
+    if ranks < 1:
+        raise BadRequestError(f"{ranks} ranks", "Use 1 or more.")
+    if batch_per_rank < 1:
+        raise BadRequestError(f"batch size {batch_per_rank}", "Use 1 or more images a rank and step.")
+    if ranks > n:
+        raise BadRequestError(
+            f"{ranks} ranks but only {n} training images: some ranks would have nothing to train on",
+            f"Use at most {n} ranks, or more training images.",
+        )

@@ -8,14 +8,15 @@ import msgspec
 
 from hpclaunch.binding.model import NodeBinding
 from hpclaunch.scheduler.base import JobState
+from hpclaunch.scheduler.directives import Line
 from hpclaunch.site.schema import SiteProfile
 
 
-class Rank(msgspec.Struct, frozen=True, kw_only=True):
+class Command(msgspec.Struct, frozen=True, kw_only=True):
     """What every rank runs."""
 
     argv: tuple[str, ...]
-    """Program and arguments, exactly as given; quoted only when written into a script."""
+    """Program and arguments, exactly as given; for the bundled runner its options only."""
     bundled: bool = False
     """True: the bundled training runner (``mnist``)."""
 
@@ -24,7 +25,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asked for, after all sources of settings were merged; None: left open."""
 
     site: str
-    command: Rank
+    command: Command
     name: str = "hpclaunch"
     nodes: int | None = None
     tasks: int | None = None
@@ -36,6 +37,9 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     account: str | None = None
     queue: str | None = None
     mpi: str | None = None
+    """Value of srun --mpi."""
+    python: str | None = None
+    """Interpreter that runs the bundled runner on the target."""
     exclusive: bool = True
     """Whole nodes."""
     binding: Literal["warn", "strict", "off"] = "warn"
@@ -55,13 +59,6 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """command line, job file PATH, user config PATH, site profile NAME, default, or computed: RULE."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the script with its reason, which becomes a comment."""
-
-    text: str
-    reason: str
-
-
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a script needs, computed; templates only lay it out."""
 
@@ -78,9 +75,11 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     environment: tuple[Line, ...]
     """Shell lines before the launch: setup, exports, unsets."""
     rank_setup: tuple[Line, ...]
-    """Shell lines that each rank runs before it becomes the command."""
+    """Shell lines that each rank runs; the last one becomes the command."""
+    argv: tuple[str, ...]
+    """The command, exactly as given; the template quotes it."""
     launch: tuple[str, ...]
-    """The launcher and its options, one word each, shell-quoted by the template unless a Raw."""
+    """The launcher and its options as shell text."""
     settings: tuple[Setting, ...]
     warnings: tuple[str, ...] = ()
 

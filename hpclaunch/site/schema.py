@@ -44,6 +44,8 @@ class Scheduler(_Strict, frozen=True, kw_only=True):
     kind: Literal["slurm", "pbs", "local"]
     launcher: Literal["srun", "pals", "mpiexec"]
     """What starts the ranks inside a job: Slurm's srun, PALS' mpiexec under PBS, or an MPI's mpiexec."""
+    select: str | None = None
+    """PBS: what each chunk of ``-l select=N:`` must be, such as ``system=polaris``; None: ncpus and mpiprocs."""
     source: str | None = None
 
 

@@ -1,0 +1,173 @@
+"""``hpclaunch submit``: plan a job, show its script, submit it, wait for it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from hpclaunch.job.launch import Prepared
+    from hpclaunch.job.model import JobRecord, Setting
+    from hpclaunch.job.settings import JobSettings
+
+
+class _CommandAfterDashes(click.Command):
+    """A command that keeps everything after the first ``--`` apart, exactly as given."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta["tail"] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_CommandAfterDashes)
+@click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
+@click.option("--site", help="Site profile: a name (hpclaunch sites list) or the path of a YAML file.")
+@click.option("--nodes", type=int, help="Nodes. Default: as many as the tasks need.")
+@click.option("--tasks", type=int, help="Ranks of the whole job.")
+@click.option("--tasks-per-node", type=int, help="Ranks on each node. Default: one for each GPU, else one.")
+@click.option("--gpus-per-task", type=int, help="GPUs for each rank. Default: the node's, shared out.")
+@click.option("--cpus-per-task", type=int, help="Cores for each rank. Default: all that fall to it.")
+@click.option("--threads-per-core", type=int, help="Hardware threads used of each core. Default: 1.")
+@click.option("--time", help="Walltime limit: 30m, 2h, 02:00:00, 1-12:00:00.")
+@click.option("--account", help="Project that pays.")
+@click.option(
+    "--partition", "--queue", "queue", help="Partition, QOS or queue. Default: the first that fits."
+)
+@click.option("--name", help="Name of the job.")
+@click.option("--file", type=click.Path(path_type=Path), help="Job file (YAML) with the same settings.")
+@click.option("--mpi", help="MPI plugin for srun --mpi. Default: what the site documents.")
+@click.option("--python", help="Interpreter for the bundled training on the target.")
+@click.option("--exclusive/--no-exclusive", default=None, help="Whole nodes. Default: yes.")
+@click.option(
+    "--binding", type=click.Choice(["warn", "strict", "off"]), help="CPU-GPU binding. Default: warn."
+)
+@click.option("--timeline", metavar="FILE", help="Horovod timeline to write.")
+@click.option(
+    "--sbatch-arg",
+    "--directive",
+    "directives",
+    multiple=True,
+    help="Extra directive, such as --mail-type=END.",
+)
+@click.option("--explain", is_flag=True, help="Print each setting with where it came from; submit nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
+@click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, all else on stderr.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    job: str | None,
+    file: Path | None,
+    explain: bool,
+    dry_run: bool,
+    wait: bool | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Submit the bundled training (mnist) or any command, bound to CPUs and GPUs as the site needs.
+
+    \b
+    Examples:
+      hpclaunch submit --site local --tasks 2 mnist -- --epochs 1
+      hpclaunch submit --site lumi-g --nodes 2 --account project_465000001 --dry-run mnist
+      hpclaunch submit --site polaris --account MyProject --time 30m -- python train.py --lr 0.1
+    """
+    from hpclaunch.job.launch import prepare
+    from hpclaunch.job.settings import read_layers
+
+    settings = _command_line(job, ctx.meta.get("tail", ()), options)
+    prepared = prepare(read_layers(settings, file))
+    if dry_run or explain:
+        _show(prepared, dry_run=dry_run, explain=explain, as_json=as_json)
+    else:
+        local = prepared.profile.scheduler.kind == "local"
+        ctx.exit(_run(prepared, wait=local if wait is None else wait, as_json=as_json))
+
+
+def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any]) -> JobSettings:
+    from hpclaunch.job.settings import JobSettings
+
+    if job not in (None, "mnist"):
+        raise click.UsageError(
+            f"unknown job {job!r}: it is mnist, or a command after -- (hpclaunch submit -- {job})"
+        )
+    words = ("mnist", *tail) if job else tail
+    return JobSettings(command=words or None, **options)
+
+
+def _show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:
+    """Print the script, the settings, or both (then the settings on stderr)."""
+    from hpclaunch.job import launch
+
+    plan, script = launch.dry_run(prepared)
+    for warning in plan.warnings:
+        click.echo(f"hpclaunch: {warning}", err=True)
+    if as_json:
+        settings = [{"name": s.name, "value": s.value, "origin": s.origin} for s in plan.settings]
+        click.echo(json.dumps({"site": plan.profile.name, "settings": settings, "script": script}))
+        return
+    if explain:
+        click.echo(_settings_table(plan.settings), err=dry_run)
+    if dry_run:
+        click.echo(script, nl=False)
+
+
+def _settings_table(settings: tuple[Setting, ...]) -> str:
+    names = max(len(setting.name) for setting in settings)
+    values = min(40, max(len(setting.value or "") for setting in settings))
+    return "\n".join(f"{s.name:<{names}}  {s.value or '':<{values}}  {s.origin}" for s in settings)
+
+
+def _run(prepared: Prepared, *, wait: bool, as_json: bool) -> int:
+    """Submit, wait if asked, report; return the exit code of the command."""
+    from hpclaunch.host.local import LocalHost
+    from hpclaunch.job.launch import start
+    from hpclaunch.job.run import result_of, wait_job
+    from hpclaunch.job.store import Store
+    from hpclaunch.scheduler.registry import get_scheduler
+
+    store, host = Store(), LocalHost()
+    record, plan = start(prepared, store, host)
+    for warning in plan.warnings:
+        click.echo(f"hpclaunch: {warning}", err=True)
+    click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id})", err=True)
+    if wait:
+        output = sys.stderr.buffer if as_json else sys.stdout.buffer
+
+        def forward(chunk: bytes) -> None:
+            output.write(chunk)
+            output.flush()
+
+        try:
+            record = wait_job(
+                store, host, get_scheduler(record.scheduler), record, forward, interrupt_cancels=True
+            )
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
+    if as_json:
+        result = result_of(host, record) if wait else None
+        document = {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
+        click.echo(json.dumps(document))
+    elif not wait:
+        click.echo(f"{record.id}")
+    return _exit_code(record) if wait else 0
+
+
+def _exit_code(record: JobRecord) -> int:
+    """0 when the job ended well; the bundled runner's own "bad input" is handed on; else 1."""
+    if record.state == "done":
+        return 0
+    if record.reason:
+        click.echo(f"hpclaunch: job {record.id} {record.state}: {record.reason}", err=True)
+    if record.bundled and record.exit_code == EXIT_BAD_INPUT:
+        return EXIT_BAD_INPUT
+    return EXIT_FAILED

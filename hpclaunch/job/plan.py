@@ -1,0 +1,387 @@
+"""From request, profile and topology to the LaunchPlan. Pure: nothing is run, read or written here."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import msgspec
+
+from hpclaunch import __version__
+from hpclaunch.binding import dialects
+from hpclaunch.binding.compute import bind
+from hpclaunch.binding.model import BindingRequest, NodeBinding, RankBinding
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.job import rules
+from hpclaunch.job.geometry import resolve
+from hpclaunch.job.model import JobRequest, LaunchPlan, Setting
+from hpclaunch.scheduler import launchers
+from hpclaunch.scheduler.directives import Line, Resources, pbs_header, slurm_header
+from hpclaunch.site.schema import EnvVar, SiteProfile
+from hpclaunch.topology.model import NodeTopology
+from hpclaunch.units import format_walltime, parse_walltime_s
+
+DEFAULT_WALLTIME = "00:30:00"
+_WHOLE_NODE_BINDINGS = ("mask_cpu", "map_cpu", "list", "taskset")
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan must know of the place where the job will be kept; all None for a dry run."""
+
+    folder: str | None = None
+    """Absolute path of the job folder."""
+    job_id: str | None = None
+    python: str | None = None
+    """Interpreter for jobs on this machine (its folder goes first on PATH, for the MPI beside it)."""
+    mpi_plugin: str | None = None
+    """The plugin that the target offers, asked only where the profile leaves it open."""
+
+
+class _Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of a job, settled."""
+
+    nodes: int
+    tasks_per_node: int
+    walltime_s: int
+    choice: rules.QueueChoice
+    binding: NodeBinding | None
+    gpus_per_node: int | None
+
+
+def make_plan(
+    request: JobRequest,
+    profile: SiteProfile,
+    topology: NodeTopology | None,
+    target: Target,
+    settings: tuple[Setting, ...] = (),
+) -> LaunchPlan:
+    """Compute everything that a script needs.
+
+    ``topology`` is the node of the site, or the live one for ``local``; None where it is unknown.
+    Raises BadInputError, and SiteRuleError for what the site would refuse.
+    """
+    shape = _shape(request, profile, topology)
+    batch = profile.scheduler.kind
+    cpus_per_task = _scheduler_cpus(request, profile, shape)
+    environment = _environment(request, profile, shape, target, cpus_per_task)
+    return LaunchPlan(
+        request=request,
+        profile=profile,
+        nodes=shape.nodes,
+        tasks_per_node=shape.tasks_per_node,
+        walltime_s=None if batch == "local" else shape.walltime_s,
+        queue=shape.choice.name,
+        binding=shape.binding,
+        header=_header(request, profile, shape, target, cpus_per_task),
+        environment=environment,
+        rank_setup=_rank_setup(profile, shape),
+        launch=_launch(request, profile, shape, target),
+        argv=_argv(request, profile, target),
+        settings=(*settings, *_computed(request, profile, shape)),
+        warnings=_warnings(request, shape),
+    )
+
+
+def _shape(request: JobRequest, profile: SiteProfile, topology: NodeTopology | None) -> _Shape:
+    local = profile.scheduler.kind == "local"
+    gpus = len(topology.gpus) if topology else None
+    nodes, tasks_per_node = resolve(request, gpus, one_node=local)
+    walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
+    _check_name(request.name)
+    rules.check_account(profile, request.account)
+    rules.check_directives(profile.scheduler.kind, request.directives)
+    choice = rules.choose_queue(profile, request.queue, nodes, walltime_s)
+    binding = None
+    if topology is not None:
+        if not local:
+            rules.check_cores(profile, topology, request, tasks_per_node)
+        if request.binding != "off" and profile.binding.cpu in _WHOLE_NODE_BINDINGS:
+            rules.check_whole_node(profile, choice, request)
+            binding = bind(topology, _binding_request(request, tasks_per_node, share_cores=local))
+    elif request.gpus_per_task:
+        gpus = tasks_per_node * request.gpus_per_task
+    return _Shape(
+        nodes=nodes,
+        tasks_per_node=tasks_per_node,
+        walltime_s=walltime_s,
+        choice=choice,
+        binding=binding,
+        gpus_per_node=gpus,
+    )
+
+
+def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: bool) -> BindingRequest:
+    return BindingRequest(
+        tasks_per_node=tasks_per_node,
+        cpus_per_task=request.cpus_per_task,
+        gpus_per_task=request.gpus_per_task,
+        threads_per_core=request.threads_per_core,
+        share_cores=share_cores,
+    )
+
+
+def _check_name(name: str) -> None:
+    """Refuse names that a directive line cannot carry."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", name):
+        raise BadInputError(
+            f"--name {name!r} cannot stand in a batch script",
+            "use up to 64 letters, digits, dots, dashes, plus signs and underscores, a letter or digit first",
+        )
+
+
+def _scheduler_cpus(request: JobRequest, profile: SiteProfile, shape: _Shape) -> int | None:
+    """Return --cpus-per-task for the scheduler; with a computed binding None, since both would bind.
+
+    Slurm takes -c and a mask for two definitions of one binding and refuses them together.
+    """
+    if shape.binding is not None:
+        return None
+    return (request.cpus_per_task or 1) * request.threads_per_core
+
+
+def _header(
+    request: JobRequest, profile: SiteProfile, shape: _Shape, target: Target, cpus_per_task: int | None
+) -> tuple[Line, ...]:
+    if profile.scheduler.kind == "local":
+        return ()
+    queue = shape.choice.queue
+    is_qos = queue is not None and queue.kind == "qos"
+    memory = profile.node.memory_request if profile.node and request.exclusive else None
+    want = Resources(
+        name=request.name,
+        nodes=shape.nodes,
+        tasks_per_node=shape.tasks_per_node,
+        walltime_s=shape.walltime_s,
+        account=request.account,
+        queue=queue.with_partition if queue is not None and is_qos else shape.choice.name,
+        queue_reason=shape.choice.reason,
+        qos=shape.choice.name if is_qos else None,
+        gpus_per_node=shape.gpus_per_node,
+        cpus_per_task=cpus_per_task,
+        memory=memory,
+        exclusive=request.exclusive and not (queue is not None and queue.whole_node),
+        select=profile.scheduler.select,
+        output=f"{target.folder}/out.log" if target.folder else None,
+    )
+    header = slurm_header(want) if profile.scheduler.kind == "slurm" else pbs_header(want)
+    given = {_directive_key(text) for text in request.directives}
+    site = tuple(
+        Line(text=d.text, reason=_reason(profile, d.reason, d.source))
+        for d in profile.directives
+        if _directive_key(d.text) not in given
+    )
+    extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
+    return (*header, *site, *extra)
+
+
+def _directive_key(text: str) -> str:
+    """Return what two directives must share for the user's to replace the site's: ``-l filesystems``."""
+    words = re.split(r"[=\s]", text)
+    return " ".join(words[:2]) if words[0] == "-l" else words[0]
+
+
+def _reason(profile: SiteProfile, reason: str, source: str | None) -> str:
+    return f"{reason} ({rules.cite(profile, source)})" if source else reason
+
+
+def _environment(
+    request: JobRequest, profile: SiteProfile, shape: _Shape, target: Target, cpus_per_task: int | None
+) -> tuple[Line, ...]:
+    batch = profile.scheduler.kind
+    lines: list[Line] = []
+    if batch == "pbs":
+        lines.append(Line(text='cd "$PBS_O_WORKDIR"', reason="PBS starts a job in the home folder"))
+    if batch == "local" and target.python:
+        folder = shlex.quote(target.python.rpartition("/")[0])
+        lines.append(
+            Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch, first")
+        )
+    lines.append(
+        Line(text=f"export HPCLAUNCH_TASKS={_tasks(shape)}", reason="ranks that must find each other")
+    )
+    if request.command.bundled and batch != "local":
+        lines.append(
+            Line(
+                text='export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"',
+                reason="the training runner, which submit copies beside the script",
+            )
+        )
+    lines += [
+        Line(text=step.text, reason=_reason(profile, step.reason, step.source))
+        for step in profile.software.setup
+    ]
+    lines += launchers.launcher_environment(profile.scheduler.launcher, batch, cpus_per_task)
+    lines += _site_variables(request, profile, shape)
+    lines += launchers.rendezvous(batch)
+    lines.append(_threads(request, shape))
+    if request.timeline:
+        lines += _timeline(request.timeline)
+    lines += [
+        Line(text=f"export {_variable(name)}={shlex.quote(value)}", reason="given in the request")
+        for name, value in request.env.items()
+    ]
+    return tuple(lines)
+
+
+def _tasks(shape: _Shape) -> int:
+    return shape.nodes * shape.tasks_per_node
+
+
+def _site_variables(request: JobRequest, profile: SiteProfile, shape: _Shape) -> list[Line]:
+    """Return the profile's variables that fit the number of nodes, without those the request sets itself."""
+    fabric = profile.fabric
+    fitting = fabric.multi_node if shape.nodes > 1 else fabric.single_node
+    merged: dict[str, EnvVar] = {**fabric.common, **fitting, **profile.env}
+    return [
+        Line(text=_assignment(name, variable), reason=_reason(profile, variable.reason, variable.source))
+        for name, variable in merged.items()
+        if name not in request.env
+    ]
+
+
+def _assignment(name: str, variable: EnvVar) -> str:
+    if variable.value is None:
+        return f"unset {_variable(name)}"
+    return f"export {_variable(name)}={double_quote(variable.value)}"
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise BadInputError(f"{name!r} is no name of an environment variable", "use letters, digits and _")
+    return name
+
+
+def double_quote(text: str) -> str:
+    """Quote for the shell so that $NAME and ${NAME} are still expanded and nothing else is."""
+    escaped = re.sub(r'([\\"`])', r"\\\1", text).replace("$(", "\\$(")
+    return f'"{escaped}"'
+
+
+def _threads(request: JobRequest, shape: _Shape) -> Line:
+    """OMP_NUM_THREADS, which OpenMP, OpenBLAS and MKL read: one thread for each core of the smallest rank."""
+    if shape.binding is not None:
+        cores = min(len(rank.cpus) for rank in shape.binding.ranks) // request.threads_per_core
+        reason = "threads for each rank: the cores it is bound to"
+    else:
+        cores, reason = request.cpus_per_task or 1, "threads for each rank: --cpus-per-task"
+    return Line(text=f"export OMP_NUM_THREADS={max(1, cores)}", reason=reason)
+
+
+def _timeline(file: str) -> list[Line]:
+    return [
+        Line(
+            text=f"export HOROVOD_TIMELINE={shlex.quote(file)}",
+            reason="Horovod's rank 0 writes the timeline of all ranks here (Horovod docs, timeline)",
+        ),
+        Line(text="export HOROVOD_TIMELINE_MARK_CYCLES=1", reason="with Horovod's cycles marked in it"),
+    ]
+
+
+def _rank_setup(profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
+    lines = list(launchers.rank_identity(profile.scheduler.launcher, _tasks(shape)))
+    become = Line(text='exec "$@"', reason="become the program")
+    if shape.binding is None:
+        return (*lines, become)
+    ranks = shape.binding.ranks
+    variable = profile.binding.gpu_visible_var
+    if variable and any(rank.gpus for rank in ranks):
+        lists = " ".join(",".join(map(str, rank.gpus)) for rank in ranks)
+        lines += [
+            Line(text=f"gpus=({lists})", reason="GPUs of each local rank, nearest to its cores"),
+            Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own"),
+        ]
+    if profile.binding.cpu == "taskset":
+        lists = " ".join(format_cpu_list(rank.cpus) for rank in ranks)
+        lines.append(Line(text=f"cpus=({lists})", reason="CPUs of each local rank"))
+        become = Line(
+            text='exec taskset -c "${cpus[LOCAL_RANK]}" "$@"',
+            reason="bind, and become the program (man taskset)",
+        )
+    return (*lines, become)
+
+
+def _launch(request: JobRequest, profile: SiteProfile, shape: _Shape, target: Target) -> tuple[str, ...]:
+    return launchers.launch_words(
+        profile.scheduler.launcher,
+        launchers.Launch(
+            nodes=shape.nodes,
+            tasks_per_node=shape.tasks_per_node,
+            cpu_bind=_cpu_bind(request, profile, shape),
+            mpi_plugin=request.mpi or profile.mpi.plugin or target.mpi_plugin,
+            options=profile.fabric.launch_options if shape.nodes > 1 else (),
+            batch=profile.scheduler.kind,
+        ),
+    )
+
+
+def _cpu_bind(request: JobRequest, profile: SiteProfile, shape: _Shape) -> str | None:
+    if shape.binding is None:
+        bound = profile.binding.cpu == "cores" and request.binding != "off"
+        return "--cpu-bind=cores" if bound else None
+    if profile.binding.cpu == "mask_cpu":
+        return f"--cpu-bind=mask_cpu:{dialects.mask_cpu(shape.binding)}"
+    if profile.binding.cpu == "map_cpu":
+        return f"--cpu-bind=map_cpu:{dialects.map_cpu(shape.binding)}"
+    if profile.binding.cpu == "list":
+        return dialects.pals(shape.binding)
+    return None
+
+
+def _argv(request: JobRequest, profile: SiteProfile, target: Target) -> tuple[str, ...]:
+    if not request.command.bundled:
+        return request.command.argv
+    here = target.python if profile.scheduler.kind == "local" else None
+    python = request.python or here or profile.software.python
+    return (python, "-m", "hpclaunch.train", *request.command.argv)
+
+
+def _computed(request: JobRequest, profile: SiteProfile, shape: _Shape) -> tuple[Setting, ...]:
+    """Return what the plan itself settled, for --explain."""
+    rows = [
+        ("nodes", str(shape.nodes), request.nodes),
+        ("tasks-per-node", str(shape.tasks_per_node), request.tasks_per_node),
+        ("tasks", str(_tasks(shape)), request.tasks),
+    ]
+    settled = [
+        Setting(
+            name=name, value=value, origin="computed: whole nodes, one rank for each GPU, else for each node"
+        )
+        for name, value, asked in rows
+        if asked is None
+    ]
+    if profile.scheduler.kind == "local":
+        return tuple(settled)
+    if request.queue is None:
+        settled.append(
+            Setting(name="partition", value=shape.choice.name, origin=f"computed: {shape.choice.reason}")
+        )
+    if request.time is None:
+        settled.append(Setting(name="time", value=format_walltime(shape.walltime_s), origin="default"))
+    return tuple(settled)
+
+
+def _warnings(request: JobRequest, shape: _Shape) -> tuple[str, ...]:
+    notes = shape.binding.notes if shape.binding else ()
+    queue = (shape.choice.warning,) if shape.choice.warning else ()
+    return (*queue, *notes)
+
+
+def about(plan: LaunchPlan) -> tuple[str, ...]:
+    """Return the comment at the head of a script: what it is, and which rank gets what."""
+    profile = plan.profile
+    dates = sorted({source.checked for source in profile.sources.values()})
+    checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
+    lines = [
+        f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
+        f"{plan.nodes} nodes x {plan.tasks_per_node} ranks = {plan.tasks} ranks.",
+    ]
+    if plan.binding is None:
+        return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
+    return (*lines, "Each local rank's share of a node:", *map(_share, plan.binding.ranks))
+
+
+def _share(rank: RankBinding) -> str:
+    gpus = f"  GPU {','.join(map(str, rank.gpus))}" if rank.gpus else ""
+    numa = f"  NUMA node {','.join(map(str, rank.numa))}" if rank.numa else ""
+    return f"  rank {rank.local_rank}: CPUs {format_cpu_list(rank.cpus)}{gpus}{numa}"

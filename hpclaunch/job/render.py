@@ -1,0 +1,54 @@
+"""From a LaunchPlan to the text of its script."""
+
+from __future__ import annotations
+
+import shlex
+
+from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from hpclaunch.job.model import LaunchPlan
+from hpclaunch.job.plan import Target, about
+from hpclaunch.resources import resource_dir
+
+# scheduler -> (number of the job, folder of submission) as shell expressions, for a script without a job folder.
+_BY_HAND = {
+    "slurm": ("$SLURM_JOB_ID", "$SLURM_SUBMIT_DIR"),
+    "pbs": ("${PBS_JOBID%%[!0-9]*}", "$PBS_O_WORKDIR"),
+    "local": ("$$", "$PWD"),
+}
+
+
+def render(plan: LaunchPlan, target: Target) -> str:
+    """Return the script. Its text depends on the arguments alone.
+
+    Without a job folder in ``target`` (a dry run) the script keeps its files in a folder
+    ``hpclaunch-NUMBER`` where it is submitted, so that it works when it is submitted by hand.
+    """
+    kind = plan.profile.scheduler.kind
+    number, here = _BY_HAND[kind]
+    environment = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(resource_dir("templates")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # a shell script, not HTML: the shquote filter quotes
+    )
+    environment.filters["shquote"] = shlex.quote
+    environment.filters["comment"] = comment
+    return environment.get_template(f"{kind}.sh.j2").render(
+        about=about(plan),
+        header=plan.header,
+        environment=plan.environment,
+        rank_setup=plan.rank_setup,
+        launch=plan.launch,
+        argv=plan.argv,
+        job_id=shlex.quote(target.job_id) if target.job_id else f'"{number}"',
+        folder=shlex.quote(target.folder) if target.folder else f'"{here}/hpclaunch-{number}"',
+    )
+
+
+def comment(text: str) -> str:
+    """Make a text safe inside one comment line: no line break may end the comment."""
+    return text.replace("\n", " ").replace("\r", " ")

@@ -1,0 +1,94 @@
+"""The header of a batch script: what a job asks of its scheduler, as directive lines with reasons."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.units import format_walltime
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a script with its reason, which becomes a comment."""
+
+    text: str
+    reason: str
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job asks for; None: nothing is asked and the site's default holds."""
+
+    name: str
+    nodes: int
+    tasks_per_node: int
+    walltime_s: int
+    account: str | None = None
+    queue: str | None = None
+    queue_reason: str = ""
+    qos: str | None = None
+    gpus_per_node: int | None = None
+    cpus_per_task: int | None = None
+    memory: str | None = None
+    exclusive: bool = False
+    select: str | None = None
+    """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``."""
+    output: str | None = None
+    """File for stdout and stderr; None: the scheduler's default name where the job was submitted."""
+
+
+def slurm_header(want: Resources) -> tuple[Line, ...]:
+    """Return the #SBATCH options (man sbatch) for a job."""
+    lines = [(f"--job-name={want.name}", "the name in squeue")]
+    if want.account:
+        lines.append((f"--account={want.account}", "the project that pays"))
+    if want.queue:
+        lines.append((f"--partition={want.queue}", want.queue_reason))
+    if want.qos:
+        lines.append((f"--qos={want.qos}", want.queue_reason))
+    lines += [
+        (f"--nodes={want.nodes}", "nodes"),
+        (f"--ntasks-per-node={want.tasks_per_node}", "ranks on each node"),
+    ]
+    if want.gpus_per_node:
+        lines.append(
+            (f"--gpus-per-node={want.gpus_per_node}", "GPUs of each node, visible to its ranks together")
+        )
+    if want.cpus_per_task:
+        lines.append((f"--cpus-per-task={want.cpus_per_task}", "CPUs for each rank"))
+    if want.memory:
+        lines.append((f"--mem={want.memory}", "memory of each node"))
+    if want.exclusive:
+        lines.append(("--exclusive", "whole nodes: CPU masks name CPUs of the whole node"))
+    lines += [
+        (f"--time={format_walltime(want.walltime_s)}", "walltime limit"),
+        (f"--output={want.output or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),
+    ]
+    return _lines(lines)
+
+
+def pbs_header(want: Resources) -> tuple[Line, ...]:
+    """Return the #PBS options (man qsub; PBS Professional user's guide) for a job."""
+    lines = [(f"-N {want.name}", "the name in qstat")]
+    if want.account:
+        lines.append((f"-A {want.account}", "the project that pays"))
+    if want.queue:
+        lines.append((f"-q {want.queue}", want.queue_reason))
+    lines += [
+        (f"-l select={_select(want)}", "nodes, and what each of them must be"),
+        (f"-l walltime={format_walltime(want.walltime_s)}", "walltime limit"),
+        ("-j oe", "stderr goes where stdout goes"),
+    ]
+    if want.output:
+        lines.append((f"-o {want.output}", "stdout and stderr of the job"))
+    return _lines(lines)
+
+
+def _select(want: Resources) -> str:
+    if want.select:
+        return f"{want.nodes}:{want.select}"
+    cpus = want.tasks_per_node * (want.cpus_per_task or 1)
+    gpus = f":ngpus={want.gpus_per_node}" if want.gpus_per_node else ""
+    return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}"
+
+
+def _lines(pairs: list[tuple[str, str]]) -> tuple[Line, ...]:
+    return tuple(Line(text=text, reason=reason) for text, reason in pairs)

@@ -1,0 +1,137 @@
+"""What starts the ranks inside a job: srun, PALS' mpiexec, or any MPI's mpiexec.
+
+A launcher is the words before the program and the shell lines by which a rank learns who it is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.scheduler.directives import Line
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launcher must know; ``cpu_bind`` is the launcher's own spelling, None: it binds nothing."""
+
+    nodes: int
+    tasks_per_node: int
+    cpu_bind: str | None = None
+    mpi_plugin: str | None = None
+    options: tuple[str, ...] = ()
+    """Further options from the site profile, such as --network=disable_rdzv_get."""
+    batch: str = "local"
+    """Kind of the scheduler around it: slurm, pbs or local."""
+
+
+def launch_words(launcher: str, launch: Launch) -> tuple[str, ...]:
+    """Return the launcher's words as shell text (``"$PBS_NODEFILE"`` is expanded by the script's shell)."""
+    return {"srun": _srun, "pals": _pals, "mpiexec": _mpiexec}[launcher](launch)
+
+
+def _srun(launch: Launch) -> tuple[str, ...]:
+    """Man srun. --kill-on-bad-exit: one dead rank must not leave the others waiting for it."""
+    words = ["srun", "--kill-on-bad-exit=1"]
+    if launch.mpi_plugin:
+        words.append(f"--mpi={launch.mpi_plugin}")
+    if launch.cpu_bind:
+        words.append(launch.cpu_bind)
+    return (*words, *launch.options)
+
+
+def _pals(launch: Launch) -> tuple[str, ...]:
+    """HPE Cray PALS mpiexec, as documented by ALCF for Polaris and Aurora."""
+    words = ["mpiexec", "-n", str(launch.nodes * launch.tasks_per_node), "--ppn", str(launch.tasks_per_node)]
+    if launch.cpu_bind:
+        words += launch.cpu_bind.split()
+    return (*words, *launch.options)
+
+
+def _mpiexec(launch: Launch) -> tuple[str, ...]:
+    """Only options that Open MPI 4 and 5 and MPICH's hydra share; -machinefile gives them the PBS nodes."""
+    hosts = ("-machinefile", '"$PBS_NODEFILE"') if launch.batch == "pbs" else ()
+    return ("mpiexec", "-n", str(launch.nodes * launch.tasks_per_node), *hosts, *launch.options)
+
+
+# launcher -> (rank, local rank) as shell expressions. The names for mpiexec are Open MPI's, then MPICH hydra's.
+_WHO = {
+    "srun": ("$SLURM_PROCID", "$SLURM_LOCALID"),
+    "pals": ("$PMI_RANK", "$PMI_LOCAL_RANK"),
+    "mpiexec": (
+        "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}",
+        "${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}",
+    ),
+}
+
+
+def rank_identity(launcher: str, tasks: int) -> tuple[Line, ...]:
+    """Return the shell lines that tell a rank's program who it is, under the names that torch and others read."""
+    rank, local_rank = _WHO[launcher]
+    return (
+        Line(
+            text=f'export RANK="{rank}" LOCAL_RANK="{local_rank}" WORLD_SIZE={tasks}',
+            reason="who this rank is, under the names that torch.distributed and others read",
+        ),
+    )
+
+
+# Open MPI binds and refuses by itself; MPICH's hydra does neither and ignores these.
+_MPIEXEC_ENVIRONMENT = (
+    Line(
+        text="export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none",
+        reason="Open MPI (5, and 4) must not bind: each rank binds itself as planned",
+    ),
+    Line(
+        text="export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_rmaps_base_oversubscribe=1",
+        reason="Open MPI (5, and 4) must not count cores: the plan did",
+    ),
+    Line(
+        text='[ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1',
+        reason="Open MPI refuses root, who is the only user in many containers",
+    ),
+)
+
+_SRUN_ENVIRONMENT = (
+    Line(
+        text="unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE",
+        reason="an outer allocation's binding, if inherited, would win over srun's default",
+    ),
+)
+
+
+def launcher_environment(launcher: str, batch: str, cpus_per_task: int | None) -> tuple[Line, ...]:
+    """Return the shell lines that the launcher itself needs before it is called."""
+    if launcher == "mpiexec":
+        return _MPIEXEC_ENVIRONMENT if batch == "local" else _MPIEXEC_ENVIRONMENT[:1]
+    if launcher != "srun":
+        return ()
+    if not cpus_per_task:
+        return _SRUN_ENVIRONMENT
+    handed_on = Line(
+        text=f"export SRUN_CPUS_PER_TASK={cpus_per_task}",
+        reason="since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)",
+    )
+    return (*_SRUN_ENVIRONMENT, handed_on)
+
+
+# scheduler -> (first node, number of the job) as shell expressions.
+_RENDEZVOUS = {
+    "slurm": ('"$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"', "SLURM_JOB_ID"),
+    "pbs": ('"$(head -n 1 "$PBS_NODEFILE")"', "${PBS_JOBID%%[!0-9]*}"),
+    "local": ("127.0.0.1", "$$"),
+}
+
+
+def rendezvous(batch: str) -> tuple[Line, ...]:
+    """Return MASTER_ADDR and MASTER_PORT.
+
+    The port lies in 10000-19999, below Linux's ephemeral range (from 32768, ip_local_port_range in man 7 ip),
+    and differs from job to job: 10000 + job number modulo 10000.
+    """
+    address, number = _RENDEZVOUS[batch]
+    return (
+        Line(text=f"export MASTER_ADDR={address}", reason="rendezvous: the job's first node"),
+        Line(
+            text=f"export MASTER_PORT=$((10000 + {number} % 10000))",
+            reason="rendezvous: a port of this job's own, below the ephemeral range",
+        ),
+    )

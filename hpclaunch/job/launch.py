@@ -64,7 +64,7 @@ def _site(layers: list[Layer]) -> tuple[str, str]:
 
 
 def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
-    """Return the plan and the script, having touched nothing: no file, no scheduler, no MPI of this machine."""
+    """Return the plan and the script, having touched no file, no scheduler and no MPI of this machine."""
     target = Target(python=_python_here(prepared.profile))
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
     return plan, render(plan, target)

@@ -11,7 +11,7 @@ from hpclaunch.job.model import LaunchPlan
 from hpclaunch.job.plan import Target, about
 from hpclaunch.resources import resource_dir
 
-# scheduler -> (number of the job, folder of submission) as shell expressions, for a script without a job folder.
+# For a script without a job folder: scheduler -> (job number, folder of submission) as shell expressions.
 _BY_HAND = {
     "slurm": ("$SLURM_JOB_ID", "$SLURM_SUBMIT_DIR"),
     "pbs": ("${PBS_JOBID%%[!0-9]*}", "$PBS_O_WORKDIR"),

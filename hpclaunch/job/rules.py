@@ -44,7 +44,7 @@ def check_account(profile: SiteProfile, account: str | None) -> None:
     if account is None:
         if rule.required:
             raise SiteRuleError(
-                f"{profile.name} requires a project account and none was given ({cite(profile, rule.source)})",
+                f"{profile.name} requires a project account, none was given ({cite(profile, rule.source)})",
                 f"add --account{example}",
             )
     elif rule.pattern and not re.fullmatch(rule.pattern, account):
@@ -172,7 +172,7 @@ def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequ
     shared_by = "--no-exclusive" if shared else _sharing_directive(request.directives)
     if shared_by and profile.binding.needs_whole_node:
         raise SiteRuleError(
-            f"{shared_by} gives the job parts of nodes, and the CPU masks of {profile.name} are valid on whole"
+            f"{shared_by} gives the job parts of nodes, the CPU masks of {profile.name} are valid on whole"
             f" nodes only ({cite(profile, profile.binding.source)})",
             "leave it out, or add --binding off to go without masks",
         )

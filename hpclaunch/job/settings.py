@@ -139,7 +139,7 @@ def _command(layers: list[Layer]) -> tuple[Command, str]:
             return Command(argv=words), layer.origin
     raise BadInputError(
         "nothing to run: no command was given",
-        "name the bundled training (hpclaunch submit mnist) or a command after -- (hpclaunch submit -- CMD ARG)",
+        "name the bundled training (hpclaunch submit mnist) or a command (hpclaunch submit -- CMD ARG)",
     )
 
 
@@ -170,7 +170,7 @@ def _env(layers: list[Layer], origins: list[Setting]) -> dict[str, str]:
     for name in merged:
         if re.search(r"token|secret|passw|api_?key|credential", name, re.IGNORECASE):
             raise BadInputError(
-                f"{came_from[name]}: env {name} looks like a secret; scripts and job records keep their variables",
+                f"{came_from[name]}: env {name} looks like a secret; scripts and records keep variables",
                 f"export {name} in the shell that submits: Slurm hands its environment on to the job",
             )
     origins += [_setting(f"env {name}", value, came_from[name]) for name, value in merged.items()]

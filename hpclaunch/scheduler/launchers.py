@@ -52,7 +52,7 @@ def _mpiexec(launch: Launch) -> tuple[str, ...]:
     return ("mpiexec", "-n", str(launch.nodes * launch.tasks_per_node), *hosts, *launch.options)
 
 
-# launcher -> (rank, local rank) as shell expressions. The names for mpiexec are Open MPI's, then MPICH hydra's.
+# launcher -> (rank, local rank) as shell expressions; for mpiexec Open MPI's names, then MPICH hydra's.
 _WHO = {
     "srun": ("$SLURM_PROCID", "$SLURM_LOCALID"),
     "pals": ("$PMI_RANK", "$PMI_LOCAL_RANK"),
@@ -64,7 +64,7 @@ _WHO = {
 
 
 def rank_identity(launcher: str, tasks: int) -> tuple[Line, ...]:
-    """Return the shell lines that tell a rank's program who it is, under the names that torch and others read."""
+    """Return the shell lines that tell a rank's program who it is, as torch and others read it."""
     rank, local_rank = _WHO[launcher]
     return (
         Line(
@@ -81,7 +81,8 @@ _MPIEXEC_ENVIRONMENT = (
         reason="Open MPI (5, and 4) must not bind: each rank binds itself as planned",
     ),
     Line(
-        text="export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_rmaps_base_oversubscribe=1",
+        text="export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"
+        " OMPI_MCA_rmaps_base_oversubscribe=1",
         reason="Open MPI (5, and 4) must not count cores: the plan did",
     ),
     Line(

@@ -2,7 +2,7 @@
 
 Every struct refuses unknown keys. Attribute docs are the one source of the JSON Schema's descriptions and
 of the profile reference in the docs. Mappings keyed by name (queues, env, sources) merge key by key when a
-profile ``extends`` another; everything else is replaced.
+profile ``extends`` another; everything else is replaced (see ``hpclaunch.site.load``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from msgspec import Meta
 SCHEMA_VERSION = 1
 
 Evidence = Literal["documented", "community", "stated", "unverified", "conflicting"]
+WebAddress = Annotated[str, Meta(pattern=r"^https?://\S+$")]
 CpuList = Annotated[str, Meta(pattern=r"^(\d+(-\d+)?(,\d+(-\d+)?)*)?$")]
 PositiveInt = Annotated[int, Meta(ge=1)]
 NonNegativeInt = Annotated[int, Meta(ge=0)]
@@ -28,7 +29,7 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Source(_Strict, frozen=True, kw_only=True):
     """Where a fact comes from."""
 
-    url: str
+    url: WebAddress
     """Page or repository that states it."""
     checked: dt.date
     """Day on which the page was read."""
@@ -36,26 +37,33 @@ class Source(_Strict, frozen=True, kw_only=True):
     """documented: the site's own page or repository; community: users' scripts and third-party pages;
     stated: a talk or article; unverified: general knowledge, not checked; conflicting: sources disagree."""
     note: str | None = None
+    """What the page says exactly, or what is doubtful about it."""
 
 
 class Scheduler(_Strict, frozen=True, kw_only=True):
     """What queues and starts jobs here."""
 
     kind: Literal["slurm", "pbs", "local"]
+    """slurm: Slurm; pbs: PBS Professional or OpenPBS; local: none, jobs run on this machine."""
     launcher: Literal["srun", "pals", "mpiexec"]
     """What starts the ranks inside a job: Slurm's srun, PALS' mpiexec under PBS, or an MPI's mpiexec."""
     select: str | None = None
-    """PBS: what each chunk of ``-l select=N:`` must be, such as ``system=polaris``; None: ncpus and mpiprocs."""
+    """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Login(_Strict, frozen=True, kw_only=True):
     """Where people log in."""
 
     hosts: tuple[str, ...] = ()
+    """Host names to ssh to."""
     proxy_jump: str | None = None
+    """Host that ssh must jump through."""
     note: str | None = None
+    """What else to know: one-time codes, keys."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Detect(_Strict, frozen=True, kw_only=True):
@@ -66,42 +74,56 @@ class Detect(_Strict, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     """Strong: environment variable -> regular expression its whole value matches."""
     hostnames: tuple[str, ...] = ()
-    """Regular expressions for the whole host name. Strong only with ``hostnames_unique``: nid* exists at
-    LUMI, Alps and Perlmutter alike."""
-    hostnames_unique: bool = False
+    """Weak: regular expressions for the whole host name. nid* exists at LUMI, Alps and Perlmutter alike."""
+    hostnames_unique: tuple[str, ...] = ()
+    """Strong: regular expressions for whole host names that no other site has."""
     gpu_models: tuple[str, ...] = ()
     """Weak: regular expressions for the GPU's model name."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Account(_Strict, frozen=True, kw_only=True):
     """The rule for project accounts."""
 
     required: bool = False
+    """The scheduler refuses a job that names no account."""
     pattern: str | None = None
     """Regular expression the whole account name matches."""
     example: str | None = None
+    """What an account looks like, for messages."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Route(_Strict, frozen=True, kw_only=True):
     """One execution queue behind a routing queue."""
 
     name: str
+    """Its name."""
     min_nodes: PositiveInt = 1
+    """Fewest nodes of a job."""
     max_nodes: PositiveInt
+    """Most nodes of a job."""
     max_walltime: str
+    """HH:MM:SS or D-HH:MM:SS."""
 
 
 class Queue(_Strict, frozen=True, kw_only=True):
     """A partition, QOS or queue. The first that fits is taken where a request names none."""
 
     kind: Literal["partition", "qos", "queue"] = "partition"
+    """partition or qos: Slurm's; queue: PBS'."""
     min_nodes: PositiveInt = 1
+    """Fewest nodes of a job."""
     max_nodes: PositiveInt | None = None
+    """Most nodes of a job; None: no limit is documented."""
     min_walltime: str | None = None
+    """Shortest walltime of a job, as ``max_walltime``."""
     max_walltime: str | None = None
-    """HH:MM:SS or D-HH:MM:SS."""
+    """Longest walltime of a job: HH:MM:SS or D-HH:MM:SS."""
+    max_node_minutes: PositiveInt | None = None
+    """Most nodes x minutes of a job (Clariden's debug: 90)."""
     max_running: PositiveInt | None = None
     """Jobs of one user that run at once."""
     max_jobs: PositiveInt | None = None
@@ -119,74 +141,96 @@ class Queue(_Strict, frozen=True, kw_only=True):
     with_partition: str | None = None
     """For a QOS: the partition it is combined with."""
     note: str | None = None
+    """What else to know: limits of a project, what the queue is for."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Directive(_Strict, frozen=True, kw_only=True):
-    """One more line of the job's header."""
+    """One more line of the job: an option of its header, or a shell line of its setup."""
 
     text: str
-    """The option as the scheduler's command takes it, such as ``-l filesystems=home:eagle``."""
+    """The option as the scheduler's command takes it (``-l filesystems=home:eagle``), or the shell line."""
     reason: str
+    """Goes into the script as the line's comment."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class NumaDomain(_Strict, frozen=True, kw_only=True):
     """One NUMA node."""
 
     id: NonNegativeInt
+    """Its number, as the kernel counts."""
     cores: CpuList = ""
-    """First threads of its cores, as a CPU list; empty for memory-only nodes."""
+    """Its cores, as a CPU list; empty for memory-only nodes (GPU memory on GH200)."""
     memory_gib: PositiveInt | None = None
+    """Its memory."""
 
 
 class SiteGpu(_Strict, frozen=True, kw_only=True):
     """One GPU as the runtime numbers it; on MI250X each GCD is one."""
 
     numa: NonNegativeInt
+    """NUMA node it hangs on."""
     cores: CpuList | None = None
     """The cores nearest to it where the site knows better than the NUMA node (one L3 group a GCD)."""
-    bus_id: str | None = None
+    bus_id: Annotated[str, Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")] | None = None
+    """PCI address, lower case, such as 0000:c1:00.0."""
     nic: str | None = None
+    """Name of the nearest NIC."""
 
 
 class SiteNic(_Strict, frozen=True, kw_only=True):
     """One interface of the high-speed network."""
 
     name: str
+    """Its name as a network interface, such as hsn0."""
     numa: NonNegativeInt | None = None
+    """NUMA node it hangs on; None: unknown."""
 
 
 class Node(_Strict, frozen=True, kw_only=True):
     """The hardware of one compute node."""
 
     cpu_model: str
+    """The processor's name."""
     sockets: PositiveInt = 1
+    """Processor packages; the cores are shared out among them in equal blocks."""
     cores: PositiveInt
     """Physical cores of the node, numbered from 0 without holes."""
     threads_per_core: PositiveInt = 1
     """Thread t of core c is CPU c + t x cores (the kernel's numbering on x86 and Arm servers)."""
     numa: tuple[NumaDomain, ...]
+    """Its NUMA nodes; together they hold every core once."""
     l3_groups: tuple[CpuList, ...] = ()
     """Cores that share a last-level cache."""
     reserved_cores: CpuList = ""
     """Cores that the site keeps for the system."""
     memory_gib: PositiveInt
+    """Main memory of the node."""
     memory_request: str | None = None
     """What to ask for to get a whole node's memory, in the scheduler's spelling; None: nothing is asked."""
     gpus: tuple[SiteGpu, ...] = ()
     """In the order of their indices."""
     gpu_vendor: Literal["amd", "nvidia", "intel"] | None = None
+    """Who made the GPUs."""
     gpu_model: str | None = None
+    """The GPU's name."""
     gpu_memory_gib: PositiveInt | None = None
+    """Memory of one GPU."""
     gpu_arch: str | None = None
     """gfx90a, sm_90 and the like: what a build must have been made for."""
     nics: tuple[SiteNic, ...] = ()
+    """Interfaces of the high-speed network."""
     local_scratch: str | None = None
+    """Folder on a disk of the node; None: there is none."""
     count: PositiveInt | None = None
     """Nodes of this kind in the machine."""
     note: str | None = None
+    """What is inferred, or doubtful."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Binding(_Strict, frozen=True, kw_only=True):
@@ -199,12 +243,14 @@ class Binding(_Strict, frozen=True, kw_only=True):
     needs_whole_node: bool = True
     """CPU masks name CPUs of the whole node, so the job must own it."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Mpi(_Strict, frozen=True, kw_only=True):
     """The MPI and how the launcher talks to it."""
 
     implementation: str | None = None
+    """The MPI that users link here."""
     plugin: str | None = None
     """Value of srun --mpi; None with ``plugin_open`` false: the site's default, nothing is passed."""
     plugin_open: bool = False
@@ -212,63 +258,103 @@ class Mpi(_Strict, frozen=True, kw_only=True):
     alternatives: dict[str, str] = {}
     """Other plugins the site documents -> when to use them."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class EnvVar(_Strict, frozen=True, kw_only=True):
     """One environment variable of the job; value null means: unset it."""
 
     value: str | None
-    """May use shell variables of the job, such as $SLURM_JOB_ID, in double-quote syntax."""
+    """None: unset it. May use shell variables of the job, such as $SLURM_JOB_ID (double-quote syntax)."""
     reason: str
     """Goes into the script as the line's comment."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
+class AllreduceFigure(_Strict, frozen=True, kw_only=True):
+    """A bandwidth that was measured here, to hold one's own against."""
+
+    nodes: PositiveInt
+    """Nodes of the measurement."""
+    gpus: PositiveInt
+    """GPUs of the measurement, all nodes together."""
+    message_bytes: PositiveInt
+    """Size of the buffer."""
+    bus_gb_s: Annotated[float, Meta(gt=0)]
+    """Bus bandwidth in GB/s, as nccl-tests define it: 2(p-1)/p x bytes / time."""
+    bus_gb_s_without_plugin: Annotated[float, Meta(gt=0)] | None = None
+    """The same when the fabric's plugin is missing and TCP carries the messages."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Fabric(_Strict, frozen=True, kw_only=True):
     """The high-speed network and the variables that the communication libraries need for it."""
 
     kind: Literal["slingshot-11", "infiniband", "ethernet", "none", "unknown"] = "unknown"
+    """The network. A GPU implies nothing about it: GH200 nodes stand on Slingshot and on InfiniBand."""
     common: dict[str, EnvVar] = {}
+    """Variables for every job."""
     single_node: dict[str, EnvVar] = {}
     """Only for jobs of one node."""
     multi_node: dict[str, EnvVar] = {}
     """Only for jobs of several nodes."""
     launch_options: tuple[str, ...] = ()
-    """Options for the launcher that the variables need, such as --network=disable_rdzv_get."""
+    """Options for the launcher that the variables of jobs of several nodes need."""
+    allreduce: tuple[AllreduceFigure, ...] = ()
+    """Published bandwidths."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class EasyBuild(_Strict, frozen=True, kw_only=True):
     """How users install with EasyBuild here."""
 
     modules: tuple[str, ...] = ()
+    """Modules that give ``eb``, in the order of loading."""
     prefix_variable: str = "EASYBUILD_PREFIX"
+    """Variable that says where to install; EBU_USER_PREFIX is known to LUMI's stack only."""
     prefix: str | None = None
+    """The site's advice for its value."""
     toolchains: tuple[str, ...] = ()
+    """Toolchains that work here."""
     note: str | None = None
+    """What else to know."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Eessi(_Strict, frozen=True, kw_only=True):
     """EESSI here."""
 
     modules: tuple[str, ...] = ()
+    """Modules that initialise it."""
     versions: tuple[str, ...] = ()
+    """Versions of the stack."""
     note: str | None = None
+    """What else to know."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Container(_Strict, frozen=True, kw_only=True):
     """Containers here."""
 
-    runtime: Literal["singularity", "apptainer", "podman", "none"]
+    runtime: Literal["singularity", "apptainer", "container-engine", "none"]
+    """What starts them; container-engine: CSCS' (srun --environment)."""
     gpu_flag: str | None = None
     """--nv, --rocm or null where the site needs none."""
     binds: tuple[str, ...] = ()
+    """Paths to bind for MPI and the fabric."""
     modules: tuple[str, ...] = ()
+    """Shell lines that load what is needed (``module use ...``, ``module load ...``)."""
     images: tuple[str, ...] = ()
+    """Images, or folders of images, that the site keeps."""
     note: str | None = None
+    """What else to know."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Software(_Strict, frozen=True, kw_only=True):
@@ -279,29 +365,32 @@ class Software(_Strict, frozen=True, kw_only=True):
     python: str = "python3"
     """The interpreter after the setup lines."""
     easybuild: EasyBuild | None = None
+    """None: not documented by the site."""
     eessi: Eessi | None = None
+    """None: not documented by the site."""
     container: Container | None = None
+    """None: not documented by the site."""
+    note: str | None = None
+    """What users choose for themselves: images, frameworks."""
     source: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class Storage(_Strict, frozen=True, kw_only=True):
     """One file system."""
 
     path: str
+    """Where it is mounted; may hold shell variables."""
     kind: str | None = None
+    """Lustre, GPFS, NFS, ..."""
     quota: str | None = None
+    """Space and number of files."""
     purge: str | None = None
+    """When files are deleted."""
     striping: str | None = None
+    """The site's advice on striping."""
     source: str | None = None
-
-
-class RankEnv(_Strict, frozen=True, kw_only=True):
-    """Variables in which the launcher tells a rank who it is."""
-
-    rank: str
-    local_rank: str
-    size: str
-    local_size: str | None = None
+    """Key in ``sources`` of the page that states this."""
 
 
 class SiteProfile(_Strict, frozen=True, kw_only=True):
@@ -310,30 +399,42 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     schema: Literal[1]
     """Version of this format."""
     name: str
+    """The site's name; also the name of its file."""
     description: str
+    """One line: machine, owner, GPUs."""
     status: Literal["production", "historic", "generic"] = "production"
+    """historic: switched off, kept to read its scripts; generic: no machine in particular."""
     extends: str | None = None
     """Name of the profile this one starts from."""
     sources: dict[str, Source] = {}
     """Pages cited by key in every ``source``."""
     scheduler: Scheduler
+    """What queues and starts jobs."""
     login: Login = Login()
+    """Where people log in."""
     detect: Detect = Detect()
+    """How the site is recognised."""
     account: Account = Account()
+    """The rule for project accounts."""
     queues: dict[str, Queue] = {}
+    """Partitions, QOS and queues by name, in the order of preference."""
     directives: tuple[Directive, ...] = ()
     """Header lines that every job here needs."""
     node: Node | None = None
     """None: unknown (generic profiles) or measured live (local)."""
     binding: Binding
+    """How CPUs are bound and GPUs shown."""
     mpi: Mpi = Mpi()
+    """The MPI and its plugin."""
     fabric: Fabric = Fabric()
+    """The high-speed network."""
     env: dict[str, EnvVar] = {}
     """Variables that are not about the fabric: caches, GPU-aware MPI, proxies."""
     software: Software = Software()
+    """The software environment."""
     storage: dict[str, Storage] = {}
-    rank_env: RankEnv
+    """File systems by name."""
     internet_on_compute: bool | None = None
-    """None: unknown."""
+    """Compute nodes reach the internet, through the proxy of ``env`` where there is one; None: unknown."""
     traps: tuple[str, ...] = ()
     """What has bitten people here."""

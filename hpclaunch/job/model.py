@@ -75,7 +75,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     environment: tuple[Line, ...]
     """Shell lines before the launch: setup, exports, unsets."""
     rank_setup: tuple[Line, ...]
-    """Shell lines that each rank runs; the last one becomes the command."""
+    """Shell lines that each rank runs before it becomes the command."""
     argv: tuple[str, ...]
     """The command, exactly as given; the template quotes it."""
     launch: tuple[str, ...]

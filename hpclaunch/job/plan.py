@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 
 import msgspec
 
@@ -280,25 +281,32 @@ def _timeline(file: str) -> list[Line]:
 
 def _rank_setup(profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
     lines = list(launchers.rank_identity(profile.scheduler.launcher, _tasks(shape)))
-    become = Line(text='exec "$@"', reason="become the program")
     if shape.binding is None:
-        return (*lines, become)
+        return tuple(lines)
     ranks = shape.binding.ranks
+    lists = " ".join(format_cpu_list(rank.cpus) for rank in ranks)
+    lines.append(Line(text=f"cpus=({lists})", reason="CPUs planned for each local rank"))
     variable = profile.binding.gpu_visible_var
     if variable and any(rank.gpus for rank in ranks):
-        lists = " ".join(",".join(map(str, rank.gpus)) for rank in ranks)
         lines += [
-            Line(text=f"gpus=({lists})", reason="GPUs of each local rank, nearest to its cores"),
+            _array("gpus", (rank.gpus for rank in ranks), "GPUs of each local rank, nearest to its cores"),
+            _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores"),
             Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own"),
         ]
     if profile.binding.cpu == "taskset":
-        lists = " ".join(format_cpu_list(rank.cpus) for rank in ranks)
-        lines.append(Line(text=f"cpus=({lists})", reason="CPUs of each local rank"))
-        become = Line(
-            text='exec taskset -c "${cpus[LOCAL_RANK]}" "$@"',
-            reason="bind, and become the program (man taskset)",
+        lines.append(
+            Line(
+                text='taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null',
+                reason="bind this shell, and so the program that it becomes (man taskset)",
+            )
         )
-    return (*lines, become)
+    return tuple(lines)
+
+
+def _array(name: str, numbers: Iterable[tuple[int, ...]], reason: str) -> Line:
+    """Return a bash array with one comma-separated word for each local rank."""
+    words = " ".join(",".join(map(str, row)) or "''" for row in numbers)
+    return Line(text=f"{name}=({words})", reason=reason)
 
 
 def _launch(request: JobRequest, profile: SiteProfile, shape: _Shape, target: Target) -> tuple[str, ...]:

@@ -44,9 +44,17 @@ def render(plan: LaunchPlan, target: Target) -> str:
         rank_setup=plan.rank_setup,
         launch=plan.launch,
         argv=plan.argv,
+        report=plan.binding is not None,
+        strict=plan.request.binding == "strict",
+        gpu_visible_var=_visible_var(plan),
         job_id=shlex.quote(target.job_id) if target.job_id else f'"{number}"',
         folder=shlex.quote(target.folder) if target.folder else f'"{here}/hpclaunch-{number}"',
     )
+
+
+def _visible_var(plan: LaunchPlan) -> str | None:
+    ranks = plan.binding.ranks if plan.binding else ()
+    return plan.profile.binding.gpu_visible_var if any(rank.gpus for rank in ranks) else None
 
 
 def comment(text: str) -> str:

@@ -122,6 +122,9 @@ def misfit(queue: Queue, nodes: int, walltime_s: int) -> str | None:
         return f"{format_walltime(walltime_s)} asked, at most {queue.max_walltime} allowed"
     if queue.min_walltime and walltime_s < parse_walltime_s(queue.min_walltime):
         return f"{format_walltime(walltime_s)} asked, at least {queue.min_walltime} needed"
+    if queue.max_node_minutes and nodes * walltime_s > queue.max_node_minutes * 60:
+        asked = nodes * walltime_s / 60
+        return f"{asked:g} node-minutes asked, at most {queue.max_node_minutes} allowed"
     fits = [
         route
         for route in queue.routes

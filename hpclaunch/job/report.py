@@ -1,0 +1,79 @@
+"""What the ranks said of their binding: the lines that every script's rank shell leaves in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+PREFIX = "hpclaunch-binding "
+
+
+class RankReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What one rank got, read on its node from /proc and /sys."""
+
+    rank: int
+    host: str
+    local_rank: int
+    cpus: str
+    """Allowed CPUs, as the kernel lists them."""
+    planned: str
+    """CPUs of the plan."""
+    mems: str = ""
+    """Memory nodes it may use."""
+    gpus: str = ""
+    """GPUs it sees, as its runtime's variable says; ``none`` without one."""
+    bus: str = ""
+    """PCI addresses of those GPUs, ``unknown`` where the driver shows none."""
+    gpu_numa: str = ""
+    """NUMA nodes of those GPUs."""
+    verdict: str
+    """ok, cpus-differ or gpu-on-another-numa-node."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the rank got what was planned."""
+        return self.verdict == "ok"
+
+
+def read_report(log: str) -> tuple[RankReport, ...]:
+    """Return the reports in a job's log in the order of their ranks; of a restarted job the last ones.
+
+    Lines that only look like a report (a program may print anything) are passed over.
+    """
+    found: dict[int, RankReport] = {}
+    for line in log.splitlines():
+        at = line.find(PREFIX)
+        if at < 0:
+            continue
+        fields = dict(word.split("=", 1) for word in line[at + len(PREFIX) :].split(" ") if "=" in word)
+        try:
+            report = msgspec.convert(fields, RankReport, strict=False)
+        except msgspec.ValidationError:
+            continue
+        found[report.rank] = report
+    return tuple(found[rank] for rank in sorted(found))
+
+
+def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
+    """Return whether all ranks got their binding, and the finding in a sentence."""
+    reports = list(reports)
+    wrong = [report for report in reports if not report.ok]
+    if len(reports) < tasks:
+        return False, f"{len(reports)} of {tasks} ranks reported their binding"
+    if wrong:
+        names = ", ".join(str(report.rank) for report in wrong[:8]) + (", ..." if len(wrong) > 8 else "")
+        return False, f"{len(wrong)} of {tasks} ranks did not get their binding: rank {names}"
+    return True, f"all {tasks} ranks got their binding"
+
+
+_COLUMNS = ("rank", "host", "local_rank", "cpus", "planned", "mems", "gpus", "bus", "gpu_numa", "verdict")
+
+
+def table(reports: Iterable[RankReport]) -> str:
+    """Lay the reports out in columns, one line a rank."""
+    rows = [_COLUMNS, *(tuple(str(getattr(report, name)) or "-" for name in _COLUMNS) for report in reports)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

@@ -1,0 +1,103 @@
+"""The scripts of every shipped site, word for word, and read by bash and shellcheck.
+
+After a wanted change: HPCLAUNCH_UPDATE_GOLDEN=1 pytest tests/job/test_golden.py, and read the diff.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hpclaunch.site.load import load_site
+from hpclaunch.site.node import site_topology
+
+from hpclaunch.job.model import Command, JobRequest
+from hpclaunch.job.plan import Target, make_plan
+from hpclaunch.job.render import render
+from hpclaunch.resources import resource_dir
+from hpclaunch.topology.model import Core, NodeTopology, NumaNode
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+TRAIN = Command(argv=("--epochs", "3", "--data", "/data/my mnist"), bundled=True)
+ACCOUNTS = {
+    "lumi-g": "project_465000001",
+    "polaris": "MyProject",
+    "olivia": "nn1234k",
+    "alps-gh200": "g123",
+    "daint": "g123",
+    "clariden": "g123",
+    "santis": "g123",
+}
+LAPTOP = NodeTopology(
+    cores=tuple(Core(cpus=(n, n + 2), numa=0, l3=0) for n in range(2)),
+    numa_nodes=(NumaNode(id=0, cpus=frozenset(range(4))),),
+)
+
+
+def cases() -> dict[str, dict[str, Any]]:
+    shipped = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
+    known = {site: {"site": site, "account": ACCOUNTS.get(site)} for site in shipped}
+    return {
+        **known,
+        "local": {"site": "local", "tasks": 2},
+        "lumi-g.two-nodes": {**known["lumi-g"], "nodes": 2, "timeline": "timeline.json", "binding": "strict"},
+        "lumi-g.sixteen-ranks": {**known["lumi-g"], "tasks_per_node": 16, "queue": "dev-g"},
+        "polaris.two-nodes": {**known["polaris"], "nodes": 2, "directives": ("-l filesystems=home",)},
+        "olivia.two-nodes": {**known["olivia"], "nodes": 2, "queue": "devel", "env": {"WHO": "it's me"}},
+        "generic-slurm.gpus": {"site": "generic-slurm", "nodes": 2, "tasks_per_node": 4, "gpus_per_task": 1},
+    }
+
+
+def script_of(asked: dict[str, Any]) -> str:
+    request = JobRequest(command=TRAIN, name="mnist", **asked)
+    profile = load_site(request.site)
+    local = request.site == "local"
+    target = Target(python="/opt/env/bin/python3" if local else None)
+    topology = LAPTOP if local else site_topology(profile)
+    script = render(make_plan(request, profile, topology, target), target)
+    return re.sub(r"(Written by hpclaunch) \S+", r"\1 VERSION", script)
+
+
+@pytest.mark.parametrize("name", cases())
+def test_script_is_the_golden_one(name: str) -> None:
+    script, golden = script_of(cases()[name]), GOLDEN / f"{name}.sh"
+    if os.environ.get("HPCLAUNCH_UPDATE_GOLDEN"):
+        golden.write_text(script)
+    assert script == golden.read_text()
+
+
+def test_no_golden_script_is_left_over() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.sh")} == set(cases())
+
+
+@pytest.mark.parametrize("name", cases())
+def test_bash_reads_it(name: str) -> None:
+    answer = subprocess.run(["bash", "-n"], input=script_of(cases()[name]), capture_output=True, text=True)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def shellcheck() -> str:
+    beside = Path(sys.executable).with_name("shellcheck")
+    return str(beside) if beside.exists() else shutil.which("shellcheck") or "shellcheck"
+
+
+@pytest.mark.parametrize("name", cases())
+def test_shellcheck_finds_nothing(name: str) -> None:
+    """Both shells of a script: the job's, and each rank's inside it."""
+    script = script_of(cases()[name])
+    rank = script.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
+    for text in (script, "#!/bin/bash\n" + rank):
+        # SC1091: module scripts of the site are not here; nothing else is let pass
+        answer = subprocess.run(
+            [shellcheck(), "--severity=style", "--exclude=SC1091", "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+        )
+        assert (answer.returncode, answer.stdout) == (0, "")

@@ -19,17 +19,20 @@ MAX_CPU = 65535
 def parse_cpu_list(text: str) -> CpuSet:
     """Read a CPU list such as ``0-3,8``; an empty text is the empty set.
 
+    Ranges may carry a step, ``5-19:2``, as lscpu of util-linux 2.43 prints interleaved nodes.
     Raises BadInputError for anything that is not a list of numbers and rising ranges up to ``MAX_CPU``.
     """
     cpus: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
-        first, dash, last = part.strip().partition("-")
-        if not (_is_number(first) and (not dash or _is_number(last))):
+        bounds, colon, step = part.strip().partition(":")
+        first, dash, last = bounds.partition("-")
+        whole = _is_number(first) and (not dash or _is_number(last)) and (not colon or _is_number(step))
+        if not whole or (colon and (not dash or int(step) == 0)):
             raise BadInputError(f"bad CPU list {text!r}: {part!r} is no number or range", "write it as 0-3,8")
         low, high = int(first), int(last or first)
         if low > high or high > MAX_CPU:
             raise BadInputError(f"bad CPU list {text!r}: {part!r} falls or passes {MAX_CPU}")
-        cpus.update(range(low, high + 1))
+        cpus.update(range(low, high + 1, int(step or 1)))
     return frozenset(cpus)
 
 

@@ -1,0 +1,282 @@
+"""Reader of lscpu: its text (flat or in sections), ``-J`` (flat or nested) and ``-p=`` with its header.
+
+Field names are translated in other locales. Lines with "NUMA" and one number are the same in all of
+them and are read; nothing else of a translated output is (run lscpu with ``LC_ALL=C``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from hpclaunch.cpuset import MAX_CPU, CpuSet
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.model import Core, NumaNode
+from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.text import (
+    Line,
+    bad_line,
+    check_size,
+    clean_lines,
+    count,
+    cpu_list,
+    json_text,
+    numa_id,
+    shorten,
+)
+
+KIND = "lscpu"
+
+_HINT = "run LC_ALL=C lscpu, or LC_ALL=C lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, and save the whole output"
+_L3 = re.compile(r"[^(]{0,60}\((\d{1,6}) instances?\)")
+_MAX_DEPTH = 8
+
+
+class _Field(NamedTuple):
+    """One named value of the text or JSON form."""
+
+    key: str
+    value: str
+    number: int
+
+
+def read(text: str, origin: str) -> Partial:
+    """Read what lscpu says of CPUs, cores, caches and NUMA nodes.
+
+    Raises BadInputError for damaged output and for output with neither NUMA nodes nor CPUs.
+    """
+    check_size(text, origin)
+    lines = clean_lines(text, origin)
+    table = _table(lines, origin)
+    document = json_text(text, origin) if '"lscpu"' in text else ""
+    fields = list(_json_fields(document, origin)) if document else _text_fields(lines, table is not None)
+    if not fields and table is None:
+        raise BadInputError(f"{origin}: no output of lscpu", _HINT)
+    return _join(fields, table, origin)
+
+
+def _text_fields(lines: list[Line], has_table: bool) -> list[_Field]:
+    """Split ``key: value`` lines; a Chinese or Japanese locale prints a full-width colon."""
+    fields = []
+    for line in lines:
+        if has_table and line.text.lstrip().startswith("#"):
+            continue
+        if match := re.match(r"[ \t]*([^:：]{1,80})[:：][ \t]*(.*)", line.text):
+            fields.append(_Field(match.group(1).strip(), match.group(2).strip(), line.number))
+    return fields
+
+
+def _json_fields(document: str, origin: str) -> Iterator[_Field]:
+    """Walk ``{"lscpu": [{"field": "CPU(s):", "data": "8", "children": [...]}]}``; empty data is null."""
+    try:
+        decoded = msgspec.json.decode(document)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise BadInputError(f"{origin}: damaged JSON: {error}", _HINT) from None
+    entries = decoded.get("lscpu") if isinstance(decoded, dict) else None
+    if not isinstance(entries, list):
+        raise BadInputError(f"{origin}: JSON without a list 'lscpu'", _HINT)
+    yield from _walk(entries, origin, 0)
+
+
+def _walk(entries: list[object], origin: str, depth: int) -> Iterator[_Field]:
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("field"), str) or depth > _MAX_DEPTH:
+            raise BadInputError(f"{origin}: an entry of 'lscpu' without 'field'", _HINT)
+        data = entry.get("data")
+        yield _Field(entry["field"].rstrip(":： "), "" if data is None else str(data), 1)
+        children = entry.get("children")
+        if isinstance(children, list):
+            yield from _walk(children, origin, depth + 1)
+
+
+def _join(fields: list[_Field], table: _Table | None, origin: str) -> Partial:
+    values: dict[str, list[_Field]] = {}
+    for field in fields:
+        values.setdefault(field.key, []).append(field)
+    notes = list(table.notes) if table else []
+    numa = _numa_lists(fields, origin)
+    online = _single(values, "On-line CPU(s) list")
+    if table is None and not numa and online is None:
+        raise BadInputError(f"{origin}: neither NUMA nodes nor a list of CPUs", _HINT)
+    if any(_is_numa_line(field.key) and not field.key.startswith("NUMA node") for field in fields):
+        notes.append(
+            f"lscpu ({origin}): field names are translated; only the NUMA lines were read (use LC_ALL=C)"
+        )
+    l3 = _single(values, "L3 cache") or _single(values, "L3")
+    instances = _L3.match(l3.value) if l3 else None
+    stated = cpu_list(online.value, origin, online.number) if online else None
+    shown = table.online if table else stated
+    return Partial(
+        kind=KIND,
+        origin=origin,
+        cores=table.cores if table else None,
+        online=shown if stated is None or shown is None else shown & stated,
+        cpu_count=_number(values, "CPU(s)", origin),
+        threads_per_core=_number(values, "Thread(s) per core", origin),
+        cores_per_socket=_number(values, "Core(s) per socket", origin),
+        sockets=_number(values, "Socket(s)", origin),
+        architecture=values["Architecture"][0].value if "Architecture" in values else None,
+        virtual="Hypervisor vendor" in values,
+        l3_instances=int(instances.group(1)) if instances else None,
+        numa_nodes=numa or (table.numa_nodes if table else None),
+        numa_count=_number(values, "NUMA node(s)", origin),
+        notes=tuple(notes),
+    )
+
+
+def _is_numa_line(key: str) -> bool:
+    """Tell whether this names one NUMA node's CPUs, in any language: NUMA and one number."""
+    return "NUMA" in key and len(key) <= 60 and len(re.findall(r"\d+", key)) == 1
+
+
+def _single(values: dict[str, list[_Field]], key: str) -> _Field | None:
+    """Return the field of this name, None where it is absent or, on hybrid processors, ambiguous."""
+    found = values.get(key, [])
+    return found[0] if found and all(field.value == found[0].value for field in found) else None
+
+
+def _number(values: dict[str, list[_Field]], key: str, origin: str) -> int | None:
+    field = _single(values, key)
+    if field is None or field.value in ("", "-"):
+        return None
+    return count(field.value, origin, field.number)
+
+
+def _numa_lists(fields: list[_Field], origin: str) -> tuple[NumaNode, ...]:
+    """Read ``NUMA node3 CPU(s): 24-31,56-63``, in any language: NUMA, one number, a CPU list."""
+    nodes: dict[int, tuple[CpuSet, int]] = {}
+    for field in fields:
+        if not _is_numa_line(field.key):
+            continue
+        node = numa_id(re.findall(r"\d+", field.key)[0], origin, field.number)
+        if node is None:
+            continue
+        cpus = cpu_list(field.value, origin, field.number)
+        if node in nodes and nodes[node][0] != cpus:
+            raise bad_line(
+                origin,
+                field.number,
+                f"NUMA node {node} again, other CPUs than line {nodes[node][1]}",
+                "one node a file",
+            )
+        nodes[node] = (cpus, field.number)
+    return tuple(NumaNode(id=node, cpus=cpus) for node, (cpus, _) in sorted(nodes.items()))
+
+
+class _Table(NamedTuple):
+    """What the ``-p`` form says."""
+
+    cores: tuple[Core, ...] | None
+    online: CpuSet
+    numa_nodes: tuple[NumaNode, ...] | None
+    notes: tuple[str, ...]
+
+
+class _Row(NamedTuple):
+    """One CPU of the ``-p`` form."""
+
+    cpu: int
+    core: str | None
+    """What distinguishes its core from all others; None where the table has no core column."""
+    numa: int | None
+    socket: int | None
+    l3: str | None
+
+
+def _table(lines: list[Line], origin: str) -> _Table | None:
+    """Read the first ``# CPU,Core,...`` table; None where there is none."""
+    starts = [
+        i for i, line in enumerate(lines) if re.match(r"#\s*CPU(,|$)", line.text.strip(), re.IGNORECASE)
+    ]
+    if not starts:
+        if any(re.fullmatch(r"\d+(,\d*){2,12}", line.text.strip()) for line in lines[:8]):
+            raise BadInputError(f"{origin}: rows of lscpu -p without the line '# CPU,Core,...'", _HINT)
+        return None
+    header = lines[starts[0]].text.strip().lstrip("# \t").lower().split(",")
+    rows: dict[int, _Row] = {}
+    for line in lines[starts[0] + 1 :]:
+        text = line.text.strip()
+        if not text or text.startswith("#") or not text[0].isdigit():
+            if rows and (not text or text.startswith("#")):
+                break
+            continue
+        row = _row(header, text, line.number, origin)
+        if row and row.cpu in rows:
+            raise bad_line(origin, line.number, f"CPU {row.cpu} appears twice", "one node a file")
+        if row:
+            rows[row.cpu] = row
+    if not rows:
+        raise bad_line(origin, lines[starts[0]].number, "a header of lscpu -p without rows", _HINT)
+    notes = (f"lscpu ({origin}): several tables; the first was read",) if len(starts) > 1 else ()
+    return _Table(_table_cores(rows, header), frozenset(rows), _table_nodes(rows, header), notes)
+
+
+def _row(header: list[str], text: str, number: int, origin: str) -> _Row | None:
+    """Read one row; None for a CPU that is offline (``-a`` lists them with an empty core)."""
+    cells = text.split(",")
+    if len(cells) != len(header):
+        raise bad_line(
+            origin,
+            number,
+            f"{shorten(text)} has {len(cells)} fields, the header {len(header)}",
+            "one field a column",
+        )
+    named = dict(zip(header, (cell.strip() for cell in cells), strict=True))
+    caches = _caches(header, cells, number, origin)
+    cpu = count(named["cpu"], origin, number)
+    if cpu > MAX_CPU:
+        raise bad_line(origin, number, f"CPU {cpu}", f"CPUs go up to {MAX_CPU}")
+    if named.get("online", "").upper() in ("N", "NO") or ("core" in named and named["core"] in ("", "-")):
+        return None
+    numa = numa_id(named.get("node", ""), origin, number)
+    # Core numbers repeat on hybrid processors and in each node of some machines: two CPUs share a core
+    # only where socket, node and the first caches agree as well.
+    inner = (caches.get("l1i") or caches.get("l1d", ""), caches.get("l2", ""))
+    core = repr((named["core"], named.get("socket"), numa, inner)) if "core" in named else None
+    return _Row(cpu, core, numa, numa_id(named.get("socket", ""), origin, number), caches.get("l3") or None)
+
+
+def _caches(header: list[str], cells: list[str], number: int, origin: str) -> dict[str, str]:
+    """Return cache numbers by level: from columns of their own or from one ``L1d:L1i:L2:L3`` column."""
+    caches: dict[str, str] = {}
+    for name, cell in zip(header, cells, strict=True):
+        levels, values = name.split(":"), cell.strip().split(":")
+        if not re.fullmatch(r"l\d[di]?(:l\d[di]?)*", name):
+            continue
+        if len(levels) != len(values) and cell.strip() not in ("", "-"):
+            raise bad_line(origin, number, f"caches {shorten(cell)}", f"the header names {name}")
+        caches.update(zip(levels, values, strict=False))
+    return caches
+
+
+def _table_cores(rows: dict[int, _Row], header: list[str]) -> tuple[Core, ...] | None:
+    if "core" not in header:
+        return None
+    by_core: dict[str | None, list[_Row]] = {}
+    for cpu in sorted(rows):
+        by_core.setdefault(rows[cpu].core, []).append(rows[cpu])
+    group_of = {
+        l3: i for i, l3 in enumerate(dict.fromkeys(rows[cpu].l3 for cpu in sorted(rows) if rows[cpu].l3))
+    }
+    return tuple(
+        Core(
+            cpus=tuple(row.cpu for row in siblings),
+            numa=siblings[0].numa,
+            l3=group_of.get(siblings[0].l3),
+            socket=siblings[0].socket,
+        )
+        for siblings in by_core.values()
+    )
+
+
+def _table_nodes(rows: dict[int, _Row], header: list[str]) -> tuple[NumaNode, ...] | None:
+    if "node" not in header:
+        return None
+    nodes: dict[int, set[int]] = {}
+    for row in rows.values():
+        if row.numa is not None:
+            nodes.setdefault(row.numa, set()).add(row.cpu)
+    return tuple(NumaNode(id=node, cpus=frozenset(cpus)) for node, cpus in sorted(nodes.items())) or None

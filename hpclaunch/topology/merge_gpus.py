@@ -1,0 +1,179 @@
+"""GPUs of several sources become one list: matched by PCI address, else by number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from hpclaunch.cpuset import CpuSet, format_cpu_list
+from hpclaunch.topology.model import Gpu, NumaNode
+from hpclaunch.topology.partial import GpuFact, Partial
+
+# Whose numbers are the runtime's own: the vendors' tools, then drivers seen through hwloc or KFD.
+_NUMBERS = ("rocm_smi", "amd_smi", "nvidia_smi", "hwloc", "sysfs")
+# nvidia-smi prints CPU affinity into a column of about this width and drops the rest.
+_CUT_WIDTH = 10
+
+
+def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> tuple[Gpu, ...]:
+    """Join the GPUs of all sources; differences go to ``notes`` with both sources by name.
+
+    Numbers come from the vendor's tool where there is one. The NUMA node and the local CPUs come from the
+    kernel (/sys, hwloc) where the same GPU is found there by its PCI address.
+    """
+    lists = [partial for partial in ranked if partial.gpus is not None]
+    shown = [partial for partial in lists if partial.gpus]
+    _note_absent(lists, notes)
+    if not shown:
+        return ()
+    shown.sort(key=lambda partial: (not partial.gpu_order, _NUMBERS.index(partial.kind)))
+    base = shown[0]
+    matches = {other.name: _match(base, other, notes) for other in shown[1:]}
+    joined = []
+    for gpu in base.gpus or ():
+        resolved = _resolve(base, gpu, nodes, notes)
+        for other in shown[1:]:
+            theirs = matches[other.name].get(gpu.index)
+            if theirs is not None:
+                resolved = _join(base, resolved, other, _resolve(other, theirs, nodes, notes), notes)
+        joined.append(resolved)
+    _note_empty_nodes(base, joined, nodes, ranked, notes)
+    unknown = [str(gpu.index) for gpu in joined if gpu.numa is None and gpu.cpus is None]
+    if unknown:
+        notes.append(f"the NUMA node of GPU {', '.join(unknown)} is unknown")
+    return tuple(
+        Gpu(index=gpu.index, numa=gpu.numa, cpus=gpu.cpus, bus_id=gpu.bus_id, model=gpu.model)
+        for gpu in joined
+    )
+
+
+def _note_absent(lists: Sequence[Partial], notes: list[str]) -> None:
+    """Say when one source shows GPUs and another that would know shows none."""
+    with_gpus = [partial for partial in lists if partial.gpus]
+    for partial in lists:
+        if not partial.gpus and with_gpus:
+            notes.append(
+                f"{with_gpus[0].name} shows {len(with_gpus[0].gpus or ())} GPUs, {partial.name} shows none"
+            )
+
+
+def _match(base: Partial, other: Partial, notes: list[str]) -> Mapping[int, GpuFact]:
+    """Return the other source's GPU for each number of ``base``: by PCI address, else by number.
+
+    Numbers alone are trusted only where both sources show the same count and no NUMA node speaks against it:
+    inside a job a tool may show fewer GPUs, numbered from 0.
+    """
+    mine, theirs = base.gpus or (), other.gpus or ()
+    if len(mine) != len(theirs):
+        notes.append(
+            f"{base.name} shows {len(mine)} GPUs, {other.name} shows {len(theirs)}; the first are used"
+        )
+    by_bus = {gpu.bus_id: gpu for gpu in theirs if gpu.bus_id}
+    if by_bus and all(gpu.bus_id for gpu in mine):
+        found = {gpu.index: by_bus[gpu.bus_id] for gpu in mine if gpu.bus_id in by_bus}
+        if moved := [str(index) for index, gpu in found.items() if gpu.index != index]:
+            notes.append(
+                f"{other.name} numbers GPU {', '.join(moved)} of {base.name} otherwise; matched by PCI address"
+            )
+        lacking = [gpu.bus_id or "" for gpu in mine if gpu.index not in found]
+        if lacking:
+            notes.append(f"{other.name} does not show the GPU at {', '.join(lacking)} of {base.name}")
+        return found
+    if len(mine) != len(theirs):
+        return {}
+    by_index = {gpu.index: gpu for gpu in theirs}
+    for gpu in mine:
+        twin = by_index.get(gpu.index)
+        if twin is None or (None not in (gpu.numa, twin.numa) and gpu.numa != twin.numa):
+            said = "another number" if twin is None else f"NUMA node {twin.numa}"
+            notes.append(
+                f"GPU {gpu.index}: {base.name} says NUMA node {gpu.numa}, {other.name} says {said}; "
+                "without PCI addresses they cannot be matched, and the first is used"
+            )
+            return {}
+    return by_index
+
+
+def _join(base: Partial, mine: GpuFact, other: Partial, theirs: GpuFact, notes: list[str]) -> GpuFact:
+    """Fill one GPU's unknowns; where the PCI address is the same the kernel's NUMA node wins."""
+    numa, cpus = mine.numa, mine.cpus
+    if None not in (numa, theirs.numa) and numa != theirs.numa:
+        kernel = other.kind in ("sysfs", "hwloc")
+        notes.append(
+            f"GPU {mine.index}: {base.name} says NUMA node {numa}, {other.name} says {theirs.numa}; "
+            f"{'the second' if kernel else 'the first'} is used"
+        )
+        if kernel:
+            numa, cpus = theirs.numa, theirs.cpus
+    elif theirs.cpus is not None and (cpus is None or theirs.cpus < cpus):
+        cpus = theirs.cpus
+    return msgspec.structs.replace(
+        mine,
+        numa=theirs.numa if numa is None else numa,
+        cpus=cpus,
+        bus_id=mine.bus_id or theirs.bus_id,
+        model=mine.model or theirs.model,
+    )
+
+
+def _resolve(partial: Partial, gpu: GpuFact, nodes: tuple[NumaNode, ...], notes: list[str]) -> GpuFact:
+    """Settle one GPU's node and CPUs against the NUMA nodes: lists of nodes, missing nodes, cut columns."""
+    cpus_of = {node.id: node.cpus for node in nodes}
+    numa = gpu.numa
+    if numa is None and gpu.numa_candidates:
+        with_cpus = sorted(node for node in gpu.numa_candidates if cpus_of.get(node))
+        numa = with_cpus[0] if len(with_cpus) == 1 else None
+    if numa is None and gpu.cpus:
+        holders = [node.id for node in nodes if gpu.cpus <= node.cpus]
+        numa = holders[0] if len(holders) == 1 else None
+    cpus = gpu.cpus
+    home = cpus_of.get(numa) if numa is not None else None
+    if cpus is not None and home:
+        cpus = _settle_cpus(partial, gpu, cpus, home, numa, notes)
+    return msgspec.structs.replace(gpu, numa=numa, cpus=cpus)
+
+
+def _settle_cpus(
+    partial: Partial, gpu: GpuFact, cpus: CpuSet, home: CpuSet, numa: int | None, notes: list[str]
+) -> CpuSet | None:
+    """Return the CPUs local to a GPU where they are a true part of its node, None where the node says it all."""
+    if cpus == home:
+        return None
+    if gpu.cpus_text is None:
+        return cpus
+    whole = format_cpu_list(home)
+    if len(gpu.cpus_text) >= _CUT_WIDTH and whole.startswith(gpu.cpus_text):
+        notes.append(
+            f"{partial.name}: the CPU affinity of GPU {gpu.index} ({gpu.cpus_text}) is cut off; "
+            f"the CPUs of NUMA node {numa} are used ({whole})"
+        )
+        return None
+    if cpus < home:
+        notes.append(
+            f"{partial.name}: GPU {gpu.index} lists CPUs {gpu.cpus_text}, a part of NUMA node {numa} ({whole}): "
+            "it was printed inside a job; only these are used"
+        )
+        return cpus
+    notes.append(
+        f"{partial.name}: GPU {gpu.index} lists CPUs {gpu.cpus_text}, but its NUMA node {numa} has {whole}; "
+        "the node's are used"
+    )
+    return None
+
+
+def _note_empty_nodes(
+    base: Partial,
+    gpus: Sequence[GpuFact],
+    nodes: tuple[NumaNode, ...],
+    ranked: Sequence[Partial],
+    notes: list[str],
+) -> None:
+    """Say when a GPU's NUMA node has no CPUs, or is not listed at all, in the sources of NUMA nodes."""
+    lister = next((partial for partial in ranked if partial.numa_nodes), None)
+    with_cpus = {node.id for node in nodes if node.cpus}
+    if lister is None or not with_cpus:
+        return
+    for gpu in gpus:
+        if gpu.numa is not None and gpu.numa not in with_cpus:
+            notes.append(f"GPU {gpu.index}: NUMA node {gpu.numa} ({base.name}) has no CPUs in {lister.name}")

@@ -1,0 +1,84 @@
+"""Reader of ``numactl -H`` (``--hardware``), also with lines that a mail program wrapped."""
+
+from __future__ import annotations
+
+import re
+
+from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.model import NumaNode
+from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.text import Line, bad_line, check_size, clean_lines, numa_id, shorten
+
+KIND = "numactl"
+
+_HINT = "run LC_ALL=C numactl -H again and save the whole output"
+_AVAILABLE = re.compile(r"[ \t]*available: (\d{1,6}) nodes? \(([\d,-]{0,8000})\)")
+_CPUS = re.compile(r"[ \t]*node (\d{1,6}) cpus:(.*)")
+_SIZE = re.compile(r"[ \t]*node (\d{1,6}) size:[ \t]*(\d{1,12}) ?MB")
+_MIB = 1024 * 1024
+
+
+def read(text: str, origin: str) -> Partial:
+    """Read the NUMA nodes, their CPUs and memory. Raises BadInputError for damaged output."""
+    check_size(text, origin)
+    lines = clean_lines(text, origin)
+    nodes = _cpus(lines, origin)
+    memory = {
+        int(match.group(1)): int(match.group(2)) * _MIB for line in lines if (match := _SIZE.match(line.text))
+    }
+    if not nodes:
+        raise BadInputError(f"{origin}: no line such as 'node 0 cpus: 0 1 2 3'", _HINT)
+    listed = _listed(lines, origin)
+    if listed is not None and listed != nodes.keys():
+        odd = min(listed ^ nodes.keys())
+        where = "announced but has no line 'cpus'" if odd in listed else "shown but not announced"
+        raise BadInputError(f"{origin}: node {odd} is {where}", _HINT)
+    return Partial(
+        kind=KIND,
+        origin=origin,
+        numa_nodes=tuple(
+            NumaNode(id=node, cpus=cpus, memory_bytes=memory.get(node))
+            for node, cpus in sorted(nodes.items())
+        ),
+        numa_count=len(listed) if listed is not None else None,
+    )
+
+
+def _cpus(lines: list[Line], origin: str) -> dict[int, CpuSet]:
+    """Read the CPU lines; a line of numbers alone continues the CPU line before it."""
+    words: dict[int, list[str]] = {}
+    open_node: int | None = None
+    for line in lines:
+        if match := _CPUS.match(line.text):
+            node = numa_id(match.group(1), origin, line.number)
+            if node is None or node in words:
+                raise bad_line(origin, line.number, f"node {match.group(1)} again", "one node a file")
+            open_node, words[node] = node, []
+            rest = match.group(2)
+        elif open_node is not None and re.fullmatch(r"[\d \t]+", line.text):
+            rest = line.text
+        else:
+            open_node = None
+            continue
+        for word in rest.split():
+            if not (word.isascii() and word.isdigit() and len(word) < 7 and int(word) <= MAX_CPU):
+                raise bad_line(origin, line.number, f"{shorten(word)} among the CPUs", _HINT)
+            words[open_node].append(word)
+    return {node: frozenset(int(word) for word in found) for node, found in words.items()}
+
+
+def _listed(lines: list[Line], origin: str) -> frozenset[int] | None:
+    """Read ``available: 6 nodes (0,8,252-255)``: the node numbers, None without that line."""
+    for line in lines:
+        if match := _AVAILABLE.match(line.text):
+            try:
+                listed = parse_cpu_list(match.group(2))
+            except BadInputError as error:
+                raise bad_line(origin, line.number, error.message[:200], _HINT) from None
+            if len(listed) != int(match.group(1)):
+                raise bad_line(
+                    origin, line.number, shorten(line.text.strip()), "the count and the list must agree"
+                )
+            return listed
+    return None

@@ -1,0 +1,58 @@
+"""What one source states about a node, before sources are joined: nothing guessed, nothing derived."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.cpuset import CpuSet
+from hpclaunch.topology.model import Core, Nic, NumaNode
+
+
+class GpuFact(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU as a source shows it."""
+
+    index: int
+    """Its number in this source; whether that is the runtime's number is ``Partial.gpu_order``."""
+    numa: int | None = None
+    numa_candidates: frozenset[int] = frozenset()
+    """Where a source names several nodes (``0,5-11`` on Grace-Hopper); only one of them has CPUs."""
+    memory_numa: int | None = None
+    """NUMA node that the GPU's own memory forms ("GPU NUMA ID")."""
+    cpus: CpuSet | None = None
+    cpus_text: str | None = None
+    """The CPU list as printed, where the tool may have cut it off."""
+    bus_id: str | None = None
+    model: str | None = None
+
+
+class Partial(msgspec.Struct, frozen=True, kw_only=True):
+    """What one source states. None means that it does not speak of this; empty, that there is none."""
+
+    kind: str
+    """lscpu, rocm_smi, amd_smi, nvidia_smi, numactl, hwloc, sysfs."""
+    origin: str
+    """File or folder it was read from."""
+    cores: tuple[Core, ...] | None = None
+    online: CpuSet | None = None
+    cpu_count: int | None = None
+    """CPUs present as the source counts them, offline ones too."""
+    threads_per_core: int | None = None
+    cores_per_socket: int | None = None
+    sockets: int | None = None
+    architecture: str | None = None
+    virtual: bool = False
+    """Whether the source says that this is a virtual machine."""
+    l3_instances: int | None = None
+    numa_nodes: tuple[NumaNode, ...] | None = None
+    numa_count: int | None = None
+    gpus: tuple[GpuFact, ...] | None = None
+    gpu_order: bool = True
+    """Whether its GPU numbers are the runtime's; False for plain PCI order."""
+    nics: tuple[Nic, ...] | None = None
+    allowed: CpuSet | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Kind and origin, as notes and errors name this source."""
+        return f"{self.kind.replace('_', '-')} ({self.origin})"

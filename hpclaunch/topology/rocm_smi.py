@@ -1,0 +1,149 @@
+"""Reader of ``rocm-smi --showtoponuma`` (text and ``--json``), in the spellings of ROCm 4 to 7.
+
+Two numbers a GPU: "Numa Node" comes from the driver's topology, "Numa Affinity" from /sys (-1 there
+means that the kernel knows no node). ``--showbus`` lines are read too where they stand in the output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.text import (
+    Line,
+    bad_line,
+    bus_id,
+    check_size,
+    clean_lines,
+    json_text,
+    numa_id,
+    shorten,
+)
+
+KIND = "rocm_smi"
+
+# GPU[0]\t\t: (Topology) Numa Node: 3 | GPU 0   : ... (ROCm 4) | GPU[0] XCP[1]\t: ... (partitions)
+_ENTRY = re.compile(
+    r"[ \t]*GPU ?\[?(\d{1,4})\]?(?:[ \t]+XCP ?\[?(\d{1,3})\]?)?[ \t]*:[ \t]*"
+    r"(?:\(Topology\)[ \t]*)?(Numa Node|Numa Affinity|PCI Bus|Card [Ss]eries)[ \t]*:(.*)"
+)
+_STARTED = re.compile(
+    r"[ \t]*GPU ?\[?\d{1,4}\]?[^:]{0,40}:[ \t]*\(Topology\)[ \t]*Numa(?! ?(?:Node|Affinity)[ \t]*:)"
+)
+_HINT = "run rocm-smi --showtoponuma again and save the whole output"
+
+_Values = dict[str, tuple[str, int]]
+"""What one GPU's lines say: value and line number by key."""
+
+
+def read(text: str, origin: str) -> Partial:
+    """Read the NUMA node of each GPU. Raises BadInputError for a damaged capture or one without GPUs."""
+    check_size(text, origin)
+    lines = clean_lines(text, origin)
+    if any(_ENTRY.match(line.text) for line in lines):
+        cards = _from_text(lines, origin)
+    elif json_text(text, origin).startswith("{"):
+        cards = _from_json(json_text(text, origin), origin)
+    else:
+        raise BadInputError(f"{origin}: no line such as 'GPU[0] : (Topology) Numa Node: 3'", _HINT)
+    notes: list[str] = []
+    if "====" in text and "End of ROCm" not in text:
+        notes.append(f"rocm-smi ({origin}): no line 'End of ROCm SMI Log': the output may be cut off")
+    gpus = tuple(_gpu(index, cards[key], origin, notes) for index, key in enumerate(sorted(cards)))
+    if not any(
+        "Numa Node" in values or "Numa Affinity" in values or "PCI Bus" in values for values in cards.values()
+    ):
+        raise BadInputError(f"{origin}: GPUs but neither NUMA nodes nor PCI addresses", _HINT)
+    _check_complete(cards, origin)
+    return Partial(kind=KIND, origin=origin, gpus=gpus, notes=tuple(notes))
+
+
+def _from_text(lines: list[Line], origin: str) -> dict[tuple[int, int], _Values]:
+    cards: dict[tuple[int, int], _Values] = {}
+    for line in lines:
+        if match := _ENTRY.match(line.text):
+            gpu, partition, key, value = match.groups()
+            values = cards.setdefault((int(gpu), int(partition or 0)), {})
+            _put(values, "Card series" if key.startswith("Card") else key, value.strip(), line.number, origin)
+        elif _STARTED.match(line.text):
+            raise bad_line(origin, line.number, f"{shorten(line.text.strip())} is cut off", _HINT)
+    return cards
+
+
+def _put(values: _Values, key: str, value: str, number: int, origin: str) -> None:
+    if key.startswith("Numa") and not value:
+        raise bad_line(origin, number, f"{key} without a value", _HINT)
+    if key in values and values[key][0] != value:
+        raise bad_line(
+            origin,
+            number,
+            f"{key} is {value}, line {values[key][1]} says {values[key][0]}",
+            "one node a file",
+        )
+    values[key] = (value, number)
+
+
+def _from_json(text: str, origin: str) -> dict[tuple[int, int], _Values]:
+    """Read ``{"card0": {"(Topology) Numa Node": "0", ...}, "system": {...}}``."""
+    try:
+        document = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise BadInputError(f"{origin}: damaged JSON: {error}", _HINT) from None
+    cards: dict[tuple[int, int], _Values] = {}
+    for gpu, entry in _cards(document):
+        values = cards.setdefault((gpu, 0), {})
+        for key, value in entry.items():
+            name = key.removeprefix("(Topology) ").strip()
+            if name in ("Numa Node", "Numa Affinity", "PCI Bus"):
+                _put(values, name, str(value).strip(), 1, origin)
+            elif name.lower() == "card series":
+                values["Card series"] = (str(value), 1)
+    if not cards:
+        raise BadInputError(f"{origin}: JSON without card0, card1, ...", _HINT)
+    return cards
+
+
+def _cards(document: object) -> Iterator[tuple[int, dict[str, object]]]:
+    for key, entry in document.items() if isinstance(document, dict) else ():
+        if isinstance(entry, dict) and (match := re.fullmatch(r"card(\d{1,4})", str(key))):
+            yield int(match.group(1)), entry
+
+
+def _gpu(index: int, values: _Values, origin: str, notes: list[str]) -> GpuFact:
+    """Join the two columns: they must agree; -1 or N/A in the kernel's column means unknown."""
+    node, affinity = (
+        numa_id(*(values[key][0], origin, values[key][1])) if key in values else None
+        for key in ("Numa Node", "Numa Affinity")
+    )
+    numa = node
+    if "Numa Affinity" in values and affinity is None:
+        numa = None
+        notes.append(f"rocm-smi ({origin}): the kernel knows no NUMA node of GPU {index} (Numa Affinity -1)")
+    elif node is not None and affinity is not None and node != affinity:
+        numa = None
+        notes.append(
+            f"rocm-smi ({origin}): GPU {index} has Numa Node {node} but Numa Affinity {affinity}; left unknown"
+        )
+    elif node is None:
+        numa = affinity
+    bus = values.get("PCI Bus")
+    series = values.get("Card series")
+    return GpuFact(
+        index=index, numa=numa, bus_id=bus_id(bus[0]) if bus else None, model=series[0] if series else None
+    )
+
+
+def _check_complete(cards: dict[tuple[int, int], _Values], origin: str) -> None:
+    """Refuse gaps in the numbering and GPUs that lack a value that others have: lines are missing."""
+    numbers = sorted({gpu for gpu, _ in cards})
+    missing = sorted(set(range(numbers[-1] + 1)) - set(numbers))
+    if missing:
+        raise BadInputError(f"{origin}: GPU {missing[0]} is missing but GPU {numbers[-1]} is there", _HINT)
+    for key in ("Numa Node", "Numa Affinity"):
+        lacking = [gpu for (gpu, _), values in sorted(cards.items()) if key not in values]
+        if lacking and len(lacking) < len(cards):
+            raise BadInputError(f"{origin}: GPU {lacking[0]} has no line '{key}', others have", _HINT)

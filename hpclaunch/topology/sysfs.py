@@ -1,0 +1,360 @@
+"""Reader of /sys and /proc: the live node, or a copy of these trees.
+
+Facts about the files: Documentation/ABI/stable/sysfs-devices-node, Documentation/ABI/stable/sysfs-devices-system-cpu,
+Documentation/admin-guide/cputopology.rst and Documentation/ABI/testing/sysfs-bus-pci of the Linux sources.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list, parse_mask
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.model import Core, Nic, NumaNode
+from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.text import MAX_NUMA, bus_id
+
+SYSROOT_VARIABLE = "HPCLAUNCH_SYSROOT"
+KIND = "sysfs"
+
+_MAX_BYTES = 1 << 20
+_CPU = "sys/devices/system/cpu"
+_NODE = "sys/devices/system/node"
+_PCI = "sys/bus/pci/devices"
+_KFD = "sys/class/kfd/kfd/topology/nodes"
+
+# PCI classes (pci.ids): VGA, 3D, other display, processing accelerator.
+_GPU_CLASSES = frozenset({"0300", "0302", "0380", "1200"})
+_VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
+# Interfaces of high-speed networks, the name that communication libraries use first: where one
+# device has several names (cxi0 and hsn0, mlx5_0 and ib0) the first is kept.
+_NIC_CLASSES = (("cxi", ("cxi",)), ("infiniband", ("",)), ("net", ("hsn", "ib")))
+
+
+class Tree(NamedTuple):
+    """A /sys and /proc tree below ``root``; every file read is remembered in ``seen``."""
+
+    root: Path
+    seen: dict[str, str]
+
+    def text(self, path: str) -> str | None:
+        """Return the stripped text of a regular file of at most 1 MiB, None where it cannot be read."""
+        try:
+            found = os.open(f"{self.root}/{path}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            if not stat.S_ISREG(os.fstat(found).st_mode):
+                return None
+            data = b""
+            while len(data) < _MAX_BYTES and (chunk := os.read(found, 65536)):
+                data += chunk
+        except OSError:
+            return None
+        finally:
+            os.close(found)
+        self.seen[path] = text = data.decode("utf-8", "replace")
+        return text.strip()
+
+    def names(self, path: str) -> list[str]:
+        """Return the entries of a folder in natural order; empty where it cannot be read."""
+        try:
+            return sorted(os.listdir(f"{self.root}/{path}"), key=lambda name: (len(name), name))
+        except OSError:
+            return []
+
+    def numbered(self, path: str, prefix: str, highest: int) -> Iterator[int]:
+        """Yield n of the entries ``<prefix><n>`` of a folder, ascending, up to ``highest``."""
+        for name in self.names(path):
+            digits = name.removeprefix(prefix)
+            if name.startswith(prefix) and digits.isascii() and digits.isdigit() and len(digits) < 7:
+                if int(digits) > highest:
+                    raise BadInputError(f"{self.root / path}: {name}", f"numbers go up to {highest}")
+                yield int(digits)
+
+    def integer(self, path: str) -> int | None:
+        """Return a file's whole number, None where it is absent, negative or something else."""
+        text = self.text(path)
+        return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None
+
+    def cpus(self, list_path: str, mask_path: str) -> CpuSet | None:
+        """Return a CPU set from its list file, else from the older mask file; None where both are absent.
+
+        Raises BadInputError when the file holds no CPU set.
+        """
+        for path, parse in ((list_path, parse_cpu_list), (mask_path, _parse_kernel_mask)):
+            text = self.text(path)
+            if text is not None:
+                return self._parsed(path, text, parse)
+        return None
+
+    def _parsed(self, path: str, text: str, parse: Callable[[str], CpuSet]) -> CpuSet:
+        try:
+            return parse(text)
+        except BadInputError as error:
+            raise BadInputError(f"{self.root / path}, line 1: {error.message[:200]}", error.hint) from None
+
+
+def _parse_kernel_mask(text: str) -> CpuSet:
+    """Read a mask in groups of 32 bits, ``00000000,0000ffff``."""
+    groups = text.split(",")
+    if any(len(group) > 8 for group in groups):
+        raise BadInputError(f"bad CPU mask {text[:60]!r}", "groups have eight hexadecimal digits")
+    return parse_mask("".join(group.rjust(8, "0") for group in groups))
+
+
+def default_root() -> Path:
+    """Return the folder below which /sys and /proc are read: ``HPCLAUNCH_SYSROOT``, else ``/``."""
+    return Path(os.environ.get(SYSROOT_VARIABLE) or "/")
+
+
+def read(root: Path | None = None) -> Partial:
+    """Read cores, thread siblings, L3 groups, NUMA nodes, GPUs, NICs and the granted CPUs of a node.
+
+    ``root`` holds ``sys`` and ``proc``. No program is started. Raises BadInputError when there is no
+    CPU description below it or a file holds something else than it should.
+    """
+    return read_tree(Tree(root or default_root(), {}))
+
+
+def read_tree(tree: Tree) -> Partial:
+    """Read a node from ``tree``; afterwards ``tree.seen`` holds the text of every file that was used."""
+    online = _online(tree)
+    nodes = _numa_nodes(tree, online)
+    gpus, in_order, notes = _gpus(tree, online)
+    status = tree.text("proc/self/status") or ""
+    granted = [line.split(":", 1)[1] for line in status.splitlines() if line.startswith("Cpus_allowed_list:")]
+    return Partial(
+        kind=KIND,
+        origin=str(tree.root),
+        cores=_cores(tree, online, nodes),
+        online=online,
+        numa_nodes=nodes,
+        gpus=gpus,
+        gpu_order=in_order,
+        nics=_nics(tree, online),
+        allowed=parse_cpu_list(granted[0]) & online if granted else None,
+        notes=notes,
+    )
+
+
+def _online(tree: Tree) -> CpuSet:
+    """Return the CPUs in use: ``online``, or every cpuN that has a topology folder (older kernels)."""
+    text = tree.text(f"{_CPU}/online")
+    present = frozenset(tree.numbered(_CPU, "cpu", MAX_CPU))
+    if not present:
+        raise BadInputError(
+            f"{tree.root}: no CPU in {_CPU}", f"name the folder that holds sys and proc (${SYSROOT_VARIABLE})"
+        )
+    if text:
+        return present & (tree.cpus(f"{_CPU}/online", "") or frozenset()) or present
+    return frozenset(cpu for cpu in present if tree.integer(f"{_CPU}/cpu{cpu}/online") != 0) or present
+
+
+def _cores(tree: Tree, online: CpuSet, nodes: tuple[NumaNode, ...] | None) -> tuple[Core, ...]:
+    numa_of = _owner_of(nodes or ())
+    group_of = _l3_groups(tree, online)
+    cores: list[Core] = []
+    done: set[int] = set()
+    for cpu in sorted(online):
+        if cpu in done:
+            continue
+        folder = f"{_CPU}/cpu{cpu}/topology"
+        siblings = tree.cpus(f"{folder}/thread_siblings_list", f"{folder}/thread_siblings")
+        cpus = tuple(sorted(((siblings or frozenset()) & online) - done | {cpu}))
+        done.update(cpus)
+        cores.append(
+            Core(
+                cpus=cpus,
+                numa=numa_of.get(cpu),
+                l3=group_of.get(cpu),
+                socket=tree.integer(f"{folder}/physical_package_id"),
+            )
+        )
+    return tuple(cores)
+
+
+def _owner_of(nodes: tuple[NumaNode, ...]) -> dict[int, int]:
+    """Map each CPU to its node; a CPU that several nodes list belongs to none here (merge decides)."""
+    owner: dict[int, int] = {}
+    doubled: set[int] = set()
+    for node in nodes:
+        doubled.update(node.cpus & owner.keys())
+        owner.update(dict.fromkeys(node.cpus, node.id))
+    return {cpu: node for cpu, node in owner.items() if cpu not in doubled}
+
+
+def _l3_groups(tree: Tree, online: CpuSet) -> dict[int, int]:
+    """Number the sets of CPUs that share a level-3 cache in the order of their first CPU."""
+    group_of: dict[int, int] = {}
+    for cpu in sorted(online):
+        if cpu in group_of:
+            continue
+        cache = _l3_folder(tree, cpu)
+        shared = tree.cpus(f"{cache}/shared_cpu_list", f"{cache}/shared_cpu_map") if cache else None
+        if shared is not None:
+            group = max(group_of.values(), default=-1) + 1
+            group_of.update({other: group for other in (shared & online) | {cpu} if other not in group_of})
+    return group_of
+
+
+def _l3_folder(tree: Tree, cpu: int) -> str | None:
+    """Return the folder of a CPU's level-3 cache: index3 nearly always, else looked for."""
+    folder = f"{_CPU}/cpu{cpu}/cache"
+    for name in (
+        ["index3", *tree.names(folder)] if tree.text(f"{folder}/index3/level") else tree.names(folder)
+    ):
+        if name.startswith("index") and tree.text(f"{folder}/{name}/level") == "3":
+            return f"{folder}/{name}"
+    return None
+
+
+def _numa_nodes(tree: Tree, online: CpuSet) -> tuple[NumaNode, ...] | None:
+    """Read the NUMA nodes; None where the kernel was built without NUMA."""
+    nodes = [
+        NumaNode(
+            id=node,
+            cpus=(tree.cpus(f"{_NODE}/node{node}/cpulist", f"{_NODE}/node{node}/cpumap") or frozenset())
+            & online,
+            memory_bytes=_memory_bytes(tree.text(f"{_NODE}/node{node}/meminfo") or ""),
+        )
+        for node in tree.numbered(_NODE, "node", MAX_NUMA)
+    ]
+    return tuple(nodes) or None
+
+
+def _memory_bytes(meminfo: str) -> int | None:
+    """Return MemTotal of a node's meminfo, ``Node 0 MemTotal:  131581780 kB``."""
+    for line in meminfo.splitlines():
+        words = line.split()
+        if "MemTotal:" in words and words[-1] == "kB" and words[-2].isdigit() and len(words[-2]) < 16:
+            return int(words[-2]) * 1024
+    return None
+
+
+class _Device(NamedTuple):
+    """A PCI device that may be a compute GPU."""
+
+    bus: str
+    vendor: str
+    device_class: str
+
+
+def _gpus(tree: Tree, online: CpuSet) -> tuple[tuple[GpuFact, ...], bool, tuple[str, ...]]:
+    """Return the GPUs of one vendor, whether their order is the runtime's, and notes."""
+    devices = _gpu_devices(tree)
+    amd, notes = _amd_in_kfd_order(tree, [device for device in devices if device.vendor == "AMD"])
+    by_vendor = {
+        "NVIDIA": [device.bus for device in devices if device.vendor == "NVIDIA"],
+        "AMD": amd if amd is not None else _add_in_cards(tree, devices, "AMD"),
+        "Intel": _add_in_cards(tree, devices, "Intel"),
+    }
+    vendor = next((name for name, found in by_vendor.items() if found), None)
+    if vendor is None:
+        return (), True, tuple(notes)
+    others = [f"{len(found)} of {name}" for name, found in by_vendor.items() if found and name != vendor]
+    if others:
+        notes.append(
+            f"sysfs: besides the GPUs of {vendor} there are {', '.join(others)}; they are not counted"
+        )
+    in_order = vendor == "AMD" and amd is not None
+    found = by_vendor[vendor]
+    if not in_order and len(found) > 1:
+        hint = " (CUDA numbers them so with CUDA_DEVICE_ORDER=PCI_BUS_ID)" if vendor == "NVIDIA" else ""
+        notes.append(f"sysfs: GPUs of {vendor} are numbered in PCI order{hint}")
+    return tuple(_gpu(tree, index, bus, online) for index, bus in enumerate(found)), in_order, tuple(notes)
+
+
+def _gpu_devices(tree: Tree) -> list[_Device]:
+    """Return the display and accelerator devices of the known vendors in PCI order."""
+    found = []
+    for name in tree.names(_PCI):
+        device_class = (tree.text(f"{_PCI}/{name}/class") or "")[2:6]
+        address = bus_id(name)
+        if device_class in _GPU_CLASSES and address:
+            vendor = _VENDORS.get(tree.text(f"{_PCI}/{name}/vendor") or "")
+            if vendor:
+                found.append(_Device(address, vendor, device_class))
+        else:
+            tree.seen.pop(f"{_PCI}/{name}/class", None)
+    return sorted(found)
+
+
+def _add_in_cards(tree: Tree, devices: list[_Device], vendor: str) -> list[str]:
+    """Return a vendor's GPUs without the display of a processor: VGA on bus 0 or the boot display."""
+    return [
+        device.bus
+        for device in devices
+        if device.vendor == vendor
+        and not (
+            device.device_class == "0300"
+            and (device.bus.startswith("0000:00:") or tree.text(f"{_PCI}/{device.bus}/boot_vga") == "1")
+        )
+    ]
+
+
+def _amd_in_kfd_order(tree: Tree, devices: list[_Device]) -> tuple[list[str] | None, list[str]]:
+    """Return AMD GPUs in the order of the kernel's compute driver, which is ROCm's; None without it.
+
+    KFD nodes with ``simd_count`` 0 are processors. A node that cannot be read is a GPU that was not
+    granted to this job. ``location_id`` is bus << 8 | device << 3 | function.
+    """
+    numbers = list(tree.numbered(_KFD, "", 4096))
+    if not numbers:
+        return None, []
+    found: list[str] = []
+    notes: list[str] = []
+    known = {device.bus for device in devices}
+    for number in numbers:
+        properties = tree.text(f"{_KFD}/{number}/properties")
+        if properties is None:
+            notes.append(f"sysfs: KFD node {number} cannot be read: a GPU that is not granted here")
+            continue
+        values = {key: value for key, _, value in (line.partition(" ") for line in properties.splitlines())}
+        location, domain = _integer(values.get("location_id")), _integer(values.get("domain")) or 0
+        if not _integer(values.get("simd_count")) or location is None:
+            continue
+        address = f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
+        # A partition of a GPU counts its number in the function bits; its device is function 0.
+        found.append(address if address in known else f"{address[:-1]}0")
+    return found, notes
+
+
+def _integer(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def _gpu(tree: Tree, index: int, bus: str, online: CpuSet) -> GpuFact:
+    numa, cpus = _locality(tree, f"{_PCI}/{bus}", online)
+    information = tree.text(f"proc/driver/nvidia/gpus/{bus}/information") or ""
+    model = [line.split(":", 1)[1].strip() for line in information.splitlines() if line.startswith("Model:")]
+    return GpuFact(index=index, numa=numa, cpus=cpus, bus_id=bus, model=model[0] if model else None)
+
+
+def _locality(tree: Tree, folder: str, online: CpuSet) -> tuple[int | None, CpuSet | None]:
+    """Return NUMA node and local CPUs of a device; both None where the kernel does not know (-1)."""
+    numa = tree.integer(f"{folder}/numa_node")
+    cpus = tree.cpus(f"{folder}/local_cpulist", f"{folder}/local_cpus")
+    local = cpus & online if cpus is not None else None
+    # Without a node the kernel lists all CPUs, or none: neither says anything.
+    if not local or (numa is None and local == online):
+        local = None
+    return numa, local
+
+
+def _nics(tree: Tree, online: CpuSet) -> tuple[Nic, ...]:
+    """Return the interfaces of the high-speed network, one a PCI device."""
+    found: dict[str, Nic] = {}
+    for folder, prefixes in _NIC_CLASSES:
+        for name in tree.names(f"sys/class/{folder}"):
+            device = f"sys/class/{folder}/{name}/device"
+            if not name.startswith(prefixes) or not (tree.root / device).exists():
+                continue
+            address = bus_id(os.path.basename(os.path.realpath(tree.root / device)))
+            numa, cpus = _locality(tree, device, online)
+            found.setdefault(address or name, Nic(name=name, numa=numa, cpus=cpus, bus_id=address))
+    return tuple(sorted(found.values(), key=lambda nic: (len(nic.name), nic.name)))

@@ -1,0 +1,121 @@
+"""Cleaning of pasted command output, and the errors that point at a line of it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hpclaunch.cpuset import CpuSet, parse_cpu_list
+from hpclaunch.errors import BadInputError
+
+MAX_CHARS = 32 * 1024 * 1024
+MAX_NUMA = 65535
+"""Above any node number of the kernel (MAX_NUMNODES is at most 1024)."""
+
+# 4294967295 is -1 printed unsigned (ROCm 4.3 to 5.7); -1 is the kernel's "no node".
+_UNKNOWN = frozenset(
+    {"", "-", "-1", "4294967295", "18446744073709551615", "N/A", "NA", "NONE", "NULL", "UNKNOWN"}
+)
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])")
+_SRUN_LABEL = re.compile(r"[ \t]{0,8}(\d{1,7}): ?")
+
+
+class Line(NamedTuple):
+    """One line of a file: its number there, counted from 1, and its text without decoration."""
+
+    number: int
+    text: str
+
+
+def bad_line(origin: str, number: int, found: str, hint: str) -> BadInputError:
+    """Build the error for a line: file, line, what was found, what would be right."""
+    return BadInputError(f"{origin}, line {number}: {found}", hint)
+
+
+def shorten(text: str, length: int = 60) -> str:
+    """Quote a piece of input for a message, cut to ``length`` characters."""
+    return repr(text if len(text) <= length else text[: length - 3] + "...")
+
+
+def check_size(text: str, origin: str) -> None:
+    """Refuse a text that is too long to be the output of a topology tool (BadInputError)."""
+    if len(text) > MAX_CHARS:
+        raise BadInputError(f"{origin}: {len(text)} characters", f"a capture has at most {MAX_CHARS}")
+
+
+def plain(text: str) -> str:
+    """Remove a byte order mark, colour codes and Windows line ends."""
+    return (
+        _ANSI.sub("", text.removeprefix("\ufeff")).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    )
+
+
+def clean_lines(text: str, origin: str) -> list[Line]:
+    """Split pasted output into lines, without colours, Windows line ends, trailing blanks and srun labels.
+
+    ``srun --label`` writes ``3: `` before each line; when most lines carry a label, the lines of the
+    first task are kept and the others dropped. Raises BadInputError for a text above ``MAX_CHARS``.
+    """
+    check_size(text, origin)
+    lines = [Line(number, line.rstrip()) for number, line in enumerate(plain(text).split("\n"), 1)]
+    labelled = [
+        (match.group(1), match.end(), line) for line in lines if (match := _SRUN_LABEL.match(line.text))
+    ]
+    if 2 * len(labelled) <= sum(1 for line in lines if line.text.strip()):
+        return lines
+    first = labelled[0][0]
+    return [Line(line.number, line.text[end:]) for label, end, line in labelled if label == first]
+
+
+def json_text(text: str, origin: str) -> str:
+    """Return the part of pasted output that can be JSON: from the first bracket to the last.
+
+    Prompts, warnings and labels around it are dropped. Returns the empty text where there is no bracket.
+    """
+    joined = "\n".join(line.text for line in clean_lines(text, origin))
+    match = re.search(r"^[ \t]*[\[{]", joined, re.MULTILINE)
+    end = max(joined.rfind("]"), joined.rfind("}"))
+    return joined[match.start() : end + 1] if match and end >= match.start() else ""
+
+
+def numa_id(text: str, origin: str, number: int) -> int | None:
+    """Read a NUMA node number; None for every spelling of "unknown" (-1, 4294967295, N/A, NONE, empty)."""
+    word = text.strip()
+    if word.upper() in _UNKNOWN:
+        return None
+    if not (word.isascii() and word.isdigit() and len(word) <= 6 and int(word) <= MAX_NUMA):
+        raise bad_line(
+            origin, number, f"{shorten(word)} is no NUMA node", "a node number, -1 or N/A stands there"
+        )
+    return int(word)
+
+
+def count(text: str, origin: str, number: int) -> int:
+    """Read a small positive count such as threads per core (BadInputError otherwise)."""
+    word = text.strip()
+    if not (word.isascii() and word.isdigit() and len(word) <= 6):
+        raise bad_line(origin, number, f"{shorten(word)} is no number", "a whole number stands there")
+    return int(word)
+
+
+def cpu_list(text: str, origin: str, number: int) -> CpuSet:
+    """Read a CPU list of a capture; the error names the file and the line."""
+    try:
+        return parse_cpu_list(text)
+    except BadInputError as error:
+        raise bad_line(
+            origin, number, error.message[:200], "a CPU list looks like 0-3,8; is the line cut off?"
+        ) from None
+
+
+def bus_id(text: str) -> str | None:
+    """Write a PCI address the kernel's way, ``0000:c1:00.0``; None when the text is none.
+
+    Accepts upper case, a missing domain and the eight-digit domain that nvidia-smi prints.
+    """
+    match = re.fullmatch(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", text.strip().lower())
+    if not match:
+        return None
+    domain = int(match.group(1) or "0", 16)
+    return f"{domain:04x}:{match.group(2)}:{match.group(3)}.{match.group(4)}"

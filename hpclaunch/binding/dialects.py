@@ -1,0 +1,195 @@
+"""One binding in the words of every launcher. Pure: NodeBinding -> text, one entry a local rank.
+
+Every list is as long as there are ranks: Slurm goes back to the start of a shorter one without a word
+(man srun, --cpu-bind), and ranks then share cores.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from hpclaunch.binding.model import NodeBinding, RankBinding
+from hpclaunch.cpuset import format_cpu_list, to_mask
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.model import NodeTopology
+
+
+def map_cpu(binding: NodeBinding) -> str:
+    """Return each rank's first CPU, ``49,57,17``: the value of srun's ``--cpu-bind=map_cpu:``."""
+    return ",".join(str(min(rank.cpus)) for rank in binding.ranks)
+
+
+def mask_cpu(binding: NodeBinding) -> str:
+    """Return each rank's CPUs as a mask, ``0xfe,0xfe00``: the value of srun's ``--cpu-bind=mask_cpu:``."""
+    return ",".join(to_mask(rank.cpus) for rank in binding.ranks)
+
+
+def cpu_list(binding: NodeBinding) -> str:
+    """Return each rank's CPUs as the kernel writes lists, ``1-7``, one line a rank."""
+    return "\n".join(format_cpu_list(rank.cpus) for rank in binding.ranks)
+
+
+def srun(binding: NodeBinding) -> str:
+    """Return srun's whole option, ``--cpu-bind=mask_cpu:0xfe,0xfe00``."""
+    return f"--cpu-bind=mask_cpu:{mask_cpu(binding)}"
+
+
+def gpu_bind(binding: NodeBinding) -> str:
+    """Return srun's GPU option: ``--gpu-bind=map:`` with one GPU a rank, ``mask:`` with several.
+
+    Raises BadInputError where a rank has no GPU: Slurm has no word for it.
+    """
+    if bare := [rank.local_rank for rank in binding.ranks if not rank.gpus]:
+        raise BadInputError(
+            f"ranks {format_cpu_list(bare)} have no GPU, so there is no --gpu-bind",
+            "use another format, or read the node's GPUs with --rocm-smi, --amd-smi, --nvidia-smi or --hwloc",
+        )
+    if all(len(rank.gpus) == 1 for rank in binding.ranks):
+        return "--gpu-bind=map:" + ",".join(str(rank.gpus[0]) for rank in binding.ranks)
+    return "--gpu-bind=mask:" + ",".join(to_mask(rank.gpus) for rank in binding.ranks)
+
+
+def pals(binding: NodeBinding) -> str:
+    """Return PALS mpiexec's option, ``--cpu-bind list:1-7:9-15``: ranks apart by colons."""
+    return "--cpu-bind list:" + ":".join(format_cpu_list(rank.cpus) for rank in binding.ranks)
+
+
+def openmpi(topology: NodeTopology, binding: NodeBinding) -> str:
+    """Return a rankfile for one node, for Open MPI 5 and 4.
+
+    Both read the numbers as hwloc's logical cores of the CPUs that are granted, not as the kernel's CPU
+    numbers (Open MPI 5 has no other way; 4 has the parameter rmaps_rank_file_physical). ``+n0`` is the first
+    node of the allocation; outside of one, name it with ``--host NAME:RANKS``.
+    """
+    logical = _logical_cores(topology)
+    lines = [
+        "# Open MPI 5: mpiexec --map-by rankfile:file=THIS_FILE    Open MPI 4: mpiexec --rankfile THIS_FILE",
+        "# The numbers are hwloc's logical cores, not CPU numbers.",
+    ]
+    for rank in binding.ranks:
+        cores = format_cpu_list(logical[cpu] for cpu in rank.cpus)
+        lines.append(f"rank {rank.local_rank}=+n0 slot={cores}")
+    return "\n".join(lines)
+
+
+def _logical_cores(topology: NodeTopology) -> dict[int, int]:
+    """Number the granted cores as hwloc does: by socket, NUMA node and L3 group, then by first CPU."""
+    granted = topology.cpus if topology.allowed is None else topology.cpus & topology.allowed
+    numa_start: dict[int | None, int] = {}
+    l3_start: dict[int | None, int] = {}
+    socket_start: dict[int | None, int] = {}
+    for core in topology.cores:
+        numa_start.setdefault(core.numa, core.cpus[0])
+        l3_start.setdefault(core.l3, core.cpus[0])
+        socket_start.setdefault(core.socket, core.cpus[0])
+    ordered = sorted(
+        (core for core in topology.cores if granted.intersection(core.cpus)),
+        key=lambda core: (
+            socket_start[core.socket],
+            numa_start[core.numa],
+            l3_start[core.l3],
+            core.cpus[0],
+        ),
+    )
+    return {cpu: index for index, core in enumerate(ordered) for cpu in core.cpus}
+
+
+def numactl(binding: NodeBinding) -> str:
+    """Return one line a rank: the numactl that binds its CPUs and its memory."""
+    return "\n".join(_numactl(rank) for rank in binding.ranks)
+
+
+def _numactl(rank: RankBinding) -> str:
+    line = f"numactl --physcpubind={format_cpu_list(rank.cpus)}"
+    return f"{line} --membind={format_cpu_list(rank.numa)}" if rank.numa else line
+
+
+def taskset(binding: NodeBinding) -> str:
+    """Return one line a rank: the taskset that binds its CPUs."""
+    return "\n".join(f"taskset --cpu-list {format_cpu_list(rank.cpus)}" for rank in binding.ranks)
+
+
+def env(binding: NodeBinding) -> str:
+    """Return shell variables, each with one word a rank; ``-`` stands for nothing or unknown."""
+    ranks = binding.ranks
+    values = {
+        "HPCLAUNCH_TASKS_PER_NODE": str(len(ranks)),
+        "HPCLAUNCH_CPU_LISTS": " ".join(format_cpu_list(rank.cpus) for rank in ranks),
+        "HPCLAUNCH_CPU_MASKS": " ".join(to_mask(rank.cpus) for rank in ranks),
+        "HPCLAUNCH_GPUS": " ".join(",".join(map(str, rank.gpus)) or "-" for rank in ranks),
+        "HPCLAUNCH_NUMA_NODES": " ".join(format_cpu_list(rank.numa) or "-" for rank in ranks),
+        "HPCLAUNCH_NICS": " ".join("".join((rank.nic or "-").split()) for rank in ranks),
+    }
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def document(topology: NodeTopology, binding: NodeBinding) -> dict[str, Any]:
+    """Return the binding as plain data for JSON: ranks, the node's sources and all notes."""
+    buses = {gpu.index: gpu.bus_id for gpu in topology.gpus}
+    ranks = [
+        {
+            "local_rank": rank.local_rank,
+            "cpus": list(rank.cpus),
+            "cpu_list": format_cpu_list(rank.cpus),
+            "cpu_mask": to_mask(rank.cpus),
+            "gpus": list(rank.gpus),
+            "gpu_bus_ids": [buses.get(gpu) for gpu in rank.gpus],
+            "numa": list(rank.numa),
+            "l3": list(rank.l3),
+            "nic": rank.nic,
+        }
+        for rank in binding.ranks
+    ]
+    return {
+        "tasks_per_node": len(ranks),
+        "ranks": ranks,
+        "map_cpu": map_cpu(binding),
+        "mask_cpu": mask_cpu(binding),
+        "sources": list(topology.sources),
+        "notes": [*topology.notes, *binding.notes],
+    }
+
+
+def as_json(topology: NodeTopology, binding: NodeBinding) -> str:
+    """Return :func:`document` as text."""
+    return json.dumps(document(topology, binding), indent=2, ensure_ascii=False)
+
+
+def table(binding: NodeBinding) -> str:
+    """Return a table for people, one line a rank; ``-`` stands for nothing or unknown."""
+    rows = [("rank", "CPUs", "NUMA", "L3", "GPU", "NIC")]
+    for rank in binding.ranks:
+        rows.append(
+            (
+                str(rank.local_rank),
+                format_cpu_list(rank.cpus),
+                format_cpu_list(rank.numa) or "-",
+                format_cpu_list(rank.l3) or "-",
+                ",".join(map(str, rank.gpus)) or "-",
+                rank.nic or "-",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+FORMATS: dict[str, Callable[[NodeTopology, NodeBinding], str]] = {
+    "table": lambda _, binding: table(binding),
+    "json": as_json,
+    "map_cpu": lambda _, binding: map_cpu(binding),
+    "mask_cpu": lambda _, binding: mask_cpu(binding),
+    "cpu_list": lambda _, binding: cpu_list(binding),
+    "srun": lambda _, binding: srun(binding),
+    "gpu_bind": lambda _, binding: gpu_bind(binding),
+    "pals": lambda _, binding: pals(binding),
+    "openmpi": openmpi,
+    "numactl": lambda _, binding: numactl(binding),
+    "taskset": lambda _, binding: taskset(binding),
+    "env": lambda _, binding: env(binding),
+}
+"""Name of a format -> the function that writes it."""

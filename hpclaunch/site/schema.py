@@ -16,10 +16,22 @@ from msgspec import Meta
 SCHEMA_VERSION = 1
 
 Evidence = Literal["documented", "community", "stated", "unverified", "conflicting"]
-WebAddress = Annotated[str, Meta(pattern=r"^https?://\S+$")]
-CpuList = Annotated[str, Meta(pattern=r"^(\d+(-\d+)?(,\d+(-\d+)?)*)?$")]
-PositiveInt = Annotated[int, Meta(ge=1)]
-NonNegativeInt = Annotated[int, Meta(ge=0)]
+WebAddress = Annotated[str, Meta(pattern=r"^https?://\S+$", description="an address such as https://...")]
+CpuList = Annotated[
+    str, Meta(pattern=r"^(\d+(-\d+)?(,\d+(-\d+)?)*)?$", description="a CPU list in quotes, such as '0-7,16'")
+]
+SiteName = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="a name of letters, digits, dots and dashes"),
+]
+BusId = Annotated[
+    str, Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", description="as 0000:c1:00.0")
+]
+PositiveInt = Annotated[int, Meta(ge=1, description="a whole number, at least 1")]
+NonNegativeInt = Annotated[int, Meta(ge=0, description="a whole number, at least 0")]
+CoreCount = Annotated[int, Meta(ge=1, le=65536, description="a whole number from 1 to 65536")]
+ThreadCount = Annotated[int, Meta(ge=1, le=16, description="a whole number from 1 to 16")]
+PositiveFloat = Annotated[float, Meta(gt=0, description="a number above 0")]
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -175,7 +187,7 @@ class SiteGpu(_Strict, frozen=True, kw_only=True):
     """NUMA node it hangs on."""
     cores: CpuList | None = None
     """The cores nearest to it where the site knows better than the NUMA node (one L3 group a GCD)."""
-    bus_id: Annotated[str, Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")] | None = None
+    bus_id: BusId | None = None
     """PCI address, lower case, such as 0000:c1:00.0."""
     nic: str | None = None
     """Name of the nearest NIC."""
@@ -197,9 +209,9 @@ class Node(_Strict, frozen=True, kw_only=True):
     """The processor's name."""
     sockets: PositiveInt = 1
     """Processor packages; the cores are shared out among them in equal blocks."""
-    cores: PositiveInt
+    cores: CoreCount
     """Physical cores of the node, numbered from 0 without holes."""
-    threads_per_core: PositiveInt = 1
+    threads_per_core: ThreadCount = 1
     """Thread t of core c is CPU c + t x cores (the kernel's numbering on x86 and Arm servers)."""
     numa: tuple[NumaDomain, ...]
     """Its NUMA nodes; together they hold every core once."""
@@ -281,9 +293,9 @@ class AllreduceFigure(_Strict, frozen=True, kw_only=True):
     """GPUs of the measurement, all nodes together."""
     message_bytes: PositiveInt
     """Size of the buffer."""
-    bus_gb_s: Annotated[float, Meta(gt=0)]
+    bus_gb_s: PositiveFloat
     """Bus bandwidth in GB/s, as nccl-tests define it: 2(p-1)/p x bytes / time."""
-    bus_gb_s_without_plugin: Annotated[float, Meta(gt=0)] | None = None
+    bus_gb_s_without_plugin: PositiveFloat | None = None
     """The same when the fabric's plugin is missing and TCP carries the messages."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
@@ -398,13 +410,13 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
 
     schema: Literal[1]
     """Version of this format."""
-    name: str
+    name: SiteName
     """The site's name; also the name of its file."""
     description: str
     """One line: machine, owner, GPUs."""
     status: Literal["production", "historic", "generic"] = "production"
     """historic: switched off, kept to read its scripts; generic: no machine in particular."""
-    extends: str | None = None
+    extends: SiteName | None = None
     """Name of the profile this one starts from."""
     sources: dict[str, Source] = {}
     """Pages cited by key in every ``source``."""

@@ -1,0 +1,226 @@
+"""``hpclaunch sites``: the site profiles."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.errors import EXIT_BAD_INPUT, BadInputError
+
+if TYPE_CHECKING:
+    from hpclaunch.site.load import Loaded
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Site profiles: list, show, validate, detect.
+
+    Example: hpclaunch sites show lumi-g
+    """
+
+
+def _complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from hpclaunch.site.load import site_names
+
+    return [name for name in site_names() if name.startswith(incomplete)]
+
+
+def _print_json(document: Any) -> None:
+    click.echo(json.dumps(document, indent=2))
+
+
+@command.command(name="list")
+@_JSON
+def list_sites(as_json: bool) -> None:
+    """List the sites and where their profiles are.
+
+    Your own profiles hide shipped ones of the same name, and say so here.
+
+    Example: hpclaunch sites list
+    """
+    from hpclaunch.site.load import hidden_sites, load_all, site_names, user_sites_dir
+
+    files, hidden, (profiles, broken) = site_names(), hidden_sites(), load_all()
+    rows = []
+    for name, path in files.items():
+        profile = profiles.get(name)
+        rows.append(
+            {
+                "name": name,
+                "file": str(path),
+                "origin": "user" if path.parent == user_sites_dir() else "shipped",
+                "hides": str(hidden[name]) if name in hidden else None,
+                "extends": profile.extends if profile else None,
+                "status": profile.status if profile else None,
+                "description": profile.description if profile else None,
+                "error": broken.get(name),
+            }
+        )
+    if as_json:
+        _print_json(rows)
+        return
+    width = max((len(name) for name in files), default=0)
+    for row in rows:
+        click.echo(f"{row['name']:<{width}}  {row['description'] or 'BROKEN: ' + str(row['error'])}")
+        if row["origin"] == "user":
+            hides = f", hides {row['hides']}" if row["hides"] else ""
+            click.echo(f"{'':<{width}}  yours: {row['file']}{hides}")
+
+
+@command.command()
+@click.argument("site", shell_complete=_complete_site)
+@_JSON
+def show(site: str, as_json: bool) -> None:
+    """Show a site's profile, merged over what it extends, with the source and date of its facts.
+
+    SITE is a name or the path of a YAML file.
+
+    Example: hpclaunch sites show daint
+    """
+    import msgspec
+
+    from hpclaunch.site.load import load_merged
+
+    loaded = load_merged(site)
+    if as_json:
+        _print_json(msgspec.to_builtins(loaded.profile))
+    else:
+        click.echo(_page(loaded))
+
+
+def _page(loaded: Loaded) -> str:
+    """Lay a profile out for reading: each part with its keys, and where its facts come from."""
+    import msgspec
+
+    from hpclaunch.site.load import profile_digest
+    from hpclaunch.site.tree import show_path
+
+    profile = loaded.profile
+    body = msgspec.to_builtins(profile)
+    lines = [f"{profile.name}: {profile.description}"]
+    words = ["file", *("extends" for _ in loaded.files[1:])]
+    lines += [f"  {word} {show_path(path)}" for word, path in zip(words, loaded.files, strict=True)]
+    lines += [f"  digest {profile_digest(profile)}"]
+    for key, value in body.items():
+        if key not in ("schema", "name", "description", "extends", "sources"):
+            lines += ["", *_lines(key, value, 0)]
+    lines += ["", "sources (as the marks in brackets name them)"]
+    for name, source in profile.sources.items():
+        doubt = "" if source.evidence == "documented" else f", {source.evidence.upper()}"
+        lines.append(f"  [{name}] {source.url}, read {source.checked}{doubt}")
+        if source.note:
+            lines.append(f"    {source.note}")
+    return "\n".join(lines)
+
+
+def _lines(key: str, value: Any, depth: int) -> list[str]:
+    """Lay out one key: scalars on its line, mappings and lists below it, its source as a mark."""
+    pad = "  " * depth
+    if isinstance(value, dict):
+        mark = f"  [{value['source']}]" if isinstance(value.get("source"), str) else ""
+        inner = {name: item for name, item in value.items() if not (mark and name == "source")}
+        if all(not isinstance(item, dict | list) for item in inner.values()) and depth:
+            text = ", ".join(f"{name} {_scalar(item)}" for name, item in inner.items())
+            return [f"{pad}{key}: {text}{mark}"]
+        return [
+            f"{pad}{key}{mark}",
+            *(line for name, item in inner.items() for line in _lines(name, item, depth + 1)),
+        ]
+    if isinstance(value, list):
+        if all(not isinstance(item, dict | list) and len(str(item)) < 40 for item in value):
+            return [f"{pad}{key}: {', '.join(map(_scalar, value))}"]
+        return [f"{pad}{key}", *(line for item in value for line in _lines("-", item, depth + 1))]
+    return [f"{pad}{key} {value}" if key == "-" else f"{pad}{key}: {_scalar(value)}"]
+
+
+def _scalar(value: Any) -> str:
+    if value is None:
+        return "null"
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+@command.command()
+@click.argument("sites", nargs=-1, required=True, metavar="PATH_OR_NAME...", shell_complete=_complete_site)
+@_JSON
+def validate(sites: tuple[str, ...], as_json: bool) -> None:
+    """Check profiles: types, sources, and what must fit together. Exit 3 when one is wrong.
+
+    Example: hpclaunch sites validate my-site.yaml
+    """
+    from hpclaunch.site.load import load_merged, profile_digest
+
+    results: list[dict[str, Any]] = []
+    for site in sites:
+        try:
+            profile = load_merged(site).profile
+        except BadInputError as error:
+            results.append({"site": site, "ok": False, "errors": str(error).splitlines()})
+        else:
+            results.append(
+                {
+                    "site": site,
+                    "ok": True,
+                    "name": profile.name,
+                    "digest": profile_digest(profile),
+                    "errors": [],
+                }
+            )
+    if as_json:
+        _print_json(results)
+    for result in results:
+        if as_json:
+            continue
+        if result["ok"]:
+            click.echo(f"{result['site']}: ok")
+        for line in result["errors"]:
+            click.echo(line, err=True)
+    if not all(result["ok"] for result in results):
+        raise click.exceptions.Exit(EXIT_BAD_INPUT)
+
+
+@command.command()
+@_JSON
+def detect(as_json: bool) -> None:
+    """Say which site this is, and by which evidence; "unknown" rather than a guess.
+
+    Example: hpclaunch sites detect
+    """
+    import msgspec
+
+    from hpclaunch.site.detect import detect as weigh
+    from hpclaunch.site.detect import gather
+    from hpclaunch.site.load import load_all
+
+    profiles, broken = load_all()
+    facts = gather()
+    notes = (*facts.notes, *(f"profile {name} cannot be read: {error}" for name, error in broken.items()))
+    found = weigh(facts.environ, facts.hostname, facts.cluster_name, facts.gpu_models, profiles, notes)
+    if as_json:
+        _print_json(
+            {**msgspec.to_builtins(found), "site": found.site or "unknown", "hostname": facts.hostname}
+        )
+        return
+    click.echo(f"{found.site or 'unknown'}: {found.reason}")
+    for item in found.evidence:
+        click.echo(f"  {item.strength} evidence for {item.site}: {item.what}")
+    for note in found.notes:
+        click.echo(f"  note: {note}")
+
+
+@command.command()
+@click.option("--markdown", "as_markdown", is_flag=True, help="The reference page instead.")
+def schema(as_markdown: bool) -> None:
+    """Print the JSON Schema of profiles, for editors.
+
+    Example: hpclaunch sites schema > site-profile.schema.json
+    """
+    from hpclaunch.site.describe import json_schema, markdown
+
+    if as_markdown:
+        click.echo(markdown(), nl=False)
+    else:
+        _print_json(json_schema())

@@ -1,23 +1,21 @@
-"""What a scheduler is: five translations between data and text."""
+"""What a scheduler is: a few translations between data and text. Nothing here runs a command."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
+from hpclaunch.answer import Answer
+
+__all__ = ["FINAL_STATES", "Answer", "JobState", "JobStatus", "Scheduler"]
+
 JobState = Literal["created", "queued", "running", "done", "failed", "cancelled", "lost"]
-"""lost: its scheduler does not know it any more and it left no exit status."""
+"""done: ended with exit code 0; failed: ended otherwise; lost: its scheduler does not know it any more and
+it left no exit status."""
 
 FINAL_STATES: frozenset[JobState] = frozenset({"done", "failed", "cancelled", "lost"})
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command printed and how it ended."""
-
-    exit_code: int
-    stdout: str
-    stderr: str
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,9 +23,11 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     state: JobState
     exit_code: int | None = None
+    """128+N where signal N ended the job."""
     reason: str | None = None
     """In a sentence, with the remedy where there is one."""
     started: str | None = None
+    """ISO 8601 with time zone, as ``ended``."""
     ended: str | None = None
 
 
@@ -37,23 +37,41 @@ class Scheduler(Protocol):
     kind: str
     sentinel: str
     """Start of a directive line, such as ``#SBATCH``; empty where there are none."""
+    starts_at_once: bool
+    """True: there is no queue, and its jobs and their files are on the same machine."""
+    poll_s: tuple[float, float]
+    """Seconds between two questions while waiting: at first, and at most after backing off."""
+    query_env: Mapping[str, str]
+    """Environment for the status commands, which makes times unambiguous."""
+    status_sources: tuple[str, ...]
+    """What may know of jobs, the best first; each is asked for the jobs that the ones before did not know."""
 
     def submit_command(self, script: str) -> tuple[str, ...]:
-        """Return the words of the command that submits the script file."""
+        """Return the words of the command that submits the script file, an absolute path.
+
+        The job's output goes to ``out.log`` beside the script.
+        """
         ...
 
     def parse_submit(self, answer: Answer) -> str:
         """Return the job's id; raise RefusedError with the scheduler's own words."""
         ...
 
-    def status_commands(self, scheduler_id: str) -> tuple[tuple[str, ...], ...]:
-        """Return the commands that may know the job's state, the best first."""
+    def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return the commands (nearly always one) that ask ``source`` for all these jobs."""
         ...
 
-    def parse_status(self, command: tuple[str, ...], scheduler_id: str, answer: Answer) -> JobStatus | None:
-        """Read one of those answers; None: this one does not know the job, ask the next."""
+    def parse_status(self, source: str, ids: Sequence[str], answer: Answer) -> dict[str, JobStatus]:
+        """Read one such answer; jobs that it does not know are left out.
+
+        Raises RefusedError where the source could not be reached, so that nothing is known of its jobs.
+        """
         ...
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Return the words of the command that ends the job."""
+        ...
+
+    def parse_cancel(self, answer: Answer) -> None:
+        """Return where the job is ended or ending or was at its end already; raise RefusedError otherwise."""
         ...

@@ -1,0 +1,119 @@
+"""This machine as a host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hpclaunch.answer import Answer
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.base import NoAnswerError
+
+# A status file, script or result is small; whoever asks for more reads it in pieces with tail().
+_PIECE_BYTES = 1 << 20
+
+
+class LocalHost:
+    """Commands and files of this machine; see Host."""
+
+    name = "this machine"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        stdin: bytes | None = None,
+        timeout_s: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Answer:
+        """Run a program in a session of its own, so that Ctrl-C reaches hpclaunch and not, say, sbatch."""
+        if cwd is not None and not Path(cwd).is_dir():
+            raise RefusedError(f"cannot run {argv[0]} in {cwd}: no such folder")
+        try:
+            done = subprocess.run(
+                list(argv),
+                input=stdin if stdin is not None else b"",
+                capture_output=True,
+                timeout=timeout_s,
+                env={**os.environ, **env} if env else None,
+                cwd=cwd,
+                start_new_session=True,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise RefusedError(
+                f"{argv[0]}: no such program on {self.name}", f"install it or put it on PATH: {argv[0]}"
+            ) from None
+        except subprocess.TimeoutExpired:
+            raise NoAnswerError(f"{argv[0]} gave no answer within {timeout_s:g} s on {self.name}") from None
+        except OSError as error:
+            raise RefusedError(f"{argv[0]} cannot be run on {self.name}: {error.strerror}") from None
+        code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        return Answer(exit_code=code, stdout=_text(done.stdout), stderr=_text(done.stderr))
+
+    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        """Write a whole file at once: temporary name, fsync, rename, fsync of the folder."""
+        target = Path(path)
+        temporary: str | None = None
+        try:
+            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fchmod(file.fileno(), mode)
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+            _sync_folder(target.parent)
+        except OSError as error:
+            if temporary is not None and os.path.exists(temporary):
+                os.unlink(temporary)
+            raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def read_file(self, path: str) -> bytes | None:
+        """Return a file's bytes, or None where there is no such file."""
+        try:
+            return Path(path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file or folder of that path."""
+        return Path(path).exists()
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it."""
+        try:
+            Path(path).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInputError(f"{path}: cannot make this folder: {error.strerror}") from None
+
+    def tail(self, path: str, offset: int) -> bytes:
+        """Return up to 1 MiB of the file from ``offset`` on; nothing where it does not exist yet."""
+        try:
+            with open(path, "rb") as file:
+                file.seek(offset)
+                return file.read(_PIECE_BYTES)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable; some network file systems refuse to fsync a folder and need not."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

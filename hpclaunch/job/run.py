@@ -1,0 +1,335 @@
+"""The life of a job: submit it once, know what became of it, follow it, end it.
+
+The contract with the script: it writes its exit status as one decimal line to ``exit_status`` in the job's
+folder however it ends, and its result, if any, to ``result.json`` there; its output goes to ``out.log``.
+So a job is never forgotten, even when its scheduler has forgotten it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.base import Host, NoAnswerError
+from hpclaunch.job.model import JobRecord
+from hpclaunch.job.store import Store
+from hpclaunch.scheduler.base import FINAL_STATES, JobStatus, Scheduler
+from hpclaunch.scheduler.registry import get_scheduler
+
+SCRIPT, LOG, RESULT, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "result.json", "exit_status", "cancelled"
+
+# sbatch and qsub retry for a while by themselves when their server is slow; after this nobody knows.
+_SUBMIT_TIMEOUT_S = 300.0
+_QUERY_TIMEOUT_S = 120.0
+_LOG_POLL_S = (0.05, 1.0)
+# What a job wrote last may reach this machine late where the file system is a network's.
+_LATE_FILES_S = 5.0
+
+Note = Callable[[str], None]
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(f"hpclaunch: {text}\n")
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.timezone.utc).astimezone().isoformat(timespec="seconds")
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put Ctrl-C off to the end of the block: half a submission or half a cancel is worse than waiting."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if caught:
+        raise KeyboardInterrupt
+
+
+def submit_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, script: str) -> JobRecord:
+    """Write the script, submit it exactly once and return the saved record with the scheduler's id.
+
+    Raises RefusedError with the scheduler's own words; the record then is ``failed`` and says them. Where
+    the scheduler gave no answer in time the record stays ``created`` and says so: nothing is tried twice.
+    """
+    path = f"{record.folder}/{SCRIPT}"
+    host.make_folder(record.folder)
+    host.write_file(path, script.encode(), mode=0o755)
+    with _uninterrupted():
+        try:
+            answer = host.run(scheduler.submit_command(path), timeout_s=_SUBMIT_TIMEOUT_S, cwd=record.workdir)
+            scheduler_id = scheduler.parse_submit(answer)
+        except NoAnswerError as error:
+            store.save(replace(record, reason=f"{error.message}; it may have been submitted or not"))
+            raise
+        except RefusedError as error:
+            store.save(replace(record, state="failed", ended=_now(), reason=error.message))
+            raise
+        started = _now() if scheduler.starts_at_once else None
+        state = "running" if started else "queued"
+        return store.save(replace(record, scheduler_id=scheduler_id, state=state, started=started))
+
+
+def refresh(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+    """Ask what became of a job, save and return it; a final record is returned as it is.
+
+    Raises RefusedError where the scheduler cannot be asked and the job left no exit status.
+    """
+    (record,), trouble = _refresh_group(store, host, scheduler, [record])
+    if trouble and record.state not in FINAL_STATES:
+        raise trouble
+    return record
+
+
+def refresh_all(
+    store: Store, host: Host, records: Sequence[JobRecord], note: Note = _to_stderr
+) -> list[JobRecord]:
+    """Refresh many jobs with one question to each scheduler; one that cannot be asked is noted."""
+    fresh: dict[str, JobRecord] = {}
+    for kind in sorted({record.scheduler for record in records}):
+        group = [record for record in records if record.scheduler == kind]
+        refreshed, trouble = _refresh_group(store, host, get_scheduler(kind), group)
+        fresh |= {record.id: record for record in refreshed}
+        if trouble:
+            note(f"{kind} jobs are shown as they were last known: {trouble.message}")
+    return [fresh[record.id] for record in records]
+
+
+def _refresh_group(
+    store: Store, host: Host, scheduler: Scheduler, records: Sequence[JobRecord]
+) -> tuple[list[JobRecord], RefusedError | None]:
+    ids = [r.scheduler_id for r in records if r.state not in FINAL_STATES and r.scheduler_id]
+    known, trouble = _ask(host, scheduler, ids)
+    fresh = []
+    for old in records:
+        new = old
+        if old.state not in FINAL_STATES or old.state == "lost":
+            new = _with_status(host, old, known.get(old.scheduler_id or ""), asked=trouble is None)
+        fresh.append(store.save(new) if new != old else old)
+    return fresh, trouble
+
+
+def _ask(
+    host: Host, scheduler: Scheduler, ids: Sequence[str]
+) -> tuple[dict[str, JobStatus], RefusedError | None]:
+    """Ask the scheduler's sources in turn, each for what is still unknown."""
+    known: dict[str, JobStatus] = {}
+    trouble: RefusedError | None = None
+    for source in scheduler.status_sources:
+        unknown = [scheduler_id for scheduler_id in ids if scheduler_id not in known]
+        for command in scheduler.status_commands(source, unknown) if unknown else ():
+            try:
+                answer = host.run(command, timeout_s=_QUERY_TIMEOUT_S, env=scheduler.query_env)
+                known |= scheduler.parse_status(source, unknown, answer)
+            except RefusedError as error:
+                trouble = trouble or error
+    return known, trouble if len(known) < len(set(ids)) else None
+
+
+def _with_status(host: Host, record: JobRecord, status: JobStatus | None, asked: bool) -> JobRecord:
+    """Return the record with what its scheduler or, where that does not know, its exit file says."""
+    if status and status.state not in FINAL_STATES:
+        started = status.started or record.started
+        return replace(record, state=status.state, reason=status.reason, started=started)
+    left = _exit_status(host, record)
+    if status is None:
+        if left is None and (not asked or not record.scheduler_id):
+            return record
+        status = _status_from_exit_file(host, record, left)
+    code = status.exit_code if status.exit_code is not None else left
+    if status.state != "done" and code == 0:
+        code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
+    return replace(
+        record,
+        state=status.state,
+        exit_code=code,
+        reason=status.reason,
+        started=status.started or record.started,
+        ended=status.ended or record.ended or _ended(host, record),
+    )
+
+
+def _status_from_exit_file(host: Host, record: JobRecord, left: int | None) -> JobStatus:
+    if left == 0:
+        return JobStatus(state="done", exit_code=0)
+    if host.exists(f"{record.folder}/{CANCELLED}"):
+        return JobStatus(state="cancelled", exit_code=left)
+    if left is not None:
+        return JobStatus(state="failed", exit_code=left, reason=f"the script ended with exit status {left}")
+    return JobStatus(
+        state="lost",
+        reason=f"{record.scheduler} does not know the job any more, and it left no exit status: "
+        "it was killed at once, or its node or this machine went down",
+    )
+
+
+def _exit_status(host: Host, record: JobRecord) -> int | None:
+    """Return what the script left in its exit file; None: nothing, or nothing that is a number."""
+    data = host.read_file(f"{record.folder}/{EXIT_STATUS}")
+    text = (data or b"").strip()
+    return int(text) if text.isdigit() and len(text) <= 3 else None
+
+
+def _ended(host: Host, record: JobRecord) -> str:
+    """Return when the exit file was written; without one, now."""
+    answer = host.run(("stat", "-c", "%Y", f"{record.folder}/{EXIT_STATUS}"))
+    if answer.exit_code != 0 or not answer.stdout.strip().isdigit():
+        return _now()
+    return dt.datetime.fromtimestamp(int(answer.stdout), dt.timezone.utc).astimezone().isoformat()
+
+
+def wait_job(
+    store: Store,
+    host: Host,
+    scheduler: Scheduler,
+    record: JobRecord,
+    on_output: Callable[[bytes], None] | None = None,
+    *,
+    interrupt_cancels: bool = False,
+    poll_s: tuple[float, float] | None = None,
+    note: Note = _to_stderr,
+) -> JobRecord:
+    """Wait for the job's end and return the final record, passing its output on as it comes.
+
+    The scheduler is asked ever less often, within ``poll_s`` (seconds; by default the scheduler's), and at
+    once when the exit file appears. A scheduler that cannot be reached in between is waited for. Ctrl-C
+    leaves the job alone, or with ``interrupt_cancels`` cancels it, and raises KeyboardInterrupt.
+    """
+    try:
+        return _wait(store, host, scheduler, record, on_output, poll_s or scheduler.poll_s, note)
+    except KeyboardInterrupt:
+        if interrupt_cancels:
+            note(f"interrupted: ending job {record.id}")
+            cancel_job(store, host, scheduler, record)
+        raise
+
+
+def _wait(
+    store: Store,
+    host: Host,
+    scheduler: Scheduler,
+    record: JobRecord,
+    on_output: Callable[[bytes], None] | None,
+    poll_s: tuple[float, float],
+    note: Note,
+) -> JobRecord:
+    log = LogReader(host, record, on_output)
+    record = refresh(store, host, scheduler, record)
+    pause_s, reachable, ended = poll_s[0], True, False
+    while record.state not in FINAL_STATES:
+        ended = _follow(host, record, log, pause_s, wake=not ended)
+        pause_s = poll_s[0] if ended else min(pause_s * 1.5, poll_s[1])
+        try:
+            record = refresh(store, host, scheduler, record)
+            reachable = True
+        except RefusedError as error:
+            if reachable:
+                note(f"{error.message}; waiting for it")
+            reachable = False
+    if record.state == "lost" and not scheduler.starts_at_once:
+        record = _look_again(store, host, scheduler, record)
+    log.drain(late_s=0.0 if scheduler.starts_at_once else _LATE_FILES_S)
+    return record
+
+
+def _follow(host: Host, record: JobRecord, log: LogReader, pause_s: float, wake: bool) -> bool:
+    """Pass output on for ``pause_s`` seconds; with ``wake`` return at once when the exit file appears.
+
+    Returns whether it is there.
+    """
+    until = time.monotonic() + pause_s
+    step_s = _LOG_POLL_S[0]
+    while True:
+        log.drain()
+        ended = host.exists(f"{record.folder}/{EXIT_STATUS}")
+        left_s = until - time.monotonic()
+        if left_s <= 0 or (ended and wake):
+            return ended
+        time.sleep(min(step_s, left_s))
+        step_s = min(step_s * 1.5, _LOG_POLL_S[1])
+
+
+def _look_again(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+    until = time.monotonic() + _LATE_FILES_S
+    while record.state == "lost" and time.monotonic() < until:
+        time.sleep(0.5)
+        record = refresh(store, host, scheduler, record)
+    return record
+
+
+class LogReader:
+    """Reads a job's output from where it stopped."""
+
+    def __init__(self, host: Host, record: JobRecord, on_output: Callable[[bytes], None] | None) -> None:
+        self._host, self._path, self._on_output = host, f"{record.folder}/{LOG}", on_output
+        self._offset = 0
+
+    def drain(self, late_s: float = 0.0) -> None:
+        """Pass on what is there; ``late_s``: wait so long for a file that is not there yet."""
+        if self._on_output is None:
+            return
+        until = time.monotonic() + late_s
+        while not self._host.exists(self._path) and time.monotonic() < until:
+            time.sleep(0.2)
+        while data := self._host.tail(self._path, self._offset):
+            self._offset += len(data)
+            self._on_output(data)
+
+
+def cancel_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+    """End a job and return its record, which may still be running where the scheduler takes its time.
+
+    A final record is returned as it is. Raises RefusedError where the scheduler refuses or cannot be asked.
+    """
+    if record.state in FINAL_STATES:
+        return record
+    if record.scheduler_id is None:
+        raise RefusedError(
+            f"job {record.id} has no id from {record.scheduler}: its submission was not finished",
+            f"look with {record.scheduler}'s own commands whether {record.folder}/{SCRIPT} is there",
+        )
+    with _uninterrupted():
+        host.write_file(f"{record.folder}/{CANCELLED}", f"{_now()}\n".encode())
+        scheduler.parse_cancel(host.run(scheduler.cancel_command(record.scheduler_id)))
+        return refresh(store, host, scheduler, record)
+
+
+def result_of(host: Host, record: JobRecord, note: Note = _to_stderr) -> dict[str, Any] | None:
+    """Return what the job wrote to its result file; None where there is none, or a damaged one, which is noted."""
+    path = f"{record.folder}/{RESULT}"
+    data = host.read_file(path)
+    if data is None:
+        return None
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        note(f"{path}: damaged result: {error}")
+        return None
+
+
+def read_log(host: Host, record: JobRecord, on_output: Callable[[bytes], None]) -> None:
+    """Pass the job's output so far on; raises BadInputError where there is none yet."""
+    if not host.exists(f"{record.folder}/{LOG}"):
+        raise BadInputError(f"{record.folder}/{LOG}: no output yet", f"the job is {record.state}")
+    LogReader(host, record, on_output).drain()

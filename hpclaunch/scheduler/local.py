@@ -1,0 +1,125 @@
+"""No scheduler: the script runs on the machine itself, detached, and is asked and ended through /proc.
+
+All of it is commands, as with any scheduler, so that it works through any host. A job is ``PID:STARTTIME``
+of its script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so a PID used anew is not it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hpclaunch.errors import RefusedError
+from hpclaunch.scheduler.base import Answer, JobStatus
+
+CANCEL_GRACE_S = 10
+
+# Sets f to the fields of /proc/$1/stat from the third on; the second, the program's name, may hold anything.
+_FIELDS = r"""
+set -f
+fields() {
+  local stat=
+  { IFS= read -r -d '' stat < "/proc/$1/stat"; } 2>/dev/null
+  f=(${stat##*) })
+  [ ${#f[@]} -gt 19 ]
+}
+"""
+
+# The shell says who it is, then becomes the script; its environment marks whatever it will ever start.
+_SUBMIT = (
+    _FIELDS
+    + r"""
+exec 3>&1 > "${1%/*}/out.log" 2>&1 < /dev/null || exit 1
+fields $$ || exit 1
+export HPCLAUNCH_LOCAL_JOB="$$:${f[19]}"
+printf '%s\n' "$HPCLAUNCH_LOCAL_JOB" >&3
+exec bash "$1" 3>&-
+"""
+)
+
+_STATUS = (
+    _FIELDS
+    + r"""
+for id; do
+  fields "${id%%:*}" && [ "${f[19]}" = "${id##*:}" ] && [[ ${f[0]} != [ZXx] ]] && printf '%s\n' "$id"
+done
+exit 0
+"""
+)
+
+# An MPI puts its ranks in process groups of their own, a program may make its own session, and another may
+# clear its environment: so the job's processes are those of its session and those that carry its mark.
+_CANCEL = (
+    _FIELDS
+    + r"""
+id=$1 grace=$2 leader=${1%%:*} ours=
+fields "$leader" && [ "${f[19]}" = "${id##*:}" ] && ours=1
+members() {
+  local stats marked p
+  pids=()
+  set +f
+  stats=(/proc/[0-9]*)
+  marked=$(grep -lszxF -e "HPCLAUNCH_LOCAL_JOB=$id" /proc/[0-9]*/environ | tr -cs 0-9 ' ')
+  set -f
+  for p in "${stats[@]#/proc/}"; do
+    fields "$p" || continue
+    [[ ${f[0]} == [ZXx] || $p == $$ ]] && continue
+    if [[ ( $ours && ${f[3]} == "$leader" ) || " $marked " == *" $p "* ]]; then pids+=("$p"); fi
+  done
+  [ ${#pids[@]} -gt 0 ]
+}
+members || exit 0
+kill -TERM "${pids[@]}" 2>/dev/null
+for ((end = SECONDS + grace; SECONDS < end; )); do
+  sleep 0.05
+  members || exit 0
+done
+for ((i = 0; i < 100; i++)); do
+  kill -KILL "${pids[@]}" 2>/dev/null
+  sleep 0.05
+  members || exit 0
+done
+echo "processes that cannot be ended: ${pids[*]}" >&2
+exit 1
+"""
+)
+
+
+class LocalScheduler:
+    """Jobs of the machine itself; see Scheduler."""
+
+    kind = "local"
+    sentinel = ""
+    starts_at_once = True
+    poll_s = (0.05, 0.5)
+    query_env: Mapping[str, str] = {}
+    status_sources = ("proc",)
+
+    def submit_command(self, script: str) -> tuple[str, ...]:
+        """Start ``bash SCRIPT`` in a session of its own, so that it outlives the terminal."""
+        return ("setsid", "--fork", "bash", "-c", _SUBMIT, "hpclaunch-submit", script)
+
+    def parse_submit(self, answer: Answer) -> str:
+        """Return ``PID:STARTTIME`` of the script's shell."""
+        pid, colon, start = answer.stdout.strip().partition(":")
+        if answer.exit_code == 0 and colon and pid.isdigit() and start.isdigit():
+            return f"{pid}:{start}"
+        raise RefusedError(f"the job could not be started: {answer.stderr.strip() or 'no word why'}")
+
+    def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return one command that prints which of the jobs run."""
+        return (("bash", "-c", _STATUS, "hpclaunch-status", *ids),)
+
+    def parse_status(self, source: str, ids: Sequence[str], answer: Answer) -> dict[str, JobStatus]:
+        """Return those that run; of those that do not, only their exit file knows more."""
+        if answer.exit_code != 0:
+            raise RefusedError(f"/proc could not be read: {answer.stderr.strip()}")
+        return {line: JobStatus(state="running") for line in answer.stdout.split() if line in ids}
+
+    def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
+        """Return the command that sends SIGTERM to all the job's processes, waits, and kills what is left."""
+        return ("bash", "-c", _CANCEL, "hpclaunch-cancel", scheduler_id, str(CANCEL_GRACE_S))
+
+    def parse_cancel(self, answer: Answer) -> None:
+        """Raise RefusedError where processes are left."""
+        if answer.exit_code != 0:
+            raise RefusedError(f"the job could not be ended: {answer.stderr.strip()}")

@@ -1,0 +1,76 @@
+"""The networks by name, as sequences of layers over one flat buffer of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from .layers import Array, Conv2D, Dense, Dropout, Layer, MaxPool2, ReLU, Scratch, Shape
+
+
+def mlp() -> list[Layer]:
+    """A perceptron with two hidden layers: 784-256-128-10; 235,146 parameters."""
+    return [Dense(784, 256), ReLU(), Dense(256, 128), ReLU(), Dense(128, 10)]
+
+
+def cnn() -> list[Layer]:
+    """The convolutional network of the Keras and Horovod MNIST examples; 1,199,882 parameters.
+
+    horovod/examples/keras/keras_mnist.py: Conv 32 3x3, Conv 64 3x3, max-pool 2, dropout .25, dense 128,
+    dropout .5, dense 10, ReLU in between, no padding.
+    """
+    convolutions: list[Layer] = [Conv2D(1, 32), ReLU(), Conv2D(32, 64), ReLU(), MaxPool2(), Dropout(0.25)]
+    return [*convolutions, Dense(12 * 12 * 64, 128), ReLU(), Dropout(0.5), Dense(128, 10)]
+
+
+NUMPY_MODELS: dict[str, Callable[[], list[Layer]]] = {"mlp": mlp, "cnn": cnn}
+
+
+class Network:
+    """Layers in a row whose parameters, and gradients, are views of one flat buffer each.
+
+    One buffer each means that the gradients of all layers are summed over the ranks in one message.
+    """
+
+    def __init__(self, layers: list[Layer], dtype: npt.DTypeLike = np.float32) -> None:
+        items = sum(math.prod(shape) for layer in layers for shape in layer.parameter_shapes)
+        self.layers = layers
+        self.parameters: Array = np.zeros(items, dtype)
+        self.gradients: Array = np.zeros(items, dtype)
+        start = 0
+        for layer in layers:
+            stop = start + sum(math.prod(shape) for shape in layer.parameter_shapes)
+            parameters = _views(self.parameters[start:stop], layer.parameter_shapes)
+            gradients = _views(self.gradients[start:stop], layer.parameter_shapes)
+            layer.bind(list(parameters), list(gradients), Scratch(dtype))
+            start = stop
+
+    def initialise(self, generator: np.random.Generator) -> None:
+        """Draw the first parameters of every layer."""
+        for layer in self.layers:
+            layer.initialise(generator)
+
+    def forward(self, images: Array, generator: np.random.Generator | None = None) -> Array:
+        """Logits (batch, classes) for ``images`` (batch, 28, 28, 1); with a generator, in training mode."""
+        x = images
+        for layer in self.layers:
+            x = layer.forward(x, generator)
+        return x
+
+    def backward(self, gradient: Array) -> None:
+        """Fill `gradients` from the gradient of the loss with respect to the last `forward`'s logits."""
+        passed: Array | None = gradient
+        for index in reversed(range(len(self.layers))):
+            assert passed is not None  # noqa: S101
+            passed = self.layers[index].backward(passed, need_input=index > 0)
+
+
+def _views(flat: Array, shapes: tuple[Shape, ...]) -> Iterator[Array]:
+    start = 0
+    for shape in shapes:
+        stop = start + math.prod(shape)
+        yield flat[start:stop].reshape(shape)
+        start = stop

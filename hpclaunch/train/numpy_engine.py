@@ -1,0 +1,88 @@
+"""The engine that needs nothing but numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from .engine import Images, Labels, Sums
+from .layers import Array, Scratch, softmax_cross_entropy
+from .models import NUMPY_MODELS, Network
+from .optim import OPTIMIZERS
+
+_EVALUATION_BATCH = 128
+_INITIAL, _DROPOUT = 1, 2  # keep the random streams of one seed apart
+
+
+class NumpyEngine:
+    """A `Network` with an optimiser, on the cores of one rank."""
+
+    name = "numpy"
+
+    def __init__(
+        self, model: str, optimizer: str, seed: int, rank: int, dtype: npt.DTypeLike = np.float32
+    ) -> None:
+        """Build ``model`` of `NUMPY_MODELS` with ``optimizer`` of `OPTIMIZERS`; parameters are not drawn yet."""
+        self.network = Network(NUMPY_MODELS[model](), dtype)
+        self._optimizer = OPTIMIZERS[optimizer](self.network.parameters.size, dtype)
+        self._seed = seed
+        self._rank = rank
+        self._scratch = Scratch(dtype)
+
+    @property
+    def gradients(self) -> Array:
+        """The network's flat gradient buffer."""
+        return self.network.gradients
+
+    def initialise(self) -> None:
+        """Draw the first parameters from the seed."""
+        self.network.initialise(np.random.default_rng([self._seed, _INITIAL]))
+
+    def compute_gradients(self, images: Images, labels: Labels, step: int) -> Sums:
+        """One forward and backward pass in training mode."""
+        if len(images) == 0:
+            self.network.gradients[:] = 0
+            return Sums()
+        # SFC64: dropout draws a number per activation, and this generator is numpy's fastest.
+        generator = np.random.Generator(np.random.SFC64([self._seed, _DROPOUT, self._rank, step]))
+        logits = self.network.forward(self._as_input(images), generator)
+        loss, correct, gradient = softmax_cross_entropy(logits, labels)
+        self.network.backward(gradient)
+        return Sums(loss, correct, len(images))
+
+    def update(self, lr: float, images: int) -> None:
+        """Divide the summed gradients by ``images`` and take a step."""
+        self.network.gradients /= images
+        self._optimizer.step(self.network.parameters, self.network.gradients, lr)
+
+    def evaluate(self, images: Images, labels: Labels) -> Sums:
+        """Forward passes in blocks."""
+        total = Sums()
+        for start in range(0, len(images), _EVALUATION_BATCH):
+            block = slice(start, start + _EVALUATION_BATCH)
+            logits = self.network.forward(self._as_input(images[block]))
+            loss, correct, _ = softmax_cross_entropy(logits, labels[block])
+            total += Sums(loss, correct, len(logits))
+        return total
+
+    def state(self) -> dict[str, Array]:
+        """The live arrays, not copies."""
+        return {"parameters": self.network.parameters, **self._optimizer.state}
+
+    def load_state(self, state: Mapping[str, Array]) -> None:
+        """Copy ``state`` into the live arrays."""
+        own = self.state()
+        if own.keys() != state.keys():
+            raise KeyError(f"arrays {sorted(state)} instead of {sorted(own)}")
+        for name, array in own.items():
+            if state[name].shape != array.shape:
+                raise ValueError(f"{name} of {state[name].size} values instead of {array.size}")
+        for name, array in own.items():
+            array[:] = state[name]
+
+    def _as_input(self, images: Images) -> Array:
+        """Pixels as (n, 28, 28, 1) from 0 to 1."""
+        x = self._scratch.array("input", (*images.shape, 1))
+        return np.divide(images[..., np.newaxis], x.dtype.type(255), out=x, casting="unsafe")

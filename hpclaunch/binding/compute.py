@@ -34,7 +34,7 @@ def bind(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
     gpus = list(topology.gpus) if request.gpus_per_task != 0 else []
     if request.order == "numa":
         gpus = _by_cores(machine, gpus)
-    gpus_of = _gpus_of_ranks(gpus, request)
+    gpus_of = gpus_of_ranks(gpus, request)
     nodes = _place(machine, gpus, gpus_of)
     cores: dict[int, set[int]] = {rank: set() for rank in range(request.tasks_per_node)}
     for node in nodes:
@@ -163,7 +163,7 @@ def _by_cores(machine: _Machine, gpus: list[Gpu]) -> list[Gpu]:
     return sorted(gpus, key=lambda gpu: (first_core(gpu), gpus.index(gpu)))
 
 
-def _gpus_of_ranks(gpus: list[Gpu], request: BindingRequest) -> list[tuple[Gpu, ...]]:
+def gpus_of_ranks(gpus: list[Gpu], request: BindingRequest) -> list[tuple[Gpu, ...]]:
     """Deal GPUs: rank r gets floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs."""
     tasks, count, each = request.tasks_per_node, len(gpus), request.gpus_per_task
     if each:

@@ -65,6 +65,7 @@ class _CommandAfterDashes(click.Command):
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     job: str | None,
     file: Path | None,
     explain: bool,

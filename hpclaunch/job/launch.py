@@ -21,6 +21,7 @@ from hpclaunch.job.run import submit_job
 from hpclaunch.job.settings import Layer, merge
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.site.detect import detect_here
 from hpclaunch.site.load import load_site, profile_digest
 from hpclaunch.site.node import site_topology
 from hpclaunch.site.schema import SiteProfile
@@ -52,15 +53,13 @@ def _site(layers: list[Layer]) -> tuple[str, str]:
     for layer in layers:
         if layer.settings.site is not None:
             return layer.settings.site, layer.origin
-    from hpclaunch.site.detect import detect_here
-
     found = detect_here()
     if found.site is None:
         raise BadInputError(
             "no site was named, and this machine is none that is known for certain",
             "name one with --site (hpclaunch sites list); --site local trains on this machine",
         )
-    return found.site, "detected: " + "; ".join(found.reasons)
+    return found.site, f"detected: {found.reason}"
 
 
 def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:

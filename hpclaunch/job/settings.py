@@ -10,13 +10,16 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.model import Command, JobRequest, Setting
-from hpclaunch.site.load import load_typed_yaml
+from hpclaunch.site.tree import read_tree
+from hpclaunch.site.validate import type_problems
+
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,17 +69,25 @@ def config_path() -> Path:
     return Path(home).expanduser() / "hpclaunch" / "config.yaml"
 
 
+def _read(path: Path, wanted: type[_T]) -> _T:
+    """Read a YAML file into a struct; raises BadInputError with every problem's file and line."""
+    tree = read_tree(path)
+    if problems := list(type_problems(tree, wanted, ())):
+        raise BadInputError("\n".join(map(str, problems)))
+    return msgspec.convert(tree.plain(), wanted)
+
+
 def read_config() -> UserConfig:
     """Read the user's config; no file is an empty one. Raises BadInputError."""
     path = config_path()
-    return load_typed_yaml(path, UserConfig) if path.exists() else UserConfig()
+    return _read(path, UserConfig) if path.exists() else UserConfig()
 
 
 def read_layers(command_line: JobSettings, file: Path | None) -> list[Layer]:
     """Return all sources but the per-site ones, the highest first. Raises BadInputError for a bad file."""
     layers = [Layer(origin="command line", settings=command_line)]
     if file is not None:
-        layers.append(Layer(origin=f"job file {file}", settings=load_typed_yaml(file, JobSettings)))
+        layers.append(Layer(origin=f"job file {file}", settings=_read(file, JobSettings)))
     config = read_config()
     origin = f"user config {config_path()}"
     site = _first(layers, "site") or config.site

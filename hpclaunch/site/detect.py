@@ -18,6 +18,7 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.site.load import load_all
 from hpclaunch.site.schema import SiteProfile
 
 SCONTROL_LIMIT_S = 10
@@ -138,6 +139,21 @@ def gather(environ: Mapping[str, str] = os.environ) -> Facts:
         cluster_name=cluster_name,
         gpu_models=_gpu_models(Path(environ.get("HPCLAUNCH_SYSROOT") or "/")),
         notes=notes,
+    )
+
+
+def detect_here() -> Detection:
+    """Gather what this machine tells and weigh it against all profiles that can be read."""
+    profiles, broken = load_all()
+    facts = gather()
+    unread = tuple(f"profile {name} cannot be read: {error}" for name, error in broken.items())
+    return detect(
+        facts.environ,
+        facts.hostname,
+        facts.cluster_name,
+        facts.gpu_models,
+        profiles,
+        (*facts.notes, *unread),
     )
 
 

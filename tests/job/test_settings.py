@@ -83,7 +83,7 @@ def test_secrets_are_refused(name: str, tmp_path: Path) -> None:
         ("nodes: 1\ntask_per_node: 3\n", 2, "tasks_per_node"),
         ("nodes: many\n", 1, "nodes"),
         ("nodes: 1\nnodes: 2\n", 2, "nodes"),
-        ("a: [", 1, ""),
+        ("a: [", 2, ""),
     ],
 )
 def test_a_bad_job_file_is_refused_with_its_line(tmp_path: Path, text: str, line: int, found: str) -> None:

@@ -1,0 +1,59 @@
+"""Every command shown in the docs is run.
+
+A page's ``bash`` blocks run in their order, in one folder, with ``set -e``. A block after the line
+``<!-- prints -->`` is held against what the block before it printed: each of its lines must be there, and
+``...`` stands for any text. Pages of real machines show dry runs, which is what a laptop can do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"(<!-- prints -->\n)?```(\w*)\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str | None]]:
+    """Return (commands, what they must print or None) for the page's bash blocks."""
+    found: list[tuple[str, str | None]] = []
+    for prints, language, text in BLOCK.findall(page.read_text()):
+        if prints:
+            found[-1] = (found[-1][0], text)
+        elif language == "bash":
+            found.append((text, None))
+    return found
+
+
+PAGES_WITH_COMMANDS = [page for page in PAGES if blocks(page) and page.name != "README.md"]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    home = {"HOME": str(tmp_path), "PATH": path, "COLUMNS": "110"}
+    for commands, prints in blocks(page):
+        answer = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", commands],
+            cwd=tmp_path,
+            env={**os.environ, **home},
+            capture_output=True,
+            text=True,
+        )
+        assert answer.returncode == 0, f"{commands}\n{answer.stdout}\n{answer.stderr}"
+        for line in (prints or "").splitlines():
+            pattern = ".*".join(map(re.escape, line.strip().split("...")))
+            assert re.search(pattern, answer.stdout), f"{commands}\nprinted\n{answer.stdout}\nwithout\n{line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page}: {target}"

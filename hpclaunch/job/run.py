@@ -316,7 +316,7 @@ def cancel_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
 
 
 def result_of(host: Host, record: JobRecord, note: Note = _to_stderr) -> dict[str, Any] | None:
-    """Return what the job wrote to its result file; None where there is none, or a damaged one, which is noted."""
+    """Return what the job wrote to its result file; None where there is none or a damaged one (noted)."""
     path = f"{record.folder}/{RESULT}"
     data = host.read_file(path)
     if data is None:

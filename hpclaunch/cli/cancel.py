@@ -1,0 +1,31 @@
+"""``hpclaunch cancel``: end a job."""
+
+from __future__ import annotations
+
+import click
+
+from hpclaunch.cli.job_words import JobArgument
+
+
+@click.command()
+@click.argument("jobs", metavar="JOB...", type=JobArgument(), nargs=-1, required=True)
+def command(jobs: tuple[str, ...]) -> None:
+    """End each JOB with all its ranks: its id or the start of it, its scheduler's id, or last.
+
+    Example: hpclaunch cancel last
+    """
+    from hpclaunch.host.local import LocalHost
+    from hpclaunch.job.run import cancel_job, refresh
+    from hpclaunch.job.store import Store
+    from hpclaunch.scheduler.base import FINAL_STATES
+    from hpclaunch.scheduler.registry import get_scheduler
+
+    store, host = Store(), LocalHost()
+    for record in [store.find(job) for job in jobs]:
+        scheduler = get_scheduler(record.scheduler)
+        record = refresh(store, host, scheduler, record)
+        if record.state in FINAL_STATES:
+            click.echo(f"{record.id} was {record.state} already")
+            continue
+        record = cancel_job(store, host, scheduler, record)
+        click.echo(f"{record.id} {record.state if record.state in FINAL_STATES else 'is ending'}")

@@ -1,0 +1,21 @@
+"""``hpclaunch completion``: the shell completion script."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print the completion script of SHELL.
+
+    Example, in ~/.bashrc: eval "$(hpclaunch completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    from hpclaunch.cli.main import cli
+
+    completion = get_completion_class(shell)
+    assert completion is not None  # noqa: S101
+    click.echo(completion(cli, {}, "hpclaunch", "_HPCLAUNCH_COMPLETE").source())

@@ -1,0 +1,44 @@
+"""``hpclaunch jobs``: the jobs that were submitted from here."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command()
+@click.option("-n", "newest", type=click.IntRange(min=1), help="Only the N newest.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout: a list of jobs.")
+def command(newest: int | None, as_json: bool) -> None:
+    """List the jobs that were submitted from here, the newest last.
+
+    Each scheduler is asked once for all of its jobs. Example: hpclaunch jobs -n 10
+    """
+    import datetime as dt
+
+    from hpclaunch.cli.job_words import age, describe, table
+    from hpclaunch.host.local import LocalHost
+    from hpclaunch.job.run import refresh_all
+    from hpclaunch.job.store import Store
+
+    store = Store()
+    records, damaged = store.list(newest)
+    for sentence in damaged:
+        click.echo(f"hpclaunch: {sentence}", err=True)
+    records = refresh_all(store, LocalHost(), records)
+    if as_json:
+        click.echo(json.dumps([describe(record) for record in records]))
+        return
+    if not records:
+        click.echo("no jobs yet: hpclaunch submit makes one", err=True)
+        return
+    now = dt.datetime.now(dt.timezone.utc)
+    rows = [("ID", "NAME", "SITE", "STATE", "EXIT", "NODES x RANKS", "AGE")]
+    for record in records:
+        code = "" if record.exit_code is None else str(record.exit_code)
+        ranks = f"{record.nodes} x {record.tasks // max(record.nodes, 1)}"
+        rows.append(
+            (record.id, record.name, record.site, record.state, code, ranks, age(record.created, now))
+        )
+    click.echo(table(rows))

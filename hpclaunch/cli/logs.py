@@ -1,0 +1,40 @@
+"""``hpclaunch logs``: the output of a job."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from hpclaunch.cli.job_words import JobArgument
+
+
+@click.command()
+@click.argument("job", type=JobArgument(), default="last")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
+def command(job: str, follow: bool) -> None:
+    """Print the output of JOB: its id or the start of it, its scheduler's id, or last (the default).
+
+    Example: hpclaunch logs -f last
+    """
+    from hpclaunch.host.local import LocalHost
+    from hpclaunch.job.run import read_log, wait_job
+    from hpclaunch.job.store import Store
+    from hpclaunch.scheduler.registry import get_scheduler
+
+    store, host = Store(), LocalHost()
+    record = store.find(job)
+    try:
+        if follow:
+            wait_job(store, host, get_scheduler(record.scheduler), record, _print)
+        else:
+            read_log(host, record, _print)
+    except BrokenPipeError:
+        # The reader (head, less) has had enough; Python must not try to flush the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,47 @@
+"""``hpclaunch status``: what became of a job."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from hpclaunch.cli.job_words import JobArgument
+
+
+@click.command()
+@click.argument("job", type=JobArgument(), default="last")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def command(job: str, as_json: bool) -> None:
+    """Say what became of JOB: its id or the start of it, its scheduler's id, or last (the default).
+
+    Example: hpclaunch status last
+    """
+    from hpclaunch.cli.job_words import describe
+    from hpclaunch.host.local import LocalHost
+    from hpclaunch.job.run import refresh
+    from hpclaunch.job.store import Store
+    from hpclaunch.scheduler.registry import get_scheduler
+
+    store = Store()
+    record = store.find(job)
+    record = refresh(store, LocalHost(), get_scheduler(record.scheduler), record)
+    if as_json:
+        click.echo(json.dumps(describe(record)))
+        return
+    shown = {
+        "job": f"{record.id} ({record.name})",
+        "state": record.state
+        if record.exit_code is None
+        else f"{record.state}, exit code {record.exit_code}",
+        "reason": record.reason,
+        "site": f"{record.site} ({record.scheduler} {record.scheduler_id or 'without id'})",
+        "size": f"{record.nodes} nodes, {record.tasks} ranks",
+        "created": record.created,
+        "started": record.started,
+        "ended": record.ended,
+        "folder": record.folder,
+    }
+    for name, value in shown.items():
+        if value is not None:
+            click.echo(f"{name:<8} {value}")

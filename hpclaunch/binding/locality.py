@@ -1,0 +1,45 @@
+"""Where CPUs are on a node: their cores, NUMA nodes, L3 groups, and whether a GPU is near."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.topology.model import Gpu, NodeTopology
+
+
+class Locality:
+    """Look-ups in one node, each in the time of the CPUs asked for."""
+
+    def __init__(self, topology: NodeTopology) -> None:
+        self.topology = topology
+        self.usable = topology.usable
+        self._core_of = {cpu: at for at, core in enumerate(topology.cores) for cpu in core.cpus}
+
+    def cores(self, cpus: Iterable[int]) -> list[int]:
+        """Return the indices of the cores that CPUs belong to; CPUs that do not exist have none."""
+        return sorted({self._core_of[cpu] for cpu in cpus if cpu in self._core_of})
+
+    def numa(self, cpus: Iterable[int]) -> tuple[int, ...]:
+        """Return the NUMA nodes of CPUs, those known, ascending."""
+        nodes = {self.topology.cores[at].numa for at in self.cores(cpus)}
+        return tuple(sorted(node for node in nodes if node is not None))
+
+    def l3(self, cpus: Iterable[int]) -> tuple[int, ...]:
+        """Return the L3 groups of CPUs, those known, ascending."""
+        groups = {self.topology.cores[at].l3 for at in self.cores(cpus)}
+        return tuple(sorted(group for group in groups if group is not None))
+
+    def is_near(self, gpu: Gpu, cpus: Iterable[int]) -> bool:
+        """Tell whether CPUs are near a GPU, as far as is known; a GPU of unknown place is near to all."""
+        cpus = frozenset(cpus)
+        if gpu.cpus and gpu.cpus & self.usable:
+            return not gpu.cpus.isdisjoint(cpus)
+        nodes = self.numa(cpus)
+        return gpu.numa is None or not nodes or gpu.numa in nodes
+
+
+def cpus_in_words(cpus: Iterable[int]) -> str:
+    """Write "CPU 0" or "CPUs 0-3"."""
+    listed = format_cpu_list(cpus)
+    return f"CPU {listed}" if listed.isdigit() else f"CPUs {listed}"

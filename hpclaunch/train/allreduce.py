@@ -19,7 +19,7 @@ class Allreduce(Protocol):
     """Payload that this rank has sent so far, in bytes."""
 
     def sum(self, array: Array) -> None:
-        """Replace ``array`` (one-dimensional, contiguous) by its sum over all ranks, the same bits on each."""
+        """Replace ``array`` (one-dimensional, contiguous) by its sum over all ranks; same bits on each."""
 
     def close(self) -> None:
         """Free what was taken; collective."""

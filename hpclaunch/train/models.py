@@ -10,6 +10,10 @@ import numpy.typing as npt
 
 from .layers import Array, Conv2D, Dense, Dropout, Layer, MaxPool2, ReLU, Scratch, Shape
 
+PIXEL_MEAN = 0.1307
+PIXEL_DEVIATION = 0.3081
+"""Over MNIST's 60,000 training images, as shares of full ink."""
+
 
 def mlp() -> list[Layer]:
     """A perceptron with two hidden layers: 784-256-128-10; 235,146 parameters."""

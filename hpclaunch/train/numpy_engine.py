@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .engine import Images, Labels, Sums
 from .layers import Array, Scratch, softmax_cross_entropy
-from .models import NUMPY_MODELS, Network
+from .models import NUMPY_MODELS, PIXEL_DEVIATION, PIXEL_MEAN, Network
 from .optim import OPTIMIZERS
 
 _EVALUATION_BATCH = 128
@@ -24,7 +24,7 @@ class NumpyEngine:
     def __init__(
         self, model: str, optimizer: str, seed: int, rank: int, dtype: npt.DTypeLike = np.float32
     ) -> None:
-        """Build ``model`` of `NUMPY_MODELS` with ``optimizer`` of `OPTIMIZERS`; parameters are not drawn yet."""
+        """Build ``model`` of `NUMPY_MODELS` with ``optimizer`` of `OPTIMIZERS`; all parameters still zero."""
         self.network = Network(NUMPY_MODELS[model](), dtype)
         self._optimizer = OPTIMIZERS[optimizer](self.network.parameters.size, dtype)
         self._seed = seed
@@ -83,6 +83,8 @@ class NumpyEngine:
             array[:] = state[name]
 
     def _as_input(self, images: Images) -> Array:
-        """Pixels as (n, 28, 28, 1) from 0 to 1."""
+        """Pixels as (n, 28, 28, 1), shifted and scaled to mean 0 and deviation 1 over MNIST."""
         x = self._scratch.array("input", (*images.shape, 1))
-        return np.divide(images[..., np.newaxis], x.dtype.type(255), out=x, casting="unsafe")
+        np.multiply(images[..., np.newaxis], x.dtype.type(1 / (255 * PIXEL_DEVIATION)), out=x)
+        x -= x.dtype.type(PIXEL_MEAN / PIXEL_DEVIATION)
+        return x

@@ -22,7 +22,7 @@ class Optimizer(Protocol):
     """What the rule remembers between steps, by name; each of the parameters' length."""
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
-        """Change ``parameters`` in place by the mean ``gradients`` (left as they are) with step size ``lr``."""
+        """Change ``parameters`` in place by the mean ``gradients``, which stay; ``lr``: the learning rate."""
 
 
 class SGD:
@@ -52,10 +52,10 @@ class SGD:
 
 
 class Adadelta:
-    """M. D. Zeiler, "ADADELTA: an adaptive learning rate method" (arXiv:1212.5701), with Keras' learning rate.
+    """M. D. Zeiler, "ADADELTA: an adaptive learning rate method" (arXiv:1212.5701), and a learning rate.
 
     a = rho a + (1 - rho) g^2; d = g sqrt(u + eps) / sqrt(a + eps); u = rho u + (1 - rho) d^2;
-    parameters -= lr * d. Constants as in keras.optimizers.Adadelta (rho .95, epsilon 1e-7); lr 1 is the paper's.
+    parameters -= lr * d. As keras.optimizers.Adadelta (rho .95, epsilon 1e-7); lr 1 is the paper's.
     """
 
     name = "adadelta"

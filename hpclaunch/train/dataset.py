@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +13,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from mpi4py.MPI import Comm
+from .errors import BadDataError, BadRequestError, TrainError
+from .fetch import MNIST_FILES, NoNetworkError, chosen_mirrors, default_cache, obtain
+from .idx import check_pair, parse_content, read_bytes, unpack
+from .synthetic import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+Bytes = npt.NDArray[np.uint8]
 Log = Callable[[str], None]
+
+DATASETS = ("auto", "mnist", "synthetic")
+_WAIT_S = 0.02  # between two looks of a waiting rank
 
 
 @dataclass(frozen=True)
@@ -26,10 +38,10 @@ class Dataset:
 
     name: str
     source: str
-    train_images: npt.NDArray[np.uint8]
-    train_labels: npt.NDArray[np.uint8]
-    test_images: npt.NDArray[np.uint8]
-    test_labels: npt.NDArray[np.uint8]
+    train_images: Bytes
+    train_labels: Bytes
+    test_images: Bytes
+    test_labels: Bytes
 
 
 def load_dataset(
@@ -37,8 +49,134 @@ def load_dataset(
     data_dir: Path | None = None,
     cache_dir: Path | None = None,
     mirrors: Sequence[str] | None = None,
-    comm: Comm | None = None,
-    log: Log = print,
+    comm: Intracomm | None = None,
+    log: Log = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> Dataset:
-    """Not built yet."""
-    raise NotImplementedError
+    """The data set ``dataset``: "mnist", "synthetic", or "auto" (MNIST unless there is no network).
+
+    MNIST comes from the IDX files in ``data_dir`` if that is given (nothing else is tried then), else from
+    ``cache_dir`` (by default `fetch.default_cache`), else from ``mirrors`` (by default those of
+    `fetch.chosen_mirrors`) into the cache. Only where no mirror answers at all does "auto" turn to
+    synthetic digits, and says so through ``log``; damaged data are an error.
+
+    With ``comm`` the call is collective: rank 0 does all this and logs, the others wait without using
+    their CPU and get the same arrays by broadcast, or the same error. Raises BadDataError and
+    BadRequestError.
+    """
+
+    def load() -> Dataset:
+        return _load(dataset, data_dir, cache_dir or default_cache(), mirrors, log)
+
+    return load() if comm is None or comm.Get_size() == 1 else _on_rank_0(load, comm)
+
+
+def _load(
+    dataset: str, data_dir: Path | None, cache_dir: Path, mirrors: Sequence[str] | None, log: Log
+) -> Dataset:
+    if dataset not in DATASETS:
+        raise BadRequestError(f"data set {dataset!r} is unknown", f"Use one of {', '.join(DATASETS)}.")
+    if dataset == "synthetic":
+        if data_dir is not None:
+            raise BadRequestError(
+                f"--dataset synthetic contradicts --data {data_dir}", "Leave one of the two out."
+            )
+        return _synthetic("synthetic digits (asked for)")
+    if data_dir is not None:
+        return _from_folder(data_dir, log)
+    try:
+        contents, source = obtain(MNIST_FILES, cache_dir, chosen_mirrors(mirrors), log)
+    except NoNetworkError:
+        if dataset == "mnist":
+            raise
+        log(
+            "WARNING: no network: MNIST is not in the cache and no mirror answers. Training on SYNTHETIC "
+            "digits instead; accuracies are not those of MNIST."
+        )
+        return _synthetic("synthetic digits (no network)")
+    return _mnist(source, contents, [file.name for file in MNIST_FILES])
+
+
+def _synthetic(source: str) -> Dataset:
+    return Dataset("synthetic", source, *synthetic_digits(TRAIN_IMAGES, TEST_IMAGES, SEED))
+
+
+def _from_folder(folder: Path, log: Log) -> Dataset:
+    """The IDX files in the user's folder; files other than the original MNIST's are used, and said."""
+    paths = _named_files(folder)
+    contents = [unpack(read_bytes(path), str(path)) for path in paths]
+    source = str(folder.resolve())
+    digests = [hashlib.sha256(content).hexdigest() for content in contents]
+    if digests != [file.content_sha256 for file in MNIST_FILES]:
+        log(f"The files in {folder} are not the original MNIST (other checksums); used as they are.")
+        source += " (not the original MNIST)"
+    return _mnist(source, contents, [str(path) for path in paths])
+
+
+def _named_files(folder: Path) -> list[Path]:
+    """The four files in ``folder``, each under the first of its usual names that is there."""
+    if not folder.is_dir():
+        found = "is not a folder" if folder.exists() else "does not exist"
+        raise BadDataError(f"--data {folder}: {found}", "Name the folder that holds MNIST's four IDX files.")
+    paths = []
+    missing = []
+    for file in MNIST_FILES:
+        plain = file.name.removesuffix(".gz")
+        dotted = plain.replace("-idx", ".idx")
+        candidates = [folder / name for name in (f"{plain}.gz", plain, f"{dotted}.gz", dotted)]
+        path = next((path for path in candidates if path.exists()), None)
+        if path is None:
+            missing.append(plain)
+        else:
+            paths.append(path)
+    if missing:
+        raise BadDataError(
+            f"--data {folder}: {', '.join(missing)} missing",
+            "Each file may be gzip (.gz) or plain; a dot before idx is understood too.",
+        )
+    return paths
+
+
+def _mnist(source: str, contents: Sequence[bytes], where: Sequence[str]) -> Dataset:
+    """The data set in the contents of the four IDX files, in the order of `fetch.MNIST_FILES`."""
+    arrays = [parse_content(content, name) for content, name in zip(contents, where, strict=True)]
+    train = check_pair(arrays[0], arrays[1], where[0], where[1])
+    test = check_pair(arrays[2], arrays[3], where[2], where[3])
+    return Dataset("mnist", source, *train, *test)
+
+
+def _on_rank_0(load: Callable[[], Dataset], comm: Intracomm) -> Dataset:
+    """What ``load`` gives on rank 0, on every rank; an error on rank 0 is raised on every rank."""
+    data: Dataset | None = None
+    error: Exception | None = None
+    if comm.Get_rank() == 0:
+        try:
+            data = load()
+        except Exception as caught:
+            error = caught
+    _wait_for_all(comm)
+    # What is no TrainError is a defect: rank 0 shows its traceback, the others must not wait for ever.
+    told = error if error is None or isinstance(error, TrainError) else TrainError(f"rank 0: {error!r}")
+    failed: TrainError | None = comm.bcast(told, root=0)
+    if failed is not None:
+        raise error or failed
+    return _broadcast(data, comm)
+
+
+def _broadcast(data: Dataset | None, comm: Intracomm) -> Dataset:
+    """The data set of rank 0 on every rank: no rank but rank 0 need see its files."""
+    names: tuple[str, str] = comm.bcast(data and (data.name, data.source), root=0)
+    arrays: list[Bytes] = []
+    for field in ("train_images", "train_labels", "test_images", "test_labels"):
+        own: Bytes | None = data and getattr(data, field)
+        shape = comm.bcast(None if own is None else own.shape, root=0)
+        array = np.empty(shape, np.uint8) if own is None else own
+        comm.Bcast(array, root=0)
+        arrays.append(array)
+    return Dataset(*names, *arrays)
+
+
+def _wait_for_all(comm: Intracomm) -> None:
+    """A barrier that sleeps: MPI's own would spin on the cores that rank 0 may need."""
+    request = comm.Ibarrier()
+    while not request.Test():
+        time.sleep(_WAIT_S)

@@ -1,0 +1,401 @@
+"""Draw a node with its ranks: as SVG, and as text for the terminal.
+
+One panel a NUMA node, in it the L3 groups with their cores, and the GPUs and NICs at home there. A rank and
+its GPUs have one colour, so a binding to the wrong place shows as colours that do not match; a GPU far from
+its rank's cores and a core with two ranks are framed in red besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from hpclaunch.binding.locality import Locality
+from hpclaunch.binding.model import NodeBinding
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.topology.model import Gpu, Nic, NodeTopology
+
+_CELL_W, _CELL_H, _GAP = 38, 32, 6
+_CELLS_A_ROW = 16
+_LINE = 18
+_RED = "#d0021b"
+# Ten colours that stay apart for the colour-blind in this order (after Okabe and Ito 2008, lightened so that
+# black text reads on them); later ranks repeat them, the number in the cell tells which.
+_COLOURS = (
+    "#e69f00", "#56b4e9", "#4fc3a1", "#f0e442", "#7fa8e0",
+    "#f0945a", "#dd9ac2", "#bdbd6a", "#9ad0d0", "#c9a98c",
+)  # fmt: skip
+
+
+@dataclass
+class _Panel:
+    """What is drawn together: one NUMA node."""
+
+    title: str
+    groups: list[tuple[str, list[int]]]
+    """L3 groups: name and core indices."""
+    gpus: list[Gpu] = field(default_factory=list)
+    nics: list[Nic] = field(default_factory=list)
+
+
+@dataclass
+class _Scene:
+    """The node with who has what."""
+
+    topology: NodeTopology
+    panels: list[_Panel]
+    core_ranks: dict[int, list[int]]
+    gpu_ranks: dict[int, list[int]]
+    far: set[int]
+    """Indices of GPUs with a rank whose cores are far."""
+    captions: list[str]
+
+    def state(self, at: int) -> str:
+        """Return what a core is: reserved, denied, idle, one (has one rank) or wrong."""
+        core = self.topology.cores[at]
+        ranks = self.core_ranks.get(at, ())
+        if self.topology.reserved.intersection(core.cpus):
+            return "wrong" if ranks else "reserved"
+        if self.topology.allowed is not None and not self.topology.allowed.intersection(core.cpus):
+            return "wrong" if ranks else "denied"
+        return ("idle", "one", "wrong")[min(len(ranks), 2)]
+
+
+def _scene(topology: NodeTopology, binding: NodeBinding) -> _Scene:
+    where = Locality(topology)
+    core_ranks: dict[int, list[int]] = {}
+    gpu_ranks: dict[int, list[int]] = {}
+    far: set[int] = set()
+    captions: list[str] = []
+    gpus = {gpu.index: gpu for gpu in topology.gpus}
+    for rank in binding.ranks:
+        for at in where.cores(rank.cpus):
+            core_ranks.setdefault(at, []).append(rank.local_rank)
+        for index in rank.gpus:
+            gpu_ranks.setdefault(index, []).append(rank.local_rank)
+        own = [gpus[index] for index in rank.gpus if index in gpus]
+        if own and rank.cpus and not any(where.is_near(gpu, rank.cpus) for gpu in own):
+            far.update(gpu.index for gpu in own)
+            captions.append(f"rank {rank.local_rank} is far from its GPU {format_cpu_list(rank.gpus)}")
+        if outside := frozenset(rank.cpus) - topology.cpus:
+            captions.append(f"rank {rank.local_rank}: no CPU {format_cpu_list(outside)} on this node")
+        if not rank.cpus:
+            captions.append(f"rank {rank.local_rank} has no CPU")
+    for at in core_ranks:
+        core = topology.cores[at]
+        if topology.reserved.intersection(core.cpus):
+            captions.append(f"core {core.cpus[0]} is reserved")
+        elif topology.allowed is not None and not topology.allowed.intersection(core.cpus):
+            captions.append(f"core {core.cpus[0]} is not granted")
+    if shared := [topology.cores[at].cpus[0] for at, ranks in core_ranks.items() if len(ranks) > 1]:
+        captions.append(f"cores with several ranks: {format_cpu_list(shared)}")
+    return _Scene(topology, _panels(topology), core_ranks, gpu_ranks, far, captions)
+
+
+def _panels(topology: NodeTopology) -> list[_Panel]:
+    by_numa: dict[int | None, dict[int | None, list[int]]] = {}
+    for at, core in enumerate(topology.cores):
+        by_numa.setdefault(core.numa, {}).setdefault(core.l3, []).append(at)
+    memory = {node.id: node.memory_bytes for node in topology.numa_nodes}
+    panels: dict[int | None, _Panel] = {}
+    for numa, groups in sorted(by_numa.items(), key=lambda item: (item[0] is None, item[0] or 0)):
+        title = "NUMA node unknown" if numa is None else f"NUMA node {numa}"
+        if numa is not None and memory.get(numa):
+            title += f" · {(memory[numa] or 0) / 2**30:.0f} GiB"
+        named = [("" if l3 is None else f"L3 {l3}", cores) for l3, cores in groups.items()]
+        panels[numa] = _Panel(title, named)
+    devices: tuple[Gpu | Nic, ...] = (*topology.gpus, *topology.nics)
+    for device in devices:
+        home = device.numa if device.numa in panels else None
+        panel = panels.setdefault(home, _Panel("at no NUMA node with cores, or unknown", []))
+        if isinstance(device, Gpu):
+            panel.gpus.append(device)
+        else:
+            panel.nics.append(device)
+    return list(panels.values())
+
+
+# --- SVG ------------------------------------------------------------------------------------------------
+
+
+def svg(topology: NodeTopology, binding: NodeBinding, title: str = "CPU-GPU binding of one node") -> str:
+    """Return the drawing as one self-contained SVG document."""
+    scene = _scene(topology, binding)
+    across = 1 if len(scene.panels) == 1 else 2
+    width = across * (_panel_width(scene) + 2 * _GAP) + 2 * _GAP
+    parts: list[str] = []
+    y = 2 * _GAP + 22
+    parts.append(_text(2 * _GAP, y, title, size=18, weight="bold"))
+    y += 2 * _GAP
+    for start in range(0, len(scene.panels), across):
+        row = scene.panels[start : start + across]
+        height = max(_panel_height(panel) for panel in row)
+        for column, panel in enumerate(row):
+            x = 2 * _GAP + column * (_panel_width(scene) + 2 * _GAP)
+            parts += _draw_panel(scene, panel, x, y, height)
+        y += height + 2 * _GAP
+    y = _draw_legend(parts, y)
+    y = _draw_ranks(parts, binding, y, width)
+    for caption in scene.captions:
+        y += _LINE
+        parts.append(_text(2 * _GAP, y, caption, colour=_RED, weight="bold"))
+    height = y + 3 * _GAP
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="DejaVu Sans, Arial, sans-serif" role="img">'
+    )
+    hatch = (
+        '<defs><pattern id="reserved" width="6" height="6" patternUnits="userSpaceOnUse" '
+        'patternTransform="rotate(45)"><rect width="6" height="6" fill="#eee"/>'
+        '<rect width="3" height="6" fill="#aaa"/></pattern></defs>'
+    )
+    ground = f'<rect width="{width}" height="{height}" fill="#fff"/>'
+    return "\n".join([head, f"<title>{escape(title)}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
+
+
+def _panel_width(scene: _Scene) -> int:
+    """Return the width of a panel that shows ``_CELLS_A_ROW`` cores side by side, or fewer if there are."""
+    widest = max((_row_width(row) for panel in scene.panels for row in _rows(panel)), default=0)
+    return max(widest + 2 * _GAP, 360)
+
+
+def _row_width(row: Sequence[tuple[str, list[int]]]) -> int:
+    return sum(min(len(cores), _CELLS_A_ROW) * _CELL_W + 3 * _GAP for _, cores in row)
+
+
+def _rows(panel: _Panel) -> list[list[tuple[str, list[int]]]]:
+    """Put L3 groups side by side as long as a row holds them."""
+    rows: list[list[tuple[str, list[int]]]] = []
+    used = _CELLS_A_ROW
+    for group in panel.groups:
+        cells = min(len(group[1]), _CELLS_A_ROW)
+        if used + cells > _CELLS_A_ROW:
+            rows.append([])
+            used = 0
+        rows[-1].append(group)
+        used += cells
+    return rows
+
+
+def _group_height(cores: list[int]) -> int:
+    return -(-len(cores) // _CELLS_A_ROW) * _CELL_H + _LINE + 2 * _GAP
+
+
+def _panel_height(panel: _Panel) -> int:
+    cores = sum(max(_group_height(cores) for _, cores in row) + _GAP for row in _rows(panel))
+    devices = -(-(len(panel.gpus) + len(panel.nics)) // 4) * (_CELL_H + _GAP)
+    return 2 * _LINE + cores + devices + _GAP
+
+
+def _draw_panel(scene: _Scene, panel: _Panel, x: int, y: int, height: int) -> list[str]:
+    width = _panel_width(scene)
+    parts = [
+        _box(x, y, width, height, "#f7f7f7", "#555", radius=6),
+        _text(x + 2 * _GAP, y + _LINE, panel.title, size=14, weight="bold"),
+    ]
+    top = y + 2 * _LINE - _GAP
+    for row in _rows(panel):
+        left = x + _GAP
+        for name, cores in row:
+            parts += _draw_group(scene, name, cores, left, top)
+            left += min(len(cores), _CELLS_A_ROW) * _CELL_W + 3 * _GAP
+        top += max(_group_height(cores) for _, cores in row) + _GAP
+    return parts + _draw_devices(scene, panel, x, top, width)
+
+
+def _draw_group(scene: _Scene, name: str, cores: list[int], x: int, y: int) -> list[str]:
+    width = min(len(cores), _CELLS_A_ROW) * _CELL_W + 2 * _GAP
+    first, last = scene.topology.cores[cores[0]], scene.topology.cores[cores[-1]]
+    label = f"{name} · cores {first.cpus[0]}-{last.cpus[0]}".removeprefix(" · ")
+    parts = [
+        _box(x, y, width, _group_height(cores), "#fff", "#999", radius=4),
+        _text(x + _GAP, y + _LINE - 4, label, size=11, colour="#444"),
+    ]
+    for place, at in enumerate(cores):
+        line, column = divmod(place, _CELLS_A_ROW)
+        parts += _draw_core(scene, at, x + _GAP + column * _CELL_W, y + _LINE + line * _CELL_H)
+    return parts
+
+
+def _draw_core(scene: _Scene, at: int, x: int, y: int) -> list[str]:
+    core, state, ranks = scene.topology.cores[at], scene.state(at), scene.core_ranks.get(at, [])
+    fill = {"reserved": "url(#reserved)", "denied": "#ddd", "idle": "#fff"}.get(state) or _colour(ranks[0])
+    tip = f"core {core.cpus[0]} (CPUs {format_cpu_list(core.cpus)})"
+    tip += f": rank {', '.join(map(str, ranks))}" if ranks else f": {_WORDS[state]}"
+    parts = [
+        f"<g><title>{escape(tip)}</title>",
+        _box(
+            x,
+            y,
+            _CELL_W - 2,
+            _CELL_H - 2,
+            fill,
+            _RED if state == "wrong" else "#777",
+            stroke=2.5 if state == "wrong" else 0.8,
+        ),
+    ]
+    if state != "reserved":
+        parts.append(_text(x + 3, y + 12, str(core.cpus[0]), size=9, colour="#555"))
+    if ranks:
+        word = f"r{ranks[0]}" if len(ranks) == 1 else f"r{ranks[0]}+{len(ranks) - 1}"
+        parts.append(_text(x + _CELL_W - 5, y + _CELL_H - 6, word, size=11, weight="bold", anchor="end"))
+    return [*parts, "</g>"]
+
+
+def _draw_devices(scene: _Scene, panel: _Panel, x: int, y: int, width: int) -> list[str]:
+    parts: list[str] = []
+    slot = (width - _GAP) // 4
+    boxes: list[tuple[str, str, bool]] = []
+    for gpu in panel.gpus:
+        ranks = scene.gpu_ranks.get(gpu.index, [])
+        word = f"GPU {gpu.index}" + (f" · {_ranks_in_words(ranks)}" if ranks else "")
+        boxes.append((word, _colour(ranks[0]) if ranks else "#fff", gpu.index in scene.far))
+    boxes += [(f"NIC {nic.name}", "#e8e8e8", False) for nic in panel.nics]
+    for place, (word, fill, far) in enumerate(boxes):
+        line, column = divmod(place, 4)
+        left, top = x + _GAP + column * slot, y + line * (_CELL_H + _GAP)
+        parts += [
+            _box(left, top, slot - _GAP, _CELL_H, fill, _RED if far else "#333", stroke=4 if far else 1.2),
+            _text(left + 6, top + 21, word + (" FAR" if far else ""), size=12, weight="bold"),
+        ]
+    return parts
+
+
+_WORDS = {"reserved": "reserved", "denied": "not granted", "idle": "idle"}
+
+
+def _draw_legend(parts: list[str], y: int) -> int:
+    x = 2 * _GAP
+    for fill, stroke, word in (
+        (_COLOURS[0], "#777", "rank r0 and its GPU"),
+        ("url(#reserved)", "#777", "reserved"),
+        ("#fff", "#777", "idle"),
+        ("#ddd", "#777", "not granted"),
+        ("#fff", _RED, "wrong: shared, reserved, or far from its GPU"),
+    ):
+        parts.append(_box(x, y, 18, 14, fill, stroke, stroke=2.5 if stroke == _RED else 0.8))
+        parts.append(_text(x + 24, y + 12, word, size=12))
+        x += 44 + 8 * len(word)
+    return y + _LINE + _GAP
+
+
+def _draw_ranks(parts: list[str], binding: NodeBinding, y: int, width: int) -> int:
+    """List the ranks below the drawing, in columns."""
+    words = [
+        f"r{rank.local_rank}: CPUs {format_cpu_list(rank.cpus) or '-'}"
+        + (f" · GPU {','.join(map(str, rank.gpus))}" if rank.gpus else "")
+        + (f" · {rank.nic}" if rank.nic else "")
+        for rank in binding.ranks
+    ]
+    column_width = 40 + 8 * max((len(word) for word in words), default=0)
+    columns = max(1, min(4, width // column_width))
+    rows = -(-len(words) // columns)
+    for place, word in enumerate(words):
+        column, line = divmod(place, rows)
+        x, top = 2 * _GAP + column * (width // columns), y + line * _LINE
+        rank = binding.ranks[place].local_rank
+        parts.append(_box(x, top + 2, 14, 12, _colour(rank), "#777", stroke=0.8))
+        parts.append(_text(x + 20, top + 13, word, size=12))
+    return y + rows * _LINE
+
+
+def _ranks_in_words(ranks: Iterable[int]) -> str:
+    return "r" + format_cpu_list(ranks).replace(",", ",r")
+
+
+def _colour(rank: int) -> str:
+    return _COLOURS[rank % len(_COLOURS)]
+
+
+def _box(
+    x: int,
+    y: int,
+    width: int,
+    height: int,
+    fill: str,
+    stroke_colour: str,
+    *,
+    radius: int = 2,
+    stroke: float = 1,
+) -> str:
+    return (
+        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="{radius}" fill="{fill}" '
+        f'stroke="{stroke_colour}" stroke-width="{stroke}"/>'
+    )
+
+
+def _text(
+    x: int,
+    y: int,
+    words: str,
+    *,
+    size: int = 12,
+    weight: str = "normal",
+    colour: str = "#111",
+    anchor: str = "start",
+) -> str:
+    return (
+        f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="{colour}" '
+        f'text-anchor="{anchor}">{_printable(words)}</text>'
+    )
+
+
+def _printable(words: str) -> str:
+    """Escape text for XML and leave out characters that XML forbids."""
+    return escape("".join(char for char in words if char.isprintable()))
+
+
+# --- Text -----------------------------------------------------------------------------------------------
+
+_SIGNS = {"reserved": "#", "denied": "x", "idle": ".", "wrong": "!"}
+_CORES_A_LINE = 32
+
+
+def draw(topology: NodeTopology, binding: NodeBinding) -> str:
+    """Return the drawing in text: one line an L3 group, one sign a core."""
+    scene = _scene(topology, binding)
+    sign_width = max((len(str(rank.local_rank)) for rank in binding.ranks), default=1)
+    names = [_line_name(topology, group) for panel in scene.panels for group in panel.groups]
+    label_width = max((len(name) for name in names), default=0)
+    lines: list[str] = []
+    for panel in scene.panels:
+        devices = [_gpu_in_words(scene, gpu) for gpu in panel.gpus]
+        devices += [f"NIC {_plain(nic.name)}" for nic in panel.nics]
+        lines.append("  ".join([panel.title, *devices]))
+        for group in panel.groups:
+            signs = [_sign(scene, at).rjust(sign_width) for at in group[1]]
+            label = _line_name(topology, group)
+            for start in range(0, len(signs), _CORES_A_LINE):
+                lines.append(
+                    f"  {label.ljust(label_width)}  {' '.join(signs[start : start + _CORES_A_LINE])}"
+                )
+                label = ""
+    used = {scene.state(at) for at in range(len(topology.cores))}
+    legend = ["a number is the rank that has the core"]
+    words = {**_WORDS, "wrong": "shared, reserved or not granted, and yet used"}
+    legend += [f"{sign} {words[state]}" for state, sign in _SIGNS.items() if state in used]
+    return "\n".join([*lines, ", ".join(legend), *(f"!  {caption}" for caption in scene.captions)])
+
+
+def _line_name(topology: NodeTopology, group: tuple[str, list[int]]) -> str:
+    name, cores = group
+    listed = format_cpu_list(topology.cores[at].cpus[0] for at in cores)
+    if listed.count(",") > 1:
+        listed = f"{topology.cores[cores[0]].cpus[0]}...{topology.cores[cores[-1]].cpus[0]}"
+    return f"{name} cores {listed}".strip()
+
+
+def _sign(scene: _Scene, at: int) -> str:
+    state = scene.state(at)
+    return str(scene.core_ranks[at][0]) if state == "one" else _SIGNS[state]
+
+
+def _gpu_in_words(scene: _Scene, gpu: Gpu) -> str:
+    ranks = scene.gpu_ranks.get(gpu.index)
+    far = " FAR" if gpu.index in scene.far else ""
+    return f"GPU {gpu.index}" + (f" (rank {format_cpu_list(ranks)}{far})" if ranks else "")
+
+
+def _plain(text: str) -> str:
+    return "".join(char for char in text if char.isprintable())

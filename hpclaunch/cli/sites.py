@@ -118,23 +118,40 @@ def _page(loaded: Loaded) -> str:
 
 
 def _lines(key: str, value: Any, depth: int) -> list[str]:
-    """Lay out one key: scalars on its line, mappings and lists below it, its source as a mark."""
+    """Lay out one key: short values on its line, longer ones below it; its source as a mark in brackets."""
     pad = "  " * depth
+    label = "-" if key == "-" else f"{key}:"
+    if isinstance(value, dict) and "reason" in value:
+        return [f"{pad}{_variable(key, value)}{_mark(value)}", f"{pad}    {value['reason']}"]
     if isinstance(value, dict):
-        mark = f"  [{value['source']}]" if isinstance(value.get("source"), str) else ""
-        inner = {name: item for name, item in value.items() if not (mark and name == "source")}
-        if all(not isinstance(item, dict | list) for item in inner.values()) and depth:
+        inner = {
+            name: item for name, item in value.items() if not (name == "source" and isinstance(item, str))
+        }
+        if depth and not any(_is_long(item) for item in inner.values()):
             text = ", ".join(f"{name} {_scalar(item)}" for name, item in inner.items())
-            return [f"{pad}{key}: {text}{mark}"]
-        return [
-            f"{pad}{key}{mark}",
-            *(line for name, item in inner.items() for line in _lines(name, item, depth + 1)),
-        ]
-    if isinstance(value, list):
-        if all(not isinstance(item, dict | list) and len(str(item)) < 40 for item in value):
-            return [f"{pad}{key}: {', '.join(map(_scalar, value))}"]
-        return [f"{pad}{key}", *(line for item in value for line in _lines("-", item, depth + 1))]
-    return [f"{pad}{key} {value}" if key == "-" else f"{pad}{key}: {_scalar(value)}"]
+            return [f"{pad}{label} {text}{_mark(value)}"]
+        below = [line for name, item in inner.items() for line in _lines(name, item, depth + 1)]
+        return [f"{pad}{label}{_mark(value)}", *below]
+    if isinstance(value, list | tuple):
+        if not any(_is_long(item) for item in value):
+            return [f"{pad}{label} {', '.join(map(_scalar, value))}"]
+        return [f"{pad}{label}", *(line for item in value for line in _lines("-", item, depth + 1))]
+    return [f"{pad}{label} {_scalar(value)}"]
+
+
+def _variable(key: str, value: dict[str, Any]) -> str:
+    """Write an environment variable or a line of the job."""
+    if "text" in value:
+        return f"{key} {value['text']}"
+    return f"unset {key}" if value["value"] is None else f"{key}={value['value']}"
+
+
+def _mark(value: dict[str, Any]) -> str:
+    return f"  [{value['source']}]" if isinstance(value.get("source"), str) else ""
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, dict | list | tuple) or len(str(value)) > 40
 
 
 def _scalar(value: Any) -> str:

@@ -219,8 +219,8 @@ class Node(_Strict, frozen=True, kw_only=True):
     """Cores that share a last-level cache."""
     reserved_cores: CpuList = ""
     """Cores that the site keeps for the system."""
-    memory_gib: PositiveInt
-    """Main memory of the node."""
+    memory_gib: PositiveInt | None = None
+    """Main memory of the node; None: not documented."""
     memory_request: str | None = None
     """What to ask for to get a whole node's memory, in the scheduler's spelling; None: nothing is asked."""
     gpus: tuple[SiteGpu, ...] = ()

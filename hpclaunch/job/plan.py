@@ -293,6 +293,13 @@ def _rank_setup(profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
             _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores"),
             Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own"),
         ]
+        if variable == "CUDA_VISIBLE_DEVICES":
+            lines.append(
+                Line(
+                    text="export CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                    reason="CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)",
+                )
+            )
     if profile.binding.cpu == "taskset":
         lines.append(
             Line(

@@ -175,7 +175,7 @@ def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequ
     shared_by = "--no-exclusive" if shared else _sharing_directive(request.directives)
     if shared_by and profile.binding.needs_whole_node:
         raise SiteRuleError(
-            f"{shared_by} gives the job parts of nodes, the CPU masks of {profile.name} are valid on whole"
+            f"{shared_by} gives the job parts of nodes; the CPU masks of {profile.name} are valid on whole"
             f" nodes only ({cite(profile, profile.binding.source)})",
             "leave it out, or add --binding off to go without masks",
         )

@@ -114,11 +114,12 @@ def launcher_environment(launcher: str, batch: str, cpus_per_task: int | None) -
     return (*_SRUN_ENVIRONMENT, handed_on)
 
 
-# scheduler -> (first node, number of the job) as shell expressions.
+# scheduler -> (shell line that sets MASTER_ADDR to the first node, number of the job as a shell expression).
+# No pipe into head: with pipefail a long list would end the job when head has read enough.
 _RENDEZVOUS = {
-    "slurm": ('"$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"', "SLURM_JOB_ID"),
-    "pbs": ('"$(head -n 1 "$PBS_NODEFILE")"', "${PBS_JOBID%%[!0-9]*}"),
-    "local": ("127.0.0.1", "$$"),
+    "slurm": ('read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")', "SLURM_JOB_ID"),
+    "pbs": ('read -r MASTER_ADDR < "$PBS_NODEFILE"', "${PBS_JOBID%%[!0-9]*}"),
+    "local": ("MASTER_ADDR=127.0.0.1", "$$"),
 }
 
 
@@ -128,9 +129,9 @@ def rendezvous(batch: str) -> tuple[Line, ...]:
     The port lies in 10000-19999, below Linux's ephemeral range (from 32768, ip_local_port_range in man 7 ip),
     and differs from job to job: 10000 + job number modulo 10000.
     """
-    address, number = _RENDEZVOUS[batch]
+    first_node, number = _RENDEZVOUS[batch]
     return (
-        Line(text=f"export MASTER_ADDR={address}", reason="rendezvous: the job's first node"),
+        Line(text=f"{first_node}\nexport MASTER_ADDR", reason="rendezvous: the job's first node"),
         Line(
             text=f"export MASTER_PORT=$((10000 + {number} % 10000))",
             reason="rendezvous: a port of this job's own, below the ephemeral range",

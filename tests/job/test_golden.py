@@ -1,6 +1,6 @@
 """The scripts of every shipped site, word for word, and read by bash and shellcheck.
 
-After a wanted change: HPCLAUNCH_UPDATE_GOLDEN=1 pytest tests/job/test_golden.py, and read the diff.
+After a wanted change: HPCLAUNCH_TEST_UPDATE_GOLDEN=1 pytest tests/job/test_golden.py, and read the diff.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def script_of(asked: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", cases())
 def test_script_is_the_golden_one(name: str) -> None:
     script, golden = script_of(cases()[name]), GOLDEN / f"{name}.sh"
-    if os.environ.get("HPCLAUNCH_UPDATE_GOLDEN"):
+    if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN"):
         golden.write_text(script)
     assert script == golden.read_text()
 

@@ -1,0 +1,75 @@
+#!/bin/bash
+# the name in squeue
+#SBATCH --job-name=mnist
+# nodes
+#SBATCH --nodes=2
+# ranks on each node
+#SBATCH --ntasks-per-node=4
+# GPUs of each node, visible to its ranks together
+#SBATCH --gpus-per-node=4
+# CPUs for each rank
+#SBATCH --cpus-per-task=1
+# whole nodes: CPU masks name CPUs of the whole node
+#SBATCH --exclusive
+# walltime limit
+#SBATCH --time=00:30:00
+# stdout and stderr of the job
+#SBATCH --output=hpclaunch-%j.out
+
+# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm, of which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# 2 nodes x 4 ranks = 8 ranks.
+# The binding is left to the launcher: the node is not described, or --binding off.
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=8
+
+# the training runner, which submit copies beside the script
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# an outer allocation's binding, if inherited, would win over srun's default
+unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE
+
+# since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)
+export SRUN_CPUS_PER_TASK=1
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+
+# threads for each rank: --cpus-per-task
+export OMP_NUM_THREADS=1
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is, under the names that torch.distributed and others read
+export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=8
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+srun --kill-on-bad-exit=1 --cpu-bind=cores \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,81 @@
+#!/bin/bash
+
+# Written by hpclaunch VERSION for local: This machine - the installed MPI's mpiexec on its own cores, measured when a job starts.
+# 1 nodes x 2 ranks = 2 ranks.
+# Each local rank's share of a node:
+#   rank 0: CPUs 0  NUMA node 0
+#   rank 1: CPUs 1  NUMA node 0
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="$$"
+export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$$"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# the Python and MPI of this hpclaunch, first
+export PATH=/opt/env/bin:"$PATH"
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=2
+
+# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
+
+# Open MPI (5, and 4) must not count cores: the plan did
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_rmaps_base_oversubscribe=1
+
+# Open MPI refuses root, who is the only user in many containers
+[ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# rendezvous: the job's first node
+MASTER_ADDR=127.0.0.1
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + $$ % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=1
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is, under the names that torch.distributed and others read
+export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=2
+# CPUs planned for each local rank
+cpus=(0 1)
+# bind this shell, and so the program that it becomes (man taskset)
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+root=${HPCLAUNCH_SYSROOT:-}
+while read -r key value; do
+  case $key in
+    Cpus_allowed_list:) got_cpus=$value ;;
+    Mems_allowed_list:) got_mems=$value ;;
+  esac
+done < "$root/proc/self/status"
+verdict=ok
+[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
+  "$RANK" "${HOSTNAME:-unknown}" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  none '' '' "$verdict"
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+mpiexec -n 2 \
+  bash -c "$rank_start" rank \
+  /opt/env/bin/python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

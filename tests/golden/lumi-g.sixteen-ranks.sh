@@ -1,0 +1,173 @@
+#!/bin/bash
+# the name in squeue
+#SBATCH --job-name=mnist
+# the project that pays
+#SBATCH --account=project_465000001
+# named in the request
+#SBATCH --partition=dev-g
+# nodes
+#SBATCH --nodes=1
+# ranks on each node
+#SBATCH --ntasks-per-node=16
+# GPUs of each node, visible to its ranks together
+#SBATCH --gpus-per-node=8
+# memory of each node
+#SBATCH --mem=480G
+# whole nodes: CPU masks name CPUs of the whole node
+#SBATCH --exclusive
+# walltime limit
+#SBATCH --time=00:30:00
+# stdout and stderr of the job
+#SBATCH --output=hpclaunch-%j.out
+
+# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs a node), facts read 2026-11-20 to 2026-11-20.
+# 1 nodes x 16 ranks = 16 ranks.
+# Each local rank's share of a node:
+#   rank 0: CPUs 49-51  GPU 0  NUMA node 3
+#   rank 1: CPUs 53-55  GPU 0  NUMA node 3
+#   rank 2: CPUs 57-59  GPU 1  NUMA node 3
+#   rank 3: CPUs 61-63  GPU 1  NUMA node 3
+#   rank 4: CPUs 17-19  GPU 2  NUMA node 1
+#   rank 5: CPUs 21-23  GPU 2  NUMA node 1
+#   rank 6: CPUs 25-27  GPU 3  NUMA node 1
+#   rank 7: CPUs 29-31  GPU 3  NUMA node 1
+#   rank 8: CPUs 1-3  GPU 4  NUMA node 0
+#   rank 9: CPUs 5-7  GPU 4  NUMA node 0
+#   rank 10: CPUs 9-11  GPU 5  NUMA node 0
+#   rank 11: CPUs 13-15  GPU 5  NUMA node 0
+#   rank 12: CPUs 33-35  GPU 6  NUMA node 2
+#   rank 13: CPUs 37-39  GPU 6  NUMA node 2
+#   rank 14: CPUs 41-43  GPU 7  NUMA node 2
+#   rank 15: CPUs 45-47  GPU 7  NUMA node 2
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=16
+
+# the training runner, which submit copies beside the script
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# the software stack for the GPU nodes (https://docs.lumi-supercomputer.eu/software/installing/easybuild/, read 2026-11-20)
+module load LUMI/24.03 partition/G
+
+# a Python with numpy and mpi4py for Cray MPICH (https://github.com/HichamAgueny/DL-Horovod, read 2026-11-20, stated)
+module load cray-python
+
+# an outer allocation's binding, if inherited, would win over srun's default
+unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE
+
+# RCCL finds its peers over Slingshot, not over the management network (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)
+export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
+
+# the NICs read GPU memory directly (LUMI's PyTorch containers set 3; HPE's guide says PHB) (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)
+export NCCL_NET_GDR_LEVEL="3"
+
+# libfabric's default memory monitor, memhooks, can deadlock with RCCL (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+export FI_MR_CACHE_MONITOR="userfaultfd"
+
+# keeps libfabric from registering host memory with the GPU, which can deadlock (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+export FI_CXI_DISABLE_HOST_REGISTER="1"
+
+# completion queues large enough for collectives over many ranks (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+export FI_CXI_DEFAULT_CQ_SIZE="131072"
+
+# lets RCCL use the direct path between GPUs and NICs (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+export HSA_FORCE_FINE_GRAIN_PCIE="1"
+
+# MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
+export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
+
+# MIOpen's kernel cache beside its database (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"
+
+# torch's downloads go to scratch, not into the 20 GB home folder (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)
+export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=3
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is, under the names that torch.distributed and others read
+export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=16
+# CPUs planned for each local rank
+cpus=(49-51 53-55 57-59 61-63 17-19 21-23 25-27 29-31 1-3 5-7 9-11 13-15 33-35 37-39 41-43 45-47)
+# GPUs of each local rank, nearest to its cores
+gpus=(0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7)
+# NUMA nodes of each local rank's cores
+numa=(3 3 3 3 1 1 1 1 0 0 0 0 2 2 2 2)
+# this rank sees only its own
+export ROCR_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
+# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+root=${HPCLAUNCH_SYSROOT:-}
+while read -r key value; do
+  case $key in
+    Cpus_allowed_list:) got_cpus=$value ;;
+    Mems_allowed_list:) got_mems=$value ;;
+  esac
+done < "$root/proc/self/status"
+# PCI addresses of the node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
+bus_ids=()
+for ((n = 0; ; n++)); do
+  node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
+  [ -r "$node" ] || break
+  simd_count=0 location_id=0 domain=0
+  while read -r key value; do
+    case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
+  done < "$node"
+  [ "$simd_count" != 0 ] || continue  # a CPU
+  printf -v bus %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
+  bus_ids+=("$bus")
+done
+for node in "$root"/proc/driver/nvidia/gpus/*; do
+  [ ! -e "$node" ] || bus_ids+=("${node##*/}")
+done
+IFS=, read -ra mine <<< "${ROCR_VISIBLE_DEVICES:-}"
+got_bus='' got_gpu_numa=''
+for gpu in "${mine[@]}"; do
+  bus=unknown on=unknown
+  if [[ $gpu =~ ^[0-9]+$ ]]; then bus=${bus_ids[gpu]:-unknown}; fi
+  if [ -r "$root/sys/bus/pci/devices/$bus/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$bus/numa_node"; fi
+  got_bus+=,$bus got_gpu_numa+=,$on
+done
+verdict=ok
+[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+for on in ${got_gpu_numa//,/ }; do
+  case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
+done
+printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
+  "$RANK" "${HOSTNAME:-unknown}" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  "${ROCR_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xe000000000000,0xe0000000000000,0xe00000000000000,0xe000000000000000,0xe0000,0xe00000,0xe000000,0xe0000000,0xe,0xe0,0xe00,0xe000,0xe00000000,0xe000000000,0xe0000000000,0xe00000000000 \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,214 @@
+"""``hpclaunch topology``: what a node is, and which CPUs, GPUs and NIC each of its ranks gets."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.errors import EXIT_FAILED, BadInputError
+
+if TYPE_CHECKING:
+    from hpclaunch.binding.model import BindingRequest, NodeBinding
+    from hpclaunch.topology.model import NodeTopology
+
+# Written out so that --help needs none of their modules; a test compares them with the real tables.
+SOURCES = ("lscpu", "rocm_smi", "amd_smi", "nvidia_smi", "numactl", "hwloc", "sysfs")
+FORMATS = (
+    "table", "json", "map_cpu", "mask_cpu", "cpu_list", "srun", "gpu_bind",
+    "pals", "openmpi", "numactl", "taskset", "env",
+)  # fmt: skip
+
+_EPILOG = """\b
+Examples:
+  hpclaunch topology
+  hpclaunch topology --site lumi-g --tasks-per-node 8 --format srun
+  hpclaunch topology --lscpu lscpu.txt --rocm-smi rocm.txt --site lumi-g --format map_cpu
+  hpclaunch topology --site lumi-g --check-map 49,57,17,25,1,9,33,41
+"""
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--lscpu", type=_FILE, help="Output of lscpu: text, -J or -p=CPU,CORE,SOCKET,NODE,CACHE.")
+@click.option("--rocm-smi", type=_FILE, help="Output of rocm-smi --showtoponuma, text or --json.")
+@click.option("--amd-smi", type=_FILE, help="Output of amd-smi static or topology, text or --json.")
+@click.option("--nvidia-smi", type=_FILE, help="Output of nvidia-smi topo -m.")
+@click.option("--numactl", type=_FILE, help="Output of numactl -H.")
+@click.option("--hwloc", type=_FILE, help="XML of lstopo or hwloc-ls.")
+@click.option("--sysfs", type=_FILE, metavar="DIR", help="A root folder with the node's /sys in it.")
+@click.option("--from", "folder", type=_FILE, metavar="DIR", help="A folder that --save wrote.")
+@click.option("--site", help="Site profile; alone: its node; beside files: what they cannot know.")
+@click.option("--save", "save_to", type=_FILE, metavar="DIR", help="Keep what this node tells of itself.")
+@click.option("--tasks-per-node", type=int, help="Ranks; default: one a GPU, else one a NUMA node.")
+@click.option("--cpus-per-task", type=int, help="Cores a rank; default: all that fall to it.")
+@click.option("--gpus-per-task", type=int, help="GPUs a rank; default: the GPUs dealt to the ranks.")
+@click.option("--threads-per-core", type=int, default=1, show_default=True, help="Threads used of each core.")
+@click.option("--reserve", metavar="first-core-per-l3|CPULIST", help="Cores to leave free, with the site's.")
+@click.option(
+    "--order",
+    type=click.Choice(["gpu", "numa"]),
+    default="gpu",
+    show_default=True,
+    help="Rank r gets the r-th GPU, or the r-th cores.",
+)
+@click.option("--share-cores", is_flag=True, help="Let ranks share cores where there are more of them.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: table.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--picture", type=_FILE, metavar="FILE.svg", help="Draw the node with its ranks.")
+@click.option("--check-mask", metavar="LIST", help="Judge masks, such as 0xfe,0xfe00, one a rank.")
+@click.option("--check-map", metavar="LIST", help="Judge CPU numbers, such as 49,57, one a rank.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Show a node and the binding of its ranks: of this machine, of captured files, or of a site's profile.
+
+    With --check-mask or --check-map a hand-written list is judged: exit status 0 when it is right, 1 with
+    findings.
+    """
+    _refuse_mixtures(options)
+    if options["save_to"] is not None:
+        _save(options["save_to"])
+    topology = _topology(options)
+    request = _request(options, topology)
+    if options["check_mask"] is not None or options["check_map"] is not None:
+        ctx.exit(0 if _check(options, topology, request) else EXIT_FAILED)
+    from hpclaunch.binding.compute import bind
+
+    binding = bind(topology, request)
+    if options["picture"] is not None:
+        _picture(options["picture"], topology, binding)
+    _print(options, topology, binding)
+
+
+def _refuse_mixtures(options: Mapping[str, Any]) -> None:
+    """Refuse options that contradict each other, as wrong usage."""
+    files = [name for name in SOURCES if options[name] is not None]
+    if options["folder"] is not None and files:
+        raise click.UsageError(f"--from beside --{files[0].replace('_', '-')}: give the folder or the files")
+    if options["save_to"] is not None and (files or options["folder"] is not None or options["site"]):
+        raise click.UsageError("--save keeps what this node tells: no files, --from or --site beside it")
+    if options["check_mask"] is not None and options["check_map"] is not None:
+        raise click.UsageError("--check-mask and --check-map: give one of them")
+    if options["as_json"] and options["form"] not in (None, "json"):
+        raise click.UsageError(f"--json beside --format {options['form']}: give one of them")
+    checking = options["check_mask"] is not None or options["check_map"] is not None
+    if checking and options["form"] not in (None, "table", "json"):
+        raise click.UsageError(f"--format {options['form']} prints no judgement: use table or json")
+
+
+def _save(folder: Path) -> None:
+    from hpclaunch.topology.sources import save
+
+    for missing in save(folder):
+        click.echo(f"note: {missing}", err=True)
+    click.echo(f"saved in {folder}", err=True)
+
+
+def _topology(options: Mapping[str, Any]) -> NodeTopology:
+    """Read the node from what the options name."""
+    from hpclaunch.binding.reserve import reserve
+    from hpclaunch.topology.sources import apply_site, read_files, read_folder, read_live
+
+    files = {name: options[name] for name in SOURCES if options[name] is not None}
+    if files:
+        topology = read_files(files)
+    elif options["folder"] is not None:
+        topology = read_folder(options["folder"])
+    elif (site_node := _site_node(options["site"])) is not None:
+        topology = site_node
+    else:
+        topology = read_live()
+    if (files or options["folder"] is not None) and (site_node := _site_node(options["site"])) is not None:
+        topology = apply_site(topology, site_node)
+    return reserve(topology, options["reserve"]) if options["reserve"] is not None else topology
+
+
+def _site_node(site: str | None) -> NodeTopology | None:
+    """Return the profile's node; None without a profile, and for a site that is this very machine.
+
+    Raises BadInputError for a profile that describes no node.
+    """
+    if site is None:
+        return None
+    from hpclaunch.site.load import load_site
+    from hpclaunch.site.node import site_topology
+
+    profile = load_site(site)
+    node = site_topology(profile)
+    if node is None and profile.scheduler.kind != "local":
+        raise BadInputError(
+            f"profile {profile.name} describes no node",
+            "read one with --lscpu, --rocm-smi and the like, or run on the node itself",
+        )
+    return node
+
+
+def _request(options: Mapping[str, Any], topology: NodeTopology) -> BindingRequest:
+    from hpclaunch.binding.model import BindingRequest
+
+    usable = topology.usable
+    nodes_with_cores = {core.numa for core in topology.cores if usable.intersection(core.cpus)}
+    tasks = options["tasks_per_node"]
+    if tasks is None:
+        tasks = len(topology.gpus) or len(nodes_with_cores) or 1
+    return BindingRequest(
+        tasks_per_node=tasks,
+        cpus_per_task=options["cpus_per_task"],
+        gpus_per_task=options["gpus_per_task"],
+        threads_per_core=options["threads_per_core"],
+        order=options["order"],
+        share_cores=options["share_cores"],
+    )
+
+
+def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> bool:
+    """Judge the hand-written list, print the judgement, and tell whether it is right."""
+    from hpclaunch.binding import judge
+    from hpclaunch.binding.model import NodeBinding
+
+    kind: judge.Kind = "mask" if options["check_mask"] is not None else "map"
+    text = options["check_mask"] if kind == "mask" else options["check_map"]
+    tasks = options["tasks_per_node"]
+    judgement = judge.judge(topology, kind, text, tasks=tasks, order=request.order)
+    if options["picture"] is not None:
+        _picture(options["picture"], topology, NodeBinding(ranks=judgement.ranks))
+    if options["as_json"] or options["form"] == "json":
+        click.echo(json.dumps(judge.document(judgement), indent=2, ensure_ascii=False))
+    else:
+        click.echo(judge.report(judgement))
+    _echo_notes(topology.notes, err=True)
+    return judgement.right
+
+
+def _picture(path: Path, topology: NodeTopology, binding: NodeBinding) -> None:
+    """Write the drawing whole or not at all."""
+    from hpclaunch.binding.picture import svg
+    from hpclaunch.host.local import LocalHost
+
+    LocalHost().write_file(str(path), svg(topology, binding).encode())
+    click.echo(f"picture in {path}", err=True)
+
+
+def _print(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBinding) -> None:
+    from hpclaunch.binding import dialects
+    from hpclaunch.binding.picture import draw
+
+    form = "json" if options["as_json"] else options["form"] or "table"
+    if form == "table" and sys.stdout.isatty():
+        click.echo(draw(topology, binding) + "\n")
+    click.echo(dialects.FORMATS[form](topology, binding))
+    notes = (*topology.notes, *binding.notes)
+    if form == "table":
+        _echo_notes(notes, err=False)
+    elif form != "json":  # the document holds them
+        _echo_notes(notes, err=True)
+
+
+def _echo_notes(notes: tuple[str, ...], *, err: bool) -> None:
+    for note in notes:
+        click.echo(f"note: {note}", err=err)

@@ -64,7 +64,7 @@ def _text_fields(lines: list[Line], has_table: bool) -> list[_Field]:
     for line in lines:
         if has_table and line.text.lstrip().startswith("#"):
             continue
-        if match := re.match(r"[ \t]*([^:：]{1,80})[:：][ \t]*(.*)", line.text):
+        if match := re.match(r"[ \t]*([^:\uff1a]{1,80})[:\uff1a][ \t]*(.*)", line.text):
             fields.append(_Field(match.group(1).strip(), match.group(2).strip(), line.number))
     return fields
 
@@ -86,7 +86,7 @@ def _walk(entries: list[object], origin: str, depth: int) -> Iterator[_Field]:
         if not isinstance(entry, dict) or not isinstance(entry.get("field"), str) or depth > _MAX_DEPTH:
             raise BadInputError(f"{origin}: an entry of 'lscpu' without 'field'", _HINT)
         data = entry.get("data")
-        yield _Field(entry["field"].rstrip(":： "), "" if data is None else str(data), 1)
+        yield _Field(entry["field"].rstrip(":\uff1a "), "" if data is None else str(data), 1)
         children = entry.get("children")
         if isinstance(children, list):
             yield from _walk(children, origin, depth + 1)

@@ -64,7 +64,7 @@ def _numa_nodes(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, 
             for cpu in sorted(node.cpus):
                 if owner.setdefault(cpu, node.id) != node.id:
                     raise BadInputError(
-                        f"{best.name} puts CPU {cpu} on NUMA node {owner[cpu]}, {other.name} on node {node.id}",
+                        f"{best.name} puts CPU {cpu} on NUMA node {owner[cpu]}, {other.name} on {node.id}",
                         _ONE_NODE,
                     )
             if node.id not in merged:
@@ -157,7 +157,7 @@ def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[
         if cpus != online:
             more, fewer = (best, other) if cpus < online else (other, best)
             notes.append(
-                f"{more.name} has CPUs {format_cpu_list(cpus ^ online)} that {fewer.name} lacks; they are left out"
+                f"{more.name} has CPUs {format_cpu_list(cpus ^ online)} that {fewer.name} lacks; left out"
             )
         best, online = (other, cpus) if cpus < online else (best, online)
     return online
@@ -218,7 +218,7 @@ def _derived_cores(
 
 
 def _counts_agree(lscpu: Partial, online: int) -> bool:
-    """Tell whether sockets x cores x threads is the number of CPUs: not on hybrid or partly offline machines."""
+    """Tell whether sockets x cores x threads is the number of CPUs: not on hybrid or partly offline ones."""
     if lscpu.cpu_count != online:
         return False
     if lscpu.sockets is None or lscpu.cores_per_socket is None or lscpu.threads_per_core is None:

@@ -74,7 +74,7 @@ def _match(base: Partial, other: Partial, notes: list[str]) -> Mapping[int, GpuF
         found = {gpu.index: by_bus[gpu.bus_id] for gpu in mine if gpu.bus_id in by_bus}
         if moved := [str(index) for index, gpu in found.items() if gpu.index != index]:
             notes.append(
-                f"{other.name} numbers GPU {', '.join(moved)} of {base.name} otherwise; matched by PCI address"
+                f"{other.name} numbers GPU {', '.join(moved)} of {base.name} otherwise; PCI addresses match"
             )
         lacking = [gpu.bus_id or "" for gpu in mine if gpu.index not in found]
         if lacking:
@@ -137,7 +137,7 @@ def _resolve(partial: Partial, gpu: GpuFact, nodes: tuple[NumaNode, ...], notes:
 def _settle_cpus(
     partial: Partial, gpu: GpuFact, cpus: CpuSet, home: CpuSet, numa: int | None, notes: list[str]
 ) -> CpuSet | None:
-    """Return the CPUs local to a GPU where they are a true part of its node, None where the node says it all."""
+    """Return the CPUs local to a GPU where they are a part of its node, None where they are all of it."""
     if cpus == home:
         return None
     if gpu.cpus_text is None:
@@ -151,8 +151,8 @@ def _settle_cpus(
         return None
     if cpus < home:
         notes.append(
-            f"{partial.name}: GPU {gpu.index} lists CPUs {gpu.cpus_text}, a part of NUMA node {numa} ({whole}): "
-            "it was printed inside a job; only these are used"
+            f"{partial.name}: GPU {gpu.index} lists CPUs {gpu.cpus_text}, a part of NUMA node {numa} "
+            f"({whole}): it was printed inside a job; only these are used"
         )
         return cpus
     notes.append(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.topology.amd_columns import settle_numa
 from hpclaunch.topology.partial import GpuFact, Partial
 from hpclaunch.topology.text import (
     Line,
@@ -114,24 +115,14 @@ def _cards(document: object) -> Iterator[tuple[int, dict[str, object]]]:
 
 
 def _gpu(index: int, values: _Values, origin: str, notes: list[str]) -> GpuFact:
-    """Join the two columns: they must agree; -1 or N/A in the kernel's column means unknown."""
     node, affinity = (
-        numa_id(*(values[key][0], origin, values[key][1])) if key in values else None
+        numa_id(values[key][0], origin, values[key][1]) if key in values else None
         for key in ("Numa Node", "Numa Affinity")
     )
-    numa = node
-    if "Numa Affinity" in values and affinity is None:
-        numa = None
-        notes.append(f"rocm-smi ({origin}): the kernel knows no NUMA node of GPU {index} (Numa Affinity -1)")
-    elif node is not None and affinity is not None and node != affinity:
-        numa = None
-        notes.append(
-            f"rocm-smi ({origin}): GPU {index} has Numa Node {node} but Numa Affinity {affinity}; left unknown"
-        )
-    elif node is None:
-        numa = affinity
-    bus = values.get("PCI Bus")
-    series = values.get("Card series")
+    numa = settle_numa(
+        node, affinity, asked="Numa Affinity" in values, gpu=f"rocm-smi ({origin}): GPU {index}", notes=notes
+    )
+    bus, series = values.get("PCI Bus"), values.get("Card series")
     return GpuFact(
         index=index, numa=numa, bus_id=bus_id(bus[0]) if bus else None, model=series[0] if series else None
     )

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology import lscpu, numactl, rocm_smi, sysfs
+from hpclaunch.topology import sysfs
 from hpclaunch.topology.merge import merge
 from hpclaunch.topology.model import NodeTopology
 from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.site_facts import apply_site
 from hpclaunch.topology.text import MAX_CHARS
 
+__all__ = ["KINDS", "apply_site", "read_files", "read_folder", "read_live", "save"]
+
+
+def _reader(kind: str) -> Callable[[str, str], Partial]:
+    """Return a reader that loads its module when it is first used: the live node needs none of them."""
+
+    def read(text: str, origin: str) -> Partial:
+        module = importlib.import_module(f"hpclaunch.topology.{kind}")
+        return cast("Partial", module.read(text, origin))
+
+    return read
+
+
 KINDS: Mapping[str, Callable[[str, str], Partial]] = {
-    "lscpu": lscpu.read,
-    "rocm_smi": rocm_smi.read,
-    "numactl": numactl.read,
+    kind: _reader(kind) for kind in ("lscpu", "rocm_smi", "amd_smi", "nvidia_smi", "numactl", "hwloc")
 }
 """Readers of text by option name; ``sysfs`` takes a folder and is not among them."""
 
@@ -58,15 +72,30 @@ def read_live(sysroot: Path | None = None) -> NodeTopology:
 
 
 def read_folder(folder: Path) -> NodeTopology:
-    """Read a folder that ``save`` wrote. Raises BadInputError."""
-    raise NotImplementedError(folder)
+    """Read a folder that ``save`` wrote: each file in it that has a reader, and the copy of /sys.
+
+    Raises BadInputError when there is none, or as ``read_files``.
+    """
+    from hpclaunch.topology import saving
+
+    files = {tool.kind: folder / tool.file for tool in saving.TOOLS if (folder / tool.file).exists()}
+    if (folder / saving.SYSFS_FOLDER).is_dir():
+        files[sysfs.KIND] = folder / saving.SYSFS_FOLDER
+    if not files:
+        known = ", ".join(tool.file for tool in saving.TOOLS)
+        raise BadInputError(
+            f"{folder}: no saved topology", f"it would hold {known} or {saving.SYSFS_FOLDER}/"
+        )
+    return read_files(files)
 
 
 def save(folder: Path, sysroot: Path | None = None) -> tuple[str, ...]:
-    """Write what tools and /sys say about this node into ``folder``; return what was not there."""
-    raise NotImplementedError((folder, sysroot))
+    """Write what tools and /sys say about this node into ``folder``; return what was not there, in sentences.
 
+    Runs lscpu, numactl, rocm-smi, amd-smi, nvidia-smi and lstopo where installed, each with a time limit and
+    LC_ALL=C, and copies the files of /sys that ``read_live`` uses. The folder appears whole or not at all.
+    Raises BadInputError when ``folder`` holds something else or cannot be written.
+    """
+    from hpclaunch.topology import saving
 
-def apply_site(topology: NodeTopology, site_node: NodeTopology) -> NodeTopology:
-    """Add what only the site profile knows; the files win and differences go to ``notes``."""
-    raise NotImplementedError((topology, site_node))
+    return saving.save(folder, KINDS, sysroot)

@@ -1,7 +1,7 @@
 """Reader of /sys and /proc: the live node, or a copy of these trees.
 
-Facts about the files: Documentation/ABI/stable/sysfs-devices-node, Documentation/ABI/stable/sysfs-devices-system-cpu,
-Documentation/admin-guide/cputopology.rst and Documentation/ABI/testing/sysfs-bus-pci of the Linux sources.
+Facts about the files: in Documentation of the Linux sources ABI/stable/sysfs-devices-node,
+ABI/stable/sysfs-devices-system-cpu, ABI/testing/sysfs-bus-pci and admin-guide/cputopology.rst.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ _GPU_CLASSES = frozenset({"0300", "0302", "0380", "1200"})
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
 # Interfaces of high-speed networks, the name that communication libraries use first: where one
 # device has several names (cxi0 and hsn0, mlx5_0 and ib0) the first is kept.
-_NIC_CLASSES = (("cxi", ("cxi",)), ("infiniband", ("",)), ("net", ("hsn", "ib")))
+_NIC_CLASSES = (("cxi", ("cxi",)), ("infiniband", ("",)), ("net", ("hsn", "hsi", "ib")))
 
 
 class Tree(NamedTuple):
-    """A /sys and /proc tree below ``root``; every file read is remembered in ``seen``."""
+    """A /sys and /proc tree below ``root``; what was read of it is remembered."""
 
     root: Path
     seen: dict[str, str]
+    """Text of every file that was read, by path below ``root``."""
+    links: dict[str, str]
+    """PCI address that a ``device`` link leads to, by path."""
 
     def text(self, path: str) -> str | None:
         """Return the stripped text of a regular file of at most 1 MiB, None where it cannot be read."""
@@ -118,11 +121,11 @@ def read(root: Path | None = None) -> Partial:
     ``root`` holds ``sys`` and ``proc``. No program is started. Raises BadInputError when there is no
     CPU description below it or a file holds something else than it should.
     """
-    return read_tree(Tree(root or default_root(), {}))
+    return read_tree(Tree(root or default_root(), {}, {}))
 
 
 def read_tree(tree: Tree) -> Partial:
-    """Read a node from ``tree``; afterwards ``tree.seen`` holds the text of every file that was used."""
+    """Read a node from ``tree``, which then remembers what was read."""
     online = _online(tree)
     nodes = _numa_nodes(tree, online)
     gpus, in_order, notes = _gpus(tree, online)
@@ -144,14 +147,13 @@ def read_tree(tree: Tree) -> Partial:
 
 def _online(tree: Tree) -> CpuSet:
     """Return the CPUs in use: ``online``, or every cpuN that has a topology folder (older kernels)."""
-    text = tree.text(f"{_CPU}/online")
+    if online := tree.cpus(f"{_CPU}/online", ""):
+        return online
     present = frozenset(tree.numbered(_CPU, "cpu", MAX_CPU))
     if not present:
         raise BadInputError(
             f"{tree.root}: no CPU in {_CPU}", f"name the folder that holds sys and proc (${SYSROOT_VARIABLE})"
         )
-    if text:
-        return present & (tree.cpus(f"{_CPU}/online", "") or frozenset()) or present
     return frozenset(cpu for cpu in present if tree.integer(f"{_CPU}/cpu{cpu}/online") != 0) or present
 
 
@@ -340,10 +342,8 @@ def _locality(tree: Tree, folder: str, online: CpuSet) -> tuple[int | None, CpuS
     numa = tree.integer(f"{folder}/numa_node")
     cpus = tree.cpus(f"{folder}/local_cpulist", f"{folder}/local_cpus")
     local = cpus & online if cpus is not None else None
-    # Without a node the kernel lists all CPUs, or none: neither says anything.
-    if not local or (numa is None and local == online):
-        local = None
-    return numa, local
+    # All CPUs, or none, is what the kernel lists where it knows no place: neither says anything.
+    return numa, local if local and local != online else None
 
 
 def _nics(tree: Tree, online: CpuSet) -> tuple[Nic, ...]:
@@ -355,6 +355,8 @@ def _nics(tree: Tree, online: CpuSet) -> tuple[Nic, ...]:
             if not name.startswith(prefixes) or not (tree.root / device).exists():
                 continue
             address = bus_id(os.path.basename(os.path.realpath(tree.root / device)))
-            numa, cpus = _locality(tree, device, online)
+            if address:
+                tree.links[device] = address
+            numa, cpus = _locality(tree, f"{_PCI}/{address}" if address else device, online)
             found.setdefault(address or name, Nic(name=name, numa=numa, cpus=cpus, bus_id=address))
     return tuple(sorted(found.values(), key=lambda nic: (len(nic.name), nic.name)))

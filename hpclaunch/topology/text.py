@@ -18,7 +18,7 @@ _UNKNOWN = frozenset(
 )
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][A-Z0-9])")
-_SRUN_LABEL = re.compile(r"[ \t]{0,8}(\d{1,7}): ?")
+_SRUN_LABEL = re.compile(r"[ \t]{0,8}(\d{1,7}):(?: |$)")
 
 
 class Line(NamedTuple):

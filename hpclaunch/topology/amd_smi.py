@@ -1,0 +1,157 @@
+"""Reader of amd-smi: ``static --numa`` (text and ``--json``), and GPU addresses from ``topology``.
+
+``amd-smi topology`` tells how GPUs are linked but not which NUMA node is theirs; that is noted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from hpclaunch.cpuset import CpuSet
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.amd_columns import settle_numa
+from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.text import (
+    Line,
+    bad_line,
+    bus_id,
+    check_size,
+    clean_lines,
+    cpu_list,
+    json_text,
+    numa_id,
+)
+
+KIND = "amd_smi"
+
+_HINT = "run amd-smi static --numa --json again and save the whole output"
+_GPU = re.compile(r"[ \t]*GPU:[ \t]*(\d{1,4})$")
+_VALUE = re.compile(r"[ \t]*([A-Z][A-Z_0-9]{0,40}):[ \t]*(.*)$")
+_WANTED = ("NODE", "AFFINITY", "BDF", "MARKET_NAME")
+
+_Facts = dict[str, tuple[str, int]]
+"""Value and line by upper-case key; CPU_AFFINITY holds CPU lists joined by commas."""
+
+
+def read(text: str, origin: str) -> Partial:
+    """Read the NUMA node and PCI address of each GPU. Raises BadInputError for damaged output."""
+    check_size(text, origin)
+    lines = clean_lines(text, origin)
+    document = json_text(text, origin)
+    if any(_GPU.match(line.text) for line in lines):
+        facts = _from_text(lines, origin)
+    elif any(line.text.strip() == "ACCESS TABLE:" for line in lines):
+        facts = _from_table(lines, origin)
+    elif document:
+        facts = _from_json(document, origin)
+    else:
+        raise BadInputError(f"{origin}: no output of amd-smi static or topology", _HINT)
+    numbers = sorted(facts)
+    if numbers != list(range(len(numbers))):
+        raise BadInputError(f"{origin}: GPUs {numbers} are not numbered from 0 without a gap", _HINT)
+    notes: list[str] = []
+    gpus = tuple(_gpu(index, facts[index], origin, notes) for index in numbers)
+    if not any("NODE" in values or "AFFINITY" in values for values in facts.values()):
+        notes.append(f"amd-smi ({origin}): no NUMA nodes in this output (amd-smi static --numa has them)")
+    return Partial(kind=KIND, origin=origin, gpus=gpus, notes=tuple(notes))
+
+
+def _from_text(lines: list[Line], origin: str) -> dict[int, _Facts]:
+    """Read indented ``KEY: value`` lines below each ``GPU: n``."""
+    facts: dict[int, _Facts] = {}
+    current: _Facts | None = None
+    block = ""
+    for line in lines:
+        if match := _GPU.match(line.text):
+            index = int(match.group(1))
+            if index in facts:
+                raise bad_line(origin, line.number, f"GPU {index} again", "one node a file")
+            current, block = facts.setdefault(index, {}), ""
+        elif current is not None and (match := _VALUE.match(line.text)):
+            key, value = match.group(1), match.group(2).strip()
+            if key in ("CPU_AFFINITY", "SOCKET_AFFINITY"):
+                block = key
+            elif key in _WANTED:
+                current[key] = (value, line.number)
+            elif key == "CPU_CORES_AFFINITY" and block == "CPU_AFFINITY":
+                before = current.get("CPU_AFFINITY", ("", 0))[0]
+                current["CPU_AFFINITY"] = (f"{before},{value}".strip(","), line.number)
+    return facts
+
+
+def _from_table(lines: list[Line], origin: str) -> dict[int, _Facts]:
+    """Read the PCI addresses that head the table of ``amd-smi topology``."""
+    start = next(i for i, line in enumerate(lines) if line.text.strip() == "ACCESS TABLE:")
+    for line in lines[start + 1 :]:
+        addresses = line.text.split()
+        if addresses:
+            break
+    else:
+        raise BadInputError(f"{origin}: ACCESS TABLE without columns", _HINT)
+    if not all(bus_id(address) for address in addresses):
+        raise bad_line(origin, line.number, "columns that are no PCI addresses", _HINT)
+    return {index: {"BDF": (address, line.number)} for index, address in enumerate(addresses)}
+
+
+def _from_json(document: str, origin: str) -> dict[int, _Facts]:
+    """Read ``[{"gpu": 0, "numa": {"node": 0, "affinity": 0}, "bus": {...}}]``, also in ``gpu_data``."""
+    try:
+        decoded = msgspec.json.decode(document)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise BadInputError(f"{origin}: damaged JSON: {error}", _HINT) from None
+    entries = decoded.get("gpu_data") if isinstance(decoded, dict) else decoded
+    if not isinstance(entries, list) or not entries:
+        raise BadInputError(f"{origin}: JSON without a list of GPUs", _HINT)
+    facts: dict[int, _Facts] = {}
+    for entry in entries:
+        index = entry.get("gpu") if isinstance(entry, dict) else None
+        if not isinstance(index, int) or isinstance(index, bool) or index in facts or not 0 <= index < 10000:
+            raise BadInputError(
+                f"{origin}: an entry without 'gpu', or with a number that was there before", _HINT
+            )
+        facts[index] = _json_facts(entry)
+    return facts
+
+
+def _json_facts(entry: Mapping[str, object]) -> _Facts:
+    facts: _Facts = {}
+    for section in (entry, entry.get("numa"), entry.get("bus"), entry.get("asic")):
+        for key, value in section.items() if isinstance(section, dict) else ():
+            if str(key).upper() in _WANTED and isinstance(value, str | int | None):
+                facts[str(key).upper()] = ("" if value is None else str(value), 1)
+    numa = entry.get("numa")
+    affinity = numa.get("cpu_affinity") if isinstance(numa, dict) else None
+    lists = (
+        affinity.values() if isinstance(affinity, dict) else affinity if isinstance(affinity, list) else ()
+    )
+    cores = [item.get("cpu_cores_affinity") for item in lists if isinstance(item, dict)]
+    if texts := [text for text in cores if isinstance(text, str)]:
+        facts["CPU_AFFINITY"] = (",".join(texts), 1)
+    return facts
+
+
+def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
+    node, affinity = (
+        numa_id(facts[key][0], origin, facts[key][1]) if key in facts else None
+        for key in ("NODE", "AFFINITY")
+    )
+    numa = settle_numa(
+        node, affinity, asked="AFFINITY" in facts, gpu=f"amd-smi ({origin}): GPU {index}", notes=notes
+    )
+    model = facts.get("MARKET_NAME", ("", 0))[0]
+    return GpuFact(
+        index=index,
+        numa=numa,
+        cpus=_cpus(facts, origin),
+        bus_id=bus_id(facts["BDF"][0]) if "BDF" in facts else None,
+        model=model if model.upper() not in ("", "N/A") else None,
+    )
+
+
+def _cpus(facts: _Facts, origin: str) -> CpuSet | None:
+    text, number = facts.get("CPU_AFFINITY", ("", 0))
+    parts = [part for part in text.split(",") if part.strip().upper() not in ("", "N/A")]
+    return cpu_list(",".join(parts), origin, number) if parts else None

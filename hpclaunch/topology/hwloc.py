@@ -1,0 +1,313 @@
+"""Reader of hwloc's XML (``lstopo --of xml``), versions 1, 2 and 3.
+
+Version 1 has NUMA nodes as containers and caches as ``Cache`` with a depth; versions 2 and 3 hang NUMA nodes
+beside the cores (so memory of several kinds shows the same CPUs) and name caches ``L3Cache``.
+Source: hwloc's documentation, "Upgrading to the hwloc 2.0 API", and its ``hwloc2.dtd``.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.parsers.expat
+from collections.abc import Iterator
+
+from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.model import Core, Nic, NumaNode
+from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.text import MAX_NUMA, bus_id, check_size, clean_lines, shorten
+
+KIND = "hwloc"
+
+_HINT = "run lstopo --of xml FILE again and use the whole file"
+_MAX_OBJECTS = 500_000
+_MAX_DEPTH = 200
+# Who numbers GPUs as the runtime does, best first. OpenCL numbers other things as well.
+_GPU_NAMES = ("rsmi", "nvml", "ze", "cuda", "opencl0d")
+_GPU_CLASSES = ("0300", "0302", "0380", "1200")
+_GPU_VENDORS = ("10de", "1002", "8086")
+_NIC_NAMES = ("cxi", "mlx", "hfi", "hsn", "hsi", "ib")
+
+
+class _Object:
+    """One object of the tree with its attributes and ``info`` pairs."""
+
+    __slots__ = ("attributes", "infos", "line", "parent")
+
+    def __init__(self, attributes: dict[str, str], parent: _Object | None, line: int) -> None:
+        self.attributes = attributes
+        self.infos: dict[str, str] = {}
+        self.parent = parent
+        self.line = line
+
+    @property
+    def type(self) -> str:
+        return self.attributes.get("type", "")
+
+    @property
+    def name(self) -> str:
+        return self.attributes.get("name", "")
+
+    def ancestors(self) -> Iterator[_Object]:
+        """Yield parent, grandparent and so on."""
+        found = self.parent
+        while found is not None:
+            yield found
+            found = found.parent
+
+
+def read(text: str, origin: str) -> Partial:
+    """Read cores, L3 groups, NUMA nodes, GPUs and NICs with their locality.
+
+    Raises BadInputError for anything that is no whole hwloc XML document, and for documents that declare
+    entities or are too large.
+    """
+    check_size(text, origin)
+    objects = _parse(_document(text, origin), origin)
+    root = next((found for found in objects if found.type in ("Machine", "System")), None)
+    if root is None or root.parent is not None:
+        raise BadInputError(f"{origin}: no object of type Machine at the top", _HINT)
+    online = _cpuset(root, "cpuset", origin)
+    if "online_cpuset" in root.attributes:
+        online &= _cpuset(root, "online_cpuset", origin)
+    if not online:
+        raise BadInputError(f"{origin}, line {root.line}: Machine without CPUs", _HINT)
+    nodes = _numa_nodes(objects, online, origin)
+    gpus, in_order, notes = _gpus(objects, online, nodes, origin)
+    return Partial(
+        kind=KIND,
+        origin=origin,
+        cores=_cores(objects, online, origin),
+        online=online,
+        numa_nodes=nodes or None,
+        gpus=gpus,
+        gpu_order=in_order,
+        nics=_nics(objects, online, nodes, origin),
+        allowed=_allowed(root, online, origin),
+        notes=(*_hidden(root, online, origin), *notes),
+    )
+
+
+def _document(text: str, origin: str) -> str:
+    """Cut the XML document out of pasted output."""
+    joined = "\n".join(line.text for line in clean_lines(text, origin))
+    starts = [place for mark in ("<?xml", "<!DOCTYPE", "<topology") if (place := joined.find(mark)) >= 0]
+    if not starts:
+        raise BadInputError(f"{origin}: no XML document of hwloc", _HINT)
+    document = joined[min(starts) :]
+    if document.rstrip().endswith("</topology>"):
+        return document.strip()
+    end = document.rfind("</topology>")
+    if end < 0:
+        raise BadInputError(f"{origin}: the document ends without </topology>: it is cut off", _HINT)
+    return document[: end + len("</topology>")]
+
+
+def _parse(document: str, origin: str) -> list[_Object]:
+    """Build the tree of objects without any expansion of entities."""
+    objects: list[_Object] = []
+    stack: list[_Object | None] = []
+    parser = xml.parsers.expat.ParserCreate()
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        parent = stack[-1] if stack else None
+        if len(stack) > _MAX_DEPTH or len(objects) > _MAX_OBJECTS:
+            raise BadInputError(f"{origin}: more than {_MAX_OBJECTS} objects or {_MAX_DEPTH} levels", _HINT)
+        if tag == "object":
+            parent = _Object(attributes, parent, parser.CurrentLineNumber)
+            objects.append(parent)
+        elif tag == "info" and parent is not None:
+            parent.infos[attributes.get("name", "")] = attributes.get("value", "")
+        stack.append(parent)
+
+    def end(tag: str) -> None:
+        stack.pop()
+
+    def refuse(*declared: object) -> None:
+        raise BadInputError(f"{origin}, line {parser.CurrentLineNumber}: an XML entity is declared", _HINT)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(document, True)
+    except xml.parsers.expat.ExpatError as error:
+        raise BadInputError(f"{origin}, line {error.lineno}: damaged XML: {error}", _HINT) from None
+    return objects
+
+
+def _cpuset(found: _Object, key: str, origin: str) -> CpuSet:
+    """Read ``0x0000ffff,,0x0000ffff``: groups of 32 bits, the highest first, empty for zero.
+
+    ``0xf...f`` stands for all CPUs and is refused, as no object of a real node has an infinite set.
+    """
+    text = found.attributes.get(key, "0x0")
+    groups = text.split(",")
+    digits = [group.removeprefix("0x") for group in groups]
+    if len(groups) > (MAX_CPU + 1) // 32 or not all(
+        re.fullmatch(r"[0-9a-fA-F]{0,8}", group) for group in digits
+    ):
+        raise BadInputError(
+            f"{origin}, line {found.line}: {key} {shorten(text)} is no CPU set",
+            "sets look like 0x0000ffff,,0x1",
+        )
+    value = int("".join(group.rjust(8, "0") for group in digits) or "0", 16)
+    bits = bin(value)[:1:-1]
+    return frozenset(i for i, bit in enumerate(bits) if bit == "1")
+
+
+def _index(found: _Object, highest: int, origin: str) -> int:
+    text = found.attributes.get("os_index", "")
+    if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text) <= highest):
+        raise BadInputError(f"{origin}, line {found.line}: {found.type} with os_index {shorten(text)}", _HINT)
+    return int(text)
+
+
+def _cores(objects: list[_Object], online: CpuSet, origin: str) -> tuple[Core, ...] | None:
+    """Return the cores with their online threads; processing units outside a core stand alone."""
+    numa_free: list[Core] = []
+    members: dict[int, list[int]] = {}
+    homes: dict[int, _Object] = {}
+    for found in objects:
+        if found.type == "PU":
+            cpu = _index(found, MAX_CPU, origin)
+            home = next((above for above in found.ancestors() if above.type == "Core"), found)
+            homes[id(home)] = home
+            if cpu in online:
+                members.setdefault(id(home), []).append(cpu)
+    groups: dict[int, int] = {}
+    for key, cpus in members.items():
+        cache = next((above for above in homes[key].ancestors() if _is_l3(above)), None)
+        package = next(
+            (above for above in homes[key].ancestors() if above.type in ("Package", "Socket")), None
+        )
+        numa_free.append(
+            Core(
+                cpus=tuple(sorted(set(cpus))),
+                l3=groups.setdefault(id(cache), len(groups)) if cache else None,
+                socket=_index(package, MAX_CPU, origin)
+                if package and "os_index" in package.attributes
+                else None,
+            )
+        )
+    listed = [cpu for core in numa_free for cpu in core.cpus]
+    if len(listed) != len(set(listed)):
+        raise BadInputError(f"{origin}: a CPU appears in two cores", _HINT)
+    return tuple(sorted(numa_free, key=lambda core: core.cpus)) or None
+
+
+def _is_l3(found: _Object) -> bool:
+    return found.type == "L3Cache" or (found.type == "Cache" and found.attributes.get("depth") == "3")
+
+
+def _numa_nodes(objects: list[_Object], online: CpuSet, origin: str) -> tuple[NumaNode, ...]:
+    nodes: dict[int, NumaNode] = {}
+    for found in objects:
+        if found.type != "NUMANode":
+            continue
+        node = _index(found, MAX_NUMA, origin)
+        if node in nodes:
+            raise BadInputError(f"{origin}, line {found.line}: NUMA node {node} again", _HINT)
+        memory = found.attributes.get("local_memory", "")
+        nodes[node] = NumaNode(
+            id=node,
+            cpus=_cpuset(found, "cpuset", origin) & online,
+            memory_bytes=int(memory) if memory.isascii() and memory.isdigit() and len(memory) < 19 else None,
+        )
+    return tuple(nodes[node] for node in sorted(nodes))
+
+
+def _allowed(root: _Object, online: CpuSet, origin: str) -> CpuSet | None:
+    return _cpuset(root, "allowed_cpuset", origin) & online if "allowed_cpuset" in root.attributes else None
+
+
+def _hidden(root: _Object, online: CpuSet, origin: str) -> tuple[str, ...]:
+    hidden = _cpuset(root, "complete_cpuset", origin) - online
+    if not hidden:
+        return ()
+    return (
+        f"hwloc ({origin}): CPUs {format_cpu_list(hidden)} are hidden: offline, or not granted to its run",
+    )
+
+
+def _locality(
+    found: _Object, online: CpuSet, nodes: tuple[NumaNode, ...], origin: str
+) -> tuple[int | None, CpuSet | None]:
+    """Return NUMA node and CPUs of the object that a device hangs under; None for the whole machine."""
+    home = next((above for above in found.ancestors() if "cpuset" in above.attributes), None)
+    cpus = _cpuset(home, "cpuset", origin) & online if home else frozenset()
+    if not cpus:
+        return None, None
+    holders = [node for node in nodes if cpus <= node.cpus]
+    smallest = min(holders, key=lambda node: (len(node.cpus), node.id), default=None)
+    if smallest is None:
+        return None, cpus if cpus != online else None
+    return smallest.id, cpus
+
+
+def _pci(found: _Object) -> _Object | None:
+    return next((above for above in found.ancestors() if above.type == "PCIDev"), None)
+
+
+def _gpus(
+    objects: list[_Object], online: CpuSet, nodes: tuple[NumaNode, ...], origin: str
+) -> tuple[tuple[GpuFact, ...], bool, tuple[str, ...]]:
+    """Return GPUs as their driver numbers them, else all display devices of known vendors in PCI order."""
+    numbered: dict[int, _Object] = {}
+    for prefix in _GPU_NAMES:
+        for found in objects:
+            digits = found.name.removeprefix(prefix)
+            if (
+                found.type != "OSDev"
+                or not found.name.startswith(prefix)
+                or not re.fullmatch(r"\d{1,4}", digits)
+            ):
+                continue
+            if prefix != "opencl0d" or _pci(found) is not None:
+                numbered.setdefault(int(digits), found)
+        if numbered:
+            break
+    notes: tuple[str, ...] = ()
+    ordered = bool(numbered) and prefix != "opencl0d"
+    devices = [numbered[index] for index in sorted(numbered)] or _pci_gpus(objects)
+    if devices and not ordered and len(devices) > 1:
+        notes = (f"hwloc ({origin}): GPUs are numbered in PCI order, as no driver names them",)
+    gpus = []
+    for place, found in enumerate(devices):
+        pci = found if found.type == "PCIDev" else _pci(found)
+        numa, cpus = _locality(found, online, nodes, origin)
+        index = sorted(numbered)[place] if ordered else place
+        model = found.infos.get("GPUModel") or (pci.infos.get("PCIDevice") if pci else None)
+        address = bus_id(pci.attributes.get("pci_busid", "")) if pci else None
+        gpus.append(GpuFact(index=index, numa=numa, cpus=cpus, bus_id=address, model=model))
+    return tuple(gpus), ordered, notes
+
+
+def _pci_gpus(objects: list[_Object]) -> list[_Object]:
+    """Return display and accelerator devices of the known vendors, without a processor's own display."""
+    found = []
+    for device in objects:
+        kind = re.match(r"([0-9a-f]{4}) \[([0-9a-f]{4}):", device.attributes.get("pci_type", ""))
+        address = bus_id(device.attributes.get("pci_busid", ""))
+        if device.type != "PCIDev" or not kind or not address:
+            continue
+        own_display = kind.group(1) == "0300" and address.startswith("0000:00:")
+        if kind.group(1) in _GPU_CLASSES and kind.group(2) in _GPU_VENDORS and not own_display:
+            found.append((address, device))
+    return [device for _, device in sorted(found, key=lambda pair: pair[0])]
+
+
+def _nics(
+    objects: list[_Object], online: CpuSet, nodes: tuple[NumaNode, ...], origin: str
+) -> tuple[Nic, ...]:
+    """Return the interfaces of the high-speed network, one a PCI device, by the name libraries use first."""
+    found: dict[str, Nic] = {}
+    for prefix in _NIC_NAMES:
+        for device in objects:
+            if device.type == "OSDev" and re.fullmatch(prefix + r"\d[\w.]{0,20}", device.name):
+                pci = _pci(device)
+                address = bus_id(pci.attributes.get("pci_busid", "")) if pci else None
+                numa, cpus = _locality(device, online, nodes, origin)
+                nic = Nic(name=device.name, numa=numa, cpus=cpus, bus_id=address)
+                found.setdefault(address or device.name, nic)
+    return tuple(sorted(found.values(), key=lambda nic: (len(nic.name), nic.name)))

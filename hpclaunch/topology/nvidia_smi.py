@@ -1,0 +1,169 @@
+"""Reader of ``nvidia-smi topo -m``: CPU and NUMA affinity of each GPU.
+
+The matrix of links says nothing about CPUs and is only used to see whether rows and columns still fit.
+The CPU affinity column is cut off after some ten characters, and inside a job it shows the job's CPUs only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hpclaunch.cpuset import CpuSet
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.text import Line, bad_line, check_size, clean_lines, cpu_list, numa_id, shorten
+
+KIND = "nvidia_smi"
+
+_HINT = "run nvidia-smi topo -m again and save the whole output"
+_LINK = re.compile(r"X|SYS|NODE|SOC|PHB|PXB|PIX|PSB|NV\d{0,3}|C2C|N/A|OK")
+_COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
+# Colour codes whose escape character was lost on the way, as in "[4mGPU0".
+_BARE_COLOUR = re.compile(r"\[\d{0,2}m")
+_DEVICE = re.compile(r"(?:GPU|NIC)\d{1,4}|[A-Za-z][\w-]{0,40}")
+
+
+class _Header(NamedTuple):
+    """The columns: devices, then affinities."""
+
+    devices: list[str]
+    affinities: list[str]
+    number: int
+    tabs: bool
+
+
+def read(text: str, origin: str) -> Partial:
+    """Read the affinities of each GPU row.
+
+    Raises BadInputError when there is no matrix or rows and columns do not fit: a cell that is missing in the
+    middle would shift all that follow, so nothing is guessed.
+    """
+    check_size(text, origin)
+    lines = [Line(line.number, _BARE_COLOUR.sub("", line.text)) for line in clean_lines(text, origin)]
+    header = _header(lines, origin)
+    gpus: list[GpuFact] = []
+    for line in lines:
+        match = re.match(r"[ \t]*GPU(\d{1,4})[ \t]+(?=\S)", line.text)
+        if line.number <= header.number or not match:
+            continue
+        gpu = int(match.group(1))
+        if gpu != len(gpus):
+            raise bad_line(
+                origin, line.number, f"row GPU{gpu} follows {len(gpus)} rows", "rows in order from GPU0"
+            )
+        gpus.append(_row(header, gpu, line, origin))
+    if not gpus:
+        raise BadInputError(f"{origin}: a header of columns but no row GPU0", _HINT)
+    return Partial(kind=KIND, origin=origin, gpus=tuple(gpus), notes=_notes(header, len(gpus), origin))
+
+
+def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
+    named = sum(1 for name in header.devices if name.startswith("GPU"))
+    notes = []
+    if rows < named:
+        notes.append(
+            f"nvidia-smi ({origin}): the header names {named} GPUs, rows are there for {rows}: cut off"
+        )
+    if not header.affinities:
+        notes.append(
+            f"nvidia-smi ({origin}): no affinity columns: the driver or the system does not know them"
+        )
+    return tuple(notes)
+
+
+def _header(lines: list[Line], origin: str) -> _Header:
+    """Find the line of column names: it begins with GPU0 and is no row."""
+    for line in lines:
+        words = line.text.split()
+        if line.text.lstrip().startswith("|") and "GPU0" in words:
+            raise bad_line(origin, line.number, "a table in Markdown, not nvidia-smi's own output", _HINT)
+        if not words or words[0] != "GPU0" or (len(words) > 1 and _LINK.fullmatch(words[1])):
+            continue
+        return _split_header(line, origin)
+    if any("closest CPU" in line.text for line in lines):
+        raise BadInputError(f"{origin}: output of nvidia-smi topo -C, which names no GPU", _HINT)
+    raise BadInputError(f"{origin}: no line of column names 'GPU0 ... CPU Affinity'", _HINT)
+
+
+def _split_header(line: Line, origin: str) -> _Header:
+    text = line.text
+    for column in _COLUMNS:
+        text = re.sub(column.replace(" ", r"[ \t]+"), column.replace(" ", "_"), text)
+    words = [word.replace("_", " ") if word.replace("_", " ") in _COLUMNS else word for word in text.split()]
+    devices = [word for word in words if word not in _COLUMNS]
+    affinities = [word for word in words if word in _COLUMNS]
+    if words != devices + affinities or affinities != list(_COLUMNS[: len(affinities)]):
+        raise bad_line(origin, line.number, f"columns in another order: {shorten(line.text.strip())}", _HINT)
+    gpus = [word for word in devices if word.startswith("GPU")]
+    if devices[: len(gpus)] != [f"GPU{i}" for i in range(len(gpus))]:
+        raise bad_line(origin, line.number, "the GPU columns are not GPU0, GPU1, ... in order", _HINT)
+    if odd := [word for word in devices if not _DEVICE.fullmatch(word)]:
+        raise bad_line(origin, line.number, f"column {shorten(odd[0])}", _HINT)
+    return _Header(devices, affinities, line.number, "\t" in line.text.strip())
+
+
+def _row(header: _Header, gpu: int, line: Line, origin: str) -> GpuFact:
+    cells, rest = _cells(header, line, origin)
+    wrong = [cell for cell in cells if not _LINK.fullmatch(cell)]
+    if wrong:
+        raise bad_line(origin, line.number, f"{shorten(wrong[0])} in row GPU{gpu} where a link stands", _HINT)
+    if gpu >= len(cells) or cells[gpu] != "X" or cells.count("X") != 1:
+        raise bad_line(
+            origin, line.number, f"row GPU{gpu} has no X in column GPU{gpu}: cells are missing", _HINT
+        )
+    values = dict(zip(header.affinities, rest, strict=True))
+    text = values.get("CPU Affinity", "")
+    affinity = values.get("NUMA Affinity", "")
+    nodes = _nodes(affinity, origin, line.number)
+    return GpuFact(
+        index=gpu,
+        numa=min(nodes) if len(nodes) == 1 else None,
+        numa_candidates=nodes if len(nodes) > 1 else frozenset(),
+        memory_numa=numa_id(values.get("GPU NUMA ID", ""), origin, line.number),
+        cpus=_cpus(text, origin, line.number),
+        cpus_text=text or None,
+    )
+
+
+def _cells(header: _Header, line: Line, origin: str) -> tuple[list[str], list[str]]:
+    """Split a row into links and affinities; the latter may be empty only where tabs keep the places."""
+    width, named = len(header.devices), len(header.affinities)
+    if header.tabs and "\t" in line.text.strip():
+        cells = [cell.strip() for cell in line.text.strip().split("\t")][1:]
+        rest = cells[width:]
+        # The driver prints two tabs after the NUMA affinity.
+        if len(rest) == 4 and not rest[2]:
+            rest = [rest[0], rest[1], rest[3]]
+        rest += [""] * (named - len(rest))
+    else:
+        cells = line.text.split()[1:]
+        rest = cells[width:]
+        if rest in ([], ["N/A"]):
+            rest = [""] * named
+    if len(rest) != named:
+        raise bad_line(
+            origin,
+            line.number,
+            f"{len(cells)} cells, {width + named} columns: cells are missing or too many",
+            _HINT,
+        )
+    return cells[:width], rest
+
+
+def _nodes(text: str, origin: str, number: int) -> frozenset[int]:
+    """Read one NUMA node, several (``0,5-11``: those near the GPU, most of them without CPUs), or none."""
+    if "," in text or re.fullmatch(r"\d+-\d+", text):
+        return cpu_list(text, origin, number)
+    node = numa_id(text, origin, number)
+    return frozenset() if node is None else frozenset((node,))
+
+
+def _cpus(text: str, origin: str, number: int) -> CpuSet | None:
+    """Read the CPU affinity; a last number that falls was cut in its middle and is left out."""
+    if text.upper() in ("", "N/A"):
+        return None
+    head, _, last = text.rpartition(",")
+    if head and last.isdigit() and int(last) <= max(cpu_list(head, origin, number), default=-1):
+        return cpu_list(head, origin, number)
+    return cpu_list(text, origin, number)

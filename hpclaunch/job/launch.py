@@ -142,9 +142,11 @@ def _copy_runner(host: Host, folder: str) -> None:
     import hpclaunch.train
 
     source = Path(hpclaunch.train.__path__[0])
-    host.write_file(f"{folder}/runner/hpclaunch/__init__.py", b"")
-    for file in sorted(source.rglob("*.py")):
-        host.write_file(f"{folder}/runner/hpclaunch/train/{file.relative_to(source)}", file.read_bytes())
+    package = f"{folder}/runner/hpclaunch"
+    host.make_folder(f"{package}/train")
+    host.write_file(f"{package}/__init__.py", b"")
+    for file in sorted(source.glob("*.py")):
+        host.write_file(f"{package}/train/{file.name}", file.read_bytes())
 
 
 # Plugins in the order of preference: PMIx is what Open MPI speaks, PMI-2 what MPICH does.

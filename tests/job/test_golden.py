@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hpclaunch.site.load import load_site
-from hpclaunch.site.node import site_topology
 
 from hpclaunch.job.model import Command, JobRequest
 from hpclaunch.job.plan import Target, make_plan
 from hpclaunch.job.render import render
 from hpclaunch.resources import resource_dir
+from hpclaunch.site.load import load_site
+from hpclaunch.site.node import site_topology
 from hpclaunch.topology.model import Core, NodeTopology, NumaNode
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -102,9 +102,9 @@ def _refuse_mixtures(options: Mapping[str, Any]) -> None:
 
 
 def _save(folder: Path) -> None:
-    from hpclaunch.topology.sources import save
+    from hpclaunch.host.node import save_node
 
-    for missing in save(folder):
+    for missing in save_node(folder):
         click.echo(f"note: {missing}", err=True)
     click.echo(f"saved in {folder}", err=True)
 

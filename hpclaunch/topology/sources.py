@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import cast
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology import sysfs
+from hpclaunch.topology import saved, sysfs
 from hpclaunch.topology.merge import merge
 from hpclaunch.topology.model import NodeTopology
 from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.site_facts import apply_site
 from hpclaunch.topology.text import MAX_CHARS
 
-__all__ = ["KINDS", "apply_site", "read_files", "read_folder", "read_live", "save"]
+__all__ = ["KINDS", "apply_site", "read_files", "read_folder", "read_live"]
 
 
 def _reader(kind: str) -> Callable[[str, str], Partial]:
@@ -72,30 +72,14 @@ def read_live(sysroot: Path | None = None) -> NodeTopology:
 
 
 def read_folder(folder: Path) -> NodeTopology:
-    """Read a folder that ``save`` wrote: each file in it that has a reader, and the copy of /sys.
+    """Read a folder that ``hpclaunch topology --save`` wrote: tools' output and the copy of /sys.
 
     Raises BadInputError when there is none, or as ``read_files``.
     """
-    from hpclaunch.topology import saving
-
-    files = {tool.kind: folder / tool.file for tool in saving.TOOLS if (folder / tool.file).exists()}
-    if (folder / saving.SYSFS_FOLDER).is_dir():
-        files[sysfs.KIND] = folder / saving.SYSFS_FOLDER
+    files = {tool.kind: folder / tool.file for tool in saved.TOOLS if (folder / tool.file).exists()}
+    if (folder / saved.SYSFS_FOLDER).is_dir():
+        files[sysfs.KIND] = folder / saved.SYSFS_FOLDER
     if not files:
-        known = ", ".join(tool.file for tool in saving.TOOLS)
-        raise BadInputError(
-            f"{folder}: no saved topology", f"it would hold {known} or {saving.SYSFS_FOLDER}/"
-        )
+        known = ", ".join(tool.file for tool in saved.TOOLS)
+        raise BadInputError(f"{folder}: no saved topology", f"it would hold {known} or {saved.SYSFS_FOLDER}/")
     return read_files(files)
-
-
-def save(folder: Path, sysroot: Path | None = None) -> tuple[str, ...]:
-    """Write what tools and /sys say about this node into ``folder``; return what was not there, in sentences.
-
-    Runs lscpu, numactl, rocm-smi, amd-smi, nvidia-smi and lstopo where installed, each with a time limit and
-    LC_ALL=C, and copies the files of /sys that ``read_live`` uses. The folder appears whole or not at all.
-    Raises BadInputError when ``folder`` holds something else or cannot be written.
-    """
-    from hpclaunch.topology import saving
-
-    return saving.save(folder, KINDS, sysroot)

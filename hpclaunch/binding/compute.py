@@ -228,6 +228,8 @@ def _place(machine: _Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]]) -
             for node in run:
                 node.users.append(_User(None, [rank]))
         return nodes
+    if not machine.request.share_cores:
+        _make_room(nodes, len(strays))
     counts = _deal([node.capacity for node in nodes], len(strays), [len(node.ranks()) for node in nodes])
     rest = iter(strays)
     for node, count in zip(nodes, counts, strict=True):
@@ -264,6 +266,21 @@ def _evict(machine: _Machine, node: _Numa, nodes: list[_Numa]) -> None:
             f"NUMA node {node.id} has {node.capacity} usable cores for {len(here)} ranks: "
             f"ranks {format_cpu_list(homeless)} (in GPU order) get cores of other NUMA nodes"
         )
+
+
+def _make_room(nodes: list[_Numa], wanted: int) -> None:
+    """Let ranks that are at home on several NUMA nodes give one up until ``wanted`` more ranks have room."""
+    room = sum(node.capacity - len(node.ranks()) for node in nodes)
+    homes = Counter(rank for node in nodes for rank in node.ranks())
+    for node in reversed(nodes):
+        for rank in reversed(node.ranks()):
+            if room >= wanted:
+                return
+            if homes[rank] > 1:
+                for user in node.users:
+                    user.ranks = [other for other in user.ranks if other != rank]
+                homes[rank] -= 1
+                room += 1
 
 
 def _deal(capacity: Sequence[int], count: int, load: Sequence[int] | None = None) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .layers import Array
+from .options import Options
 
 Images = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.uint8]
@@ -67,3 +68,13 @@ class Engine(Protocol):
 
     def load_state(self, state: Mapping[str, Array]) -> None:
         """Take over arrays as `state` gives them; KeyError or ValueError for other names or lengths."""
+
+
+def _numpy(options: Options, rank: int) -> Engine:
+    from .numpy_engine import NumpyEngine
+
+    return NumpyEngine(options.model, options.optimizer, options.seed, rank)
+
+
+# By the name that --engine takes; an engine's module is imported only when it is asked for.
+ENGINES: dict[str, Callable[[Options, int], Engine]] = {"numpy": _numpy}

@@ -1,0 +1,132 @@
+"""Checkpoints: one file each, written whole or not at all, and known to be whole when read.
+
+A checkpoint is an npz file without pickles: the arrays by name, ``meta`` (JSON as bytes) and ``sha256`` over
+both. The file's name is ``checkpoint-<start of the run>-<step>.npz``: sorted by name, the last one is the
+newest of the newest run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+import time
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import BadCheckpointError, TrainError
+from .files import prepare_folder, write_whole
+from .ring import Array
+
+_NAME = re.compile(r"checkpoint-(\d{8}T\d{6})-(\d{10})\.npz")
+# What zipfile and numpy raise on damaged files.
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    RuntimeError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All that a run needs to go on: flat arrays by name, and facts that JSON can hold."""
+
+    arrays: Mapping[str, Array]
+    meta: Mapping[str, Any]
+
+
+class CheckpointFolder:
+    """The folder of a run's checkpoints. Used by rank 0 only."""
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        """``keep``: how many checkpoints of this run stay."""
+        self._folder = folder
+        self._keep = keep
+        self._run = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+
+    def prepare(self) -> None:
+        """Make the folder, and see that a file can be written there; BadRequestError if not."""
+        prepare_folder(self._folder, "--checkpoint-dir")
+
+    def newest(self) -> Path | None:
+        """The last checkpoint of the newest run; further ones are written as of the same run."""
+        paths = sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
+        if not paths:
+            return None
+        match = _NAME.fullmatch(paths[-1].name)
+        assert match is not None  # noqa: S101
+        self._run = match[1]
+        return paths[-1]
+
+    def save(self, checkpoint: Checkpoint, step: int) -> Path:
+        """Write the checkpoint of global ``step``, then remove what is too old; TrainError if it fails."""
+        path = self._folder / f"checkpoint-{self._run}-{step:010d}.npz"
+        try:
+            write_checkpoint(path, checkpoint)
+            for old in sorted(self._folder.glob(f"checkpoint-{self._run}-*.npz"))[: -self._keep]:
+                old.unlink()
+        except OSError as error:
+            reason = error.strerror or error
+            hint = "Earlier checkpoints are whole: make room and continue with --resume."
+            raise TrainError(f"{path}: checkpoint not written ({reason})", hint) from error
+        return path
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write ``path``, whole or not at all; OSError if it fails."""
+    meta = np.frombuffer(json.dumps(checkpoint.meta, sort_keys=True).encode(), np.uint8)
+    digest = np.frombuffer(_digest(checkpoint.arrays, meta).encode(), np.uint8)
+    arrays: dict[str, Any] = {**checkpoint.arrays, "meta": meta, "sha256": digest}
+    write_whole(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """The checkpoint in ``path``; BadCheckpointError, naming the file, if it is missing or damaged."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            bad = archive.testzip()
+            if bad is not None:
+                raise ValueError(f"bad checksum of {bad}")
+        with np.load(path, allow_pickle=False) as file:
+            arrays: dict[str, Array] = {name: file[name] for name in file.files}
+        meta, digest = arrays.pop("meta"), arrays.pop("sha256")
+        if _digest(arrays, meta).encode() != digest.tobytes():
+            raise ValueError("the sha256 does not fit the content")
+        facts = json.loads(meta.tobytes())
+    except _DAMAGE as error:
+        raise BadCheckpointError(
+            f"{path}: damaged checkpoint ({error})",
+            "Remove it to continue from the one before, or start anew without --resume.",
+        ) from error
+    return Checkpoint(arrays, facts)
+
+
+def check_matches(path: Path, meta: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Raise BadCheckpointError, naming file and setting, where ``meta`` differs from ``expected``."""
+    for name, value in expected.items():
+        if meta.get(name) != value:
+            raise BadCheckpointError(
+                f"{path}: a checkpoint of {name} {meta.get(name)}, but this run has {name} {value}",
+                "Resume with the settings of the interrupted run, or use another --checkpoint-dir.",
+            )
+
+
+def _digest(arrays: Mapping[str, Array], meta: Array) -> str:
+    digest = hashlib.sha256(meta.tobytes())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -1,0 +1,234 @@
+"""The runner's command line: options in, a trained model and its result out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from .allreduce import ALLREDUCES
+from .collective import AgreedError, largest, on_rank_0, together
+from .dataset import DATASETS, Dataset, load_dataset
+from .engine import ENGINES
+from .errors import EXIT_FAILED, TrainError
+from .files import prepare_folder, write_whole
+from .launcher import launcher_rank, threads_per_rank
+from .loop import Training
+from .optim import OPTIMIZERS
+from .options import DEFAULT_LR, DEFAULT_OPTIMIZER, Options
+from .report import Reporter
+from .shard import images_per_rank
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_EXIT_INTERRUPTED = 130
+
+
+class Interrupted(BaseException):
+    """A signal asked this rank to end."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line on this rank and return its exit code (argparse exits with 2 by itself).
+
+    0 trained; 1 training failed or the ranks do not form one job; 3 bad options, data or checkpoint;
+    130 interrupted. Errors that all ranks share are said once, by rank 0; an error of one rank alone is said
+    by that rank, and ends the others through MPI_Abort.
+    """
+    options, as_json = _parse(argv)
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        _run(comm, options, as_json=as_json, library=MPI.Get_library_version())
+    except AgreedError as agreed:
+        if comm.Get_rank() == 0:
+            _complain(str(agreed.error))
+        return agreed.error.exit_code
+    except (KeyboardInterrupt, Interrupted):
+        if comm.Get_rank() == 0:
+            _complain("interrupted")
+        return _abort(comm, _EXIT_INTERRUPTED)
+    except Exception:  # one rank alone: the others wait for it and must be ended
+        _complain(f"rank {comm.Get_rank()} failed\n{traceback.format_exc()}")
+        return _abort(comm, EXIT_FAILED)
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says a usage error once, not once a rank; exits with 2."""
+
+    def error(self, message: str) -> NoReturn:
+        if not launcher_rank():
+            super().error(message)
+        sys.exit(2)
+
+
+def _parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
+    """Options from the command line, and whether the result is printed as JSON."""
+    package = __package__ or "train"
+    parser = _Parser(
+        prog=f"python -m {package}",
+        description="Train a classifier of handwritten digits on all ranks of an MPI job.",
+        epilog=f"Example: mpiexec -n 2 python -m {package} --model mlp --epochs 3 --json",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    add, default = parser.add_argument, Options()
+    add("--data", dest="data_dir", type=Path, metavar="DIR", help="folder with MNIST's four IDX files")
+    add("--dataset", choices=DATASETS, default=default.dataset, help="auto: synthetic without network")
+    add("--model", choices=sorted(DEFAULT_OPTIMIZER), default=default.model, help="network to train")
+    add("--optimizer", choices=sorted(OPTIMIZERS), help="update rule (default: the model's)")
+    add("--lr", type=float, help="learning rate (default: fits model and optimizer)")
+    add("--epochs", type=int, default=default.epochs, help="passes over the training images")
+    add("--batch-size", type=int, default=default.batch_size, help="images a rank and step")
+    add("--seed", type=int, default=default.seed, help="of parameters, order and dropout")
+    add("--checkpoint-dir", type=Path, metavar="DIR", help="write checkpoints there, one an epoch")
+    add("--checkpoint-every", type=int, metavar="STEPS", help="and one every so many steps")
+    add("--keep", type=int, default=default.keep, help="checkpoints of a run that stay")
+    add("--resume", action="store_true", help="continue from the newest checkpoint, if there is one")
+    add("--allreduce", choices=sorted(ALLREDUCES), default=default.allreduce, help="algorithm between ranks")
+    add("--engine", choices=sorted(ENGINES), default=default.engine, help="what computes")
+    add("--json", action="store_true", help="print the result as one JSON document, all else to stderr")
+    given = vars(parser.parse_args(argv))
+    as_json = given.pop("json", False)
+    given.setdefault("optimizer", DEFAULT_OPTIMIZER[given["model"]])
+    given.setdefault("lr", DEFAULT_LR[given["model"], given["optimizer"]])
+    return Options(**given), as_json
+
+
+def _run(comm: MPI.Intracomm, options: Options, *, as_json: bool, library: str) -> None:
+    """Everything between the start of MPI and the exit code."""
+    stream = sys.stderr if as_json else sys.stdout
+    # Open MPI gives its ranks terminals of their own, so one says nothing about where the lines end up.
+    live = stream.isatty() and launcher_rank() is None
+    report = Reporter(stream, speaks=comm.Get_rank() == 0, live=live)
+    result_file = os.environ.get("HPCLAUNCH_RESULT_FILE")
+    together(comm, lambda: _check_world(comm.Get_size()))
+    together(comm, options.check)
+    if result_file:
+        on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
+    data = together(comm, lambda: _load(comm, options, report))
+    training = Training(comm, options, data, report)
+    hosts = list(dict.fromkeys(comm.allgather(platform.node())))
+    report.line(
+        f"training {options.model} on {len(data.train_labels):,} images ({data.name}): "
+        f"{comm.Get_size()} rank(s) on {len(hosts)} host(s), {options.batch_size} images a rank and step"
+    )
+    digests = training.run()
+    facts = {"hosts": hosts, "parameters_sha256": digests, "versions": _versions(library)}
+    result = _result(comm, options, data, training) | facts
+    report.table(result)
+    text = json.dumps(result, indent=2, allow_nan=False) + "\n"
+    if result_file:
+        on_rank_0(comm, lambda: _keep_result(Path(result_file), text))
+    if as_json and comm.Get_rank() == 0:
+        print(text, end="", flush=True)
+
+
+def _load(comm: MPI.Intracomm, options: Options, report: Reporter) -> Dataset:
+    data = load_dataset(options.dataset, options.data_dir, comm=comm, log=report.line)
+    images_per_rank(len(data.train_labels), options.batch_size, comm.Get_size())  # refuses too many ranks
+    return data
+
+
+def _result(comm: MPI.Intracomm, options: Options, data: Dataset, training: Training) -> dict[str, Any]:
+    """The facts of the run, for a record; the same on all ranks but for their clocks."""
+    clock, position, ranks = training.clock, training.position, comm.Get_size()
+    training_s = largest(comm, clock.training)
+    communication_s = sum(comm.allgather(training.exchange.communication_s)) / ranks
+    last = position.history[-1]
+    return {
+        "dataset": data.name,
+        "dataset_source": data.source,
+        "model": options.model,
+        "parameters": training.engine.gradients.size,
+        "optimizer": options.optimizer,
+        "lr": options.lr,
+        "batch_size": options.batch_size,
+        "seed": options.seed,
+        "engine": options.engine,
+        "ranks": ranks,
+        "threads_per_rank": threads_per_rank(),
+        "allreduce": options.allreduce,
+        "epochs": options.epochs,
+        "steps": position.step,
+        "resumed_from_step": training.resumed_from_step,
+        "train_images": len(data.train_labels),
+        "train_images_per_rank": images_per_rank(len(data.train_labels), options.batch_size, ranks),
+        "test_images": len(data.test_labels),
+        "test_accuracy": last["test_accuracy"],
+        "test_loss": last["test_loss"],
+        "history": position.history,
+        "images_per_s": training.images_seen / max(training_s, 1e-9),
+        "seconds": {
+            "training": training_s,
+            "compute": training_s - communication_s,
+            "communication": communication_s,
+            "evaluation": largest(comm, clock.evaluation),
+            "checkpoints": largest(comm, clock.checkpoints),
+        },
+        "gradient_bytes": training.engine.gradients.nbytes,
+        "bytes_sent_per_rank": largest(comm, training.exchange.bytes_sent),
+    }
+
+
+def _versions(library: str) -> dict[str, str]:
+    """Versions of all that a result may depend on."""
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "mpi4py": version("mpi4py"),
+        "mpi": library.strip("\0\n ").splitlines()[0],
+    }
+
+
+def _keep_result(path: Path, text: str) -> None:
+    try:
+        write_whole(path, lambda file: file.write(text.encode()))
+    except OSError as error:
+        raise TrainError(f"{path}: result not written ({error.strerror or error})") from error
+
+
+def _check_world(ranks: int) -> None:
+    """Stop where the launcher and this MPI do not understand each other: every process would train alone."""
+    expected = os.environ.get("HPCLAUNCH_TASKS", "")
+    if expected.isdigit() and ranks < int(expected):
+        raise TrainError(
+            f"the job starts {expected} tasks, but this MPI sees {ranks} rank(s): each process believes "
+            "that it is alone, or almost",
+            "The launcher and the MPI library of mpi4py do not fit: start with the launcher of that library, "
+            "or choose the PMI plugin that it speaks (srun --mpi=list shows them).",
+        )
+
+
+def _abort(comm: MPI.Intracomm, code: int) -> int:
+    """End all ranks with ``code``; a rank that is alone just returns it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if comm.Get_size() > 1:
+        comm.Abort(code)
+    return code
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Interrupted
+
+
+def _complain(message: str) -> None:
+    print(f"{__package__}: {message}", file=sys.stderr, flush=True)

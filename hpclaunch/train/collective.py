@@ -1,0 +1,79 @@
+"""Small agreements between ranks: the same arrays, the same error, the same sums on all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from .errors import TrainError
+from .ring import Array
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+T = TypeVar("T")
+
+_MESSAGE_BYTES = 1 << 30  # below the 32-bit counts of MPI 3
+
+
+class AgreedError(Exception):
+    """An error that all ranks know and raise together, so that one of them can speak for all."""
+
+    def __init__(self, error: TrainError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def together(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
+    """Run ``action`` on all ranks and return each one's result; collective.
+
+    Where it raises a TrainError on any rank, all ranks raise AgreedError with the error of the first such
+    rank; its number stands before the message unless all ranks, or rank 0 alone, had one.
+    """
+    error: TrainError | None = None
+    try:
+        result = action()
+    except TrainError as caught:
+        error = caught
+    errors: list[TrainError | None] = comm.allgather(error)
+    failed = [rank for rank, found in enumerate(errors) if found is not None]
+    if not failed:
+        return result
+    first = errors[failed[0]]
+    assert first is not None  # noqa: S101
+    if failed[0] > 0:
+        first.message = f"rank {failed[0]}: {first.message}"
+    raise AgreedError(first)
+
+
+def on_rank_0(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
+    """Run ``action`` on rank 0 and give its result to all ranks; a TrainError as in `together`."""
+    result = together(comm, lambda: action() if comm.Get_rank() == 0 else None)
+    given: T = comm.bcast(result, root=0)
+    return given
+
+
+def broadcast(comm: MPI.Intracomm, array: Array) -> None:
+    """Overwrite ``array`` (contiguous, the same length on all ranks) with that of rank 0; collective."""
+    flat = array.reshape(-1).view(np.uint8)
+    for start in range(0, flat.size, _MESSAGE_BYTES):
+        comm.Bcast(flat[start : start + _MESSAGE_BYTES], root=0)
+
+
+def same_everywhere(comm: MPI.Intracomm, array: Array, what: str) -> list[str]:
+    """Each rank's sha256 of ``array``, by rank; AgreedError where they differ, naming the first odd rank."""
+    digest = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+    digests: list[str] = comm.allgather(digest)
+    for rank, other in enumerate(digests):
+        if other != digests[0]:
+            message = f"{what} of rank {rank} differ from those of rank 0 (sha256 {other} and {digests[0]})"
+            raise AgreedError(TrainError(message, "Look for a faulty node or network: run again without it."))
+    return digests
+
+
+def largest(comm: MPI.Intracomm, value: Any) -> Any:
+    """The largest of the ranks' values; collective."""
+    return max(comm.allgather(value))

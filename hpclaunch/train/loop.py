@@ -1,0 +1,271 @@
+"""The training loop: data-parallel, synchronous, the same on every rank.
+
+Each step, every rank computes the summed gradients of its share of the step's images; the sum over the
+ranks, divided by the number of images in the step (known to all by arithmetic), is the gradient of the
+whole batch whatever the shares are; every rank then takes the same optimiser step. The loop knows
+engines, exchanges and optimisers by their interfaces only.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .allreduce import ALLREDUCES
+from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
+from .collective import AgreedError, broadcast, on_rank_0, same_everywhere
+from .dataset import Dataset
+from .engine import ENGINES, Sums
+from .errors import BadCheckpointError, TrainError
+from .exchange import GradientExchange
+from .options import Options
+from .report import Reporter
+from .ring import chunk_bounds
+from .shard import epoch_order, rank_shard, step_size, steps_per_epoch
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_REPORTS_PER_EPOCH = 10
+
+
+@dataclass
+class Position:
+    """Where a run stands; what a checkpoint says beside the arrays."""
+
+    epoch: int = 0
+    """Epochs that are done."""
+    step_in_epoch: int = 0
+    """Steps of the current epoch that are done."""
+    step: int = 0
+    """Steps that are done since the start of the run, before a resume included."""
+    running: Sums = field(default_factory=Sums)
+    """Over all ranks, what the current epoch has seen up to the last checkpoint."""
+    history: list[dict[str, Any]] = field(default_factory=list)
+    """One entry a finished epoch."""
+
+
+@dataclass
+class Clock:
+    """Seconds of this rank since the start or the resume."""
+
+    training: float = 0.0
+    """In steps: gradients, their exchange, updates."""
+    evaluation: float = 0.0
+    checkpoints: float = 0.0
+
+
+class Training:
+    """A run on one rank. All methods are collective."""
+
+    def __init__(self, comm: MPI.Intracomm, options: Options, data: Dataset, report: Reporter) -> None:
+        """Build engine and exchange for ``options``; draws nothing and trains nothing yet."""
+        self._comm = comm
+        self._rank = comm.Get_rank()
+        self._ranks = comm.Get_size()
+        self._options = options
+        self._data = data
+        self._report = report
+        self._images = len(data.train_labels)
+        self._metrics = ALLREDUCES["ring"](comm)  # apart from the gradients', whose bytes are counted
+        self._folder = (
+            CheckpointFolder(options.checkpoint_dir, options.keep) if options.checkpoint_dir else None
+        )
+        self.steps_per_epoch = steps_per_epoch(self._images, options.batch_size, self._ranks)
+        self.engine = ENGINES[options.engine](options, self._rank)
+        self.exchange = GradientExchange(self.engine, ALLREDUCES[options.allreduce](comm))
+        self.position = Position()
+        self.clock = Clock()
+        self.resumed_from_step: int | None = None
+        self.images_seen = 0
+        """Images over all ranks since the start or the resume."""
+
+    def run(self) -> list[str]:
+        """Train to the last epoch; the sha256 of the parameters by rank, all equal.
+
+        Raises AgreedError on all ranks for a folder that cannot be written, a checkpoint that cannot be
+        used, gradients that are not finite, or parameters that differ between ranks.
+        """
+        self._prepare()
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found by its gradient
+            while self.position.epoch < self._options.epochs:
+                self._epoch()
+        return self._same_parameters()
+
+    def _prepare(self) -> None:
+        """The first parameters, drawn by rank 0 or from its newest checkpoint, on all ranks."""
+        if self._folder:
+            on_rank_0(self._comm, self._folder.prepare)
+        if self._options.resume:
+            self.position = on_rank_0(self._comm, self._resume)
+        if self.position.step:
+            self.resumed_from_step = self.position.step
+            self._report.line(f"resumed from step {self.position.step}, epoch {self.position.epoch + 1}")
+        elif self._rank == 0:
+            self.engine.initialise()
+        state = self.engine.state()
+        for name in sorted(state):
+            broadcast(self._comm, state[name])
+        self.engine.load_state(state)
+        self._same_parameters()
+
+    def _same_parameters(self) -> list[str]:
+        return same_everywhere(self._comm, self.engine.state()["parameters"], "the parameters")
+
+    def _epoch(self) -> None:
+        """The rest of the current epoch, an evaluation, an entry in the history, a checkpoint."""
+        position = self.position
+        order = epoch_order(self._images, self._options.seed, position.epoch)
+        # Sums since the last checkpoint or report are kept apart: only those are this rank's alone.
+        seconds, images, local = self.clock.training, self.images_seen, Sums()
+        report_every = max(1, self.steps_per_epoch // _REPORTS_PER_EPOCH)
+        reported = (seconds, images)
+        for index in range(position.step_in_epoch, self.steps_per_epoch):
+            local += self._step(order, index)
+            last = index + 1 == self.steps_per_epoch
+            report = (index + 1) % report_every == 0
+            save = self._saves_after(position.step) and not last
+            if last or report or save:
+                recent = self._over_ranks(local)
+                position.running += recent
+                local = Sums()
+            if report:
+                speed = _rate(self.images_seen - reported[1], self.clock.training - reported[0])
+                self._report_step(index + 1, speed, recent)
+                reported = (self.clock.training, self.images_seen)
+            if save:
+                self._save()
+        speed = _rate(self.images_seen - images, self.clock.training - seconds)
+        self._finish_epoch(speed, self.clock.training - seconds)
+
+    def _step(self, order: npt.NDArray[np.int64], index: int) -> Sums:
+        """One optimiser step; this rank's loss and right answers."""
+        options, data, start = self._options, self._data, time.perf_counter()
+        images = step_size(self._images, options.batch_size, self._ranks, index)
+        mine = order[rank_shard(self._images, options.batch_size, self._ranks, index, self._rank)]
+        step = self.position.step
+        sums = self.exchange.gradients(data.train_images[mine], data.train_labels[mine], step)
+        self._stop_if_not_finite()
+        self.engine.update(learning_rate(options, step), images)
+        self.position.step += 1
+        self.position.step_in_epoch += 1
+        self.images_seen += images
+        self.clock.training += time.perf_counter() - start
+        return sums
+
+    def _stop_if_not_finite(self) -> None:
+        """Raise on all ranks in the same step: the summed gradients are the same bits everywhere.
+
+        A loss that is not finite makes gradients that are not; their squared norm is not finite then either.
+        """
+        if math.isfinite(float(np.dot(self.engine.gradients, self.engine.gradients))):
+            return
+        where = f"step {self.position.step + 1} (epoch {self.position.epoch + 1})"
+        raise AgreedError(
+            TrainError(
+                f"the loss is not finite at {where}: training diverged with --lr {self._options.lr:g}",
+                "Use a smaller --lr.",
+            )
+        )
+
+    def _finish_epoch(self, images_per_s: float, seconds: float) -> None:
+        position, trained = self.position, self.position.running
+        start = time.perf_counter()
+        test = self._evaluate()
+        self.clock.evaluation += time.perf_counter() - start
+        entry = {
+            "epoch": position.epoch + 1,
+            "steps": position.step,
+            "train_loss": trained.mean_loss,
+            "train_accuracy": trained.accuracy,
+            "test_loss": test.mean_loss,
+            "test_accuracy": test.accuracy,
+            "images_per_s": images_per_s,
+            "seconds": seconds,
+        }
+        self.position = Position(position.epoch + 1, 0, position.step, Sums(), [*position.history, entry])
+        self._report.epoch(self._options.epochs, entry)
+        self._save()
+
+    def _evaluate(self) -> Sums:
+        """Loss and right answers over all test images, each seen by one rank."""
+        bounds = chunk_bounds(len(self._data.test_labels), self._ranks)
+        mine = slice(bounds[self._rank], bounds[self._rank + 1])
+        sums = self.engine.evaluate(self._data.test_images[mine], self._data.test_labels[mine])
+        total = self._over_ranks(sums)
+        if not math.isfinite(total.loss):
+            message = f"the test loss is not finite after epoch {self.position.epoch + 1}"
+            raise AgreedError(TrainError(message, "Use a smaller --lr."))
+        return total
+
+    def _over_ranks(self, sums: Sums) -> Sums:
+        values = np.array([sums.loss, sums.correct, sums.images], np.float64)
+        self._metrics.sum(values)
+        return Sums(float(values[0]), int(values[1]), int(values[2]))
+
+    def _report_step(self, index: int, images_per_s: float, recent: Sums) -> None:
+        epoch = f"{self.position.epoch + 1}/{self._options.epochs}"
+        self._report.step(epoch, f"{index}/{self.steps_per_epoch}", images_per_s, recent)
+
+    def _saves_after(self, step: int) -> bool:
+        every = self._options.checkpoint_every
+        return every is not None and step % every == 0
+
+    def _save(self) -> None:
+        """A checkpoint by rank 0, if a folder was named; the others learn whether it worked."""
+        folder = self._folder
+        if folder is None:
+            return
+        start = time.perf_counter()
+        checkpoint = Checkpoint(self.engine.state(), {**self._identity(), **asdict(self.position)})
+        on_rank_0(self._comm, lambda: folder.save(checkpoint, self.position.step))
+        self.clock.checkpoints += time.perf_counter() - start
+
+    def _identity(self) -> dict[str, Any]:
+        """What a resumed run must have in common with the one that it continues."""
+        return {
+            "model": self._options.model,
+            "optimizer": self._options.optimizer,
+            "dataset": self._data.name,
+            "train_images": self._images,
+            "seed": self._options.seed,
+            "images_per_step": self._ranks * self._options.batch_size,
+        }
+
+    def _resume(self) -> Position:
+        """Rank 0: load the newest checkpoint, if there is one, and return where it stands."""
+        assert self._folder is not None  # noqa: S101
+        path = self._folder.newest()
+        if path is None:
+            self._report.line(f"no checkpoint in {self._options.checkpoint_dir}: starting afresh")
+            return Position()
+        checkpoint = read_checkpoint(path)
+        identity = self._identity()
+        if not checkpoint.meta.get("step_in_epoch"):
+            del identity["images_per_step"]  # between epochs the step may change its size
+        check_matches(path, checkpoint.meta, identity)
+        try:
+            self.engine.load_state(checkpoint.arrays)
+            return _position(checkpoint)
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadCheckpointError(f"{path}: not a checkpoint of this model ({error})") from error
+
+
+def learning_rate(options: Options, step: int) -> float:
+    """The learning rate of global ``step``: constant so far."""
+    return options.lr
+
+
+def _position(checkpoint: Checkpoint) -> Position:
+    meta = checkpoint.meta
+    running = Sums(**meta["running"])
+    return Position(meta["epoch"], meta["step_in_epoch"], meta["step"], running, list(meta["history"]))
+
+
+def _rate(images: int, seconds: float) -> float:
+    return images / max(seconds, 1e-9)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 import types
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from hpclaunch.site import schema
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
 # Replaced whole when a profile extends another (hpclaunch.site.load), so complete even there.
 _WHOLE = ("Source", "EnvVar")
+_YAML_WORD = {"None": "null", "True": "true", "False": "false"}
+_PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b")
 
 _HEAD = """\
 # Site profile reference
@@ -52,7 +55,7 @@ variable that looks like a number does (`"1"`).
 
 @cache
 def field_docs() -> dict[str, dict[str, str]]:
-    """Return struct name -> field name -> its doc, read from the source of the schema."""
+    """Return struct name -> field name -> its doc, read from the source of the schema, in YAML's words."""
     docs: dict[str, dict[str, str]] = {}
     for statement in ast.parse(inspect.getsource(schema)).body:
         if isinstance(statement, ast.ClassDef):
@@ -65,7 +68,8 @@ def _documented(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
         if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
             continue
         if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
-            yield field.target.id, " ".join(str(doc.value.value).split())
+            text = " ".join(str(doc.value.value).split())
+            yield field.target.id, _PYTHON_WORD.sub(lambda word: _YAML_WORD[word[0]], text)
 
 
 def structs() -> tuple[type[msgspec.Struct], ...]:
@@ -184,7 +188,7 @@ def _default_text(field: msgspec.structs.FieldInfo) -> str:
         return "**required**"
     value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
     value = msgspec.to_builtins(value)
-    if value in ({}, []):
+    if isinstance(value, dict | list | tuple) and not value:
         return "empty"
     if value == "":
         return "empty text"

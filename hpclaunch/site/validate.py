@@ -6,6 +6,7 @@ All problems are found in one go; each says file, line, key, what was found and 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import types
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -134,12 +135,7 @@ def _right(wanted: Any) -> str:
 def _found(tree: Tree, path: KeyPath) -> str:
     if isinstance(tree.value, dict | list):
         return f"{show_keys(path)} is a {'mapping' if isinstance(tree.value, dict) else 'list'}"
-    word = (
-        {None: "null", True: "true", False: "false"}.get(tree.value)
-        if not isinstance(tree.value, str)
-        else None
-    )
-    text = word or repr(tree.value)
+    text = repr(tree.value) if isinstance(tree.value, str) else json.dumps(tree.value)
     return f"{show_keys(path)} is {text if len(text) <= 80 else text[:77] + '...'}"
 
 

@@ -1,0 +1,163 @@
+"""The shipped profiles: all load, none holds a mask, and the facts that scripts depend on."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.resources import resource_dir
+from hpclaunch.site.load import load_merged, load_site
+from hpclaunch.site.node import site_topology
+from hpclaunch.site.rules import structs_of
+from hpclaunch.site.schema import Directive, EnvVar, SiteProfile
+from hpclaunch.topology.model import NodeTopology
+
+FILES = sorted(resource_dir("site_profiles").glob("*.yaml"))
+NAMES = [path.stem for path in FILES]
+MACHINES = [name for name in NAMES if not name.startswith("generic-") and name != "local"]
+
+
+def node(name: str) -> NodeTopology:
+    topology = site_topology(load_site(name))
+    assert topology is not None
+    return topology
+
+
+def test_the_promised_sites_are_there() -> None:
+    promised = {"lumi-g", "polaris", "olivia", "alps-gh200", "daint", "clariden", "santis"}
+    assert promised | {"generic-slurm", "generic-pbs", "local"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_loads_and_is_the_shipped_one(name: str) -> None:
+    loaded = load_merged(name)
+    assert loaded.profile.name == name
+    assert loaded.files[0] in [path.resolve() for path in FILES]
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_no_mask_is_pasted_in(path: Path) -> None:
+    assert not re.search(r"\b0x|fe0{4,}", path.read_text(encoding="utf-8"), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
+    unsourced = [
+        path
+        for path, part in structs_of(load_site(name), ())
+        if getattr(part, "source", "none needed") is None and msgspec.to_builtins(part)
+    ]
+    assert [path for path in unsourced if path != ("software",)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unverified_sources_are_not_dressed_up(name: str) -> None:
+    for key, source in load_site(name).sources.items():
+        assert (key == "unverified") <= (source.evidence == "unverified")
+        assert source.evidence == "documented" or source.note
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_script_lines_have_reasons_and_parse(name: str) -> None:
+    for _, part in structs_of(load_site(name), ()):
+        if isinstance(part, EnvVar | Directive):
+            assert len(part.reason) > 10
+        if isinstance(part, Directive):
+            assert shlex.split(part.text)
+
+
+def test_lumi_g_node() -> None:
+    topology = node("lumi-g")
+    assert len(topology.cpus) == 128
+    assert len(topology.usable) == 112
+    assert format_cpu_list(topology.reserved) == "0,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120"
+    assert [gpu.numa for gpu in topology.gpus] == [3, 3, 1, 1, 0, 0, 2, 2]
+    near = [gpu.cpus or frozenset() for gpu in topology.gpus]
+    assert [format_cpu_list(cpus) for cpus in near[:3]] == ["48-55,112-119", "56-63,120-127", "16-23,80-87"]
+    l3_of_gpu = [{core.l3 for core in topology.cores if set(core.cpus) <= cpus} for cpus in near]
+    assert l3_of_gpu == [{6}, {7}, {2}, {3}, {0}, {1}, {4}, {5}]
+    assert [gpu.bus_id for gpu in topology.gpus][:2] == ["0000:c1:00.0", "0000:c6:00.0"]
+    assert [core.numa for core in topology.cores[::16]] == [0, 1, 2, 3]
+    assert topology.sources == ("site profile lumi-g",)
+
+
+def test_lumi_g_rules() -> None:
+    profile = load_site("lumi-g")
+    assert list(profile.queues)[:3] == ["standard-g", "small-g", "dev-g"]
+    assert [name for name, queue in profile.queues.items() if queue.whole_node] == [
+        "standard-g",
+        "bench",
+        "standard",
+    ]
+    assert profile.queues["bench"].by_request
+    assert (profile.mpi.plugin, profile.mpi.plugin_open) == (None, False)
+    assert profile.account.pattern is not None
+    assert re.fullmatch(profile.account.pattern, "project_465000096")
+    assert not re.fullmatch(profile.account.pattern, "project_46500009")
+
+
+def test_polaris_gpus_are_in_reverse_order() -> None:
+    topology = node("polaris")
+    assert [gpu.numa for gpu in topology.gpus] == [3, 2, 1, 0]
+    assert format_cpu_list(topology.gpus[0].cpus or ()) == "24-31,56-63"
+    profile = load_site("polaris")
+    assert profile.scheduler.select == "system=polaris"
+    assert [line.text for line in profile.directives] == ["-l filesystems=home:eagle", "-l place=scatter"]
+    assert [route.max_nodes for route in profile.queues["prod"].routes] == [24, 99, 496]
+
+
+@pytest.mark.parametrize("name", ["alps-gh200", "daint", "clariden", "santis", "olivia"])
+def test_grace_hopper_nodes(name: str) -> None:
+    topology, profile = node(name), load_site(name)
+    assert [format_cpu_list(gpu.cpus or ()) for gpu in topology.gpus] == [
+        "0-71",
+        "72-143",
+        "144-215",
+        "216-287",
+    ]
+    assert [domain.id for domain in topology.numa_nodes if not domain.cpus] == [4, 12, 20, 28]
+    common = profile.fabric.common
+    assert common["NCCL_PROTO"].value == "^LL128"
+    assert {common[f"FI_CXI_RDZV_{name}"].value for name in ("THRESHOLD", "GET_MIN", "EAGER_SIZE")} == {"0"}
+
+
+@pytest.mark.parametrize("name", ["polaris", "olivia", "alps-gh200"])
+def test_the_slingshot_plugin_is_forced_between_nodes_only(name: str) -> None:
+    fabric = load_site(name).fabric
+    assert fabric.multi_node["NCCL_NET"].value == "AWS Libfabric"
+    assert fabric.single_node["NCCL_NET"].value is None
+    assert "NCCL_NET" not in fabric.common
+
+
+def test_the_alps_clusters_differ_in_their_limits() -> None:
+    base = load_site("alps-gh200")
+    limits = {
+        name: {key: (queue.max_nodes, queue.max_walltime) for key, queue in load_site(name).queues.items()}
+        for name in ("daint", "clariden", "santis")
+    }
+    assert limits["clariden"]["normal"] == (None, "12:00:00")
+    assert limits["clariden"]["debug"] == (4, "01:30:00")
+    assert limits["daint"]["debug"] == limits["santis"]["debug"] == (2, "00:30:00")
+    assert load_site("clariden").queues["debug"].max_node_minutes == 90
+    for name in limits:
+        assert load_site(name).fabric == base.fabric
+
+
+def test_what_the_sites_document_for_the_mpi_plugin() -> None:
+    plugins = {name: load_site(name).mpi for name in ("olivia", "daint", "generic-slurm")}
+    assert plugins["olivia"].plugin == "pmix"
+    assert plugins["daint"].plugin is None
+    assert set(plugins["daint"].alternatives) == {"pmix", "pmi2"}
+    assert plugins["generic-slurm"].plugin_open
+
+
+@pytest.mark.parametrize("name", ["generic-slurm", "generic-pbs", "local"])
+def test_generic_profiles_know_no_node(name: str) -> None:
+    profile: SiteProfile = load_site(name)
+    assert site_topology(profile) is None
+    assert (profile.queues, profile.env, profile.status) == ({}, {}, "generic")

@@ -1,0 +1,142 @@
+"""Detection: strong evidence decides, weak evidence never, contradictions are unknown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hpclaunch.site.detect import Detection, detect, gather
+from hpclaunch.site.load import load_all
+from tests.site.conftest import Write
+
+PROFILES, _ = load_all()
+
+
+def look(
+    environ: dict[str, str] | None = None,
+    hostname: str = "laptop",
+    cluster: str | None = None,
+    gpus: tuple[str, ...] = (),
+) -> Detection:
+    return detect(environ or {}, hostname, cluster, gpus, PROFILES)
+
+
+@pytest.mark.parametrize("name", ["lumi", "LUMI"])
+def test_slurms_cluster_name_decides(name: str) -> None:
+    found = look({"SLURM_CLUSTER_NAME": name}, "nid001234", name, ("gfx90a",))
+    assert found.site == "lumi-g"
+    assert found.reason == f"SLURM_CLUSTER_NAME is {name}"
+    weak = {item.site for item in found.evidence if item.strength == "weak"}
+    assert weak == {"lumi-g", "alps-gh200", "daint", "clariden", "santis"}
+
+
+def test_shared_host_names_and_gpus_never_decide() -> None:
+    found = look(hostname="nid001234", gpus=("NVIDIA GH200 120GB",) * 4)
+    assert found.site is None
+    assert "only weak evidence (alps-gh200, clariden, daint, olivia, santis" in found.reason.replace(
+        "lumi-g, ", ""
+    )
+    assert {item.strength for item in found.evidence} == {"weak"}
+
+
+def test_unique_host_names_decide_with_or_without_domain() -> None:
+    assert look(hostname="daint-ln002").site == "daint"
+    assert look(hostname="polaris-login-02.hsn.cm.polaris.alcf.anl.gov").site == "polaris"
+    assert look(hostname="x3006c0s13b0n0.hsn.cm.polaris.alcf.anl.gov").site == "polaris"
+    assert look(hostname="x3006c0s13b0n0").site is None
+    assert look(hostname="xdaint-ln002").site is None
+
+
+def test_variables_decide_when_their_whole_value_matches() -> None:
+    assert look({"PBS_JOBID": "7186680.polaris-pbs-01.hsn.cm.polaris.alcf.anl.gov"}).site == "polaris"
+    assert look({"PBS_JOBID": "7186680.aurora-pbs-0001.hsn.cm.aurora.alcf.anl.gov"}).site is None
+    assert look({"CLUSTER_NAME": "clariden"}).site == "clariden"
+    assert look({"CLUSTER_NAME": "clariden-2"}).site is None
+
+
+def test_contradictions_are_unknown_and_name_both() -> None:
+    found = look({"CLUSTER_NAME": "daint"}, cluster="lumi")
+    assert found.site is None
+    assert found.reason == "strong evidence contradicts itself: it names daint and lumi-g"
+    assert [item.what for item in found.evidence if item.site == "lumi-g"] == [
+        "scontrol show config: ClusterName is lumi"
+    ]
+
+
+def test_the_extending_profile_wins_over_its_base(write: Write) -> None:
+    write("mine", text="schema: 1\nname: mine\nextends: lumi-g\n")
+    write("theirs", text="schema: 1\nname: theirs\nextends: mine\n")
+    profiles, _ = load_all()
+    assert detect({}, "x", "lumi", (), profiles).site == "theirs"
+    write("cousin", text="schema: 1\nname: cousin\nextends: mine\n")
+    profiles, _ = load_all()
+    found = detect({}, "x", "lumi", (), profiles)
+    assert (found.site, "names cousin and theirs" in found.reason) == (None, True)
+
+
+def test_nothing_known() -> None:
+    assert look() == Detection(site=None, reason="nothing here is known of any site")
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path) -> Path:
+    """A folder for a program that plays scontrol."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    return folder / "scontrol"
+
+
+def script(path: Path, text: str) -> dict[str, str]:
+    path.write_text(f"#!/bin/sh\necho called >> {path}.calls\n{text}\n")
+    path.chmod(0o755)
+    return {"PATH": f"{path.parent}:{os.environ['PATH']}", "HPCLAUNCH_SYSROOT": str(path.parent)}
+
+
+def test_scontrol_is_asked_where_the_environment_is_silent(scontrol: Path) -> None:
+    environ = script(scontrol, "echo 'Configuration data'; echo 'ClusterName             = lumi'")
+    assert gather(environ).cluster_name == "lumi"
+    assert (scontrol.parent / "scontrol.calls").exists()
+
+
+def test_scontrol_is_not_asked_where_the_environment_answers(scontrol: Path) -> None:
+    environ = script(scontrol, "echo 'ClusterName = other'")
+    assert gather({**environ, "SLURM_CLUSTER_NAME": "lumi"}).cluster_name == "lumi"
+    assert not (scontrol.parent / "scontrol.calls").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        (
+            "echo 'slurm_load_ctl_conf error: no way' >&2; exit 1",
+            "scontrol show config: slurm_load_ctl_conf error",
+        ),
+        ("exit 0", "no ClusterName in its answer"),
+        ("exec sleep 60", "did not answer within 1 s"),
+    ],
+)
+def test_a_scontrol_that_fails_is_noted(
+    scontrol: Path, monkeypatch: pytest.MonkeyPatch, body: str, note: str
+) -> None:
+    monkeypatch.setattr("hpclaunch.site.detect.SCONTROL_LIMIT_S", 1)
+    facts = gather(script(scontrol, body))
+    assert facts.cluster_name is None
+    assert note in facts.notes[0]
+
+
+def test_gpus_are_read_below_the_root(tmp_path: Path) -> None:
+    for number in range(2):
+        folder = tmp_path / f"proc/driver/nvidia/gpus/000{number}:01:00.0"
+        folder.mkdir(parents=True)
+        (folder / "information").write_text("Model: \t\t NVIDIA GH200 120GB\nIRQ:   \t\t 5\nGPU UUID: \t ?\n")
+    for number, version in enumerate((0, 90010, 110000, 120001)):
+        folder = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{number}"
+        folder.mkdir(parents=True)
+        (folder / "properties").write_text(
+            f"cpu_cores_count 0\ngfx_target_version {version}\nvendor_id 4098\n"
+        )
+    facts = gather({"HPCLAUNCH_SYSROOT": str(tmp_path), "PATH": ""})
+    assert facts.gpu_models == ("NVIDIA GH200 120GB", "NVIDIA GH200 120GB", "gfx90a", "gfx1100", "gfx1201")
+    assert facts.hostname

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from hpclaunch.cli.job_words import JobArgument
+from hpclaunch.cli.job_words import complete_job
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", type=JobArgument(), nargs=-1, required=True)
+@click.argument("jobs", metavar="JOB...", shell_complete=complete_job, nargs=-1, required=True)
 def command(jobs: tuple[str, ...]) -> None:
     """End each JOB with all its ranks: its id or the start of it, its scheduler's id, or last.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,23 +17,16 @@ _SHOWN = (
 )  # fmt: skip
 
 
-class JobArgument(click.ParamType):
-    """A job: its id or the start of it, its scheduler's id, or ``last``."""
+def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Offer the newest jobs to the shell's completion; what names a job is explained by ``Store.find``."""
+    from hpclaunch.errors import HpclaunchError
+    from hpclaunch.job.store import Store
 
-    name = "job"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Offer the newest jobs."""
-        from click.shell_completion import CompletionItem
-
-        from hpclaunch.errors import HpclaunchError
-        from hpclaunch.job.store import Store
-
-        try:
-            ids = Store().ids()[-50:]
-        except HpclaunchError:
-            return []
-        return [CompletionItem(text) for text in ("last", *ids) if text.startswith(incomplete)]
+    try:
+        ids = Store().ids()[-50:]
+    except HpclaunchError:
+        return []
+    return [text for text in ("last", *ids) if text.startswith(incomplete)]
 
 
 def describe(record: JobRecord) -> dict[str, Any]:
@@ -57,7 +51,7 @@ def age(created: str, now: dt.datetime) -> str:
     return f"{max(seconds, 0)}s"
 
 
-def table(rows: list[tuple[str, ...]]) -> str:
+def table(rows: Sequence[tuple[str, ...]]) -> str:
     """Lay rows out in columns as wide as they need; the first row is the heading."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]

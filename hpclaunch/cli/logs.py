@@ -7,11 +7,11 @@ import sys
 
 import click
 
-from hpclaunch.cli.job_words import JobArgument
+from hpclaunch.cli.job_words import complete_job
 
 
 @click.command()
-@click.argument("job", type=JobArgument(), default="last")
+@click.argument("job", shell_complete=complete_job, default="last")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
 def command(job: str, follow: bool) -> None:
     """Print the output of JOB: its id or the start of it, its scheduler's id, or last (the default).

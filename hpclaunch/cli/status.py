@@ -6,11 +6,11 @@ import json
 
 import click
 
-from hpclaunch.cli.job_words import JobArgument
+from hpclaunch.cli.job_words import complete_job
 
 
 @click.command()
-@click.argument("job", type=JobArgument(), default="last")
+@click.argument("job", shell_complete=complete_job, default="last")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(job: str, as_json: bool) -> None:
     """Say what became of JOB: its id or the start of it, its scheduler's id, or last (the default).

@@ -6,12 +6,12 @@ import json
 
 import click
 
-from hpclaunch.cli.job_words import JobArgument
+from hpclaunch.cli.job_words import complete_job
 from hpclaunch.errors import EXIT_FAILED
 
 
 @click.command()
-@click.argument("job", type=JobArgument(), default="last")
+@click.argument("job", shell_complete=complete_job, default="last")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document: id, state, exit_code, result.")
 @click.pass_context
 def command(ctx: click.Context, job: str, as_json: bool) -> None:

@@ -92,7 +92,7 @@ class LocalScheduler:
     starts_at_once = True
     poll_s = (0.05, 0.5)
     query_env: Mapping[str, str] = {}
-    status_sources = ("proc",)
+    status_sources: tuple[str, ...] = ("proc",)
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Start ``bash SCRIPT`` in a session of its own, so that it outlives the terminal."""

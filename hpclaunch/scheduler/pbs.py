@@ -79,7 +79,7 @@ class PbsScheduler:
     starts_at_once = False
     poll_s = (1.0, 30.0)
     query_env: Mapping[str, str] = {"TZ": "UTC0"}  # qstat prints local times without their zone
-    status_sources = ("json", "text")
+    status_sources: tuple[str, ...] = ("json", "text", "each")
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by qsub; the script's own directives say all else."""
@@ -93,7 +93,13 @@ class PbsScheduler:
         raise RefusedError(f"PBS refused the job: {_words(answer)}")
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """Return one qstat for all: JSON, and text for jobs whose JSON cannot be read."""
+        """Return one qstat for all: JSON, and text for jobs whose JSON cannot be read.
+
+        qstat leaves out the jobs that come after one it does not know (recorded: ``qstat-x-mixed``), so where
+        several are missing each is asked for alone.
+        """
+        if source == "each":
+            return tuple(("qstat", "-x", "-f", scheduler_id) for scheduler_id in ids) if len(ids) > 1 else ()
         return (("qstat", "-x", "-f", *(("-F", "json") if source == "json" else ()), *ids),)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: Answer) -> dict[str, JobStatus]:

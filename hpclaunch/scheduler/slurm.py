@@ -64,7 +64,7 @@ class SlurmScheduler:
     starts_at_once = False
     poll_s = (1.0, 30.0)
     query_env: Mapping[str, str] = {"SLURM_TIME_FORMAT": "%s"}  # seconds since 1970: no time zone to guess
-    status_sources = ("squeue", "sacct", "scontrol")
+    status_sources: tuple[str, ...] = ("squeue", "sacct", "scontrol")
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by sbatch; the script's own directives say all else."""

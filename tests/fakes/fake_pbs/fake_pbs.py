@@ -1,0 +1,387 @@
+"""A fake PBS: qsub, qstat and qdel of one node, for tests of the flow where there is no PBS.
+
+It really runs the scripts, in the background, and answers in the form, words and exit codes recorded from
+OpenPBS 23.06 (tests/data/pbs). Settings, from the environment:
+
+FAKE_PBS_HOME      folder for its jobs (required)
+FAKE_PBS_JOB_PATH  PATH of the jobs; by default a bare system's: PBS does not hand the submitter's on
+FAKE_PBS_HISTORY   0: ended jobs are forgotten at once
+FAKE_PBS_JSON      broken: qstat -F json prints what some versions do, a quote that is not escaped
+
+FAKE_PBS_JOB_PATH  PATH of the jobs, a bare system's by default: PBS does not hand the submitter's on
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+SERVER = "fakepbs"
+KILL_DELAY_S = 1.0
+QUEUES = ("debug", "prod", "preemptable", "debug-scaling", "workq")
+QUEUED, RUNNING, DELETED, FINISHED, FAILED = 10, 42, 91, 92, 93
+HOME = Path(os.environ["FAKE_PBS_HOME"])
+Job = dict[str, Any]
+
+
+def fail(code: int, text: str) -> NoReturn:
+    """Say why on stderr and end."""
+    sys.stderr.write(text + "\n")
+    sys.exit(code)
+
+
+def path_of(number: str) -> Path:
+    """Return the file that holds a job."""
+    return HOME / f"{number}.json"
+
+
+def load(number: str) -> Job | None:
+    """Return a job, None if there is no such."""
+    try:
+        job: Job = json.loads(path_of(number).read_text())
+    except FileNotFoundError:
+        return None
+    return job
+
+
+def save(job: Job) -> None:
+    """Keep a job, whole."""
+    job["mtime"] = time.time()
+    new = path_of(job["number"]).with_suffix(f".{os.getpid()}")
+    new.write_text(json.dumps(job))
+    new.rename(path_of(job["number"]))
+
+
+def new_number() -> str:
+    """Return the next free number, whoever else asks."""
+    for number in range(1, 100000):
+        try:
+            (HOME / f"{number}.taken").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        return str(number)
+    fail(1, "qsub: no number left")
+
+
+# -- qsub
+
+
+def directives(script: str) -> list[str]:
+    """Return the words of the #PBS lines, which end at the first command."""
+    words: list[str] = []
+    for line in script.splitlines():
+        if line.startswith("#PBS "):
+            words += line[5:].split(maxsplit=1)
+        elif line.strip() and not line.startswith("#"):
+            break
+    return words
+
+
+def qsub(argv: list[str]) -> None:
+    """``qsub [options] SCRIPT``: keep a copy, start a background process that runs it, print its id."""
+    if (HOME / "down").exists():
+        fail(162, f"Connection refused\nqsub: cannot connect to server {SERVER} (errno=15010)")
+    if not argv or not Path(argv[-1]).is_file():
+        fail(1, "qsub: script file:: No such file or directory")
+    script = Path(argv[-1]).read_text()
+    words = directives(script) + argv[:-1]
+    options: dict[str, str] = {}
+    resources: dict[str, str] = {}
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        if option == "-l":
+            resources |= dict(part.partition("=")[::2] for part in split_resources(value))
+        elif option in ("-N", "-A", "-q", "-o", "-j", "-k", "-W", "-m", "-r"):
+            options[option] = value.strip()
+        else:
+            fail(2, f"qsub: invalid option -- '{option.lstrip('-')}'\nusage: qsub [-a date_time] ...")
+    check(options, resources)
+    number = new_number()
+    job = {
+        "number": number,
+        "script": script,
+        "name": options.get("-N", Path(argv[-1]).name),
+        "queue": options.get("-q", "debug"),
+        "options": options,
+        "resources": resources,
+        "workdir": os.getcwd(),
+        "state": "Q",
+        "substate": QUEUED,
+        "ctime": time.time(),
+        "arguments": " ".join(argv),
+    }
+    save(job)
+    subprocess.Popen(
+        [sys.executable, __file__, "run", number],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=(HOME / "runner.log").open("a"),
+        start_new_session=True,
+    )
+    print(f"{number}.{SERVER}")
+
+
+def split_resources(value: str) -> list[str]:
+    """Split ``select=2:ncpus=4,walltime=1:00:00``."""
+    return [part for part in value.split(",") if part]
+
+
+def check(options: dict[str, str], resources: dict[str, str]) -> None:
+    """Refuse what the real qsub refuses, in its words."""
+    if options.get("-q", "debug") not in QUEUES:
+        fail(170, "qsub: Unknown queue")
+    if not re.fullmatch(r"[\w.+-]{1,230}", options.get("-N", "x"), re.ASCII):
+        fail(2, "qsub: invalid -N value\nusage: qsub [-a date_time] ...")
+    if not re.fullmatch(r"(\d+:)?(\d+:)?\d+", resources.get("walltime", "1")):
+        fail(166, "qsub: Illegal attribute or resource value Resource_List.walltime")
+
+
+# -- the background process of one job
+
+
+def seconds(walltime: str) -> int:
+    """Return ``HH:MM:SS`` in seconds."""
+    total = 0
+    for part in walltime.split(":"):
+        total = total * 60 + int(part)
+    return total
+
+
+def run(argv: list[str]) -> None:
+    """Wait until the job may start, run it in the environment PBS gives, and keep how it ended."""
+    (number,) = argv
+    while (HOME / "stopped").exists():
+        if (load(number) or {"state": "F"})["state"] != "Q":
+            return
+        time.sleep(0.05)
+    job = load(number)
+    if job is None or job["state"] != "Q":
+        return
+    spool, direct = HOME / f"{number}.OU", "d" in job["options"].get("-k", "")
+    target = Path(job["options"].get("-o", f"{job['workdir']}/{job['name']}.o{number}"))
+    out = target if direct else spool
+    save(job | {"state": "R", "substate": RUNNING, "stime": time.time()})
+    with out.open("wb") as file:
+        child = subprocess.Popen(
+            ["bash", script_copy(job)],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            cwd=os.environ["HOME"],
+            env=job_environment(job),
+            start_new_session=True,
+        )
+        save((load(number) or job) | {"pid": child.pid})
+        status, substate = watch(job, child, file)
+    if not direct and target.parent.is_dir():
+        target.write_bytes(spool.read_bytes())
+    save(
+        (load(number) or job)
+        | {"state": "F", "substate": substate, "status": status, "obittime": time.time()}
+    )
+
+
+def script_copy(job: Job) -> str:
+    """Return the path of the script as it was at submission."""
+    path = HOME / f"{job['number']}.SC"
+    path.write_text(job["script"])
+    return str(path)
+
+
+def job_environment(job: Job) -> dict[str, str]:
+    """Return what a job sees: next to nothing of the submitter's."""
+    number, nodes = job["number"], HOME / f"{job['number']}.nodes"
+    chunk = dict(p.partition("=")[::2] for p in job["resources"].get("select", "1").split(":")[1:])
+    count = int(job["resources"].get("select", "1").split(":")[0])
+    nodes.write_text(f"{os.uname().nodename}\n" * count * int(chunk.get("mpiprocs", 1)))
+    return {
+        "HOME": os.environ["HOME"],
+        "PATH": os.environ.get("FAKE_PBS_JOB_PATH", "/usr/local/bin:/usr/bin:/bin"),
+        "LOGNAME": os.environ.get("LOGNAME", "user"),
+        "ENVIRONMENT": "BATCH",
+        "PBS_ENVIRONMENT": "PBS_BATCH",
+        "PBS_JOBID": f"{number}.{SERVER}",
+        "PBS_JOBNAME": job["name"],
+        "PBS_NODEFILE": str(nodes),
+        "PBS_O_WORKDIR": job["workdir"],
+        "PBS_QUEUE": job["queue"],
+        **{name: value for name, value in os.environ.items() if name.startswith("FAKE_PALS_")},
+    }
+
+
+def watch(job: Job, child: subprocess.Popen[bytes], file: Any) -> tuple[int, int]:
+    """Wait for the script; end it at its walltime or when deleted. Return Exit_status and substate."""
+    limit_s = seconds(job["resources"].get("walltime", "01:00:00"))
+    start = time.monotonic()
+    deleted = exceeded = 0.0
+    while child.poll() is None:
+        time.sleep(0.02)
+        now = time.monotonic()
+        if not deleted and (HOME / f"{job['number']}.delete").exists():
+            deleted = now
+            end(child.pid, signal.SIGTERM)
+        if not exceeded and not deleted and now - start > limit_s:
+            exceeded = now
+            text = f"=>> PBS: job killed: walltime {int(now - start)} exceeded limit {limit_s}\n"
+            file.write(text.encode())
+            file.flush()
+            end(child.pid, signal.SIGTERM)
+        if max(deleted, exceeded) and now - max(deleted, exceeded) > KILL_DELAY_S:
+            end(child.pid, signal.SIGKILL)
+    end(child.pid, signal.SIGKILL)
+    if deleted:
+        return 256 + signal.SIGTERM, DELETED
+    if exceeded:
+        return -29, FAILED
+    code = child.returncode
+    return (code if code >= 0 else 256 - code), FINISHED
+
+
+def end(session: int, number: int) -> None:
+    """Signal every process of a session: an MPI's ranks are in process groups of their own."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                os.kill(int(stat.parent.name), number)
+        except (OSError, IndexError):
+            continue
+
+
+# -- qstat
+
+
+def qstat(argv: list[str]) -> None:
+    """``qstat [-x] -f [-F json] ID...``."""
+    as_json, ids = "json" in argv, [word for word in argv if word[0].isdigit()]
+    down = (HOME / "down").exists()
+    jobs: dict[str, Job] = {}
+    code, unknown = 0, False  # the real one leaves out what comes after an id that it does not know
+    for word in [] if down else ids:
+        number = word.partition(".")[0]
+        job = load(number)
+        forgotten = os.environ.get("FAKE_PBS_HISTORY") == "0" and job is not None and job["state"] == "F"
+        if job is None or forgotten:
+            code, unknown = 153, True
+            sys.stderr.write(f"qstat: Unknown Job Id {number}.{SERVER}\n")
+        elif job["state"] == "F" and "-x" not in argv:
+            code = 35
+            sys.stderr.write(
+                f"qstat: {number}.{SERVER} Job has finished, "
+                "use -x or -H to obtain historical job information\n"
+            )
+        elif not unknown:
+            jobs[f"{number}.{SERVER}"] = attributes(job)
+    print(json_text(jobs) if as_json else plain_text(jobs), end="")
+    if down:
+        fail(255, f"Connection refused\nqstat: cannot connect to server {SERVER} (errno=15010)")
+    sys.exit(code)
+
+
+def attributes(job: Job) -> Job:
+    """Return a job as qstat -f shows it, in its order."""
+    shown: Job = {
+        "Job_Name": job["name"],
+        "Job_Owner": f"user@{SERVER}",
+        "job_state": job["state"],
+        "queue": job["queue"],
+        "server": SERVER,
+        "ctime": time.ctime(job["ctime"]),
+        "Hold_Types": "n",
+        "Join_Path": job["options"].get("-j", "n"),
+        "Keep_Files": job["options"].get("-k", "n"),
+        "mtime": time.ctime(job["mtime"]),
+        "Resource_List": dict(job["resources"]),
+        "stime": time.ctime(job["stime"]) if "stime" in job else None,
+        "obittime": time.ctime(job["obittime"]) if "obittime" in job else None,
+        "substate": job["substate"],
+        "Variable_List": {"PBS_O_HOME": os.environ["HOME"], "PBS_O_WORKDIR": job["workdir"]},
+        "comment": comment(job),
+        "Exit_status": job.get("status"),
+        "Submit_arguments": job["arguments"],
+        "Submit_Host": SERVER,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def comment(job: Job) -> str | None:
+    """Return PBS' word on a job."""
+    if job["state"] == "Q":
+        return "Not Running: Queue not started." if (HOME / "stopped").exists() else None
+    word = {
+        DELETED: " and terminated by user",
+        FAILED: " and exceeded resource walltime",
+        FINISHED: " and finished",
+    }
+    when = time.strftime("%a %b %d at %H:%M", time.localtime(job.get("stime", 0)))
+    return f"Job run at {when} on ({SERVER}:ncpus=1)" + word.get(job["substate"], "")
+
+
+def json_text(jobs: dict[str, Job]) -> str:
+    """Print as PBS does, with tabs; without ``Jobs`` where there are none."""
+    document: Job = {"timestamp": int(time.time()), "pbs_version": "23.06.06", "pbs_server": SERVER}
+    if jobs:
+        document["Jobs"] = jobs
+    text = json.dumps(document, indent="\t").replace('": ', '":\t') + "\n"
+    return text.replace('"Submit_Host":', '"X":\t"a"b",\n"Submit_Host":') if broken() else text
+
+
+def broken() -> bool:
+    """Return whether JSON is to be broken."""
+    return os.environ.get("FAKE_PBS_JSON") == "broken"
+
+
+def plain_text(jobs: dict[str, Job]) -> str:
+    """Print ``name = value`` lines, folded before column 80 with newline and tab."""
+    lines = []
+    for job_id, values in jobs.items():
+        lines.append(f"Job Id: {job_id}")
+        for name, value in values.items():
+            if name == "Variable_List":
+                lines.append(fold("    Variable_List = " + ",".join(f"{k}={v}" for k, v in value.items())))
+            elif isinstance(value, dict):
+                lines += [fold(f"    {name}.{key} = {part}") for key, part in value.items()]
+            else:
+                lines.append(fold(f"    {name} = {value}"))
+        lines.append("")
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def fold(line: str) -> str:
+    """Break a long line as qstat does."""
+    pieces = [line[:79]]
+    rest = line[79:]
+    while rest:
+        pieces.append(rest[:71])
+        rest = rest[71:]
+    return "\n\t".join(pieces)
+
+
+# -- qdel
+
+
+def qdel(argv: list[str]) -> None:
+    """``qdel ID...``."""
+    if (HOME / "down").exists():
+        fail(162, f"Connection refused\nCouldn't connect to cluster: {SERVER}")
+    for word in argv:
+        number = word.partition(".")[0]
+        job = load(number)
+        if job is None:
+            fail(153, f"qdel: Unknown Job Id {number}.{SERVER}")
+        if job["state"] == "F":
+            fail(35, f"qdel: Job has finished {number}.{SERVER}")
+        if job["state"] == "Q":
+            save(job | {"state": "F", "substate": DELETED})
+        (HOME / f"{number}.delete").touch()
+
+
+if __name__ == "__main__":
+    HOME.mkdir(parents=True, exist_ok=True)
+    {"qsub": qsub, "qstat": qstat, "qdel": qdel, "run": run}[sys.argv[1]](sys.argv[2:])

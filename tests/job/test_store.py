@@ -1,0 +1,158 @@
+"""The job store: many processes, kills at any moment, damaged files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.store import Store, default_root, new_job_id
+from tests.testbed.kit import new_record
+
+WRITER = """
+import sys
+from pathlib import Path
+from msgspec.structs import replace
+from hpclaunch.job.store import Store
+from tests.testbed.kit import new_record
+store = Store(Path(sys.argv[1]))
+print("ready", flush=True)
+for i in range(int(sys.argv[2])):
+    record = new_record(store, "local", Path("/"), name=f"{sys.argv[3]}-{i}")
+    for state in ("queued", "running", "done"):
+        store.save(replace(record, state=state))
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "state")
+
+
+def writer(store: Store, count: int, name: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [sys.executable, "-c", WRITER, str(store.root), str(count), name]
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE)
+
+
+def test_ids_sort_by_age_and_do_not_collide() -> None:
+    now = dt.datetime(2026, 11, 21, 1, 2, 3, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+    assert re.fullmatch(r"20261120-230203-[0-9a-z]{4}", new_job_id(now))
+    assert new_job_id(now) < new_job_id(now + dt.timedelta(seconds=1))
+    assert len({new_job_id(now) for _ in range(100)}) > 90
+
+
+def test_the_root_follows_the_xdg_specification(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/some/state")
+    assert default_root() == Path("/some/state/hpclaunch")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert default_root() == Path("/home/me/.local/state/hpclaunch")
+
+
+def test_a_record_comes_back_as_it_was_saved(store: Store, tmp_path: Path) -> None:
+    record = new_record(store, "slurm", tmp_path, name="ünïcode 'n\"ame\n")
+    changed = replace(record, state="running", scheduler_id="7", command=("a b", "$x", "\x00"))
+    store.save(changed)
+    assert Store(store.root).load(record.id) == changed
+
+
+def test_what_is_final_stays_final(store: Store, tmp_path: Path) -> None:
+    record = new_record(store, "local", tmp_path)
+    done = store.save(replace(record, state="done", exit_code=0))
+    assert store.save(replace(record, state="running")) == done
+    assert store.load(record.id) == done
+
+
+def test_no_job_replaces_another(store: Store, tmp_path: Path) -> None:
+    record = new_record(store, "local", tmp_path, name="first")
+    with pytest.raises(BadInputError, match="a job of that id already"):
+        store.create(replace(record, name="second"))
+    assert store.load(record.id).name == "first"
+    assert os.listdir(store.jobs) == [record.id]
+
+
+def test_finding(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="no job yet"):
+        store.find("last")
+    records = [new_record(store, "slurm", tmp_path) for _ in range(3)]
+    store.save(replace(records[0], scheduler_id="4711"))
+    newest = store.ids()[-1]
+    assert store.find("last").id == newest
+    assert store.find(records[1].id).id == records[1].id
+    assert store.find(records[1].id[:-1]).id == records[1].id
+    assert store.find("4711").id == records[0].id
+    with pytest.raises(BadInputError, match="fits 3 jobs"):
+        store.find("2")
+    for nothing in ("9999", "", "../" + records[0].id, "."):
+        with pytest.raises(BadInputError, match="no job"):
+            store.find(nothing)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"\xff\xfe", b'{"schema": 2}', b"null"])
+def test_a_damaged_record_is_named_and_the_others_still_list(
+    store: Store, tmp_path: Path, damage: bytes
+) -> None:
+    good, bad = new_record(store, "local", tmp_path), new_record(store, "local", tmp_path)
+    path = store.folder(bad.id) / "record.json"
+    path.write_bytes(damage)
+    records, sentences = store.list()
+    assert [record.id for record in records] == [good.id]
+    assert len(sentences) == 1
+    assert str(path) in sentences[0]
+    with pytest.raises(BadInputError, match="damaged job record") as caught:
+        store.find(bad.id)
+    assert caught.value.exit_code == 3
+
+
+def test_half_made_folders_are_said_and_never_a_crash(store: Store, tmp_path: Path) -> None:
+    record = new_record(store, "local", tmp_path)
+    (store.jobs / "20200101-000000-half").mkdir()
+    (store.jobs / ".20200101-000000-temp.1").mkdir()
+    (store.jobs / "a file").write_text("x")
+    records, sentences = store.list()
+    assert [r.id for r in records] == [record.id]
+    assert len(sentences) == 2
+    assert store.find("last") == record
+
+
+def test_an_unwritable_state_folder_is_bad_input_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file, not a folder")
+    with pytest.raises(BadInputError, match="cannot keep jobs here") as caught:
+        new_record(Store(tmp_path / "state"), "local", tmp_path)
+    assert caught.value.exit_code == 3
+    assert str(tmp_path / "state") in str(caught.value)
+    assert "XDG_STATE_HOME" in str(caught.value)
+
+
+def test_several_processes_at_once(store: Store) -> None:
+    writers = [writer(store, 25, str(i)) for i in range(4)]
+    while any(process.poll() is None for process in writers):
+        assert store.list()[1] == []
+    assert [process.returncode for process in writers] == [0] * 4
+    records, damaged = store.list()
+    assert damaged == []
+    assert len(records) == 100
+    assert {record.state for record in records} == {"done"}
+
+
+def test_a_kill_at_any_moment_leaves_every_job_whole(store: Store) -> None:
+    for i in range(8):
+        process = writer(store, 10_000, str(i))
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.02 * i)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        records, damaged = store.list()
+        assert damaged == []
+    assert records

@@ -1,0 +1,119 @@
+"""A private Slurm cluster on this machine, and a private sshd: what the tests drive them with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PMIX_LIBRARY = Path("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so")
+_PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "munged", "unshare", "setsid", "gcc", "/usr/sbin/sshd")
+
+
+def missing_parts() -> list[str]:
+    """Return what this machine lacks for the tests with Slurm, each in a few words."""
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    missing = [program for program in _PROGRAMS if not shutil.which(program, path=path)]
+    if not PMIX_LIBRARY.exists():
+        missing.append(str(PMIX_LIBRARY))
+    if os.geteuid() != 0 and not missing and not _may_unshare():
+        missing.append("root, or the right to make user namespaces")
+    return missing
+
+
+def _may_unshare() -> bool:
+    words = ("unshare", "--map-current-user", "--keep-caps", "--uts", "--mount", "true")
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def apt_line() -> str:
+    """Return the command that installs what is needed on Debian 12."""
+    names = (HERE / "debian-packages.txt").read_text().split()
+    return "apt-get install -y --no-install-recommends " + " ".join(names)
+
+
+def lumig_settings() -> dict[str, str]:
+    """Return the settings of slurm-cluster.sh that make its nodes LUMI-G nodes."""
+    script = f"set -a; . {HERE}/lumig.env; env -0"
+    done = subprocess.run(["bash", "-c", script], env={}, capture_output=True, text=True, check=True)
+    pairs = (entry.partition("=") for entry in done.stdout.split("\0") if entry)
+    return {name: value for name, _, value in pairs if name.isupper() and name not in ("PWD", "SHLVL")}
+
+
+def free_ports(count: int) -> int:
+    """Return the first of ``count`` neighbouring TCP ports that are free, below the ephemeral ones."""
+    for base in range(12000 + os.getpid() % 97 * 160, 30000, count):
+        if all(_is_free(base + i) for i in range(count)):
+            return base
+    raise RuntimeError(f"no {count} free neighbouring ports on this machine")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+class Slurm:
+    """One cluster in a folder of its own; ``settings`` are the variables of slurm-cluster.sh."""
+
+    def __init__(self, **settings: str) -> None:
+        """Choose the folder (short, for the path of munge's socket) and the ports; start nothing."""
+        self.lab = Path(tempfile.mkdtemp(prefix="slurm-"))
+        self._settings = {"NODES": "4", "LAB": str(self.lab), "OWNER": str(os.getpid()), **settings}
+        self._settings["PORT"] = str(free_ports(128))
+        self.conf = self.lab / "slurm.conf"
+
+    def start(self) -> Slurm:
+        """Start what does not run yet and wait until the nodes are idle."""
+        self._script("start", check=True)
+        return self
+
+    def stop(self) -> None:
+        """End everything and remove the folder."""
+        self._script("stop", check=False)
+        shutil.rmtree(self.lab, ignore_errors=True)
+
+    def forget_jobs(self) -> None:
+        """Start the controller anew without its memory, as after a purge of old jobs."""
+        self.end_controller()
+        subprocess.run(["slurmctld", "-c", "-i", "-f", str(self.conf)], env=self.environment(), check=True)
+        self.start()
+
+    def end_controller(self) -> None:
+        """End slurmctld and wait until it is gone."""
+        pid = (self.lab / "pid" / "slurmctld.pid").read_text().strip()
+        subprocess.run(["kill", pid], check=True)
+        while _runs(pid):
+            pass
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of a client of this cluster."""
+        path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+        return {**os.environ, "PATH": path, "SLURM_CONF": str(self.conf)}
+
+    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run a client."""
+        return subprocess.run(argv, env=self.environment(), text=True, capture_output=True, check=False)
+
+    def _script(self, action: str, check: bool) -> None:
+        environment = {**self.environment(), **self._settings}
+        words = [str(HERE / "slurm-cluster.sh"), action]
+        done = subprocess.run(words, env=environment, text=True, capture_output=True, check=False)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"slurm-cluster.sh {action}: {done.stdout}{done.stderr}")
+
+
+def _runs(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

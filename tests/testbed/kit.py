@@ -1,0 +1,77 @@
+"""Jobs for the tests: a record, and a script that keeps the contract with hpclaunch.job.run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from hpclaunch.host.local import LocalHost
+from hpclaunch.job.model import JobRecord
+from hpclaunch.job.run import submit_job
+from hpclaunch.job.store import Store, new_job_id
+from hpclaunch.scheduler.registry import get_scheduler
+
+
+def new_record(store: Store, scheduler: str, workdir: Path, name: str = "try") -> JobRecord:
+    """Return the record of a job that is about to be submitted, kept in the store."""
+    now = dt.datetime.now(dt.timezone.utc)
+    job_id = new_job_id(now)
+    record = JobRecord(
+        id=job_id,
+        name=name,
+        site=f"generic-{scheduler}",
+        scheduler=scheduler,
+        folder=str(store.folder(job_id)),
+        workdir=str(workdir),
+        created=now.isoformat(),
+        command=("true",),
+        nodes=1,
+        tasks=1,
+        request={},
+        plan={},
+        profile_digest="",
+        versions={},
+    )
+    store.create(record)
+    return record
+
+
+def contract_script(record: JobRecord, body: str, directives: Sequence[str] = ()) -> str:
+    """Return a script that leaves its exit status in the job's folder however it ends."""
+    folder = shlex.quote(record.folder)
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *directives,
+            f"export HPCLAUNCH_JOB_FOLDER={folder} HPCLAUNCH_RESULT_FILE={folder}/result.json",
+            "end() {",
+            "  status=$?; trap - EXIT",
+            '  echo "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"',
+            '  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"',
+            '  exit "$status"',
+            "}",
+            "trap end EXIT",
+            "trap 'exit 143' TERM",
+            body,
+            "",
+        ]
+    )
+
+
+def output_directives(record: JobRecord) -> list[str]:
+    """Return the directives that send the output to ``out.log`` of the job's folder."""
+    log = f"{record.folder}/out.log"
+    return {
+        "local": [],
+        "slurm": [f"#SBATCH --output={log}"],
+        "pbs": ["#PBS -j oe", "#PBS -k doe", f"#PBS -o {log}"],
+    }[record.scheduler]
+
+
+def submit(store: Store, scheduler: str, body: str, workdir: Path, *directives: str) -> JobRecord:
+    """Submit a script with this body and return the record."""
+    record = new_record(store, scheduler, workdir)
+    script = contract_script(record, body, [*output_directives(record), *directives])
+    return submit_job(store, LocalHost(), get_scheduler(scheduler), record, script)

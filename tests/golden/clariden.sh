@@ -56,10 +56,10 @@ unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERB
 # LL128 gave wrong sums on this hardware (NVIDIA/nccl issue 2001), and is slower on Slingshot (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export NCCL_PROTO="^LL128"
 
-# second guard against the wrong sums, and against hangs - no eager messages (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
+# second guard against the wrong sums (no GDRCopy path), and against hangs (https://github.com/NVIDIA/nccl/issues/2001, read 2026-11-20)
 export FI_CXI_RDZV_THRESHOLD="0"
 
-# second guard against the wrong sums, and against hangs - no eager messages (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
+# second guard against the wrong sums (no GDRCopy path), and against hangs (https://github.com/NVIDIA/nccl/issues/2001, read 2026-11-20)
 export FI_CXI_RDZV_GET_MIN="0"
 
 # against hangs - no eager messages (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)

@@ -62,28 +62,28 @@ module load conda
 # the environment of that module (https://docs.alcf.anl.gov/polaris/data-science/python/, read 2026-11-20)
 conda activate base
 
-# the NICs read GPU memory directly where both hang on one host bridge (https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-20)
+# the NICs read GPU memory directly where both hang on one host bridge (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export NCCL_NET_GDR_LEVEL="PHB"
 
-# a ring may leave a node by another NIC than it came in (https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-20)
+# a ring may leave a node by another NIC than it came in (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export NCCL_CROSS_NIC="1"
 
-# collectives may use the network's own algorithms (https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-20)
+# collectives may use the network's own algorithms (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export NCCL_COLLNET_ENABLE="1"
 
-# keeps libfabric from registering host memory with CUDA, which can deadlock (https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-20)
+# keeps libfabric from registering host memory with CUDA, which can deadlock (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export FI_CXI_DISABLE_HOST_REGISTER="1"
 
-# libfabric's default memory monitor, memhooks, can deadlock with NCCL (https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-20)
+# libfabric's default memory monitor, memhooks, can deadlock with NCCL (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export FI_MR_CACHE_MONITOR="userfaultfd"
 
-# completion queues large enough for collectives over many ranks (https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-20)
+# completion queues large enough for collectives over many ranks (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export FI_CXI_DEFAULT_CQ_SIZE="131072"
 
-# NCCL's plugin for Slingshot and the hwloc it needs (https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-20)
+# NCCL's plugin for Slingshot and the hwloc it needs (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export LD_LIBRARY_PATH="/soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib:/soft/libraries/hwloc/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-# fail rather than fall back to TCP when the Slingshot plugin cannot be loaded (https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-20)
+# fail rather than fall back to TCP when the Slingshot plugin cannot be loaded (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export NCCL_NET="AWS Libfabric"
 
 # compute nodes reach the internet through the proxy only (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)

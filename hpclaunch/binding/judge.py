@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -231,13 +232,14 @@ def _judge_locality(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
     gpus = node.gpus[rank]
     numa, homes = node.where.numa(cpus), {gpu.numa for gpu in gpus if gpu.numa is not None}
     planned = len(node.plan.ranks[rank].numa) if node.plan else 1
+    planned_l3 = len(node.plan.ranks[rank].l3) if node.plan else 1
     if len(numa) > max(planned, len(homes), 1):
         yield finding(
             "crosses-numa",
             f"{cpus_in_words(cpus)} lie on NUMA nodes {format_cpu_list(numa)}",
             "stay on one NUMA node",
         )
-    elif (groups := node.where.l3(cpus)) and len(groups) > _groups_needed(node, cpus, groups):
+    elif len(groups := node.where.l3(cpus)) > max(_groups_needed(node, cpus, groups), planned_l3):
         yield finding(
             "crosses-l3",
             f"{cpus_in_words(cpus)} lie in {len(groups)} L3 groups though fewer would hold them",
@@ -261,21 +263,19 @@ def _place(gpu: Gpu) -> str:
 
 
 def _groups_needed(node: _Node, cpus: CpuSet, groups: tuple[int, ...]) -> int:
-    """Return how many of the largest of these L3 groups hold as many cores."""
-    usable = node.topology.usable
-    sizes = sorted(
-        (
-            sum(1 for core in node.topology.cores if core.l3 == group and usable.intersection(core.cpus))
-            for group in groups
-        ),
-        reverse=True,
-    )
-    wanted, needed = len(node.where.cores(cpus)), 0
-    for size in sizes:
-        if wanted <= 0:
-            break
-        wanted -= size
-        needed += 1
+    """Return how many of these L3 groups are needed: in each NUMA node the largest that hold its cores."""
+    cores = node.topology.cores
+    sizes: dict[int | None, Counter[int]] = {}
+    for core in cores:
+        if core.l3 in groups and node.where.usable.intersection(core.cpus):
+            sizes.setdefault(core.numa, Counter())[core.l3] += 1
+    needed = 0
+    for numa, wanted in Counter(cores[at].numa for at in node.where.cores(cpus)).items():
+        for _, size in sizes.get(numa, Counter[int]()).most_common():
+            if wanted <= 0:
+                break
+            wanted -= size
+            needed += 1
     return max(needed, 1)
 
 

@@ -78,6 +78,26 @@ def test_a_rank_is_on_the_numa_node_of_its_gpu_whenever_the_node_has_room(
 
 
 @checked
+@given(machines(), st.integers(0, 200), st.none() | st.integers(1, 4))
+def test_a_rank_straddles_l3_groups_only_where_it_must(
+    topology: NodeTopology, wish: int, width: int | None
+) -> None:
+    tasks = tasks_for(topology, wish)
+    binding = bound_or_refused(topology, BindingRequest(tasks_per_node=tasks, cpus_per_task=width))
+    if isinstance(binding, BadInputError) or any(core.l3 is None for core in topology.cores):
+        return
+    for rank in binding.ranks:
+        if len(rank.numa) == 1 and len(rank.gpus) < 2 and len(rank.l3) > 1:
+            held = {l3: set() for l3 in rank.l3}  # type: dict[int, set[int]]
+            for core in usable_cores(topology):
+                if core.l3 in held:
+                    held[core.l3].add(core.cpus[0])
+            mine = cores_of(topology, rank.cpus)
+            # No group alone would have held as many cores.
+            assert max(len(cores) for cores in held.values()) < len(mine)
+
+
+@checked
 @given(machines(), st.integers(1, 40))
 def test_gpus_are_dealt_by_the_rule(topology: NodeTopology, tasks: int) -> None:
     count = len(topology.gpus)

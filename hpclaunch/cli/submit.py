@@ -154,6 +154,8 @@ def _run(prepared: Prepared, *, wait: bool, as_json: bool) -> int:
             )
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
+    if record.binding and not record.binding.ok:
+        click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:
         result = result_of(host, record) if wait else None
         document = {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}

@@ -22,25 +22,23 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
     Example: hpclaunch verify last
     """
     from hpclaunch.host.local import LocalHost
-    from hpclaunch.job.report import judge, read_report, table
-    from hpclaunch.job.run import read_log
+    from hpclaunch.job.report import BindingVerdict, table, verdict
+    from hpclaunch.job.run import log_text
     from hpclaunch.job.store import Store
 
     record = Store().find(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
-    chunks: list[bytes] = []
-    read_log(LocalHost(), record, chunks.append)
-    reports = read_report(b"".join(chunks).decode(errors="replace"))
     if record.plan.get("binding") is None:
-        good, finding = True, "no binding was planned: it was left to the launcher"
+        found = BindingVerdict(
+            ok=True, finding="no binding was planned: the launcher was left to it", ranks=()
+        )
     else:
-        good, finding = judge(reports, record.tasks)
+        found = verdict(log_text(LocalHost(), record), record.tasks)
     if as_json:
         import msgspec
 
-        rows = [msgspec.to_builtins(report) for report in reports]
-        click.echo(json.dumps({"id": record.id, "ok": good, "finding": finding, "ranks": rows}))
+        click.echo(json.dumps({"id": record.id, **msgspec.to_builtins(found)}))
     else:
-        if reports:
-            click.echo(table(reports))
-        click.echo(finding)
-    ctx.exit(0 if good else EXIT_FAILED)
+        if found.ranks:
+            click.echo(table(found.ranks))
+        click.echo(found.finding)
+    ctx.exit(0 if found.ok else EXIT_FAILED)

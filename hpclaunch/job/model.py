@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from hpclaunch.binding.model import NodeBinding
+from hpclaunch.job.report import BindingVerdict
 from hpclaunch.scheduler.base import JobState
 from hpclaunch.scheduler.directives import Line
 from hpclaunch.site.schema import SiteProfile
@@ -117,6 +118,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     tasks: int
     request: dict[str, Any]
     plan: dict[str, Any]
+    binding: BindingVerdict | None = None
+    """What the ranks said of their binding; None before the end, or where none was planned."""
     profile_digest: str
     """sha256 of the merged profile in canonical JSON."""
     versions: dict[str, str]

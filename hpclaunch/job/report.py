@@ -67,6 +67,22 @@ def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
     return True, f"all {tasks} ranks got their binding"
 
 
+class BindingVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a record keeps of the ranks' reports."""
+
+    ok: bool
+    finding: str
+    """In a sentence."""
+    ranks: tuple[RankReport, ...]
+
+
+def verdict(log: str, tasks: int) -> BindingVerdict:
+    """Read the reports in a job's log and judge them."""
+    ranks = read_report(log)
+    ok, finding = judge(ranks, tasks)
+    return BindingVerdict(ok=ok, finding=finding, ranks=ranks)
+
+
 _COLUMNS = ("rank", "host", "local_rank", "cpus", "planned", "mems", "gpus", "bus", "gpu_numa", "verdict")
 
 

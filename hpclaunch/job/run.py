@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.base import Host, NoAnswerError
 from hpclaunch.job.model import JobRecord
+from hpclaunch.job.report import BindingVerdict, verdict
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.base import FINAL_STATES, JobStatus, Scheduler
 from hpclaunch.scheduler.registry import get_scheduler
@@ -167,7 +168,20 @@ def _with_status(host: Host, record: JobRecord, status: JobStatus | None, asked:
         reason=status.reason,
         started=status.started or record.started,
         ended=status.ended or record.ended or _ended(host, record),
+        binding=_binding(host, record),
     )
+
+
+def _binding(host: Host, record: JobRecord) -> BindingVerdict | None:
+    """Return what the ranks said of their binding, where one was planned."""
+    if record.plan.get("binding") is None:
+        return None
+    return verdict(log_text(host, record), record.tasks)
+
+
+def log_text(host: Host, record: JobRecord) -> str:
+    """Return the job's output so far; nothing where there is none yet."""
+    return (host.read_file(f"{record.folder}/{LOG}") or b"").decode(errors="replace")
 
 
 def _status_from_exit_file(host: Host, record: JobRecord, left: int | None) -> JobStatus:

@@ -78,7 +78,10 @@ def pbs_header(want: Resources) -> tuple[Line, ...]:
         ("-j oe", "stderr goes where stdout goes"),
     ]
     if want.output:
-        lines.append((f"-o {want.output}", "stdout and stderr of the job"))
+        lines += [
+            (f"-o {want.output}", "stdout and stderr of the job"),
+            ("-k doe", "written there while the job runs, not copied at its end"),
+        ]
     return _lines(lines)
 
 

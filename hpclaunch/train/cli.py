@@ -10,11 +10,11 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import mpi4py
 import numpy as np
 
 from .allreduce import ALLREDUCES
@@ -192,7 +192,7 @@ def _versions(library: str) -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "mpi4py": version("mpi4py"),
+        "mpi4py": mpi4py.__version__,
         "mpi": library.strip("\0\n ").splitlines()[0],
     }
 

@@ -187,7 +187,7 @@ def log_text(host: Host, record: JobRecord) -> str:
 def _status_from_exit_file(host: Host, record: JobRecord, left: int | None) -> JobStatus:
     if left == 0:
         return JobStatus(state="done", exit_code=0)
-    if host.exists(f"{record.folder}/{CANCELLED}"):
+    if host.read_file(f"{record.folder}/{CANCELLED}"):
         return JobStatus(state="cancelled", exit_code=left)
     if left is not None:
         return JobStatus(state="failed", exit_code=left, reason=f"the script ended with exit status {left}")
@@ -324,8 +324,13 @@ def cancel_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
             f"look with {record.scheduler}'s own commands whether {record.folder}/{SCRIPT} is there",
         )
     with _uninterrupted():
+        # Said before it is done: another process that waits must not take the end for a failure.
         host.write_file(f"{record.folder}/{CANCELLED}", f"{_now()}\n".encode())
-        scheduler.parse_cancel(host.run(scheduler.cancel_command(record.scheduler_id)))
+        try:
+            scheduler.parse_cancel(host.run(scheduler.cancel_command(record.scheduler_id)))
+        except RefusedError:
+            host.write_file(f"{record.folder}/{CANCELLED}", b"")
+            raise
         return refresh(store, host, scheduler, record)
 
 

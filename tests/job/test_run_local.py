@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.testbed.kit import contract_script, new_record, submit
 
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.local import LocalHost
@@ -21,6 +20,7 @@ from hpclaunch.job.model import JobRecord
 from hpclaunch.job.run import cancel_job, read_log, refresh, refresh_all, result_of, submit_job, wait_job
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
+from tests.testbed.kit import contract_script, new_record, submit
 
 HOST, LOCAL = LocalHost(), get_scheduler("local")
 VENV_MPIEXEC = Path(sys.executable).parent / "mpiexec"
@@ -28,7 +28,7 @@ VENV_MPIEXEC = Path(sys.executable).parent / "mpiexec"
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "state of $HOME's \"store\" ü")
+    return Store(tmp_path / 'state of $HOME\'s "store" ü')
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -58,9 +58,7 @@ def wait(store: Store, record: JobRecord) -> tuple[JobRecord, bytes]:
         ("exit 255", "failed", 255),
     ],
 )
-def test_the_exit_status_is_kept(
-    store: Store, tmp_path: Path, body: str, state: str, exit_code: int
-) -> None:
+def test_the_exit_status_is_kept(store: Store, tmp_path: Path, body: str, state: str, exit_code: int) -> None:
     record = submit(store, "local", body, tmp_path)
     assert record.state == "running"
     record, _ = wait(store, record)
@@ -95,7 +93,7 @@ def test_output_comes_live_and_the_result_at_the_end(store: Store, tmp_path: Pat
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b'{"x": NaN}', b"\xff"])
 def test_a_damaged_result_is_said_and_none(store: Store, tmp_path: Path, damage: bytes) -> None:
-    record, notes = new_record(store, "local", tmp_path), []
+    record, notes = new_record(store, "local", tmp_path), list[str]()
     assert result_of(HOST, record, notes.append) is None
     assert notes == []
     path = Path(record.folder) / "result.json"
@@ -149,7 +147,8 @@ def test_cancel_leaves_no_rank(store: Store, tmp_path: Path, stubborn: bool) -> 
     ignore = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" if stubborn else ""
     rank.write_text(
         f"import os, time\nfrom mpi4py import MPI\n{ignore}\n"
-        f"open(r'{tmp_path}/pid-' + str(MPI.COMM_WORLD.rank), 'w').write(str(os.getpid()))\ntime.sleep(1000)\n"
+        f"open(r'{tmp_path}/pid-' + str(MPI.COMM_WORLD.rank), 'w').write(str(os.getpid()))\n"
+        "time.sleep(1000)\n"
     )
     record = submit(store, "local", f"{VENV_MPIEXEC} -n 3 {sys.executable} {rank}; exit 9", tmp_path)
     files = [tmp_path / f"pid-{i}" for i in range(3)]
@@ -201,7 +200,9 @@ def test_cancel_spares_a_stranger_with_the_same_pid(store: Store, tmp_path: Path
         stranger.wait()
 
 
-@pytest.mark.parametrize(("left", "state", "code"), [("0", "done", 0), ("4", "failed", 4), (None, "lost", None)])
+@pytest.mark.parametrize(
+    ("left", "state", "code"), [("0", "done", 0), ("4", "failed", 4), (None, "lost", None)]
+)
 def test_a_pid_used_anew_is_not_taken_for_the_job(
     store: Store, tmp_path: Path, left: str | None, state: str, code: int | None
 ) -> None:

@@ -62,5 +62,5 @@ def lumig() -> Iterator[Slurm]:
 
 @pytest.fixture
 def own_slurm() -> Iterator[Slurm]:
-    """A Slurm of one node that a test may break."""
-    yield from _cluster(NODES="1")
+    """A Slurm of one node that a test may break; clients give up on a dead controller after 1 s, not 10."""
+    yield from _cluster(NODES="1", EXTRA="MessageTimeout=1")

@@ -47,6 +47,26 @@ def bind(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
     return _answer(machine, chosen, gpus_of)
 
 
+def deal_gpus(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
+    """Deal the GPUs alone, for a node whose CPUs no source tells: ranks without CPUs, near their GPUs.
+
+    Raises BadInputError where the GPUs do not suffice.
+    """
+    if request.tasks_per_node < 1:
+        raise BadInputError(f"tasks_per_node is {request.tasks_per_node}", "it must be at least 1")
+    gpus = list(topology.gpus) if request.gpus_per_task != 0 else []
+    ranks = tuple(
+        RankBinding(
+            local_rank=rank,
+            cpus=(),
+            gpus=tuple(gpu.index for gpu in own),
+            numa=tuple(sorted({gpu.numa for gpu in own if gpu.numa is not None})),
+        )
+        for rank, own in enumerate(gpus_of_ranks(gpus, request))
+    )
+    return NodeBinding(ranks=ranks, notes=("no source tells the CPUs of this node: ranks have GPUs only",))
+
+
 @dataclass(frozen=True)
 class _Machine:
     """The node as this request sees it."""
@@ -117,18 +137,13 @@ def _check(machine: _Machine, request: BindingRequest) -> None:
     if request.gpus_per_task is not None and request.gpus_per_task < 0:
         raise BadInputError(f"gpus_per_task is {request.gpus_per_task}", "it must be 0 or more")
     free = [threads for threads in machine.threads if threads]
+    if not machine.cores:
+        raise BadInputError(
+            "no source tells the CPUs of this node", "give --lscpu, --numactl, --hwloc or --sysfs"
+        )
     if not free:
-        raise BadInputError(
-            f"no core can be used: {_inventory(machine)}", "give CPUs with --lscpu or --sysfs"
-        )
-    smt = max(len(core.cpus) for core in machine.cores)
-    if request.threads_per_core > smt:
-        raise BadInputError(f"threads_per_core is {request.threads_per_core}, the node has {smt} a core")
-    if max(len(threads) for threads in free) < request.threads_per_core:
-        raise BadInputError(
-            f"threads_per_core is {request.threads_per_core}, but of no core are so many threads granted",
-            f"granted and not reserved: {format_cpu_list(machine.topology.usable)}",
-        )
+        raise BadInputError(f"no core can be used: {_inventory(machine)}")
+    _check_threads(machine, max(len(threads) for threads in free))
     tasks, width = request.tasks_per_node, machine.width
     if not request.share_cores and tasks * width > len(free):
         each = f" of {width} cores" if width > 1 else ""
@@ -137,6 +152,24 @@ def _check(machine: _Machine, request: BindingRequest) -> None:
             f"at most {len(free) // width} such ranks fit; to let ranks share cores say so (--share-cores)"
             if width <= len(free)
             else f"ask for at most {len(free) // tasks or 1} cores a rank",
+        )
+
+
+def _check_threads(machine: _Machine, granted: int) -> None:
+    """Refuse more threads a core than there are; where each CPU counts as a core, note it instead."""
+    wanted, smt = machine.request.threads_per_core, max(len(core.cpus) for core in machine.cores)
+    if wanted == 1 or wanted <= granted:
+        return
+    if smt == 1:
+        machine.notes.append(
+            f"no core is known to have {wanted} threads; ranks get every CPU that falls to them"
+        )
+    elif wanted > smt:
+        raise BadInputError(f"threads_per_core is {wanted}; this node has {smt} threads a core")
+    else:
+        raise BadInputError(
+            f"threads_per_core is {wanted}, but of no core are so many threads granted",
+            f"granted and not reserved: CPUs {format_cpu_list(machine.topology.usable)}",
         )
 
 
@@ -164,7 +197,10 @@ def _by_cores(machine: _Machine, gpus: list[Gpu]) -> list[Gpu]:
 
 
 def gpus_of_ranks(gpus: list[Gpu], request: BindingRequest) -> list[tuple[Gpu, ...]]:
-    """Deal GPUs: rank r gets floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs."""
+    """Deal GPUs: rank r gets floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs.
+
+    ``gpus_per_task`` overrides. Raises BadInputError where there are too few.
+    """
     tasks, count, each = request.tasks_per_node, len(gpus), request.gpus_per_task
     if each:
         if tasks * each > count:

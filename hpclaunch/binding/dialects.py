@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hpclaunch.binding.model import NodeBinding, RankBinding
-from hpclaunch.cpuset import format_cpu_list, to_mask
+from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.model import NodeTopology
 
@@ -127,7 +127,7 @@ def env(binding: NodeBinding) -> str:
 
 
 def document(topology: NodeTopology, binding: NodeBinding) -> dict[str, Any]:
-    """Return the binding as plain data for JSON: ranks, the node's sources and all notes."""
+    """Return node and binding as plain data for JSON; CPU sets are lists such as ``1-7``, None is unknown."""
     buses = {gpu.index: gpu.bus_id for gpu in topology.gpus}
     ranks = [
         {
@@ -143,14 +143,49 @@ def document(topology: NodeTopology, binding: NodeBinding) -> dict[str, Any]:
         }
         for rank in binding.ranks
     ]
+    bound = all(rank.cpus for rank in binding.ranks) and bool(ranks)
     return {
         "tasks_per_node": len(ranks),
         "ranks": ranks,
-        "map_cpu": map_cpu(binding),
-        "mask_cpu": mask_cpu(binding),
+        "map_cpu": map_cpu(binding) if bound else None,
+        "mask_cpu": mask_cpu(binding) if bound else None,
+        "node": _node(topology),
         "sources": list(topology.sources),
         "notes": [*topology.notes, *binding.notes],
     }
+
+
+def _node(topology: NodeTopology) -> dict[str, Any]:
+    return {
+        "cores": [
+            {"cpus": list(core.cpus), "numa": core.numa, "l3": core.l3, "socket": core.socket}
+            for core in topology.cores
+        ],
+        "numa_nodes": [
+            {"id": node.id, "cpus": format_cpu_list(node.cpus), "memory_bytes": node.memory_bytes}
+            for node in topology.numa_nodes
+        ],
+        "gpus": [
+            {
+                "index": gpu.index,
+                "numa": gpu.numa,
+                "cpus": _cpus(gpu.cpus),
+                "bus_id": gpu.bus_id,
+                "model": gpu.model,
+            }
+            for gpu in topology.gpus
+        ],
+        "nics": [
+            {"name": nic.name, "numa": nic.numa, "cpus": _cpus(nic.cpus), "bus_id": nic.bus_id}
+            for nic in topology.nics
+        ],
+        "reserved": format_cpu_list(topology.reserved),
+        "allowed": _cpus(topology.allowed),
+    }
+
+
+def _cpus(cpus: CpuSet | None) -> str | None:
+    return None if cpus is None else format_cpu_list(cpus)
 
 
 def as_json(topology: NodeTopology, binding: NodeBinding) -> str:
@@ -165,7 +200,7 @@ def table(binding: NodeBinding) -> str:
         rows.append(
             (
                 str(rank.local_rank),
-                format_cpu_list(rank.cpus),
+                format_cpu_list(rank.cpus) or "-",
                 format_cpu_list(rank.numa) or "-",
                 format_cpu_list(rank.l3) or "-",
                 ",".join(map(str, rank.gpus)) or "-",

@@ -107,8 +107,8 @@ def _panels(topology: NodeTopology) -> list[_Panel]:
         panels[numa] = _Panel(title, named)
     devices: tuple[Gpu | Nic, ...] = (*topology.gpus, *topology.nics)
     for device in devices:
-        home = device.numa if device.numa in panels else None
-        panel = panels.setdefault(home, _Panel("at no NUMA node with cores, or unknown", []))
+        title = "NUMA node unknown" if device.numa is None else f"NUMA node {device.numa} (no cores known)"
+        panel = panels.setdefault(device.numa, _Panel(title, []))
         if isinstance(device, Gpu):
             panel.gpus.append(device)
         else:

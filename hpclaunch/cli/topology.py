@@ -77,9 +77,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     request = _request(options, topology)
     if options["check_mask"] is not None or options["check_map"] is not None:
         ctx.exit(0 if _check(options, topology, request) else EXIT_FAILED)
-    from hpclaunch.binding.compute import bind
-
-    binding = bind(topology, request)
+    binding = _bind(options, topology, request)
     if options["picture"] is not None:
         _picture(options["picture"], topology, binding)
     _print(options, topology, binding)
@@ -166,6 +164,22 @@ def _request(options: Mapping[str, Any], topology: NodeTopology) -> BindingReque
     )
 
 
+def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> NodeBinding:
+    """Compute the binding; where none was asked for in particular, the node is shown without one at need."""
+    from hpclaunch.binding.compute import bind, deal_gpus
+    from hpclaunch.binding.model import NodeBinding
+
+    shows_node = options["form"] in (None, "table", "json")
+    if shows_node and topology.gpus and not topology.cores:
+        return deal_gpus(topology, request)
+    try:
+        return bind(topology, request)
+    except BadInputError as error:
+        if options["tasks_per_node"] is not None or not shows_node:
+            raise
+        return NodeBinding(ranks=(), notes=(f"no binding: {error.message}",))
+
+
 def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> bool:
     """Judge the hand-written list, print the judgement, and tell whether it is right."""
     from hpclaunch.binding import judge
@@ -199,9 +213,10 @@ def _print(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBind
     from hpclaunch.binding.picture import draw
 
     form = "json" if options["as_json"] else options["form"] or "table"
-    if form == "table" and sys.stdout.isatty():
-        click.echo(draw(topology, binding) + "\n")
-    click.echo(dialects.FORMATS[form](topology, binding))
+    if form == "table" and (sys.stdout.isatty() or not binding.ranks):
+        click.echo(draw(topology, binding) + ("\n" if binding.ranks else ""))
+    if form != "table" or binding.ranks:
+        click.echo(dialects.FORMATS[form](topology, binding))
     notes = (*topology.notes, *binding.notes)
     if form == "table":
         _echo_notes(notes, err=False)

@@ -19,6 +19,7 @@ from hpclaunch.job.geometry import resolve
 from hpclaunch.job.model import JobRequest, LaunchPlan, Setting
 from hpclaunch.scheduler import launchers
 from hpclaunch.scheduler.directives import Line, Resources, pbs_header, slurm_header
+from hpclaunch.site.limits import cite
 from hpclaunch.site.schema import EnvVar, SiteProfile
 from hpclaunch.topology.model import NodeTopology
 from hpclaunch.units import format_walltime, parse_walltime_s
@@ -183,7 +184,7 @@ def _directive_key(text: str) -> str:
 
 
 def _reason(profile: SiteProfile, reason: str, source: str | None) -> str:
-    return f"{reason} ({rules.cite(profile, source)})" if source else reason
+    return f"{reason} ({cite(profile, source)})" if source else reason
 
 
 def _environment(

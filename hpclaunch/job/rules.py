@@ -14,9 +14,10 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.job.model import JobRequest
+from hpclaunch.site.limits import cite, misfit
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.model import NodeTopology
-from hpclaunch.units import format_walltime, parse_walltime_s
+from hpclaunch.units import format_walltime
 
 
 class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,15 +27,6 @@ class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue | None
     reason: str
     warning: str | None = None
-
-
-def cite(profile: SiteProfile, source: str | None) -> str:
-    """Return where a fact of the profile comes from, such as ``URL, read 2026-11-20``."""
-    if source is None or source not in profile.sources:
-        return f"site profile {profile.name}"
-    page = profile.sources[source]
-    doubt = "" if page.evidence == "documented" else f", {page.evidence}"
-    return f"{page.url}, read {page.checked}{doubt}"
 
 
 def check_account(profile: SiteProfile, account: str | None) -> None:
@@ -109,34 +101,6 @@ def _only_when_named(queue: Queue) -> str | None:
     ):
         if flag:
             return word
-    return None
-
-
-def misfit(queue: Queue, nodes: int, walltime_s: int) -> str | None:
-    """Return why a job does not fit a queue, or None when it does."""
-    if nodes < queue.min_nodes:
-        return f"{nodes} nodes asked, at least {queue.min_nodes} needed"
-    if queue.max_nodes is not None and nodes > queue.max_nodes:
-        return f"{nodes} nodes asked, at most {queue.max_nodes} allowed"
-    if queue.max_walltime and walltime_s > parse_walltime_s(queue.max_walltime):
-        return f"{format_walltime(walltime_s)} asked, at most {queue.max_walltime} allowed"
-    if queue.min_walltime and walltime_s < parse_walltime_s(queue.min_walltime):
-        return f"{format_walltime(walltime_s)} asked, at least {queue.min_walltime} needed"
-    if queue.max_node_minutes and nodes * walltime_s > queue.max_node_minutes * 60:
-        asked = nodes * walltime_s / 60
-        return f"{asked:g} node-minutes asked, at most {queue.max_node_minutes} allowed"
-    fits = [
-        route
-        for route in queue.routes
-        if route.min_nodes <= nodes <= route.max_nodes and walltime_s <= parse_walltime_s(route.max_walltime)
-    ]
-    if queue.routes and not fits:
-        limits = ", ".join(
-            f"{r.name} {r.min_nodes}-{r.max_nodes} nodes {r.max_walltime}" for r in queue.routes
-        )
-        return (
-            f"none of its execution queues takes {nodes} nodes for {format_walltime(walltime_s)} ({limits})"
-        )
     return None
 
 

@@ -25,6 +25,7 @@ Bytes = npt.NDArray[np.uint8]
 Log = Callable[[str], None]
 
 DATASETS = ("auto", "mnist", "synthetic")
+_ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 _WAIT_S = 0.02  # between two looks of a waiting rank
 
 
@@ -164,15 +165,13 @@ def _on_rank_0(load: Callable[[], Dataset], comm: Intracomm) -> Dataset:
 
 def _broadcast(data: Dataset | None, comm: Intracomm) -> Dataset:
     """The data set of rank 0 on every rank: no rank but rank 0 need see its files."""
-    names: tuple[str, str] = comm.bcast(data and (data.name, data.source), root=0)
-    arrays: list[Bytes] = []
-    for field in ("train_images", "train_labels", "test_images", "test_labels"):
-        own: Bytes | None = data and getattr(data, field)
-        shape = comm.bcast(None if own is None else own.shape, root=0)
-        array = np.empty(shape, np.uint8) if own is None else own
+    own = None if data is None else [getattr(data, field) for field in _ARRAYS]
+    head = None if data is None or own is None else (data.name, data.source, [array.shape for array in own])
+    name, source, shapes = comm.bcast(head, root=0)
+    arrays: list[Bytes] = [np.empty(shape, np.uint8) for shape in shapes] if own is None else own
+    for array in arrays:
         comm.Bcast(array, root=0)
-        arrays.append(array)
-    return Dataset(*names, *arrays)
+    return Dataset(name, source, *arrays)
 
 
 def _wait_for_all(comm: Intracomm) -> None:

@@ -19,7 +19,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from email.message import Message
 from pathlib import Path
 from typing import IO
 
@@ -290,7 +289,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         fp: IO[bytes],
         code: int,
         msg: str,
-        headers: Message,
+        headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
         """The request to follow, as urllib makes it; raises HTTPError for a scheme that is refused."""

@@ -1,0 +1,170 @@
+"""jobs, status, logs, wait, cancel and completion as a person calls them: whole processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpclaunch.job.store import Store
+from tests.testbed.kit import new_record, submit
+
+HPCLAUNCH = str(Path(sys.executable).parent / "hpclaunch")
+
+
+def call(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [HPCLAUNCH, *words], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_no_jobs_yet() -> None:
+    assert (call("jobs").stdout, json.loads(call("jobs", "--json").stdout)) == ("", [])
+    for command in ("status", "logs", "wait"):
+        done = call(command)
+        assert done.returncode == 3
+        assert done.stderr == "hpclaunch: there is no job yet\n"
+
+
+def test_the_list_refreshes_and_names_each_job(tmp_path: Path) -> None:
+    store = Store()
+    good, bad = (submit(store, "local", body, tmp_path) for body in ("true", "exit 7"))
+    for record in (good, bad):
+        call("wait", record.id)
+    listed = json.loads(call("jobs", "--json").stdout)
+    assert {job["id"]: (job["state"], job["exit_code"]) for job in listed} == {
+        good.id: ("done", 0),
+        bad.id: ("failed", 7),
+    }
+    lines = call("jobs").stdout.splitlines()
+    assert lines[0].split() == ["ID", "NAME", "SITE", "STATE", "EXIT", "NODES", "x", "RANKS", "AGE"]
+    assert len(lines) == 3
+    assert len(call("jobs", "-n", "1").stdout.splitlines()) == 2
+    assert call("jobs", "-n", "0").returncode == 2
+
+
+def test_a_damaged_record_is_said_and_the_rest_is_listed(tmp_path: Path) -> None:
+    store = Store()
+    good, bad = new_record(store, "local", tmp_path), new_record(store, "local", tmp_path)
+    (store.folder(bad.id) / "record.json").write_text("{")
+    done = call("jobs", "--json")
+    assert done.returncode == 0
+    assert [job["id"] for job in json.loads(done.stdout)] == [good.id]
+    assert f"{bad.id}/record.json: damaged job record" in done.stderr
+
+
+def test_wait_takes_over_the_exit_status(tmp_path: Path) -> None:
+    body = 'echo "{\\"a\\": [1]}" > "$HPCLAUNCH_RESULT_FILE"'
+    record = submit(Store(), "local", body, tmp_path)
+    done = call("wait", "--json")
+    expected = {"id": record.id, "state": "done", "exit_code": 0, "result": {"a": [1]}}
+    assert (done.returncode, json.loads(done.stdout)) == (0, expected)
+    record = submit(Store(), "local", "exit 3", tmp_path)
+    done = call("wait", record.id, "--json")
+    expected = {"id": record.id, "state": "failed", "exit_code": 3, "result": None}
+    assert (done.returncode, json.loads(done.stdout)) == (1, expected)
+    assert "the script ended with exit status 3" in done.stderr
+
+
+def test_status_tells_a_person_and_a_program(tmp_path: Path) -> None:
+    record = submit(Store(), "local", "exit 3", tmp_path)
+    call("wait", record.id)
+    text = call("status", record.id[:-1]).stdout
+    assert "state    failed, exit code 3" in text
+    assert record.folder in text
+    facts = json.loads(call("status", "--json").stdout)
+    assert (facts["id"], facts["state"], facts["exit_code"]) == (record.id, "failed", 3)
+    assert facts["ended"]
+
+
+def test_logs_print_follow_and_stop_at_a_reader_that_has_enough(tmp_path: Path) -> None:
+    record = submit(Store(), "local", "seq 300000", tmp_path)
+    assert call("logs", "-f").stdout.split()[-1] == "300000"
+    assert len(call("logs", record.id).stdout.splitlines()) == 300000
+    head = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {HPCLAUNCH} logs | head -n 1"], capture_output=True, check=False
+    )
+    assert (head.stdout, head.stderr, head.returncode) == (b"1\n", b"", 0)
+
+
+def test_logs_of_a_job_without_output(tmp_path: Path) -> None:
+    new_record(Store(), "local", tmp_path)
+    done = call("logs")
+    assert done.returncode == 3
+    assert "out.log: no output yet" in done.stderr
+
+
+def test_cancel_ends_the_job_and_needs_its_name(tmp_path: Path) -> None:
+    record = submit(Store(), "local", "sleep 1000", tmp_path)
+    assert call("cancel").returncode == 2
+    assert call("cancel", "last").stdout == f"{record.id} cancelled\n"
+    assert call("cancel", "last").stdout == f"{record.id} was cancelled already\n"
+    assert call("wait").returncode == 1
+
+
+def test_an_unknown_job_is_bad_input() -> None:
+    for command in ("status", "logs", "wait", "cancel"):
+        done = call(command, "nothing-like-it")
+        assert done.returncode == 3
+        assert "no job 'nothing-like-it'" in done.stderr
+
+
+def test_ctrl_c_ends_the_waiting_and_not_the_job(tmp_path: Path) -> None:
+    record = submit(Store(), "local", "echo started; sleep 1000", tmp_path)
+    waiter = subprocess.Popen([HPCLAUNCH, "logs", "-f"], stdout=subprocess.PIPE)
+    assert waiter.stdout is not None
+    assert waiter.stdout.readline() == b"started\n"
+    waiter.send_signal(signal.SIGINT)
+    waiter.communicate()
+    assert waiter.returncode == 130
+    assert json.loads(call("status", "--json").stdout)["state"] == "running"
+    assert call("cancel", record.id).returncode == 0
+
+
+def test_an_unwritable_state_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    words = ("submit", "--site", "local", "--tasks", "1", "--", "true")
+    done = call(*words, XDG_STATE_HOME=str(tmp_path / "state"))
+    assert done.returncode == 3
+    assert str(tmp_path / "state") in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    done = call("completion", shell)
+    assert done.returncode == 0
+    assert "_HPCLAUNCH_COMPLETE" in done.stdout
+
+
+def test_bash_completes_at_a_tab(tmp_path: Path) -> None:
+    record = new_record(Store(), "local", tmp_path)
+    shown = type_into_bash("hpclaunch su\t", "submit ", "--si\t", "--site ")
+    assert "hpclaunch submit --site " in shown
+    assert f"status {record.id} " in type_into_bash(f"hpclaunch status {record.id[:-1]}\t", f"{record.id} ")
+
+
+def type_into_bash(*keys_and_answers: str) -> str:
+    """Type into an interactive bash on a terminal, each time awaiting an answer; return all it shows."""
+    environment = {**os.environ, "PATH": f"{Path(HPCLAUNCH).parent}:{os.environ['PATH']}", "TERM": "dumb"}
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], environment)
+    start = 'PS1=; eval "$(hpclaunch completion bash)"; echo rea""dy\n'
+    shown = ""
+    for keys, answer in zip((start, *keys_and_answers[::2]), ("ready", *keys_and_answers[1::2]), strict=True):
+        os.write(terminal, keys.encode())
+        at = len(shown)
+        while answer not in shown[at:] and select.select([terminal], [], [], 20)[0]:
+            shown += os.read(terminal, 4096).decode(errors="replace")
+    os.close(terminal)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return shown

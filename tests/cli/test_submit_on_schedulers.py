@@ -1,0 +1,139 @@
+"""``hpclaunch submit`` as a whole, on a real Slurm and on a fake PBS."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.testbed.cluster import Slurm
+
+VENV = Path(sys.executable).parent
+HPCLAUNCH = str(VENV / "hpclaunch")
+FAKES = Path(__file__).parents[1] / "fakes"
+RESULT = 'echo "rank $RANK of $WORLD_SIZE on $(hostname)"; echo "{\\"ok\\": true}" > "$HPCLAUNCH_RESULT_FILE"'
+
+
+def call(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [HPCLAUNCH, *words], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def submit(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return call(environment, "submit", "--time", "5m", "--wait", "--json", *words)
+
+
+@pytest.fixture
+def on_slurm(slurm: Slurm) -> dict[str, str]:
+    return {"SLURM_CONF": str(slurm.conf), "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm,tcp"}
+
+
+@pytest.fixture
+def on_pbs(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "pbs").mkdir()
+    return {
+        "FAKE_PBS_HOME": str(tmp_path / "pbs"),
+        "FAKE_PBS_JOB_PATH": f"{VENV}:/usr/bin:/bin",
+        "PATH": f"{FAKES / 'fake_pbs'}:{os.environ['PATH']}",
+    }
+
+
+@pytest.mark.slurm
+def test_slurm_two_nodes(on_slurm: dict[str, str]) -> None:
+    done = submit(
+        on_slurm,
+        "--site",
+        "generic-slurm",
+        "--nodes",
+        "2",
+        "--tasks-per-node",
+        "2",
+        "--",
+        "bash",
+        "-c",
+        RESULT,
+    )
+    document = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert (document["state"], document["exit_code"], document["result"]) == ("done", 0, {"ok": True})
+    ranks = sorted(line.split(" on ")[0] for line in done.stderr.splitlines() if line.startswith("rank "))
+    assert ranks == [f"rank {i} of 4" for i in range(4)]
+
+
+@pytest.mark.slurm
+def test_slurm_failure(on_slurm: dict[str, str]) -> None:
+    done = submit(on_slurm, "--site", "generic-slurm", "--", "bash", "-c", "exit 3")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["state"], document["exit_code"]) == (1, "failed", 3)
+    assert "FAILED: the script ended with exit status 3" in done.stderr
+
+
+@pytest.mark.slurm
+def test_slurm_refusal(on_slurm: dict[str, str]) -> None:
+    done = submit(on_slurm, "--site", "generic-slurm", "--partition", "nosuch", "--", "true")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "invalid partition specified: nosuch" in done.stderr
+
+
+@pytest.mark.slurm
+@pytest.mark.mpi
+def test_slurm_trains_on_two_nodes(on_slurm: dict[str, str], tmp_path: Path) -> None:
+    options = ("--site", "generic-slurm", "--nodes", "2", "--tasks-per-node", "1", "--mpi", "pmix")
+    runner = ("--dataset", "synthetic", "--model", "mlp", "--epochs", "1")
+    done = submit(on_slurm, *options, "--python", sys.executable, "mnist", "--", *runner)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)["result"]
+    assert (result["ranks"], result["allreduce"]) == (2, "ring")
+    assert len(set(result["parameters_sha256"])) == 1
+    assert len(result["parameters_sha256"]) == 2
+
+
+@pytest.mark.slurm
+def test_slurm_ctrl_c_cancels_the_job(on_slurm: dict[str, str]) -> None:
+    words = [HPCLAUNCH, "submit", "--site", "generic-slurm", "--time", "5m", "--wait", "--"]
+    process = subprocess.Popen(
+        [*words, "bash", "-c", "echo started; sleep 1000"],
+        env={**os.environ, **on_slurm},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    while line and line != b"started\n":
+        line = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    done = call(on_slurm, "wait", "--json")
+    assert (done.returncode, json.loads(done.stdout)["state"]) == (1, "cancelled")
+
+
+@pytest.mark.mpi
+def test_fake_pbs(on_pbs: dict[str, str]) -> None:
+    done = submit(on_pbs, "--site", "generic-pbs", "--tasks-per-node", "2", "--", "bash", "-c", RESULT)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["state"], document["exit_code"], document["result"]) == ("done", 0, {"ok": True})
+    ranks = sorted(line.split(" on ")[0] for line in done.stderr.splitlines() if line.startswith("rank "))
+    assert ranks == ["rank 0 of 2", "rank 1 of 2"]
+
+
+def test_fake_pbs_failure_and_refusal(on_pbs: dict[str, str]) -> None:
+    done = submit(on_pbs, "--site", "generic-pbs", "--", "bash", "-c", "exit 3")
+    assert (done.returncode, json.loads(done.stdout)["state"]) == (1, "failed")
+    done = submit(on_pbs, "--site", "generic-pbs", "--queue", "nosuch", "--", "true")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "Unknown queue" in done.stderr
+
+
+def test_a_scheduler_that_is_not_here_is_named() -> None:
+    for site, program in (("generic-slurm", "srun"), ("generic-pbs", "qsub")):
+        done = submit({"PATH": "/nowhere"}, "--site", site, "--", "true")
+        assert (done.returncode, done.stdout) == (4, "")
+        assert f"{program}: no such program" in done.stderr

@@ -328,7 +328,9 @@ def report(judgement: Judgement) -> str:
         who = "list" if finding.rank is None else f"rank {finding.rank}"
         lines += [f"{who}: {finding.message}", f"  {finding.remedy}"]
     if judgement.right:
-        lines.append(f"right: {len(judgement.ranks)} ranks, each on cores of its own near its GPU")
+        count = len(judgement.ranks)
+        gpus = " near its GPU" if any(rank.gpus for rank in judgement.ranks) else ""
+        lines.append(f"right: {count} rank{'s' * (count > 1)}, each on cores of its own{gpus}")
     return "\n".join(lines)
 
 

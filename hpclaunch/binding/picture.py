@@ -151,7 +151,7 @@ def svg(topology: NodeTopology, binding: NodeBinding, title: str = "CPU-GPU bind
         '<rect width="3" height="6" fill="#aaa"/></pattern></defs>'
     )
     ground = f'<rect width="{width}" height="{height}" fill="#fff"/>'
-    return "\n".join([head, f"<title>{escape(title)}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
+    return "\n".join([head, f"<title>{_printable(title)}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
 
 
 def _panel_width(scene: _Scene) -> int:
@@ -224,7 +224,7 @@ def _draw_core(scene: _Scene, at: int, x: int, y: int) -> list[str]:
     tip = f"core {core.cpus[0]} (CPUs {format_cpu_list(core.cpus)})"
     tip += f": rank {', '.join(map(str, ranks))}" if ranks else f": {_WORDS[state]}"
     parts = [
-        f"<g><title>{escape(tip)}</title>",
+        f"<g><title>{_printable(tip)}</title>",
         _box(
             x,
             y,

@@ -162,7 +162,7 @@ def _header(
         gpus_per_node=shape.gpus_per_node,
         cpus_per_task=cpus_per_task,
         memory=memory,
-        exclusive=request.exclusive and not (queue is not None and queue.whole_node),
+        exclusive=request.exclusive,
         select=profile.scheduler.select,
         output=f"{target.folder}/out.log" if target.folder else None,
     )

@@ -57,7 +57,7 @@ def slurm_header(want: Resources) -> tuple[Line, ...]:
     if want.memory:
         lines.append((f"--mem={want.memory}", "memory of each node"))
     if want.exclusive:
-        lines.append(("--exclusive", "whole nodes: CPU masks name CPUs of the whole node"))
+        lines.append(("--exclusive", "whole nodes, also where the partition shares them"))
     lines += [
         (f"--time={format_walltime(want.walltime_s)}", "walltime limit"),
         (f"--output={want.output or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),

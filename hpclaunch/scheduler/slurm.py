@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpclaunch.errors import RefusedError
@@ -208,12 +209,16 @@ def _status(row: Mapping[str, str]) -> JobStatus:
     )
 
 
+# The signals that end programs; 192, say, is srun's own "cannot bind", not SIGRTMAX.
+_SIGNALS = {number.value: number.name for number in signal.Signals if number.value < 32}
+
+
 def _end_sentence(word: str, state: str, code: int | None) -> str | None:
     if word in ENDED:
         return f"{word}: {ENDED[word]}"
     if word == "FAILED":
-        if code and code > 128:
-            return f"FAILED: the script was ended by signal {code - 128}"
+        if code and code - 128 in _SIGNALS:
+            return f"FAILED: the script was ended by {_SIGNALS[code - 128]}"
         return f"FAILED: the script ended with exit status {code}"
     return state.strip() if " by " in state else None
 

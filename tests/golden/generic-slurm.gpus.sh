@@ -9,7 +9,7 @@
 #SBATCH --gpus-per-node=4
 # CPUs for each rank
 #SBATCH --cpus-per-task=1
-# whole nodes: CPU masks name CPUs of the whole node
+# whole nodes, also where the partition shares them
 #SBATCH --exclusive
 # walltime limit
 #SBATCH --time=00:30:00

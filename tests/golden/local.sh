@@ -67,10 +67,11 @@ while read -r key value; do
     Mems_allowed_list:) got_mems=$value ;;
   esac
 done < "$root/proc/self/status"
+read -r host < "$root/proc/sys/kernel/hostname"
 verdict=ok
 [ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
 printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
-  "$RANK" "${HOSTNAME:-unknown}" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
   none '' '' "$verdict"
 # Become the program.
 exec "$@"

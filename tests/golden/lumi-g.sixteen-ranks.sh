@@ -13,7 +13,7 @@
 #SBATCH --gpus-per-node=8
 # memory of each node
 #SBATCH --mem=480G
-# whole nodes: CPU masks name CPUs of the whole node
+# whole nodes, also where the partition shares them
 #SBATCH --exclusive
 # walltime limit
 #SBATCH --time=00:30:00
@@ -132,6 +132,7 @@ while read -r key value; do
     Mems_allowed_list:) got_mems=$value ;;
   esac
 done < "$root/proc/self/status"
+read -r host < "$root/proc/sys/kernel/hostname"
 # PCI addresses of the node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
 bus_ids=()
 for ((n = 0; ; n++)); do
@@ -162,7 +163,7 @@ for on in ${got_gpu_numa//,/ }; do
   case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
 done
 printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
-  "$RANK" "${HOSTNAME:-unknown}" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
   "${ROCR_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
 # Become the program.
 exec "$@"

@@ -1,0 +1,118 @@
+"""``hpclaunch submit`` on a real Slurm: real ranks over PMIx, LUMI-G's script on emulated LUMI-G nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpclaunch.cpuset import parse_cpu_list
+from tests.testbed.cluster import Slurm
+
+pytestmark = pytest.mark.slurm
+MODULEFILES = Path(__file__).parent.parent / "data" / "modulefiles"
+TRAIN = ("mnist", "--", "--dataset", "synthetic", "--epochs", "1")
+
+
+def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
+
+
+def record_of(job: str) -> dict[str, Any]:
+    path = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job / "record.json"
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
+
+
+@pytest.fixture
+def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    return slurm
+
+
+@pytest.fixture
+def on_lumig(lumig: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    """The emulated LUMI-G, with a module system that knows the modules which the site's script loads."""
+    monkeypatch.setenv("SLURM_CONF", str(lumig.conf))
+    monkeypatch.setenv("BASH_ENV", "/usr/share/modules/init/bash")
+    monkeypatch.setenv("MODULEPATH", str(MODULEFILES))
+    monkeypatch.setenv("HPCLAUNCH_TEST_PYTHON_FOLDER", str(Path(sys.executable).parent))
+    return lumig
+
+
+def test_two_nodes_train_together(on_slurm: Slurm) -> None:
+    answer = hpclaunch(
+        *("submit", "--site", "generic-slurm", "--nodes", "2", "--tasks-per-node", "2", "--mpi", "pmix"),
+        *("--python", sys.executable, "--wait", "--json", *TRAIN),
+    )
+    assert answer.returncode == 0, answer.stderr
+    document = json.loads(answer.stdout)
+    assert (document["state"], document["exit_code"]) == ("done", 0)
+    assert document["result"]["ranks"] == 4
+    assert sorted(set(document["result"]["hosts"])) == ["n1", "n2"]
+    assert len(set(document["result"]["parameters_sha256"])) == 1
+
+
+def test_ranks_that_do_not_find_each_other_fail_with_the_reason(on_slurm: Slurm) -> None:
+    answer = hpclaunch(
+        *("submit", "--site", "generic-slurm", "--tasks", "2", "--tasks-per-node", "2", "--mpi", "none"),
+        *("--python", sys.executable, "--wait", "--json", *TRAIN),
+    )
+    assert answer.returncode == 1
+    assert json.loads(answer.stdout)["state"] == "failed"
+    assert "the job starts 2 tasks, but this MPI sees 1 rank" in answer.stderr
+
+
+def test_a_wrong_partition_is_refused_in_slurms_words(on_slurm: Slurm) -> None:
+    answer = hpclaunch("submit", "--site", "generic-slurm", "--partition", "nosuch", "--", "true")
+    assert answer.returncode == 4
+    assert "nosuch" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_lumi_gs_script_runs_on_lumi_g_nodes_with_the_masks_that_slurm_accepts(
+    on_lumig: Slurm, tmp_path: Path
+) -> None:
+    """Each task leaves its process id and the CPU list that the testbed recorded for it."""
+    show = f'echo "GOT $SLURM_LOCALID $ROCR_VISIBLE_DEVICES $(cat {on_lumig.lab}/cpus/$$)"'
+    answer = hpclaunch(
+        *("submit", "--site", "lumi-g", "--account", "project_465000001", "--nodes", "2", "--wait", "--json"),
+        *("--mpi", "pmix", "--", "bash", "-c", show),
+    )
+    assert answer.returncode == 0, answer.stderr
+    got = [line.split()[1:] for line in answer.stderr.splitlines() if line.startswith("GOT")]
+    assert len(got) == 16
+    documented = ["49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47"]
+    for local_rank, gpu, *cpus in got:
+        assert gpu == local_rank
+        assert {int(cpu) for cpu in cpus} == parse_cpu_list(documented[int(local_rank)])
+
+
+def test_lumi_gs_bundled_training_runs_on_sixteen_ranks(on_lumig: Slurm) -> None:
+    answer = hpclaunch(
+        *("submit", "--site", "lumi-g", "--account", "project_465000001", "--nodes", "2", "--wait", "--json"),
+        *("--mpi", "pmix", "--python", sys.executable, *TRAIN, "--batch-size", "250"),
+    )
+    assert answer.returncode == 0, answer.stderr
+    document = json.loads(answer.stdout)
+    assert document["result"]["ranks"] == 16
+    assert record_of(document["id"])["binding"]["ranks"][15]["host"] == "n2"
+
+
+def test_a_mask_with_a_reserved_core_is_refused_by_slurm(on_lumig: Slurm, tmp_path: Path) -> None:
+    """The same script with core 48, which low-noise mode keeps: Slurm itself ends it."""
+    usual = ("--site", "lumi-g", "--account", "project_465000001", "--dry-run", "--", "true")
+    script = hpclaunch("submit", *usual).stdout
+    assert "0xfe000000000000," in script
+    file = tmp_path / "job.sh"
+    file.write_text(script.replace("0xfe000000000000,", "0xff000000000000,"))
+    output = tmp_path / "out"
+    subprocess.run(
+        ["sbatch", "--wait", f"--output={output}", str(file)], capture_output=True, cwd=tmp_path, check=False
+    )
+    assert "CPU binding outside of job step allocation" in output.read_text()

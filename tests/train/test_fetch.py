@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,24 @@ def test_redirect_to_http_is_followed(tmp_path: Path) -> None:
         with serving(moved) as first:
             data = load_dataset("mnist", cache_dir=tmp_path, mirrors=[first.url], log=lambda line: None)
     assert_small_mnist(data)
+
+
+def test_body_of_a_redirect_is_not_read(tmp_path: Path) -> None:
+    """Its length is the mirror's to choose: 64 MB here, of which the buffers in between take a part."""
+    sent = 0
+
+    def moved_with_a_long_body(handler: BaseHTTPRequestHandler) -> None:
+        nonlocal sent
+        handler.send_response(302)
+        handler.send_header("Location", good.url + IMAGES)
+        handler.end_headers()
+        for _ in range(64):
+            sent += handler.wfile.write(bytes(1_000_000))
+
+    with serving(good_answers()) as good, serving(good_answers() | {IMAGES: moved_with_a_long_body}) as first:
+        data = load_dataset("mnist", cache_dir=tmp_path, mirrors=[first.url], log=lambda line: None)
+    assert_small_mnist(data)
+    assert sent < 32_000_000
 
 
 def test_damaged_cache_is_replaced(tmp_path: Path) -> None:

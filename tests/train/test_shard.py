@@ -1,0 +1,116 @@
+"""Shards: every image once an epoch by one rank, for any number of images, ranks and batch size."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpclaunch.train.errors import BadRequestError
+from hpclaunch.train.shard import (
+    epoch_order,
+    images_per_rank,
+    rank_shard,
+    step_shards,
+    step_size,
+    steps_per_epoch,
+)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[int, int, int]:
+    """Images, batch size a rank, ranks: any that fit."""
+    ranks = draw(st.integers(1, 17))
+    return draw(st.integers(ranks, 400)), draw(st.integers(1, 40)), ranks
+
+
+@given(runs())
+def test_every_position_once_by_one_rank(run: tuple[int, int, int]) -> None:
+    n, batch, ranks = run
+    used_by: list[list[int]] = [[] for _ in range(n)]
+    for step in range(steps_per_epoch(n, batch, ranks)):
+        for rank in range(ranks):
+            for position in range(n)[rank_shard(n, batch, ranks, step, rank)]:
+                used_by[position].append(rank)
+    assert all(len(users) == 1 for users in used_by)
+    counted = [sum(users == [rank] for users in used_by) for rank in range(ranks)]
+    assert images_per_rank(n, batch, ranks) == counted
+    assert sum(counted) == n
+
+
+@given(runs())
+def test_a_step_is_cut_contiguously_and_evenly(run: tuple[int, int, int]) -> None:
+    n, batch, ranks = run
+    for step in range(steps_per_epoch(n, batch, ranks)):
+        shards = step_shards(n, batch, ranks, step)
+        sizes = [shard.stop - shard.start for shard in shards]
+        assert shards[0].start == step * batch * ranks
+        assert shards[-1].stop == min((step + 1) * batch * ranks, n)
+        assert all(left.stop == right.start for left, right in pairwise(shards))
+        assert max(sizes) <= batch
+        assert max(sizes) - min(sizes) <= 1
+        assert sizes == sorted(sizes, reverse=True), "the first ranks get one more"
+        assert sum(sizes) == step_size(n, batch, ranks, step) >= 1
+
+
+def test_mnist_over_seven_ranks() -> None:
+    assert steps_per_epoch(60_000, 64, 7) == 134
+    # 133 full steps of 448, then 416 images: 59 or 60 a rank.
+    assert images_per_rank(60_000, 64, 7) == [133 * 64 + 60] * 3 + [133 * 64 + 59] * 4
+
+
+def test_a_short_last_step_may_leave_ranks_without_images() -> None:
+    assert step_shards(10, 2, 4, 1) == [slice(8, 9), slice(9, 10), slice(10, 10), slice(10, 10)]
+
+
+@given(st.integers(0, 500), st.integers(0, 2**64), st.integers(0, 1000))
+def test_order_is_a_permutation(n: int, seed: int, epoch: int) -> None:
+    order = epoch_order(n, seed, epoch)
+    assert order.dtype == np.int64
+    assert sorted(order.tolist()) == list(range(n))
+    np.testing.assert_array_equal(order, epoch_order(n, seed, epoch))
+
+
+def test_order_depends_on_seed_and_epoch() -> None:
+    orders = {tuple(epoch_order(100, seed, epoch).tolist()) for seed in range(5) for epoch in range(5)}
+    assert len(orders) == 25
+
+
+def test_order_is_the_same_everywhere() -> None:
+    """A resumed run, on another machine and under another NumPy, must see the order of the first."""
+    order = epoch_order(60_000, seed=1, epoch=2)
+    digest = hashlib.sha256(order.astype("<i8").tobytes()).hexdigest()
+    assert digest == "1adeb779abdb2e5b169ae3f8339fec60f78442a6c833aebd360a8a2197d7d6b6"
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "ranks", "said"),
+    [
+        (3, 1, 4, "4 ranks but only 3 training images"),
+        (0, 1, 1, "1 ranks but only 0 training images"),
+        (10, 0, 2, "batch size 0"),
+        (10, -1, 2, "batch size -1"),
+        (10, 1, 0, "0 ranks"),
+    ],
+)
+def test_run_that_cannot_be(n: int, batch: int, ranks: int, said: str) -> None:
+    for ask in (
+        lambda: steps_per_epoch(n, batch, ranks),
+        lambda: images_per_rank(n, batch, ranks),
+        lambda: step_size(n, batch, ranks, 0),
+    ):
+        with pytest.raises(BadRequestError, match=said) as caught:
+            ask()
+        assert caught.value.exit_code == 3
+
+
+def test_outside_the_epoch() -> None:
+    for step, rank, said in ((5, 0, "step 5 of 5"), (-1, 0, "step -1 of 5"), (0, 2, "rank 2 of 2")):
+        with pytest.raises(BadRequestError, match=said):
+            rank_shard(10, 1, 2, step, rank)
+    with pytest.raises(BadRequestError, match="seed -1"):
+        epoch_order(10, -1, 0)

@@ -214,6 +214,13 @@ def _environment(
         for step in profile.software.setup
     ]
     lines += launchers.launcher_environment(profile.scheduler.launcher, batch, cpus_per_task)
+    if _shares_cores(shape.binding):
+        lines.append(
+            Line(
+                text="export OMPI_MCA_mpi_yield_when_idle=1",
+                reason="ranks share cores: one that waits must leave its core to the others (Open MPI)",
+            )
+        )
     lines += _site_variables(request, profile, shape)
     lines += launchers.rendezvous(batch)
     lines.append(_threads(request, shape))
@@ -224,6 +231,11 @@ def _environment(
         for name, value in request.env.items()
     ]
     return tuple(lines)
+
+
+def _shares_cores(binding: NodeBinding | None) -> bool:
+    cpus = [cpu for rank in binding.ranks for cpu in rank.cpus] if binding else []
+    return len(cpus) > len(set(cpus))
 
 
 def _tasks(shape: _Shape) -> int:

@@ -42,6 +42,7 @@ def on_lumig(lumig: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
     monkeypatch.setenv("BASH_ENV", "/usr/share/modules/init/bash")
     monkeypatch.setenv("MODULEPATH", str(MODULEFILES))
     monkeypatch.setenv("HPCLAUNCH_TEST_PYTHON_FOLDER", str(Path(sys.executable).parent))
+    monkeypatch.setenv("OMPI_MCA_mpi_yield_when_idle", "1")  # eight ranks share each core here
     return lumig
 
 

@@ -3,7 +3,8 @@
 Linux numbers CPUs in one of two ways on the machines in use. *Spread*: the first thread of every core,
 then the second threads, so that the siblings of CPU i are i, i+n/t, i+2n/t, ... (x86 servers, firmware order
 of the ACPI MADT). *Adjacent*: the t threads of core i are t*i ... t*i+t-1 (POWER, and most virtual machines).
-A pairing is derived only where the NUMA lists allow one of the two alone, or the architecture decides.
+A pairing is derived only where the architecture, the ranges in the NUMA lists, or the fact that the other
+numbering would put a core into two NUMA nodes decides between the two.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hpclaunch.cpuset import CpuSet, format_cpu_list
 
 _Pairing = tuple[tuple[int, ...], ...]
 _THREADS = (2, 4, 8)
+_NUMBERING = {"x86_64": "spread", "ppc64le": "adjacent", "ppc64": "adjacent"}
 
 
 class Derived(NamedTuple):
@@ -32,37 +34,53 @@ def pair_threads(
     threads: int | None,
     *,
     architecture: str | None,
-    virtual: bool,
     complete: bool,
 ) -> Derived:
     """Group CPUs into cores from the numbering.
 
-    ``nodes`` are the CPU sets of the NUMA nodes, ``threads`` the threads per core where stated, ``complete``
-    whether ``online`` holds every CPU of the machine. Where no pairing is certain each CPU is its own core.
+    ``nodes`` are the CPU sets of the NUMA nodes, ``threads`` the threads per core where stated,
+    ``architecture`` that of a real machine (None for virtual ones, which are numbered either way),
+    ``complete`` whether ``online`` holds every CPU. Where no pairing is certain each CPU is its own core.
     """
     singles = tuple((cpu,) for cpu in sorted(online))
-    nodes = [node for node in nodes if node]
     if threads == 1:
         return Derived(singles, None, True)
-    runs = _runs_of_siblings(online, nodes)
-    if runs and threads in (None, runs):
-        pairing = _spread(online, runs)
-        return Derived(pairing, _note(pairing[0], f"each NUMA node lists {runs} equal ranges"), True)
+    pairing, reason = _pairing(online, [node for node in nodes if node], threads, architecture, complete)
+    if pairing:
+        return Derived(pairing, _note(pairing[0], reason), True)
     if threads is None:
         return Derived(singles, "threads per core are not stated: each CPU is counted as a core", False)
-    if complete and len(online) % threads == 0 and online == frozenset(range(len(online))):
-        spread, adjacent = _spread(online, threads), _adjacent(online, threads)
-        kinds = [pairing for pairing in (spread, adjacent) if _inside_nodes(pairing, nodes)]
-        if len(kinds) == 2 and architecture and not virtual:
-            kinds = {"x86_64": [spread], "ppc64le": [adjacent], "ppc64": [adjacent]}.get(architecture, kinds)
-        if len(kinds) == 1:
-            return Derived(kinds[0], _note(kinds[0][0], f"{threads} threads per core"), True)
     return Derived(
         singles,
         f"{threads} threads per core, but not which CPUs share one: each CPU is counted as a core "
         "(lscpu -p=CPU,CORE,SOCKET,NODE,CACHE would tell)",
         False,
     )
+
+
+def _pairing(
+    online: CpuSet, nodes: Sequence[CpuSet], threads: int | None, architecture: str | None, complete: bool
+) -> tuple[_Pairing, str]:
+    """Return the pairing that is certain and why; an empty one where none is.
+
+    Looked for in this order: the architecture's numbering, where the NUMA lists allow it; nodes that list t
+    equal ranges; the one numbering of the two that the NUMA lists allow.
+    """
+    if not complete or online != frozenset(range(len(online))):
+        return (), ""
+    allowed: dict[str, _Pairing] = {}
+    if threads and len(online) % threads == 0:
+        kinds = {"spread": _spread(online, threads), "adjacent": _adjacent(online, threads)}
+        allowed = {kind: pairing for kind, pairing in kinds.items() if _inside_nodes(pairing, nodes)}
+    usual = _NUMBERING.get(architecture or "")
+    if usual in allowed:
+        return allowed[usual], f"{threads} threads per core, {architecture}"
+    runs = _runs_of_siblings(online, nodes)
+    if runs and threads in (None, runs):
+        return _spread(online, runs), f"each NUMA node lists {runs} equal ranges"
+    if len(allowed) == 1:
+        return next(iter(allowed.values())), f"{threads} threads per core, and the NUMA nodes allow no other"
+    return (), ""
 
 
 def _note(first: tuple[int, ...], reason: str) -> str:
@@ -84,7 +102,8 @@ def _runs_of_siblings(online: CpuSet, nodes: Sequence[CpuSet]) -> int | None:
 def _is_runs(node: CpuSet, threads: int, step: int) -> bool:
     first, length = min(node), len(node) // threads
     runs = [frozenset(range(first + i * step, first + i * step + length)) for i in range(threads)]
-    return 0 < length < step and node == frozenset().union(*runs)
+    # One CPU a range would fit any machine whose CPUs are dealt out to the nodes one by one.
+    return 1 < length < step and node == frozenset().union(*runs)
 
 
 def _spread(online: CpuSet, threads: int) -> _Pairing:

@@ -15,7 +15,7 @@ from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.model import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.text import MAX_NUMA, bus_id, check_size, clean_lines, shorten
+from hpclaunch.topology.text import MAX_NUMA, bus_id, check_size, clean_lines, shorten, whole
 
 KIND = "hwloc"
 
@@ -107,7 +107,7 @@ def _parse(document: str, origin: str) -> list[_Object]:
     """Build the tree of objects without any expansion of entities."""
     objects: list[_Object] = []
     stack: list[_Object | None] = []
-    parser = xml.parsers.expat.ParserCreate()
+    parser = xml.parsers.expat.ParserCreate("UTF-8")
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         parent = stack[-1] if stack else None
@@ -158,9 +158,10 @@ def _cpuset(found: _Object, key: str, origin: str) -> CpuSet:
 
 def _index(found: _Object, highest: int, origin: str) -> int:
     text = found.attributes.get("os_index", "")
-    if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text) <= highest):
+    index = whole(text)
+    if index is None or index > highest:
         raise BadInputError(f"{origin}, line {found.line}: {found.type} with os_index {shorten(text)}", _HINT)
-    return int(text)
+    return index
 
 
 def _cores(objects: list[_Object], online: CpuSet, origin: str) -> tuple[Core, ...] | None:
@@ -208,11 +209,10 @@ def _numa_nodes(objects: list[_Object], online: CpuSet, origin: str) -> tuple[Nu
         node = _index(found, MAX_NUMA, origin)
         if node in nodes:
             raise BadInputError(f"{origin}, line {found.line}: NUMA node {node} again", _HINT)
-        memory = found.attributes.get("local_memory", "")
         nodes[node] = NumaNode(
             id=node,
             cpus=_cpuset(found, "cpuset", origin) & online,
-            memory_bytes=int(memory) if memory.isascii() and memory.isdigit() and len(memory) < 19 else None,
+            memory_bytes=whole(found.attributes.get("local_memory", ""), 18),
         )
     return tuple(nodes[node] for node in sorted(nodes))
 

@@ -201,8 +201,7 @@ def _derived_cores(
         online,
         cpu_sets,
         lscpu.threads_per_core if lscpu else None,
-        architecture=lscpu.architecture if lscpu else None,
-        virtual=bool(lscpu and lscpu.virtual),
+        architecture=lscpu.architecture if lscpu and not lscpu.virtual else None,
         complete=_counts_agree(lscpu, len(online)) if lscpu and total is not None else True,
     )
     if derived.note:

@@ -8,7 +8,7 @@ from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.model import NumaNode
 from hpclaunch.topology.partial import Partial
-from hpclaunch.topology.text import Line, bad_line, check_size, clean_lines, numa_id, shorten
+from hpclaunch.topology.text import Line, bad_line, check_size, clean_lines, numa_id, shorten, whole
 
 KIND = "numactl"
 
@@ -47,14 +47,14 @@ def read(text: str, origin: str) -> Partial:
 
 def _cpus(lines: list[Line], origin: str) -> dict[int, CpuSet]:
     """Read the CPU lines; a line of numbers alone continues the CPU line before it."""
-    words: dict[int, list[str]] = {}
+    cpus: dict[int, list[int]] = {}
     open_node: int | None = None
     for line in lines:
         if match := _CPUS.match(line.text):
             node = numa_id(match.group(1), origin, line.number)
-            if node is None or node in words:
+            if node is None or node in cpus:
                 raise bad_line(origin, line.number, f"node {match.group(1)} again", "one node a file")
-            open_node, words[node] = node, []
+            open_node, cpus[node] = node, []
             rest = match.group(2)
         elif open_node is not None and re.fullmatch(r"[\d \t]+", line.text):
             rest = line.text
@@ -62,10 +62,11 @@ def _cpus(lines: list[Line], origin: str) -> dict[int, CpuSet]:
             open_node = None
             continue
         for word in rest.split():
-            if not (word.isascii() and word.isdigit() and len(word) < 7 and int(word) <= MAX_CPU):
+            cpu = whole(word)
+            if cpu is None or cpu > MAX_CPU:
                 raise bad_line(origin, line.number, f"{shorten(word)} among the CPUs", _HINT)
-            words[open_node].append(word)
-    return {node: frozenset(int(word) for word in found) for node, found in words.items()}
+            cpus[open_node].append(cpu)
+    return {node: frozenset(found) for node, found in cpus.items()}
 
 
 def _listed(lines: list[Line], origin: str) -> frozenset[int] | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hpclaunch.cpuset import CpuSet
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.text import Line, bad_line, check_size, clean_lines, cpu_list, numa_id, shorten
+from hpclaunch.topology.text import Line, bad_line, check_size, clean_lines, cpu_list, numa_id, shorten, whole
 
 KIND = "nvidia_smi"
 
@@ -164,6 +164,7 @@ def _cpus(text: str, origin: str, number: int) -> CpuSet | None:
     if text.upper() in ("", "N/A"):
         return None
     head, _, last = text.rpartition(",")
-    if head and last.isdigit() and int(last) <= max(cpu_list(head, origin, number), default=-1):
+    end = whole(last)
+    if head and end is not None and end <= max(cpu_list(head, origin, number), default=-1):
         return cpu_list(head, origin, number)
     return cpu_list(text, origin, number)

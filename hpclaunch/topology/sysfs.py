@@ -16,7 +16,7 @@ from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.model import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.text import MAX_NUMA, bus_id
+from hpclaunch.topology.text import MAX_NUMA, bus_id, cpu_list, whole
 
 SYSROOT_VARIABLE = "HPCLAUNCH_SYSROOT"
 KIND = "sysfs"
@@ -73,16 +73,15 @@ class Tree(NamedTuple):
     def numbered(self, path: str, prefix: str, highest: int) -> Iterator[int]:
         """Yield n of the entries ``<prefix><n>`` of a folder, ascending, up to ``highest``."""
         for name in self.names(path):
-            digits = name.removeprefix(prefix)
-            if name.startswith(prefix) and digits.isascii() and digits.isdigit() and len(digits) < 7:
-                if int(digits) > highest:
-                    raise BadInputError(f"{self.root / path}: {name}", f"numbers go up to {highest}")
-                yield int(digits)
+            found = whole(name.removeprefix(prefix)) if name.startswith(prefix) else None
+            if found is not None and found > highest:
+                raise BadInputError(f"{self.root / path}: {name}", f"numbers go up to {highest}")
+            if found is not None:
+                yield found
 
     def integer(self, path: str) -> int | None:
         """Return a file's whole number, None where it is absent, negative or something else."""
-        text = self.text(path)
-        return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None
+        return whole(self.text(path) or "", 15)
 
     def cpus(self, list_path: str, mask_path: str) -> CpuSet | None:
         """Return a CPU set from its list file, else from the older mask file; None where both are absent.
@@ -129,8 +128,6 @@ def read_tree(tree: Tree) -> Partial:
     online = _online(tree)
     nodes = _numa_nodes(tree, online)
     gpus, in_order, notes = _gpus(tree, online)
-    status = tree.text("proc/self/status") or ""
-    granted = [line.split(":", 1)[1] for line in status.splitlines() if line.startswith("Cpus_allowed_list:")]
     return Partial(
         kind=KIND,
         origin=str(tree.root),
@@ -140,9 +137,19 @@ def read_tree(tree: Tree) -> Partial:
         gpus=gpus,
         gpu_order=in_order,
         nics=_nics(tree, online),
-        allowed=parse_cpu_list(granted[0]) & online if granted else None,
+        allowed=_allowed(tree, online),
         notes=notes,
     )
+
+
+def _allowed(tree: Tree, online: CpuSet) -> CpuSet | None:
+    """Return the online CPUs that this process may use; None where the tree does not say."""
+    status = "proc/self/status"
+    for number, line in enumerate((tree.text(status) or "").splitlines(), 1):
+        key, _, value = line.partition(":")
+        if key == "Cpus_allowed_list":
+            return cpu_list(value, str(tree.root / status), number) & online
+    return None
 
 
 def _online(tree: Tree) -> CpuSet:
@@ -233,8 +240,9 @@ def _memory_bytes(meminfo: str) -> int | None:
     """Return MemTotal of a node's meminfo, ``Node 0 MemTotal:  131581780 kB``."""
     for line in meminfo.splitlines():
         words = line.split()
-        if "MemTotal:" in words and words[-1] == "kB" and words[-2].isdigit() and len(words[-2]) < 16:
-            return int(words[-2]) * 1024
+        if "MemTotal:" in words and words[-1] == "kB":
+            size_kib = whole(words[-2], 15)
+            return size_kib * 1024 if size_kib is not None else None
     return None
 
 
@@ -327,7 +335,7 @@ def _amd_in_kfd_order(tree: Tree, devices: list[_Device]) -> tuple[list[str] | N
 
 
 def _integer(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None
+    return whole(text or "", 15)
 
 
 def _gpu(tree: Tree, index: int, bus: str, online: CpuSet) -> GpuFact:

@@ -45,7 +45,8 @@ def check_size(text: str, origin: str) -> None:
 
 
 def plain(text: str) -> str:
-    """Remove a byte order mark, colour codes and Windows line ends."""
+    """Remove a byte order mark, colour codes, Windows line ends and what no file in UTF-8 can hold."""
+    text = text.encode("utf-8", "replace").decode()
     return (
         _ANSI.sub("", text.removeprefix("\ufeff")).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     )
@@ -71,12 +72,19 @@ def clean_lines(text: str, origin: str) -> list[Line]:
 def json_text(text: str, origin: str) -> str:
     """Return the part of pasted output that can be JSON: from the first bracket to the last.
 
-    Prompts, warnings and labels around it are dropped. Returns the empty text where there is no bracket.
+    Prompts, warnings and labels around it are dropped. Returns the empty text where no bracket opens.
     """
     joined = "\n".join(line.text for line in clean_lines(text, origin))
     match = re.search(r"^[ \t]*[\[{]", joined, re.MULTILINE)
-    end = max(joined.rfind("]"), joined.rfind("}"))
-    return joined[match.start() : end + 1] if match and end >= match.start() else ""
+    if match is None:
+        return ""
+    end = max(joined.rfind("]"), joined.rfind("}")) + 1
+    return joined[match.start() : end if end > match.start() else None]
+
+
+def whole(text: str, digits: int = 6) -> int | None:
+    """Return a whole number of at most ``digits`` ASCII digits, None for anything else (signs, other digits)."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 def numa_id(text: str, origin: str, number: int) -> int | None:
@@ -84,19 +92,21 @@ def numa_id(text: str, origin: str, number: int) -> int | None:
     word = text.strip()
     if word.upper() in _UNKNOWN:
         return None
-    if not (word.isascii() and word.isdigit() and len(word) <= 6 and int(word) <= MAX_NUMA):
+    node = whole(word)
+    if node is None or node > MAX_NUMA:
         raise bad_line(
             origin, number, f"{shorten(word)} is no NUMA node", "a node number, -1 or N/A stands there"
         )
-    return int(word)
+    return node
 
 
 def count(text: str, origin: str, number: int) -> int:
     """Read a small positive count such as threads per core (BadInputError otherwise)."""
     word = text.strip()
-    if not (word.isascii() and word.isdigit() and len(word) <= 6):
+    number_of = whole(word)
+    if number_of is None:
         raise bad_line(origin, number, f"{shorten(word)} is no number", "a whole number stands there")
-    return int(word)
+    return number_of
 
 
 def cpu_list(text: str, origin: str, number: int) -> CpuSet:

@@ -1,0 +1,139 @@
+"""lscpu: what the generated machines do not show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology import lscpu
+from hpclaunch.topology.merge import merge
+
+DATA = Path(__file__).parents[1] / "data/topology"
+
+
+def fixture(name: str) -> str:
+    return (DATA / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("lscpu-german.txt", {0: set(range(8)), 1: set(range(8, 16))}),
+        ("lscpu-chinese.txt", {0: {0, 2, 4, 6}, 1: {1, 3, 5, 7}}),
+    ],
+)
+def test_numa_lines_are_read_in_any_language_and_the_rest_is_said_to_be_unread(
+    name: str, nodes: dict[int, set[int]]
+) -> None:
+    partial = lscpu.read(fixture(name), name)
+    assert {node.id: node.cpus for node in partial.numa_nodes or ()} == nodes
+    assert any("LC_ALL=C" in note for note in partial.notes)
+
+
+def test_a_translated_output_without_numa_lines_is_refused_with_the_remedy() -> None:
+    with pytest.raises(BadInputError, match="LC_ALL=C"):
+        lscpu.read(fixture("lscpu-french-no-numa.txt"), "french.txt")
+
+
+def test_hybrid_cores_with_the_same_number_are_told_apart_by_their_caches() -> None:
+    cores = lscpu.read(fixture("lscpu-hybrid.csv"), "x").cores or ()
+    assert [core.cpus for core in cores] == [(0, 1), (2, 3), (4,), (5,)]
+
+
+def test_offline_rows_are_left_out_and_a_cpu_without_a_node_has_none() -> None:
+    partial = lscpu.read(fixture("lscpu-offline.csv"), "x")
+    assert [(core.cpus, core.numa) for core in partial.cores or ()] == [((0,), 0), ((2,), None)]
+    assert partial.online == frozenset((0, 2))
+
+
+def test_text_followed_by_the_table_gives_both() -> None:
+    text = "CPU(s): 2\nOn-line CPU(s) list: 0,1\nThread(s) per core: 2\nNUMA node0 CPU(s): 0,1\n\n"
+    partial = lscpu.read(text + "# CPU,Core,Socket,Node\n0,0,0,0\n1,0,0,0\n", "x")
+    assert [core.cpus for core in partial.cores or ()] == [(0, 1)]
+    assert partial.threads_per_core == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no output of lscpu"),
+        ("nothing here\n", "no output of lscpu"),
+        ("Model name: Example\n", "neither NUMA nodes nor a list of CPUs"),
+        ("NUMA node0 CPU(s): 0-3,5-\n", "line 1: bad CPU list"),
+        ("NUMA node0 CPU(s): 7-3\n", "line 1: bad CPU list"),
+        ("NUMA node0 CPU(s): 0-99999999\n", "line 1: bad CPU list"),
+        ("x: 1\nNUMA node0 CPU(s): 0\nNUMA node0 CPU(s): 1\n", "line 3: NUMA node 0 again"),
+        ("NUMA node0 CPU(s): 0\nThread(s) per core: two\n", "line 2: 'two' is no number"),
+        ('{"lscpu": [{"field": "NUMA node0 CPU(s):", "data": "0-3"}', "damaged JSON"),
+        ('{"lscpu": {"field": 3}}', "without a list 'lscpu'"),
+        ('{"lscpu": [{"name": 3}]}', "without 'field'"),
+        ("# CPU,Core,Socket,Node\n0,0,0\n", "line 2: '0,0,0' has 3 fields, the header 4"),
+        ("# CPU,Core\n0,0\n0,1\n", "line 3: CPU 0 appears twice"),
+        ("# CPU,Core\n", "line 1: a header of lscpu -p without rows"),
+        ("# CPU,Core\n99999,0\n", "line 2: CPU 99999"),
+        ("# CPU,Core,L1d:L2:L3\n0,0,1:2\n", "line 2: caches '1:2'"),
+        ("0,0,0,0\n1,1,0,0\n", "without the line '# CPU,Core,...'"),
+    ],
+)
+def test_damaged_output_is_refused_with_file_line_and_finding(text: str, said: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        lscpu.read(text, "node7.txt")
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("node7.txt")
+    assert caught.value.hint
+
+
+def read_one(text: str) -> tuple[list[tuple[int, ...]], tuple[str, ...]]:
+    topology = merge([lscpu.read(text, "x")])
+    return [core.cpus for core in topology.cores], topology.notes
+
+
+def test_numa_lines_alone_tell_siblings_where_each_node_lists_equal_ranges() -> None:
+    cores, notes = read_one("NUMA node0 CPU(s): 0-1,4-5\nNUMA node1 CPU(s): 2-3,6-7\n")
+    assert cores == [(0, 4), (1, 5), (2, 6), (3, 7)]
+    assert any("derived from the numbering" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NUMA node0 CPU(s): 0-7\n",
+        "NUMA node0 CPU(s): 0,2,4,6\nNUMA node1 CPU(s): 1,3,5,7\n",
+        "NUMA node0 CPU(s): 0-3\nThread(s) per core: 2\n",
+        "NUMA node0 CPU(s): 0-7\nArchitecture: x86_64\nHypervisor vendor: KVM\nThread(s) per core: 2\n",
+        "CPU(s): 16\nNUMA node0 CPU(s): 0-1,4-5\nNUMA node1 CPU(s): 2-3,6-7\n",
+    ],
+    ids=["no threads", "interleaved", "no architecture", "virtual", "half of the CPUs offline"],
+)
+def test_siblings_that_are_not_certain_stay_unknown_and_that_is_said(text: str) -> None:
+    cores, notes = read_one(text)
+    assert all(len(cpus) == 1 for cpus in cores)
+    assert any("each CPU is counted as a core" in note for note in notes)
+
+
+def test_the_architecture_decides_on_a_single_node() -> None:
+    text = "NUMA node0 CPU(s): 0-7\nThread(s) per core: 4\nArchitecture: {}\n"
+    assert read_one(text.format("x86_64"))[0] == [(0, 2, 4, 6), (1, 3, 5, 7)]
+    assert read_one(text.format("ppc64le"))[0] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+
+
+def test_the_numbering_that_would_split_a_core_over_nodes_is_ruled_out() -> None:
+    text = "NUMA node0 CPU(s): 0-3\nNUMA node1 CPU(s): 4-7\nThread(s) per core: 2\n"
+    assert read_one(text)[0] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+
+
+def l3_of(text: str) -> list[int | None]:
+    return [core.l3 for core in merge([lscpu.read(text, "x")]).cores]
+
+
+def test_l3_groups_follow_from_their_number_only_where_blocks_are_certain() -> None:
+    nodes = "NUMA node0 CPU(s): 0-3\nNUMA node1 CPU(s): 4-7\nThread(s) per core: 1\n"
+    assert l3_of(nodes + "L3: 64 MiB (4 instances)\n") == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert l3_of(nodes + "L3 cache: 64 MiB (1 instance)\n") == [0] * 8
+    assert l3_of(nodes + "L3 cache: 64 MiB (3 instances)\n") == [None] * 8
+    assert l3_of(nodes + "L3 cache: 64 MiB\n") == [None] * 8
+    assert l3_of("CPU(s): 12\n" + nodes + "L3 cache: 64 MiB (4 instances)\n") == [None] * 8
+    interleaved = "NUMA node0 CPU(s): 0,2\nNUMA node1 CPU(s): 1,3\nThread(s) per core: 1\n"
+    assert l3_of(interleaved + "L3 cache: 64 MiB (2 instances)\n") == [None] * 4

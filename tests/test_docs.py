@@ -38,12 +38,13 @@ PAGES_WITH_COMMANDS = [page for page in PAGES if blocks(page) and page.name != "
 @pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    home = {"HOME": str(tmp_path), "PATH": path, "COLUMNS": "110"}
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    environment = {**outer, "HOME": str(tmp_path), "PATH": path, "COLUMNS": "110"}
     for commands, prints in blocks(page):
         answer = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", commands],
             cwd=tmp_path,
-            env={**os.environ, **home},
+            env=environment,
             capture_output=True,
             text=True,
         )

@@ -153,14 +153,14 @@ def _images(random: np.random.PCG64, tables: Bytes, glyphs: Integers) -> Bytes:
     # negative integers round down in NumPy, everywhere alike.
     glyph_x = between(215, 360) * x + (between(-100, 100) * y + ((between(-64, 64) * y * y) >> 8))
     glyph_y = between(215, 340) * y + (between(-50, 50) * x + ((between(-50, 50) * x * x) >> 8))
-    cell_x = _cells(glyph_x, between(-36, 36))
-    cell_y = _cells(glyph_y, between(-36, 36))
+    cell_x = _cells(glyph_x, between(-44, 44))
+    cell_y = _cells(glyph_y, between(-44, 44))
     index = (glyphs.astype(np.int32)[:, None, None] * CELLS + cell_y) * CELLS + cell_x
     distance = tables.ravel().take(index).astype(np.int32)
     # Full ink up to half the pen's width, then an edge of one pixel.
-    ink = np.clip((between(9, 26) + UNITS // 2 - distance) * UNITS, 0, 255)
-    noise = _noise(random, count) * between(0, 80) >> 8
-    image: Bytes = np.clip((ink * between(160, 256) >> 8) + noise, 0, 255).astype(np.uint8)
+    ink = np.clip((between(8, 26) + UNITS // 2 - distance) * UNITS, 0, 255)
+    noise = _noise(random, count) * between(0, 96) >> 8
+    image: Bytes = np.clip((ink * between(140, 256) >> 8) + noise, 0, 255).astype(np.uint8)
     return image
 
 

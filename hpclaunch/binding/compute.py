@@ -340,15 +340,16 @@ def _runs_by_size(nodes: list[_Numa], count: int) -> list[list[_Numa]]:
 
 def _runs(sizes: Sequence[int], count: int) -> list[range]:
     """Cut a row of blocks into ``count`` runs of about equal size, none empty, the first get more."""
-    ends: list[int] = []
-    total, reached, at = sum(sizes), 0, 0
-    for run in range(1, count + 1):
-        first = at
-        while at < len(sizes) - (count - run) and (at == first or reached * count < total * run):
-            reached += sizes[at]
-            at += 1
-        ends.append(at)
-    return [range(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    runs: list[range] = []
+    start, left = 0, sum(sizes)
+    for following in range(count - 1, -1, -1):
+        end, taken = start, 0
+        while end < len(sizes) - following and (end == start or taken * (following + 1) < left):
+            taken += sizes[end]
+            end += 1
+        runs.append(range(start, end))
+        start, left = end, left - taken
+    return runs
 
 
 # --- From a NUMA node to its ranks ----------------------------------------------------------------------
@@ -429,13 +430,43 @@ def _split(machine: _Machine, block: Block, count: int, *, for_gpus: bool = Fals
     """Cut a block into ``count`` blocks, by whole L3 groups as long as there are enough of them."""
     groups = _l3_groups(machine, block)
     if count < len(groups):
-        runs = _runs([len(machine.free(group)) for group in groups], count)
-        return [[core for at in run for core in groups[at]] for run in runs]
+        return _split_by_groups(machine, block, groups, count)
     blocks: list[Block] = []
     counts = _deal([len(machine.free(group)) for group in groups], count)
     for group, users in zip(groups, counts, strict=True):
         blocks += _cut_for_gpus(machine, group, users) if for_gpus else _cut_for_ranks(machine, group, users)
     return blocks
+
+
+def _split_by_groups(machine: _Machine, block: Block, groups: list[Block], count: int) -> list[Block]:
+    """Deal whole L3 groups; equal blocks instead where they straddle no group more than they need.
+
+    Small groups (two cores each on POWER9) would make ranks unequal for nothing: each spans several anyhow.
+    """
+    sizes = [len(machine.free(group)) for group in groups]
+    whole = [[core for at in run for core in groups[at]] for run in _runs(sizes, count)]
+    shares = [len(machine.free(part)) for part in whole]
+    equal = _cut_for_gpus(machine, block, count)
+    if max(shares) - min(shares) > 1 and len(machine.free(equal[-1])) > max(sizes):
+        group_of = {core: at for at, group in enumerate(groups) for core in group}
+        touched = [{group_of[core] for core in machine.free(part)} for part in equal]
+        if all(
+            len(at) == _fewest([sizes[group] for group in at], len(machine.free(part)))
+            for at, part in zip(touched, equal, strict=True)
+        ):
+            return equal
+    return whole
+
+
+def _fewest(sizes: Iterable[int], cores: int) -> int:
+    """Return how many of the largest groups hold so many cores."""
+    needed = 0
+    for size in sorted(sizes, reverse=True):
+        if cores <= 0:
+            break
+        cores -= size
+        needed += 1
+    return needed
 
 
 def _cut_for_gpus(machine: _Machine, group: Block, count: int) -> list[Block]:

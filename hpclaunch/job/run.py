@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -66,6 +66,19 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if caught:
         raise KeyboardInterrupt
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Make SIGTERM, as from ``timeout`` or a CI, in this block what Ctrl-C is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def submit_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, script: str) -> JobRecord:
@@ -228,10 +241,13 @@ def wait_job(
 
     The scheduler is asked ever less often, within ``poll_s`` (seconds; by default the scheduler's), and at
     once when the exit file appears. A scheduler that cannot be reached in between is waited for. Ctrl-C
-    leaves the job alone, or with ``interrupt_cancels`` cancels it, and raises KeyboardInterrupt.
+    leaves the job alone and raises KeyboardInterrupt; with ``interrupt_cancels`` it, and SIGTERM, cancel
+    the job first. Raises RefusedError for a job whose submission was not finished.
     """
+    _need_id(record)
     try:
-        return _wait(store, host, scheduler, record, on_output, poll_s or scheduler.poll_s, note)
+        with _sigterm_interrupts() if interrupt_cancels else nullcontext():
+            return _wait(store, host, scheduler, record, on_output, poll_s or scheduler.poll_s, note)
     except KeyboardInterrupt:
         if interrupt_cancels:
             note(f"interrupted: ending job {record.id}")
@@ -263,7 +279,7 @@ def _wait(
             reachable = False
     if record.state == "lost" and not scheduler.starts_at_once:
         record = _look_again(store, host, scheduler, record)
-    log.drain(late_s=0.0 if scheduler.starts_at_once else _LATE_FILES_S)
+    log.drain(late_s=_LATE_FILES_S if record.started and not scheduler.starts_at_once else 0.0)
     return record
 
 
@@ -318,20 +334,25 @@ def cancel_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
     """
     if record.state in FINAL_STATES:
         return record
-    if record.scheduler_id is None:
-        raise RefusedError(
-            f"job {record.id} has no id from {record.scheduler}: its submission was not finished",
-            f"look with {record.scheduler}'s own commands whether {record.folder}/{SCRIPT} is there",
-        )
+    scheduler_id = _need_id(record)
     with _uninterrupted():
         # Said before it is done: another process that waits must not take the end for a failure.
         host.write_file(f"{record.folder}/{CANCELLED}", f"{_now()}\n".encode())
         try:
-            scheduler.parse_cancel(host.run(scheduler.cancel_command(record.scheduler_id)))
+            scheduler.parse_cancel(host.run(scheduler.cancel_command(scheduler_id)))
         except RefusedError:
             host.write_file(f"{record.folder}/{CANCELLED}", b"")
             raise
         return refresh(store, host, scheduler, record)
+
+
+def _need_id(record: JobRecord) -> str:
+    if record.scheduler_id is None and record.state not in FINAL_STATES:
+        raise RefusedError(
+            f"job {record.id} has no id from {record.scheduler}: its submission was not finished",
+            f"look with {record.scheduler}'s own commands whether {record.folder}/{SCRIPT} is there",
+        )
+    return record.scheduler_id or ""
 
 
 def result_of(host: Host, record: JobRecord, note: Note = _to_stderr) -> dict[str, Any] | None:

@@ -114,6 +114,41 @@ def test_slurm_ctrl_c_cancels_the_job(on_slurm: dict[str, str]) -> None:
     assert (done.returncode, json.loads(done.stdout)["state"]) == (1, "cancelled")
 
 
+# The tests' machine has no modules and no conda; functions of their names are handed on to the job.
+NO_MODULES = {"BASH_FUNC_module%%": "() { :; }", "BASH_FUNC_conda%%": "() { :; }"}
+
+
+@pytest.mark.slurm
+def test_the_lumi_g_script_on_two_emulated_lumi_g_nodes(lumig: Slurm) -> None:
+    program = f'echo "rank $RANK: $(cat {lumig.lab}/cpus/$$)"'
+    options = ("--site", "lumi-g", "--nodes", "2", "--account", "project_465000001")
+    done = submit({"SLURM_CONF": str(lumig.conf), **NO_MODULES}, *options, "--", "bash", "-c", program)
+    assert done.returncode == 0, done.stderr
+    first = [49, 57, 17, 25, 1, 9, 33, 41]
+    expected = [f"rank {r}: " + " ".join(map(str, range(first[r % 8], first[r % 8] + 7))) for r in range(16)]
+    assert {line.strip() for line in done.stderr.splitlines() if line.startswith("rank ")} == set(expected)
+
+
+@pytest.mark.mpi
+def test_the_polaris_script_on_a_fake_pbs_with_a_fake_pals(on_pbs: dict[str, str], tmp_path: Path) -> None:
+    environment = {
+        **on_pbs,
+        **NO_MODULES,
+        "FAKE_PBS_JOB_PATH": f"{FAKES / 'fake_pals'}:{on_pbs['FAKE_PBS_JOB_PATH']}",
+        "FAKE_PALS_MPIEXEC": str(VENV / "mpiexec"),
+        "FAKE_PALS_LOG": str(tmp_path / "pals.log"),
+    }
+    options = ("--site", "polaris", "--nodes", "1", "--account", "MyProject", "--queue", "debug")
+    done = submit(environment, *options, "--", "bash", "-c", RESULT)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["result"] == {"ok": True}
+    ranks = sorted(line.split(" on ")[0] for line in done.stderr.splitlines() if line.startswith("rank "))
+    assert ranks == [f"rank {i} of 4" for i in range(4)]
+    assert (
+        (tmp_path / "pals.log").read_text().startswith("-n 4 --ppn 4 --cpu-bind list:24-31:16-23:8-15:0-7 ")
+    )
+
+
 @pytest.mark.mpi
 def test_fake_pbs(on_pbs: dict[str, str]) -> None:
     done = submit(on_pbs, "--site", "generic-pbs", "--tasks-per-node", "2", "--", "bash", "-c", RESULT)

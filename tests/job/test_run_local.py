@@ -256,8 +256,9 @@ def test_many_jobs_are_one_question(store: Store, tmp_path: Path, monkeypatch: p
 def test_a_job_that_was_never_submitted_cannot_be_cancelled(store: Store, tmp_path: Path) -> None:
     record = new_record(store, "local", tmp_path)
     assert refresh(store, HOST, LOCAL, record).state == "created"
-    with pytest.raises(RefusedError, match="has no id from local"):
-        cancel_job(store, HOST, LOCAL, record)
+    for action in (cancel_job, wait_job):
+        with pytest.raises(RefusedError, match="has no id from local"):
+            action(store, HOST, LOCAL, record)
 
 
 def test_reading_the_log_of_an_ended_job(store: Store, tmp_path: Path) -> None:
@@ -284,19 +285,30 @@ wait_job(store, LocalHost(), get_scheduler("local"), record, out, interrupt_canc
 """
 
 
-@pytest.mark.parametrize("cancels", [True, False])
-def test_ctrl_c_while_waiting(store: Store, tmp_path: Path, cancels: bool) -> None:
+@pytest.mark.parametrize(
+    ("number", "cancels", "stays"),
+    [
+        (signal.SIGINT, True, False),
+        (signal.SIGINT, False, True),
+        (signal.SIGTERM, True, False),
+        (signal.SIGTERM, False, True),
+        (signal.SIGHUP, True, True),
+    ],
+)
+def test_ctrl_c_and_other_signals_while_waiting(
+    store: Store, tmp_path: Path, number: signal.Signals, cancels: bool, stays: bool
+) -> None:
     record = submit(store, "local", "echo started; sleep 1000", tmp_path)
     words = [sys.executable, "-c", WAITER, str(store.root), "cancel" if cancels else "leave"]
     waiter = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert waiter.stdout is not None
     assert waiter.stdout.readline() == b"started\n"
-    waiter.send_signal(signal.SIGINT)
+    waiter.send_signal(number)
     _, errors = waiter.communicate()
-    assert waiter.returncode == -signal.SIGINT
+    assert waiter.returncode == -(number if stays else signal.SIGINT)
     record = refresh(store, HOST, LOCAL, store.load(record.id))
-    assert record.state == ("cancelled" if cancels else "running")
-    assert (b"ending job" in errors) == cancels
+    assert record.state == ("running" if stays else "cancelled")
+    assert (b"ending job" in errors) != stays
     cancel_job(store, HOST, LOCAL, record)
     assert marked_processes(record) == []
 

@@ -11,18 +11,25 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PMIX_LIBRARY = Path("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so")
-_PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "munged", "unshare", "setsid", "gcc", "/usr/sbin/sshd")
+_PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "munged", "unshare", "setsid", "gcc", "sshd", "ssh")
 
 
 def missing_parts() -> list[str]:
-    """Return what this machine lacks for the tests with Slurm, each in a few words."""
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    """Return what this machine lacks for the tests with Slurm, each in a few words.
+
+    HPCLAUNCH_TEST_PROGRAMS: where to look for the programs instead of PATH.
+    """
+    path = os.environ.get("HPCLAUNCH_TEST_PROGRAMS") or _path()
     missing = [program for program in _PROGRAMS if not shutil.which(program, path=path)]
     if not PMIX_LIBRARY.exists():
         missing.append(str(PMIX_LIBRARY))
     if os.geteuid() != 0 and not missing and not _may_unshare():
         missing.append("root, or the right to make user namespaces")
     return missing
+
+
+def _path() -> str:
+    return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 def _may_unshare() -> bool:
@@ -97,8 +104,7 @@ class Slurm:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of a client of this cluster."""
-        path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-        return {**os.environ, "PATH": path, "SLURM_CONF": str(self.conf)}
+        return {**os.environ, "PATH": _path(), "SLURM_CONF": str(self.conf)}
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run a client."""
@@ -110,6 +116,44 @@ class Slurm:
         done = subprocess.run(words, env=environment, text=True, capture_output=True, check=False)
         if check and done.returncode != 0:
             raise RuntimeError(f"slurm-cluster.sh {action}: {done.stdout}{done.stderr}")
+
+
+class Sshd:
+    """One OpenSSH server on loopback with keys of its own; its users are on a client of the cluster."""
+
+    def __init__(self, cluster: Slurm) -> None:
+        """Choose the folder and the port; start nothing."""
+        self.folder = Path(tempfile.mkdtemp(prefix="sshd-"))
+        self.port = free_ports(1)
+        self._settings = {"SSHLAB": str(self.folder), "SSHPORT": str(self.port)}
+        self._environment = cluster.environment()
+
+    def start(self) -> Sshd:
+        """Start the server and wait until it listens."""
+        self._script("start")
+        return self
+
+    def stop(self) -> None:
+        """End the server and remove the folder."""
+        self._script("stop")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, command: str, known_hosts: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command there with OpenSSH's client and this server's keys only."""
+        options = {
+            "StrictHostKeyChecking": "yes",
+            "UserKnownHostsFile": str(known_hosts or self.folder / "known_hosts"),
+            "GlobalKnownHostsFile": "/dev/null",
+            "BatchMode": "yes",
+            "IdentitiesOnly": "yes",
+        }
+        words = ["ssh", "-F", "/dev/null", "-p", str(self.port), "-i", str(self.folder / "id_ed25519")]
+        words += [f"-o{name}={value}" for name, value in options.items()]
+        return subprocess.run([*words, "127.0.0.1", command], capture_output=True, text=True, check=False)
+
+    def _script(self, action: str) -> None:
+        environment = {**self._environment, **self._settings}
+        subprocess.run([str(HERE / "sshd.sh"), action], env=environment, check=True)
 
 
 def _runs(pid: str) -> bool:

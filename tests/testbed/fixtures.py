@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from tests.testbed.cluster import Slurm, apt_line, lumig_settings, missing_parts
+from tests.testbed.cluster import Slurm, Sshd, apt_line, lumig_settings, missing_parts
 
 _missing = cache(missing_parts)
 
@@ -64,3 +64,13 @@ def lumig() -> Iterator[Slurm]:
 def own_slurm() -> Iterator[Slurm]:
     """A Slurm of one node that a test may break; clients give up on a dead controller after 1 s, not 10."""
     yield from _cluster(NODES="1", EXTRA="MessageTimeout=1")
+
+
+@pytest.fixture(scope="session")
+def sshd(slurm: Slurm) -> Iterator[Sshd]:
+    """An sshd on loopback whose users are on a client of ``slurm``."""
+    server = Sshd(slurm)
+    try:
+        yield server.start()
+    finally:
+        server.stop()

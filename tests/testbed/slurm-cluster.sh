@@ -74,7 +74,7 @@ if [ "$GPUS" -gt 0 ]; then
   [ "$DEV" = /dev/tty ] || for g in $(seq 0 $((GPUS-1))); do [ -c "$LAB/dev/gpu$g" ] || mknod "$LAB/dev/gpu$g" c 1 3; done   # a character device is enough
   GRES="Gres=gpu:$GPUTYPE:$GPUS"
   if [ "$GRESCONF" ]; then echo "${GRESCONF//@DEV@/$DEV}" > "$LAB/gres.conf"
-  else echo "NodeName=n[1-$NODES] Name=gpu Type=$GPUTYPE File=$DEV[0-$((GPUS-1))]${GPUFLAGS:+ Flags=$GPUFLAGS}" > "$LAB/gres.conf"; fi
+  else echo "NodeName=n[1-$NODES] Name=gpu Type=$GPUTYPE File=${DEV}[0-$((GPUS-1))]${GPUFLAGS:+ Flags=$GPUFLAGS}" > "$LAB/gres.conf"; fi
 fi
 case $ACCT in
   none)    AC="AccountingStorageType=accounting_storage/none
@@ -184,7 +184,7 @@ if [ "$NET" = netns ]; then
 fi
 FAKE=()
 if [ "$FAKEHW" ]; then
-  mkdir -p -m 1777 "$LAB/cpus"
+  mkdir -p "$LAB/cpus" && chmod 1777 "$LAB/cpus"
   [ -s "$LAB/fakecpu.so" ] || { cat > "$LAB/fakecpu.c" <<'EOF'
 /* LD_PRELOAD for slurmd/slurmstepd (and, if wanted, tasks): pretend to have FAKECPU_N CPUs.
    sched_setaffinity records the wanted mask of a process in $FAKECPU_DIR/<pid> and binds it really to (cpu mod real). */

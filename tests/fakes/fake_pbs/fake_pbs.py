@@ -211,8 +211,8 @@ def job_environment(job: Job) -> dict[str, str]:
         "PBS_NODEFILE": str(nodes),
         "PBS_O_WORKDIR": job["workdir"],
         "PBS_QUEUE": job["queue"],
-        # What a site would set for everybody; tests may run as root.
-        **{n: v for n, v in os.environ.items() if n.startswith(("FAKE_PALS_", "OMPI_ALLOW_"))},
+        # What a site would set for everybody: its module command, and MPI for root, who may run the tests.
+        **{n: v for n, v in os.environ.items() if n.startswith(("FAKE_PALS_", "OMPI_ALLOW_", "BASH_FUNC_"))},
     }
 
 

@@ -1,0 +1,1 @@
+"""Lint of batch scripts: what is wrong with an sbatch or qsub script, and what would be right."""

@@ -51,6 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
+    problem = _world_problem(comm.Get_size())
+    if problem:
+        if comm.Get_rank() == 0 and not launcher_rank():  # each of the small worlds has a rank 0
+            _complain(problem)
+        return EXIT_FAILED
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         _run(comm, options, as_json=as_json, library=MPI.Get_library_version())
@@ -118,7 +123,6 @@ def _run(comm: MPI.Intracomm, options: Options, *, as_json: bool, library: str) 
     live = stream.isatty() and launcher_rank() is None
     report = Reporter(stream, speaks=comm.Get_rank() == 0, live=live)
     result_file = os.environ.get("HPCLAUNCH_RESULT_FILE")
-    together(comm, lambda: _check_world(comm.Get_size()))
     together(comm, options.check)
     if result_file:
         on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
@@ -204,16 +208,16 @@ def _keep_result(path: Path, text: str) -> None:
         raise TrainError(f"{path}: result not written ({error.strerror or error})") from error
 
 
-def _check_world(ranks: int) -> None:
-    """Stop where the launcher and this MPI do not understand each other: every process would train alone."""
+def _world_problem(ranks: int) -> str | None:
+    """What is wrong where launcher and MPI do not understand each other: every process would train alone."""
     expected = os.environ.get("HPCLAUNCH_TASKS", "")
-    if expected.isdigit() and ranks < int(expected):
-        raise TrainError(
-            f"the job starts {expected} tasks, but this MPI sees {ranks} rank(s): each process believes "
-            "that it is alone, or almost",
-            "The launcher and the MPI library of mpi4py do not fit: start with the launcher of that library, "
-            "or choose the PMI plugin that it speaks (srun --mpi=list shows them).",
-        )
+    if not expected.isdigit() or ranks >= int(expected):
+        return None
+    return (
+        f"the job starts {expected} tasks, but this MPI sees {ranks} rank(s): each process believes that it "
+        "is alone, or almost\n  The launcher and mpi4py's MPI library do not fit: use the launcher of that "
+        "library, or the PMI plugin that it speaks (srun --mpi=list shows them)."
+    )
 
 
 def _abort(comm: MPI.Intracomm, code: int) -> int:

@@ -79,7 +79,7 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
 
 
 def forward(layer: Layer, x: Array) -> Array:
-    """In training mode, drawing the same numbers each time; ``x`` is kept though the layer may overwrite it."""
+    """In training mode, drawing the same each time; ``x`` stays though a layer may overwrite its input."""
     return layer.forward(x.copy(), np.random.default_rng(9))
 
 

@@ -1,0 +1,49 @@
+"""On every rank: the exchanged gradient of any shares is the gradient of the whole batch."""
+
+from __future__ import annotations
+
+import numpy as np
+from mpi4py import MPI
+
+from hpclaunch.train.allreduce import ALLREDUCES
+from hpclaunch.train.engine import Engine
+from hpclaunch.train.exchange import GradientExchange
+from hpclaunch.train.numpy_engine import NumpyEngine
+from hpclaunch.train.shard import rank_shard, step_size
+from hpclaunch.train.synthetic import synthetic_digits
+
+COMM = MPI.COMM_WORLD
+RANK, RANKS = COMM.Get_rank(), COMM.Get_size()
+
+
+def check(images: int, batch_size: int, algorithm: str) -> None:
+    """The first step and the last, short one; there some ranks may have no image at all."""
+    pixels, labels, _, _ = synthetic_digits(images, 1, 11)
+    engine = NumpyEngine("mlp", "sgd", seed=0, rank=RANK, dtype=np.float64)
+    alone = NumpyEngine("mlp", "sgd", seed=0, rank=0, dtype=np.float64)
+    steps = -(-images // (batch_size * RANKS))
+    exchange = GradientExchange(engine, ALLREDUCES[algorithm](COMM))
+    for step in {0, steps - 1}:
+        engine.initialise()
+        alone.initialise()
+        share = rank_shard(images, batch_size, RANKS, step, RANK)
+        exchange.gradients(pixels[share], labels[share], step)
+        size = step_size(images, batch_size, RANKS, step)
+        batch = slice(step * batch_size * RANKS, step * batch_size * RANKS + size)
+        alone.compute_gradients(pixels[batch], labels[batch], step)
+        compare(engine, alone)
+        engine.update(0.1, size)
+        alone.update(0.1, size)
+        np.testing.assert_allclose(engine.state()["parameters"], alone.state()["parameters"], atol=1e-13)
+
+
+def compare(engine: Engine, alone: Engine) -> None:
+    largest = np.abs(alone.gradients).max()
+    assert largest > 0
+    np.testing.assert_allclose(engine.gradients, alone.gradients, rtol=0, atol=1e-13 * largest)
+
+
+if __name__ == "__main__":
+    for name in ALLREDUCES:
+        check(images=2 * 4 * RANKS + 1, batch_size=4, algorithm=name)
+        check(images=3 * 5 * RANKS - 2, batch_size=5, algorithm=name)

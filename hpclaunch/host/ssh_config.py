@@ -1,0 +1,216 @@
+"""What the user's ssh configuration says of a host: where it is, who logs in there, and by which way.
+
+Read by paramiko's SSHConfig, which knows Host, Match and the tokens, but not Include: that is done here.
+See ssh_config(5).
+"""
+
+from __future__ import annotations
+
+import getpass
+import glob
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+
+SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
+_DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
+_DEFAULT_KNOWN_HOSTS = "~/.ssh/known_hosts ~/.ssh/known_hosts2"
+_DEFAULT_GLOBAL_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
+_INCLUDE_DEPTH = 16  # as ssh's READCONF_MAX_DEPTH
+
+_LINE = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.+)")
+# These go into shell commands (ProxyCommand, the hints of messages): nothing that a shell would read.
+_HOSTNAME = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9._:%-]*")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*\$?")
+
+
+class Login(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to log in, as whom, and how to get there; all paths are absolute."""
+
+    destination: str
+    """As it was given: what messages call the host."""
+    hostname: str
+    port: int
+    user: str
+    identity_files: tuple[str, ...]
+    """Private keys to try; those of the configuration may be missing."""
+    identities_only: bool
+    agent: str | None
+    """Socket of the agent; None: none is to be used."""
+    jumps: tuple[str, ...]
+    """Hosts to go through, the first one first."""
+    proxy_command: str | None
+    user_known_hosts: tuple[str, ...]
+    global_known_hosts: tuple[str, ...]
+    host_key_alias: str | None
+    connect_timeout_s: float
+    keepalive_s: int
+    """0: none."""
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of ``[user@]host[:port]`` or ``ssh://[user@]host[:port]``."""
+
+    host: str
+    user: str | None = None
+    port: int | None = None
+
+
+def parse_address(text: str) -> Address:
+    """Read a destination; raises BadInputError for anything that is none."""
+    rest = text.removeprefix("ssh://").rstrip("/") if text.startswith("ssh://") else text
+    user, at, place = rest.rpartition("@")
+    match = re.fullmatch(r"\[([^\[\]]+)\](?::(\d+))?|([^:]+)(?::(\d+))?|([0-9A-Fa-f:.%]+)", place)
+    host = (match[1] or match[3] or match[5]) if match else ""
+    port = (match[2] or match[4]) if match else None
+    if not _HOSTNAME.fullmatch(host) or (at and not _USER.fullmatch(user)) or int(port or 1) not in _PORTS:
+        raise BadInputError(
+            f"{text!r} is no host", "give a name of your ssh configuration, or user@host or user@host:port"
+        )
+    return Address(host=host, user=user or None, port=int(port) if port else None)
+
+
+_PORTS = range(1, 65536)
+
+
+def read_config(user_config: Path | None = None, system_config: Path = SYSTEM_CONFIG) -> tuple[str, ...]:
+    """Return the lines of the user's configuration (``~/.ssh/config``), then of the system's, none included.
+
+    Raises BadInputError naming the file and the line that cannot be read.
+    """
+    files = (user_config or _ssh_folder() / "config", system_config)
+    return tuple(line for path in files for line in ("Host *", *_lines(path, path.parent, "Host *", 0)))
+
+
+def _ssh_folder() -> Path:
+    return Path("~/.ssh").expanduser()
+
+
+def _lines(path: Path, folder: Path, block: str, depth: int) -> Iterator[str]:
+    """Yield a file's lines with those of the files that it includes in their place."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        match = _LINE.match(line)
+        if not match:
+            raise BadInputError(f"{path}:{number}: {line!r} is no setting", "see man ssh_config")
+        key, value = match[1].lower(), match[2]
+        if key in ("host", "match"):
+            block = line
+        if key != "include":
+            yield line
+            continue
+        if depth == _INCLUDE_DEPTH:
+            raise BadInputError(f"{path}:{number}: {_INCLUDE_DEPTH} files include one another")
+        for file in _included(value, folder):
+            yield from _lines(file, folder, block, depth + 1)
+            yield block  # what follows belongs to the block that the Include stands in
+
+
+def _included(value: str, folder: Path) -> Iterator[Path]:
+    for pattern in _words(value):
+        pattern = os.path.expanduser(pattern)
+        yield from (Path(name) for name in sorted(glob.glob(os.path.join(folder, pattern))))
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise BadInputError(f"ssh configuration: {text!r} cannot be read: {error}") from None
+
+
+def resolve(destination: str, config: Sequence[str]) -> Login:
+    """Return what the configuration says of ``[user@]alias[:port]``; what is in the destination goes first.
+
+    Raises BadInputError for a destination or a setting that cannot be used.
+    """
+    found = _look_up(parse_address(destination), config)
+    hostname, user = found["hostname"], found.get("user") or getpass.getuser()
+    if not _HOSTNAME.fullmatch(hostname) or not _USER.fullmatch(user):
+        raise BadInputError(
+            f"{destination}: the ssh configuration leads to {user}@{hostname}, which is no host"
+        )
+    port, jump = _number(found, "port", 22), found.get("proxyjump", "none")
+    tokens = {"%%": "%", "%d": str(Path.home()), "%u": getpass.getuser()}
+    tokens |= {"%h": hostname, "%p": str(port), "%r": user}
+    return Login(
+        destination=destination,
+        hostname=hostname,
+        port=port,
+        user=user,
+        identity_files=_identity_files(found),
+        identities_only=found.get("identitiesonly", "no").lower() == "yes",
+        agent=_agent(found.get("identityagent", "SSH_AUTH_SOCK")),
+        jumps=() if jump.lower() == "none" else tuple(part.strip() for part in jump.split(",")),
+        proxy_command=found.get("proxycommand"),
+        user_known_hosts=_files(found.get("userknownhostsfile", _DEFAULT_KNOWN_HOSTS), tokens),
+        global_known_hosts=_files(found.get("globalknownhostsfile", _DEFAULT_GLOBAL_KNOWN_HOSTS), tokens),
+        host_key_alias=found.get("hostkeyalias"),
+        connect_timeout_s=_number(found, "connecttimeout", 30),
+        keepalive_s=_number(found, "serveraliveinterval", 15),
+    )
+
+
+def _look_up(address: Address, config: Sequence[str]) -> dict[str, str]:
+    """Return the settings for a host; what the destination itself says stands first, so it holds."""
+    from paramiko import SSHConfig
+    from paramiko.ssh_exception import SSHException
+
+    own = [f"User {address.user}"] * bool(address.user) + [f"Port {address.port}"] * bool(address.port)
+    try:
+        found = SSHConfig.from_text("\n".join(["Host *", *own, *config])).lookup(address.host)
+    except (SSHException, ValueError, KeyError) as error:
+        raise BadInputError(f"the ssh configuration of {address.host}: {error}") from None
+    # Of the settings that are read here only IdentityFile may stand several times; None is ProxyCommand none.
+    return {
+        key: "\n".join(value) if isinstance(value, list) else str(value)
+        for key, value in found.items()
+        if value is not None
+    }
+
+
+def _number(found: Mapping[str, str], key: str, default: int) -> int:
+    text = found.get(key, str(default))
+    if text.lower() == "none" and key == "connecttimeout":
+        return default
+    if not text.isdigit() or (key == "port" and int(text) not in _PORTS):
+        raise BadInputError(f"ssh configuration: {key} {text!r} is no number that fits")
+    return int(text)
+
+
+def _identity_files(found: Mapping[str, str]) -> tuple[str, ...]:
+    if "identityfile" not in found:
+        return tuple(str(_ssh_folder() / name) for name in _DEFAULT_KEYS)
+    names = [name.strip('"') for name in found["identityfile"].split("\n")]
+    return tuple(os.path.expanduser(name) for name in names if name.lower() != "none")
+
+
+def _agent(setting: str) -> str | None:
+    if setting.lower() == "none":
+        return None
+    if setting == "SSH_AUTH_SOCK":
+        return os.environ.get("SSH_AUTH_SOCK")
+    if setting.startswith("$"):
+        return os.environ.get(setting.strip("${}"))
+    return os.path.expanduser(setting)
+
+
+def _files(setting: str, tokens: Mapping[str, str]) -> tuple[str, ...]:
+    if setting.lower() == "none":
+        return ()
+    names = (re.sub("%.", lambda m: tokens.get(m[0], m[0]), name) for name in _words(setting))
+    return tuple(os.path.expanduser(name) for name in names)

@@ -1,0 +1,209 @@
+"""The way to a host: socket, jump hosts, host key, login. One link is one connection that is open."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.known_hosts import (
+    KnownKey,
+    ShownKey,
+    check_host_key,
+    known_types,
+    listed_name,
+    read_known_hosts,
+)
+from hpclaunch.host.ssh_auth import Ask, authenticate
+from hpclaunch.host.ssh_config import Login, resolve
+
+if TYPE_CHECKING:
+    from paramiko import Channel, ProxyCommand, Transport
+
+_DEAD_AFTER_S = 60
+"""How long what was sent may stay without an acknowledgement before the connection counts as broken."""
+_TYPING_S = 300.0
+"""How long a person may take to answer the questions of a login."""
+
+_RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
+
+
+class Link:
+    """An open connection to a host and, below it, those to the hosts that it goes through."""
+
+    def __init__(self, transport: Transport, below: ExitStack) -> None:
+        self.transport = transport
+        self._below = below
+
+    def is_open(self) -> bool:
+        """Return whether the connection still stands, as far as is known."""
+        return self.transport.is_active()
+
+    def close(self) -> None:
+        """Close the connection, then those that it went through."""
+        self._below.close()
+
+
+def need_paramiko() -> None:
+    """Raise RefusedError where paramiko is not installed."""
+    try:
+        import paramiko  # noqa: F401
+    except ImportError:
+        raise RefusedError(
+            "to reach another host hpclaunch needs paramiko", "pip install 'hpclaunch[ssh]'"
+        ) from None
+    # Without a handler Python prints what paramiko logs, tracebacks among it.
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
+def open_link(destination: str, config: Sequence[str], ask: Ask) -> Link:
+    """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used."""
+    below = ExitStack()
+    try:
+        return Link(_open(destination, config, ask, below, None, ()), below)
+    except BaseException:
+        below.close()
+        raise
+
+
+def _open(
+    destination: str,
+    config: Sequence[str],
+    ask: Ask,
+    stack: ExitStack,
+    jumps: Sequence[str] | None,
+    seen: tuple[str, ...],
+) -> Transport:
+    """Open the transport to a host, through ``jumps`` or, if None, those of its configuration."""
+    login = resolve(destination, config)
+    if destination in seen:
+        raise BadInputError(f"ProxyJump goes in a circle: {' -> '.join((*seen, destination))}")
+    sock: socket.socket | Channel | ProxyCommand
+    via = login.jumps if jumps is None else jumps
+    if via:
+        # As ssh does: the last jump is reached through those before it, or as its own configuration says.
+        jump = _open(via[-1], config, ask, stack, via[:-1] or None, (*seen, destination))
+        sock = _through(jump, via[-1], login)
+    elif login.proxy_command:
+        sock = _by_command(login)
+    else:
+        sock = _direct(login)
+    stack.callback(sock.close)
+    transport = _handshake(sock, login)
+    stack.callback(transport.close)
+    _guarded(login, lambda: authenticate(transport, login, ask))
+    if login.keepalive_s:
+        transport.set_keepalive(login.keepalive_s)
+    return transport
+
+
+def _guarded(login: Login, act: Callable[[], None]) -> None:
+    """Do one step of connecting; what ssh or the network says against it becomes RefusedError."""
+    from paramiko import SSHException
+
+    try:
+        act()
+    except (SSHException, EOFError, OSError) as error:
+        words = str(error) or "the host closed the connection"
+        raise RefusedError(
+            f"{login.destination}: no ssh connection: {words}", f"try ssh -v {login.destination}"
+        ) from None
+
+
+def _direct(login: Login) -> socket.socket:
+    try:
+        sock = socket.create_connection((login.hostname, login.port), login.connect_timeout_s)
+    except OSError as error:
+        raise RefusedError(
+            f"{login.destination} cannot be reached: {login.hostname} port {login.port}: "
+            f"{error.strerror or error}",
+            "check the name, the network and, where the site needs one, the VPN or ProxyJump",
+        ) from None
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; elsewhere the system's own limit holds
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_AFTER_S * 1000)
+    return sock
+
+
+def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
+    from paramiko import SSHException
+
+    try:
+        return jump.open_channel(
+            "direct-tcpip",
+            (login.hostname, login.port),
+            ("127.0.0.1", 0),
+            timeout=login.connect_timeout_s,
+        )
+    except (SSHException, EOFError, OSError) as error:
+        raise RefusedError(
+            f"{login.destination} cannot be reached through {jump_name}: "
+            f"{login.hostname} port {login.port}: {error}",
+            "check the name, and whether the jump host may forward connections",
+        ) from None
+
+
+def _by_command(login: Login) -> ProxyCommand:
+    from paramiko import ProxyCommand
+
+    try:
+        return ProxyCommand(shlex.join(["sh", "-c", f"exec {login.proxy_command}"]))  # as ssh runs it
+    except (OSError, ValueError) as error:
+        raise RefusedError(
+            f"{login.destination}: ProxyCommand {login.proxy_command!r} cannot be run: {error}"
+        ) from None
+
+
+def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Transport:
+    """Agree on keys with the host and make sure that it is the host."""
+    from paramiko import Transport
+
+    transport = Transport(sock)
+    transport.banner_timeout = login.connect_timeout_s
+    transport.auth_timeout = _TYPING_S
+    name = listed_name(login.hostname, login.port, login.host_key_alias)
+    known = _known_keys(login)
+    try:
+        _prefer(transport, known_types(known, name))
+        _guarded(login, lambda: transport.start_client(timeout=login.connect_timeout_s))
+        key = transport.get_remote_server_key()
+        shown = ShownKey(name=name, destination=_ssh_words(login), type=key.get_name(), key=key.asbytes())
+        check_host_key(shown, known, (*login.user_known_hosts, "~/.ssh/known_hosts")[0])
+    except BaseException:
+        transport.close()
+        raise
+    return transport
+
+
+def _ssh_words(login: Login) -> str:
+    """Return the destination as ssh takes it: it has no ``host:port``."""
+    return f"ssh://{login.destination}" if ":" in login.destination else login.destination
+
+
+def _prefer(transport: Transport, types: Sequence[str]) -> None:
+    """Ask the host for a key of a type that is known of it; else one unknown key would hide a known one."""
+    options = transport.get_security_options()
+    wanted = [name for kind in types for name in (_RSA if kind == "ssh-rsa" else [kind])]
+    offered = list(options.key_types)
+    first = [name for name in wanted if name in offered]
+    options.key_types = [*first, *(name for name in offered if name not in first)]
+
+
+def _known_keys(login: Login) -> list[KnownKey]:
+    """Read the user's and the system's files of known hosts; one that is missing knows nobody."""
+    known: list[KnownKey] = []
+    for file in (*login.user_known_hosts, *login.global_known_hosts):
+        try:
+            text = Path(file).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise BadInputError(f"{file}: cannot be read: {error.strerror}") from None
+        known += read_known_hosts(text, file)
+    return known

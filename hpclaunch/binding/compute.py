@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from heapq import heapify, heapreplace
 
 from hpclaunch.binding.model import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
@@ -240,7 +240,7 @@ def _home(machine: _Machine, gpu: Gpu, nodes: list[_Numa]) -> _Numa | None:
     if not near or (len(near) == len(nodes) > 1):
         return None
     # Local to several NUMA nodes (a package of them): the one with most cores a GPU.
-    return max(near, key=lambda node: Fraction(node.capacity, len(node.users) + 1))
+    return max(near, key=lambda node: node.capacity / (len(node.users) + 1))
 
 
 def _place(machine: _Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]]) -> list[_Numa]:
@@ -326,11 +326,13 @@ def _deal(capacity: Sequence[int], count: int, load: Sequence[int] | None = None
     """
     load = load or [0] * len(capacity)
     given = [0] * len(capacity)
+    # Quotients of small integers: equal fractions are equal as floats, different ones differ.
+    places = [(-cores / (load[at] + 1), at) for at, cores in enumerate(capacity)]
+    heapify(places)
     for _ in range(count):
-        best = max(
-            range(len(capacity)), key=lambda at: (Fraction(capacity[at], load[at] + given[at] + 1), -at)
-        )
-        given[best] += 1
+        at = places[0][1]
+        given[at] += 1
+        heapreplace(places, (-capacity[at] / (load[at] + given[at] + 1), at))
     return given
 
 

@@ -121,9 +121,14 @@ def env(binding: NodeBinding) -> str:
         "HPCLAUNCH_CPU_MASKS": " ".join(to_mask(rank.cpus) for rank in ranks),
         "HPCLAUNCH_GPUS": " ".join(",".join(map(str, rank.gpus)) or "-" for rank in ranks),
         "HPCLAUNCH_NUMA_NODES": " ".join(format_cpu_list(rank.numa) or "-" for rank in ranks),
-        "HPCLAUNCH_NICS": " ".join("".join((rank.nic or "-").split()) for rank in ranks),
+        "HPCLAUNCH_NICS": " ".join(_word(rank.nic) for rank in ranks),
     }
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def _word(name: str | None) -> str:
+    """Return a name as one word, ``-`` where nothing is left of it."""
+    return "".join(char for char in name or "" if char.isprintable() and not char.isspace()) or "-"
 
 
 def document(topology: NodeTopology, binding: NodeBinding) -> dict[str, Any]:

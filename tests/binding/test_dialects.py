@@ -94,7 +94,7 @@ def test_a_real_shell_reads_the_variables(binding: NodeBinding) -> None:
     names = ("CPU_LISTS", "CPU_MASKS", "GPUS", "NUMA_NODES", "NICS")
     ask = "\n".join(f'set -- $HPCLAUNCH_{name}; echo "$#"' for name in names)
     script = f"set -f\n{dialects.env(binding)}\n{ask}\necho $HPCLAUNCH_CPU_LISTS"
-    done = subprocess.run(["sh", "-c", script.replace("\0", "")], capture_output=True, text=True, check=True)
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     *counts, lists = done.stdout.splitlines()
     assert counts == [str(len(binding.ranks))] * len(names)
     assert [parse_cpu_list(text) for text in lists.split()] == sets(binding)

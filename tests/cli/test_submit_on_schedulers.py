@@ -75,26 +75,6 @@ def test_slurm_failure(on_slurm: dict[str, str]) -> None:
 
 
 @pytest.mark.slurm
-def test_slurm_refusal(on_slurm: dict[str, str]) -> None:
-    done = submit(on_slurm, "--site", "generic-slurm", "--partition", "nosuch", "--", "true")
-    assert (done.returncode, done.stdout) == (4, "")
-    assert "invalid partition specified: nosuch" in done.stderr
-
-
-@pytest.mark.slurm
-@pytest.mark.mpi
-def test_slurm_trains_on_two_nodes(on_slurm: dict[str, str], tmp_path: Path) -> None:
-    options = ("--site", "generic-slurm", "--nodes", "2", "--tasks-per-node", "1", "--mpi", "pmix")
-    runner = ("--dataset", "synthetic", "--model", "mlp", "--epochs", "1")
-    done = submit(on_slurm, *options, "--python", sys.executable, "mnist", "--", *runner)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)["result"]
-    assert (result["ranks"], result["allreduce"]) == (2, "ring")
-    assert len(set(result["parameters_sha256"])) == 1
-    assert len(result["parameters_sha256"]) == 2
-
-
-@pytest.mark.slurm
 def test_slurm_ctrl_c_cancels_the_job(on_slurm: dict[str, str]) -> None:
     words = [HPCLAUNCH, "submit", "--site", "generic-slurm", "--time", "5m", "--wait", "--"]
     process = subprocess.Popen(
@@ -116,17 +96,6 @@ def test_slurm_ctrl_c_cancels_the_job(on_slurm: dict[str, str]) -> None:
 
 # The tests' machine has no modules and no conda; functions of their names are handed on to the job.
 NO_MODULES = {"BASH_FUNC_module%%": "() { :; }", "BASH_FUNC_conda%%": "() { :; }"}
-
-
-@pytest.mark.slurm
-def test_the_lumi_g_script_on_two_emulated_lumi_g_nodes(lumig: Slurm) -> None:
-    program = f'echo "rank $RANK: $(cat {lumig.lab}/cpus/$$)"'
-    options = ("--site", "lumi-g", "--nodes", "2", "--account", "project_465000001")
-    done = submit({"SLURM_CONF": str(lumig.conf), **NO_MODULES}, *options, "--", "bash", "-c", program)
-    assert done.returncode == 0, done.stderr
-    first = [49, 57, 17, 25, 1, 9, 33, 41]
-    expected = [f"rank {r}: " + " ".join(map(str, range(first[r % 8], first[r % 8] + 7))) for r in range(16)]
-    assert {line.strip() for line in done.stderr.splitlines() if line.startswith("rank ")} == set(expected)
 
 
 @pytest.mark.mpi

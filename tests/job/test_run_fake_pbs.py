@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import subprocess
 import sys
@@ -59,7 +60,8 @@ def test_from_submission_to_result(store: Store, tmp_path: Path) -> None:
     assert result_of(HOST, record) == {"answer": 42}
     assert record.started is not None
     assert record.ended is not None
-    assert record.created[:16] <= record.ended
+    created, ended = (dt.datetime.fromisoformat(time) for time in (record.created, record.ended))
+    assert created <= ended
 
 
 @pytest.mark.parametrize(("body", "exit_code"), [("exit 3", 3), ("kill -9 $$", 137), ("nothing-there", 127)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 import threading
 from pathlib import Path
@@ -63,7 +64,8 @@ def test_two_nodes_from_submission_to_result(on: Slurm, store: Store, tmp_path: 
     assert result_of(HOST, record) == {"answer": 42}
     assert record.started is not None
     assert record.ended is not None
-    assert record.created <= record.ended
+    created, ended = (dt.datetime.fromisoformat(time) for time in (record.created, record.ended))
+    assert created <= ended
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_two_nodes_from_submission_to_result(on: Slurm, store: Store, tmp_path: 
     [
         ("exit 3", 3, "ended with exit status 3"),
         ("srun --mpi=none bash -c 'exit 5'", 5, "ended with exit status 5"),
-        ("kill -9 $$", 137, "ended by signal 9"),
+        ("kill -9 $$", 137, "ended by SIGKILL"),
     ],
 )
 def test_a_failed_job_keeps_its_exit_code(

@@ -9,8 +9,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import psutil
+
 HERE = Path(__file__).parent
-PMIX_LIBRARY = Path("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so")
+_FILES = ("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so", "/usr/share/modules/init/bash")
 _PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "munged", "unshare", "setsid", "gcc", "sshd", "ssh")
 
 
@@ -21,8 +23,7 @@ def missing_parts() -> list[str]:
     """
     path = os.environ.get("HPCLAUNCH_TEST_PROGRAMS") or _path()
     missing = [program for program in _PROGRAMS if not shutil.which(program, path=path)]
-    if not PMIX_LIBRARY.exists():
-        missing.append(str(PMIX_LIBRARY))
+    missing += [file for file in _FILES if not Path(file).exists()]
     if os.geteuid() != 0 and not missing and not _may_unshare():
         missing.append("root, or the right to make user namespaces")
     return missing
@@ -30,6 +31,11 @@ def missing_parts() -> list[str]:
 
 def _path() -> str:
     return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def missing_for_ssh() -> list[str]:
+    """Return what this machine lacks for the tests with sshd."""
+    return [name for name in ("/usr/sbin/sshd", "ssh-keygen", "ssh") if not shutil.which(name, path=_path())]
 
 
 def _may_unshare() -> bool:
@@ -119,19 +125,37 @@ class Slurm:
 
 
 class Sshd:
-    """One OpenSSH server on loopback with keys of its own; its users are on a client of the cluster."""
+    """One OpenSSH server on loopback with keys of its own; its users are on a client of the cluster, if any.
 
-    def __init__(self, cluster: Slurm) -> None:
+    ``config``: lines that go before the server's own settings; ``pam``: the text of its PAM service.
+    """
+
+    def __init__(self, cluster: Slurm | None = None, config: str = "", pam: str = "") -> None:
         """Choose the folder and the port; start nothing."""
         self.folder = Path(tempfile.mkdtemp(prefix="sshd-"))
         self.port = free_ports(1)
-        self._settings = {"SSHLAB": str(self.folder), "SSHPORT": str(self.port)}
-        self._environment = cluster.environment()
+        self.key, self.known_hosts = self.folder / "id_ed25519", self.folder / "known_hosts"
+        self._settings = {"SSHLAB": str(self.folder), "SSHPORT": str(self.port), "SSHEXTRA": config}
+        self._settings |= {"SSHPAM": pam, "OWNER": str(os.getpid())}
+        self._environment = cluster.environment() if cluster else {**os.environ, "PATH": _path()}
 
     def start(self) -> Sshd:
         """Start the server and wait until it listens."""
         self._script("start")
         return self
+
+    def host_block(self, alias: str, *settings: str) -> str:
+        """Return a block of an ssh configuration that leads here, as ``alias``, with this server's keys only."""
+        lines = [f"HostName 127.0.0.1\nPort {self.port}", f"IdentityFile {self.key}", "IdentitiesOnly yes"]
+        lines += [f"UserKnownHostsFile {self.known_hosts}", "GlobalKnownHostsFile none"]
+        return "\n  ".join([f"Host {alias}", *settings, *lines]) + "\n"
+
+    def break_connections(self) -> None:
+        """Kill the server's side of every connection; what users have started goes on."""
+        server = psutil.Process(int((self.folder / "sshd.pid").read_text()))
+        for process in server.children(recursive=True):
+            if process.name() == "sshd":
+                process.kill()
 
     def stop(self) -> None:
         """End the server and remove the folder."""

@@ -1,16 +1,19 @@
-"""The fixtures ``slurm`` and ``lumig``, and what becomes of their tests where Slurm is missing."""
+"""The fixtures with a real Slurm and sshd, and what becomes of their tests where these are missing."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 
-from tests.testbed.cluster import Slurm, Sshd, apt_line, lumig_settings, missing_parts
+from tests.testbed.cluster import Slurm, Sshd, apt_line, lumig_settings, missing_for_ssh, missing_parts
 
 _missing = cache(missing_parts)
+_missing_for_ssh = cache(missing_for_ssh)
+_NEEDS = {"slurm": ("Slurm", _missing), "sshd": ("sshd", _missing_for_ssh)}
 
 
 def _all_required() -> bool:
@@ -19,22 +22,25 @@ def _all_required() -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take the tests with Slurm out where it is missing, unless all tests are required: then they fail."""
-    needing = [item for item in items if item.get_closest_marker("slurm")]
-    if needing and _missing() and not _all_required():
-        items[:] = [item for item in items if item not in needing]
-        config.hook.pytest_deselected(items=needing)
-        config.stash[_LEFT_OUT] = len(needing)
+    """Take the tests out whose servers are missing, unless all tests are required: then they fail."""
+    left_out: dict[str, int] = config.stash.setdefault(_LEFT_OUT, {})
+    for marker, (_, missing) in _NEEDS.items():
+        needing = [item for item in items if item.get_closest_marker(marker)]
+        if needing and missing() and not _all_required():
+            items[:] = [item for item in items if item not in needing]
+            config.hook.pytest_deselected(items=needing)
+            left_out[marker] = len(needing)
 
 
-_LEFT_OUT = pytest.StashKey[int]()
+_LEFT_OUT = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say in one line what was left out and why."""
-    if count := config.stash.get(_LEFT_OUT, 0):
+    for marker, count in config.stash.get(_LEFT_OUT, {}).items():
+        name, missing = _NEEDS[marker]
         terminalreporter.write_line(
-            f"{count} tests with Slurm left out: this machine lacks {', '.join(_missing())}; {apt_line()}"
+            f"{count} tests with {name} left out: this machine lacks {', '.join(missing())}; {apt_line()}"
         )
 
 
@@ -69,7 +75,35 @@ def own_slurm() -> Iterator[Slurm]:
 @pytest.fixture(scope="session")
 def sshd(slurm: Slurm) -> Iterator[Sshd]:
     """An sshd on loopback whose users are on a client of ``slurm``."""
-    server = Sshd(slurm)
+    yield from _server(slurm)
+
+
+@pytest.fixture(scope="session")
+def plain_sshd() -> Iterator[Sshd]:
+    """An sshd on loopback, of a machine without a scheduler."""
+    yield from _server()
+
+
+@pytest.fixture
+def start_sshd() -> Iterator[Callable[..., Sshd]]:
+    """Start servers of a test's own; takes what ``Sshd`` takes."""
+    servers: list[Sshd] = []
+
+    def start(*arguments: Any, **settings: Any) -> Sshd:
+        servers.append(Sshd(*arguments, **settings))
+        return servers[-1].start()
+
+    try:
+        yield start
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def _server(cluster: Slurm | None = None) -> Iterator[Sshd]:
+    if _missing_for_ssh():
+        pytest.fail(f"this machine lacks {', '.join(_missing_for_ssh())}: {apt_line()}")
+    server = Sshd(cluster)
     try:
         yield server.start()
     finally:

@@ -25,7 +25,7 @@ def new_record(store: Store, scheduler: str, workdir: Path, name: str = "try") -
         scheduler=scheduler,
         folder=str(store.folder(job_id)),
         workdir=str(workdir),
-        created=now.isoformat(),
+        created=now.isoformat(timespec="seconds"),
         command=("true",),
         nodes=1,
         tasks=1,

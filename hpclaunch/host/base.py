@@ -45,6 +45,10 @@ class Host(Protocol):
         """Return a file's bytes, or None where there is no such file; raises RefusedError if unreadable."""
         ...
 
+    def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """Return the bytes of those files that exist, in one round trip; RefusedError for unreadable ones."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Return whether there is a file or folder of that path."""
         ...

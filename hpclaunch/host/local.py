@@ -81,6 +81,11 @@ class LocalHost:
         except OSError as error:
             raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
 
+    def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """Return the bytes of those files that exist."""
+        found = ((path, self.read_file(path)) for path in paths)
+        return {path: data for path, data in found if data is not None}
+
     def exists(self, path: str) -> bool:
         """Return whether there is a file or folder of that path."""
         return Path(path).exists()

@@ -32,22 +32,8 @@ _PIECE_BYTES = 1 << 20
 _REQUEST_BYTES = 32768  # what every SFTP server answers at once
 _OPEN_TIMEOUT_S = 60.0
 # Absolute names kept, links followed, names from stdin with NUL between: any number of files, any name.
-_TAR_OF_FILES = tuple(
-    [
-        "tar",
-        "-c",
-        "-f",
-        "-",
-        "-P",
-        "-h",
-        "--hard-dereference",
-        "--format=gnu",
-        "--no-recursion",
-        "--null",
-        "-T",
-        "-",
-    ]
-)
+_TAR_OF_FILES = ("tar", "-c", "-f", "-", "-P", "-h", "--hard-dereference", "--format=gnu", "--no-recursion",
+                 "--null", "-T", "-")  # fmt: skip
 
 
 @contextmanager

@@ -145,7 +145,7 @@ class Sshd:
         return self
 
     def host_block(self, alias: str, *settings: str) -> str:
-        """Return a block of an ssh configuration that leads here, as ``alias``, with this server's keys only."""
+        """Return the block of an ssh configuration that leads here, with this server's keys only."""
         lines = [f"HostName 127.0.0.1\nPort {self.port}", f"IdentityFile {self.key}", "IdentitiesOnly yes"]
         lines += [f"UserKnownHostsFile {self.known_hosts}", "GlobalKnownHostsFile none"]
         return "\n  ".join([f"Host {alias}", *settings, *lines]) + "\n"

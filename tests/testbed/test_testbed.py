@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -67,6 +68,7 @@ def test_a_killed_test_run_leaves_no_daemon() -> None:
     owner.communicate()
     while any(_runs(pid) for pid in pids):
         time.sleep(0.1)
+    shutil.rmtree(lab)
 
 
 def _runs(pid: str) -> bool:

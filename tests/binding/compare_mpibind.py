@@ -86,10 +86,23 @@ def verdict(case: Case) -> str:
     if {bus: numa(topology, cpus) for bus, cpus in mine.items()} == {
         bus: numa(topology, cpus) for bus, cpus in other.items()
     }:
-        return "other cores of the same NUMA nodes for every GPU"
+        return f"other cores of the same NUMA nodes for every GPU: {_how_split(topology, case, binding)}"
     if few:
         return "fewer ranks than NUMA nodes: they deal NUMA nodes, we deal GPUs"
     return "other NUMA nodes"
+
+
+def _how_split(topology: NodeTopology, case: Case, binding: NodeBinding) -> str:
+    """Tell apart what two answers on the same NUMA nodes differ in."""
+    buses = {gpu.index: gpu.bus_id or "" for gpu in topology.gpus}
+    my_gpus = sorted(sorted(buses[gpu] for gpu in rank.gpus) for rank in binding.ranks)
+    if my_gpus != sorted(sorted(gpus) for gpus in case["expect"]["gpu_pci_per_task"]):
+        return "the ranks have other GPUs"
+    my_cores = sorted(sorted(first_threads(topology, frozenset(rank.cpus))) for rank in binding.ranks)
+    other = (first_threads(topology, parse_cpu_list(cpus)) for cpus in case["expect"]["cpus_per_task"])
+    if my_cores != sorted(map(sorted, other)):
+        return "the cores are cut in other places"
+    return "the GPUs are in another order"
 
 
 def _without_gpus(topology: NodeTopology, case: Case, binding: NodeBinding, few: bool) -> str:

@@ -21,6 +21,7 @@ COMMANDS = {
     "logs": "The output of a job.",
     "wait": "Wait for a job and take over its exit status.",
     "cancel": "End a job.",
+    "lint": "What is wrong with a batch script.",
     "verify": "Did each rank of a job get its binding.",
     "completion": "Print the shell completion script.",
 }

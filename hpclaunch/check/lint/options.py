@@ -49,10 +49,10 @@ SRUN_VALUED = names(
     "distribution epilog error exclude export extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node "
     "gpus-per-socket gpus-per-task gres het-group hint input job-name jobid licenses mail-type mail-user mem "
     "mem-bind mem-per-cpu mem-per-gpu mincpus mpi msg-timeout multi-prog nice network nodefile nodelist "
-    "nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output partition "
-    "priority profile prolog qos relative reservation resv-ports signal slurmd-debug sockets-per-node "
-    "switches task-epilog task-prolog thread-spec threads threads-per-core time time-min tmp treewidth "
-    "tres-bind tres-per-task uid wait wckey environment"
+    "nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode "
+    "output partition priority profile prolog qos relative reservation resv-ports signal slurmd-debug "
+    "sockets-per-node switches task-epilog task-prolog thread-spec threads threads-per-core time time-min "
+    "tmp treewidth tres-bind tres-per-task uid wait wckey environment"
 )
 MPI_VALUED = names(
     "n np ppn c depth d hostfile machinefile f host hosts H wdir wd cpu-bind bind-to map-by rank-by npernode "

@@ -140,6 +140,11 @@ class Context:
         known = [queue.whole_node for _, _, queue in self.queues if queue is not None]
         return all(known) if known else None
 
+    @property
+    def without_gpus(self) -> bool:
+        """Whether the job goes to nodes of another kind than the profile describes: those without GPUs."""
+        return any(queue is not None and not queue.gpus for _, _, queue in self.queues)
+
 
 Check = Callable[[Context], Iterator[Found]]
 RULES: dict[str, tuple[Rule, Check]] = {}
@@ -150,7 +155,8 @@ C = TypeVar("C", bound=Check)
 
 def register(rule: Rule, check: Check) -> None:
     """Add a rule."""
-    assert rule.id not in RULES and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.id)  # noqa: S101
+    if rule.id in RULES or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.id):
+        raise ValueError(f"rule id {rule.id!r} is taken or not in kebab case")
     RULES[rule.id] = (rule, check)
 
 

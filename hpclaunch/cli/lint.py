@@ -1,0 +1,172 @@
+"""``hpclaunch lint``: what is wrong with this batch script."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.errors import EXIT_FAILED, BadInputError
+
+if TYPE_CHECKING:
+    from hpclaunch.check.lint.rule import Finding
+    from hpclaunch.site.schema import SiteProfile
+
+_EPILOG = """\b
+Examples:
+  hpclaunch lint job.sh
+  hpclaunch lint --site lumi-g --fix job.sh
+  hpclaunch lint --sarif job.sh > lint.sarif
+  hpclaunch lint --rules
+"""
+
+
+def _complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from hpclaunch.site.load import site_names
+
+    return [name for name in site_names() if name.startswith(incomplete)]
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("script", required=False, type=click.Path())
+@click.option(
+    "--site", shell_complete=_complete_site, help="Site profile; default: from the script, or here."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--sarif", "as_sarif", is_flag=True, help="A SARIF 2.1.0 log on stdout, for code review.")
+@click.option("--fix", "fixing", is_flag=True, help="Correct what is safe, and show what was changed.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules instead.")
+@click.option("--markdown", is_flag=True, help="With --rules: the page of the docs.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Find what is wrong with SCRIPT, an sbatch or qsub script; - reads standard input.
+
+    Exit status 0 when nothing is wrong, 1 with errors or warnings (notes alone are 0), 3 when the script
+    cannot be read.
+    """
+    if options["list_rules"]:
+        _print_rules(options)
+        return
+    script = _usage(options)
+    data = _read(script)
+    text = data.decode("utf-8", errors="replace")
+    profile = _profile(options["site"], text)
+    findings = _lint(script, text, profile)
+    if options["fixing"]:
+        findings = _fix(script, data, findings, profile)
+    _print(options, script, findings)
+    ctx.exit(EXIT_FAILED if any(one.severity != "note" for one in findings) else 0)
+
+
+def _usage(options: dict[str, Any]) -> str:
+    """Return the script's name, or refuse what cannot be meant."""
+    if options["markdown"]:
+        raise click.UsageError("--markdown goes with --rules")
+    if options["as_json"] and options["as_sarif"]:
+        raise click.UsageError("--json and --sarif: give one of them")
+    if options["script"] is None:
+        raise click.UsageError("give the SCRIPT to read")
+    if options["script"] == "-" and options["fixing"]:
+        raise click.UsageError("--fix needs a file to write to, not -")
+    return str(options["script"])
+
+
+def _print_rules(options: dict[str, Any]) -> None:
+    import msgspec
+
+    from hpclaunch.check.lint.lint import all_rules
+    from hpclaunch.check.lint.report import rules_list, rules_page
+
+    if options["as_json"]:
+        click.echo(json.dumps(msgspec.to_builtins(all_rules()), indent=2))
+    elif options["markdown"]:
+        click.echo(rules_page(all_rules()), nl=False)
+    else:
+        click.echo(rules_list(all_rules()))
+
+
+def _read(script: str) -> bytes:
+    if script == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(script).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInputError(f"{script}: cannot be read: {reason}", "give a batch script") from None
+
+
+def _profile(site: str | None, text: str) -> SiteProfile | None:
+    """Return the site that was named, else the script's own, else this machine's."""
+    from hpclaunch.check.lint.lint import site_of
+    from hpclaunch.check.lint.script import read_script
+    from hpclaunch.site.detect import detect_here
+    from hpclaunch.site.load import load_all, load_site
+
+    if site is not None:
+        return load_site(site)
+    script = read_script(text)
+    profiles, _ = load_all()
+    name = site_of(script, profiles)
+    why = "the script's directives fit no other"
+    if name is None:
+        here = detect_here()
+        name, why = here.site, here.reason
+        if name is not None and script.kind not in (None, profiles[name].scheduler.kind):
+            name = None
+    if name is None:
+        click.echo("note: the site is not known, so its limits are not held against the script", err=True)
+        return None
+    click.echo(f"note: judged for {name}: {why}", err=True)
+    return profiles[name]
+
+
+def _lint(script: str, text: str, profile: SiteProfile | None) -> tuple[Finding, ...]:
+    """Run our rules, and shellcheck where it is installed."""
+    from hpclaunch.check.lint.lint import in_order, lint
+    from hpclaunch.check.lint.rule import Files
+    from hpclaunch.check.lint.shellcheck import find_shellcheck, run_shellcheck
+    from hpclaunch.host.local import LocalHost
+
+    here = Path.cwd()
+    folders = (here,) if script == "-" else (here, (here / script).parent)
+    findings = lint(text, profile, Files(folders))
+    program = find_shellcheck()
+    also = run_shellcheck(program, text, LocalHost()) if program is not None else ()
+    return in_order((*findings, *also))
+
+
+def _fix(
+    script: str, data: bytes, findings: tuple[Finding, ...], profile: SiteProfile | None
+) -> tuple[Finding, ...]:
+    """Write the corrected script whole or not at all; return what is left to find."""
+    from hpclaunch.check.lint.lint import fix
+    from hpclaunch.check.lint.report import changes
+    from hpclaunch.host.local import LocalHost
+
+    old = data.decode("utf-8", errors="replace")
+    new, applied = fix(old, findings)
+    if not applied:
+        click.echo("note: nothing that can be corrected safely", err=True)
+        return findings
+    if old.encode() != data:
+        raise BadInputError(f"{script}: not UTF-8, so it was not changed", "save it as UTF-8")
+    target = Path(script).resolve()
+    LocalHost().write_file(str(target), new.encode(), mode=target.stat().st_mode & 0o7777)
+    click.echo(changes(script, old, new), err=True, nl=False)
+    click.echo(f"corrected: {', '.join(one.rule for one in applied)}", err=True)
+    return _lint(script, new, profile)
+
+
+def _print(options: dict[str, Any], script: str, findings: tuple[Finding, ...]) -> None:
+    from hpclaunch.check.lint.lint import all_rules
+    from hpclaunch.check.lint.report import document, report, sarif
+
+    if options["as_json"]:
+        click.echo(json.dumps(document(findings), indent=2))
+    elif options["as_sarif"]:
+        click.echo(json.dumps(sarif(script, findings, all_rules()), indent=2))
+    else:
+        click.echo(report(script, findings))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpclaunch.cpuset import MAX_CPU, CpuSet
+from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.model import Core, NumaNode
 from hpclaunch.topology.partial import Partial
@@ -32,6 +32,7 @@ KIND = "lscpu"
 
 _HINT = "run LC_ALL=C lscpu, or LC_ALL=C lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, and save the whole output"
 _L3 = re.compile(r"[^(]{0,60}\((\d{1,6}) instances?\)")
+_TABLE = re.compile(r"[ \t]*#[ \t]*(CPU(?:,.*)?)$", re.IGNORECASE)
 _MAX_DEPTH = 8
 
 
@@ -98,7 +99,7 @@ def _join(fields: list[_Field], table: _Table | None, origin: str) -> Partial:
         values.setdefault(field.key, []).append(field)
     notes = list(table.notes) if table else []
     numa = _numa_lists(fields, origin)
-    online = _single(values, "On-line CPU(s) list")
+    online = _single(values, "On-line CPU(s) list") or _single(values, "On-line CPU(s) mask")
     if table is None and not numa and online is None:
         raise BadInputError(f"{origin}: neither NUMA nodes nor a list of CPUs", _HINT)
     if any(_is_numa_line(field.key) and not field.key.startswith("NUMA node") for field in fields):
@@ -107,7 +108,7 @@ def _join(fields: list[_Field], table: _Table | None, origin: str) -> Partial:
         )
     l3 = _single(values, "L3 cache") or _single(values, "L3")
     instances = _L3.match(l3.value) if l3 else None
-    stated = cpu_list(online.value, origin, online.number) if online else None
+    stated = _cpus(online, origin) if online else None
     shown = table.online if table else stated
     return Partial(
         kind=KIND,
@@ -154,7 +155,7 @@ def _numa_lists(fields: list[_Field], origin: str) -> tuple[NumaNode, ...]:
         node = numa_id(re.findall(r"\d+", field.key)[0], origin, field.number)
         if node is None:
             continue
-        cpus = cpu_list(field.value, origin, field.number)
+        cpus = _cpus(field, origin)
         if node in nodes and nodes[node][0] != cpus:
             raise bad_line(
                 origin,
@@ -164,6 +165,16 @@ def _numa_lists(fields: list[_Field], origin: str) -> tuple[NumaNode, ...]:
             )
         nodes[node] = (cpus, field.number)
     return tuple(NumaNode(id=node, cpus=cpus) for node, (cpus, _) in sorted(nodes.items()))
+
+
+def _cpus(field: _Field, origin: str) -> CpuSet:
+    """Read a CPU list, or the mask that ``lscpu -x`` prints instead."""
+    if not field.value.startswith("0x"):
+        return cpu_list(field.value, origin, field.number)
+    try:
+        return parse_mask(field.value)
+    except BadInputError as error:
+        raise bad_line(origin, field.number, error.message[:200], "masks look like 0xff") from None
 
 
 class _Table(NamedTuple):
@@ -188,20 +199,20 @@ class _Row(NamedTuple):
 
 def _table(lines: list[Line], origin: str) -> _Table | None:
     """Read the first ``# CPU,Core,...`` table; None where there is none."""
-    starts = [
-        i for i, line in enumerate(lines) if re.match(r"#\s*CPU(,|$)", line.text.strip(), re.IGNORECASE)
-    ]
+    matches = ((i, _TABLE.match(line.text)) for i, line in enumerate(lines))
+    starts = [(i, match.group(1)) for i, match in matches if match]
     if not starts:
         if any(re.fullmatch(r"\d+(,\d*){2,12}", line.text.strip()) for line in lines[:8]):
             raise BadInputError(f"{origin}: rows of lscpu -p without the line '# CPU,Core,...'", _HINT)
         return None
-    header = lines[starts[0]].text.strip().lstrip("# \t").lower().split(",")
+    first, names = starts[0]
+    header = [name.strip() for name in names.lower().split(",")]
     rows: dict[int, _Row] = {}
-    for line in lines[starts[0] + 1 :]:
+    for line in lines[first + 1 :]:
         text = line.text.strip()
-        if not text or text.startswith("#") or not text[0].isdigit():
-            if rows and (not text or text.startswith("#")):
-                break
+        if rows and (not text or text.startswith("#")):
+            break
+        if not text or text.startswith("#") or ("," not in text and not text[0].isdigit()):
             continue
         row = _row(header, text, line.number, origin)
         if row and row.cpu in rows:
@@ -209,7 +220,7 @@ def _table(lines: list[Line], origin: str) -> _Table | None:
         if row:
             rows[row.cpu] = row
     if not rows:
-        raise bad_line(origin, lines[starts[0]].number, "a header of lscpu -p without rows", _HINT)
+        raise bad_line(origin, lines[first].number, "a header of lscpu -p without rows", _HINT)
     notes = (f"lscpu ({origin}): several tables; the first was read",) if len(starts) > 1 else ()
     return _Table(_table_cores(rows, header), frozenset(rows), _table_nodes(rows, header), notes)
 

@@ -21,6 +21,8 @@ _LINK = re.compile(r"X|SYS|NODE|SOC|PHB|PXB|PIX|PSB|NV\d{0,3}|C2C|N/A|OK")
 _COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 # Colour codes whose escape character was lost on the way, as in "[4mGPU0".
 _BARE_COLOUR = re.compile(r"\[\d{0,2}m")
+_ROW_END = re.compile(rf"{_LINK.pattern}|[\d,-]{{1,4000}}")
+_HEADER_END = re.compile(r"(?:NIC|mlx5_)\d{1,3}|CPU|NUMA|GPU|ID|Affinity")
 _DEVICE = re.compile(r"(?:GPU|NIC)\d{1,4}|[A-Za-z][\w-]{0,40}")
 
 
@@ -40,7 +42,7 @@ def read(text: str, origin: str) -> Partial:
     middle would shift all that follow, so nothing is guessed.
     """
     check_size(text, origin)
-    lines = [Line(line.number, _BARE_COLOUR.sub("", line.text)) for line in clean_lines(text, origin)]
+    lines = _unwrapped(clean_lines(text, origin))
     header = _header(lines, origin)
     gpus: list[GpuFact] = []
     for line in lines:
@@ -56,6 +58,38 @@ def read(text: str, origin: str) -> Partial:
     if not gpus:
         raise BadInputError(f"{origin}: a header of columns but no row GPU0", _HINT)
     return Partial(kind=KIND, origin=origin, gpus=tuple(gpus), notes=_notes(header, len(gpus), origin))
+
+
+def _unwrapped(lines: list[Line]) -> list[Line]:
+    """Drop remains of colour codes, and join what a mail program or a narrow terminal broke into two lines.
+
+    A continuation holds the end of the column names, or only links, CPU lists and numbers; a CPU list that is
+    broken at a comma or dash is joined without a blank.
+    """
+    joined: list[Line] = []
+    for line in lines:
+        text = _BARE_COLOUR.sub("", line.text)
+        before = joined[-1].text if joined else ""
+        end = _ROW_END if _is_row(before) else _HEADER_END
+        words = text.split()
+        if (
+            words
+            and before.split()[:1]
+            and before.split()[0].startswith("GPU")
+            and all(map(end.fullmatch, words))
+        ):
+            broken = before.endswith((",", "-")) or words[0][0] in ",-"
+            glue = "" if broken else "\t" if "\t" in before.strip() else " "
+            joined[-1] = Line(joined[-1].number, before + glue + text.strip())
+        else:
+            joined.append(Line(line.number, text))
+    return joined
+
+
+def _is_row(text: str) -> bool:
+    """Tell a row (``GPU0   X   NV4 ...``) from the line of column names, which begins with GPU0 as well."""
+    words = text.split()
+    return len(words) > 1 and _LINK.fullmatch(words[1]) is not None
 
 
 def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
@@ -78,7 +112,7 @@ def _header(lines: list[Line], origin: str) -> _Header:
         words = line.text.split()
         if line.text.lstrip().startswith("|") and "GPU0" in words:
             raise bad_line(origin, line.number, "a table in Markdown, not nvidia-smi's own output", _HINT)
-        if not words or words[0] != "GPU0" or (len(words) > 1 and _LINK.fullmatch(words[1])):
+        if not words or words[0] != "GPU0" or _is_row(line.text):
             continue
         return _split_header(line, origin)
     if any("closest CPU" in line.text for line in lines):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -34,12 +34,13 @@ KINDS: Mapping[str, Callable[[str, str], Partial]] = {
 """Readers of text by option name; ``sysfs`` takes a folder and is not among them."""
 
 
-def read_files(files: Mapping[str, Path]) -> NodeTopology:
-    """Read captured output, one file (or for ``sysfs`` folder) a kind, and join it.
+def read_files(files: Mapping[str, Path | Sequence[Path]]) -> NodeTopology:
+    """Read captured output, one file (or for ``sysfs`` folder) a kind or several, and join it.
 
     Raises BadInputError for an unknown kind, an unreadable or damaged file, or sources of different nodes.
     """
-    return merge([_read_one(kind, path) for kind, path in files.items()])
+    named = {kind: [paths] if isinstance(paths, Path) else paths for kind, paths in files.items()}
+    return merge([_read_one(kind, path) for kind, paths in named.items() for path in paths])
 
 
 def _read_one(kind: str, path: Path) -> Partial:

@@ -325,17 +325,15 @@ def _amd_in_kfd_order(tree: Tree, devices: list[_Device]) -> tuple[list[str] | N
             notes.append(f"sysfs: KFD node {number} cannot be read: a GPU that is not granted here")
             continue
         values = {key: value for key, _, value in (line.partition(" ") for line in properties.splitlines())}
-        location, domain = _integer(values.get("location_id")), _integer(values.get("domain")) or 0
-        if not _integer(values.get("simd_count")) or location is None:
+        location, domain, simds = (
+            whole(values.get(key, ""), 10) for key in ("location_id", "domain", "simd_count")
+        )
+        if not simds or location is None:
             continue
-        address = f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
+        address = f"{domain or 0:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
         # A partition of a GPU counts its number in the function bits; its device is function 0.
         found.append(address if address in known else f"{address[:-1]}0")
     return found, notes
-
-
-def _integer(text: str | None) -> int | None:
-    return whole(text or "", 15)
 
 
 def _gpu(tree: Tree, index: int, bus: str, online: CpuSet) -> GpuFact:

@@ -83,7 +83,7 @@ def json_text(text: str, origin: str) -> str:
 
 
 def whole(text: str, digits: int = 6) -> int | None:
-    """Return a whole number of at most ``digits`` ASCII digits, None for anything else (signs, other digits)."""
+    """Return a number of at most ``digits`` ASCII digits, None for anything else (signs, other digits)."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 

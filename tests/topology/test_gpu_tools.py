@@ -180,3 +180,24 @@ def test_missing_rows_at_the_end_are_said() -> None:
     partial = nvidia_smi.read(text, "x")
     assert len(partial.gpus or ()) == 2
     assert any("names 4 GPUs, rows are there for 2" in note for note in partial.notes)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "        GPU0    GPU1    NIC0    CPU Affinity    NUMA\n Affinity   GPU NUMA ID\n"
+        "GPU0     X      SYS     PIX     0-3,8-\n11  0    N/A\n"
+        "GPU1    SYS      X\n     SYS     4-7,12-15  1\n  N/A\n"
+        "NIC0    PIX     SYS      X\n",
+        "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\n"
+        "GPU0\t X \tSYS\tPIX\t0-3\n,8-11\t0\nGPU1\tSYS\t X \tSYS\t4-7,\n12-15\t1\n",
+    ],
+    ids=["blanks", "tabs"],
+)
+def test_lines_that_a_mail_program_broke_are_joined(wrapped: str) -> None:
+    gpus = nvidia_smi.read(wrapped, "x").gpus or ()
+    assert [gpu.numa for gpu in gpus] == [0, 1]
+    assert [gpu.cpus for gpu in gpus] == [
+        frozenset((0, 1, 2, 3, 8, 9, 10, 11)),
+        frozenset((4, 5, 6, 7, 12, 13, 14, 15)),
+    ]

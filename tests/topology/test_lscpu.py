@@ -71,6 +71,7 @@ def test_text_followed_by_the_table_gives_both() -> None:
         ('{"lscpu": [{"name": 3}]}', "without 'field'"),
         ("# CPU,Core,Socket,Node\n0,0,0\n", "line 2: '0,0,0' has 3 fields, the header 4"),
         ("# CPU,Core\n0,0\n0,1\n", "line 3: CPU 0 appears twice"),
+        ("# CPU,Core\n0,0\nx1,1\n2,2\n", "line 3: 'x1' is no number"),
         ("# CPU,Core\n", "line 1: a header of lscpu -p without rows"),
         ("# CPU,Core\n99999,0\n", "line 2: CPU 99999"),
         ("# CPU,Core,L1d:L2:L3\n0,0,1:2\n", "line 2: caches '1:2'"),
@@ -137,3 +138,11 @@ def test_l3_groups_follow_from_their_number_only_where_blocks_are_certain() -> N
     assert l3_of("CPU(s): 12\n" + nodes + "L3 cache: 64 MiB (4 instances)\n") == [None] * 8
     interleaved = "NUMA node0 CPU(s): 0,2\nNUMA node1 CPU(s): 1,3\nThread(s) per core: 1\n"
     assert l3_of(interleaved + "L3 cache: 64 MiB (2 instances)\n") == [None] * 4
+
+
+def test_masks_are_read_like_lists() -> None:
+    partial = lscpu.read("On-line CPU(s) mask: 0xff\nNUMA node0 CPU(s): 0xf\nNUMA node1 CPU(s): 0xF0\n", "x")
+    assert partial.online == frozenset(range(8))
+    assert [sorted(node.cpus) for node in partial.numa_nodes or ()] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    with pytest.raises(BadInputError, match="line 1: bad CPU mask"):
+        lscpu.read("NUMA node0 CPU(s): 0xg\n", "x")

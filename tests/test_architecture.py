@@ -1,0 +1,228 @@
+"""The rules of the house that no linter knows: who imports whom, what starts light, what is never written."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "hpclaunch"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MAX_LINES = 50
+
+# Imports go down only: a room may import rooms of a lower floor, and itself.
+FLOORS: list[set[str]] = [
+    {"__init__", "errors"},
+    {"answer", "cpuset", "resources", "units"},
+    {"topology"},
+    {"site"},
+    {"binding", "host", "scheduler"},
+    {"check", "job", "timeline"},
+    {"cli"},
+    {"__main__"},
+]
+FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+# Only hosts start programs, and the module that asks this machine which site it is.
+STARTS_PROGRAMS = {"subprocess", "pty", "multiprocessing", "asyncio"}
+MAY_START_PROGRAMS = {"site/detect.py"}
+HEAVY = {
+    "jinja2",
+    "yaml",
+    "numpy",
+    "psutil",
+    "msgspec",
+    "mpi4py",
+    "paramiko",
+    "matplotlib",
+    "torch",
+    "horovod",
+}
+TRAIN_MAY_IMPORT = {"numpy", "mpi4py", *sys.stdlib_module_names}
+# Rooms with no effect on the world: data in, data out.
+PURE = {"binding", "scheduler"}
+
+
+def room_of(path: Path) -> str:
+    """The room of a module: its folder under hpclaunch/, or its own name at the top."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(tree: ast.AST, *, everywhere: bool = True) -> Iterator[tuple[int, str]]:
+    """Yield (line, absolute module or ".") of each import; with ``everywhere`` also those in functions."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module == "hpclaunch" and not node.level:
+                yield from ((node.lineno, f"hpclaunch.{alias.name}") for alias in node.names)
+            else:
+                yield node.lineno, "." if node.level else str(node.module)
+        elif everywhere or not _late(node):
+            yield from imports(node, everywhere=everywhere)
+
+
+def _late(node: ast.AST) -> bool:
+    """Whether the code in ``node`` does not run when the module is imported."""
+    type_checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    return type_checking or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def target_room(module: str) -> str | None:
+    """The room that an absolute import of hpclaunch enters, None for other packages."""
+    parts = module.split(".")
+    if parts[0] != "hpclaunch":
+        return None
+    return (
+        parts[1] if len(parts) > 1 and (PACKAGE / parts[1]).with_suffix("").exists() else _top_module(parts)
+    )
+
+
+def _top_module(parts: list[str]) -> str:
+    named = len(parts) > 1 and (PACKAGE / f"{parts[1]}.py").exists()
+    return parts[1] if named else "__init__"
+
+
+def is_wrong(path: Path, module: str) -> bool:
+    """Whether the module at ``path`` may not import that module."""
+    room, package, target = room_of(path), module.split(".")[0], target_room(module)
+    if room == "train":
+        return module != "." and package not in TRAIN_MAY_IMPORT
+    if module == "." or target == "train":  # relative imports are for train only, and nobody imports train
+        return True
+    if target is not None:
+        return target != room and FLOOR_OF[target] >= FLOOR_OF[room]
+    starts_programs = room == "host" or path.relative_to(PACKAGE).as_posix() in MAY_START_PROGRAMS
+    return package in STARTS_PROGRAMS and not starts_programs
+
+
+def wrong_imports(path: Path, tree: ast.Module) -> list[str]:
+    """What this module imports against the rules of the house, as FILE:LINE messages."""
+    name = path.relative_to(ROOT)
+    return [f"{name}:{line}: imports {module}" for line, module in imports(tree) if is_wrong(path, module)]
+
+
+def test_imports_go_down_only() -> None:
+    assert {room_of(path) for path in MODULES} <= {*FLOOR_OF, "train"}
+    assert [message for path in MODULES for message in wrong_imports(path, parse(path))] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("topology/x.py", "from hpclaunch.job.model import JobRequest"),
+        ("scheduler/x.py", "from hpclaunch.host.base import Host"),
+        ("scheduler/x.py", "def f():\n    import subprocess"),
+        ("host/x.py", "from hpclaunch.scheduler import slurm"),
+        ("units.py", "from hpclaunch import cpuset"),
+        ("cli/x.py", "from hpclaunch.train import ring"),
+        ("job/x.py", "from .model import JobRequest"),
+        ("train/x.py", "from hpclaunch.errors import HpclaunchError"),
+        ("train/x.py", "import psutil"),
+    ],
+)
+def test_a_wrong_import_is_found(module: str, source: str) -> None:
+    assert wrong_imports(PACKAGE / module, ast.parse(source))
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("cli/x.py", "from hpclaunch.job.model import JobRequest"),
+        ("job/x.py", "from hpclaunch import __version__"),
+        ("topology/x.py", "from hpclaunch.topology.model import Core"),
+        ("train/x.py", "import gzip\nimport numpy as np\nfrom . import ring\nfrom mpi4py import MPI"),
+        ("host/x.py", "import subprocess"),
+    ],
+)
+def test_a_right_import_is_not(module: str, source: str) -> None:
+    assert wrong_imports(PACKAGE / module, ast.parse(source)) == []
+
+
+def test_commands_import_heavy_modules_late() -> None:
+    modules = [PACKAGE / "__init__.py", PACKAGE / "__main__.py", *sorted((PACKAGE / "cli").rglob("*.py"))]
+    early = [
+        f"{path}:{line}: {name}"
+        for path in modules
+        for line, name in imports(parse(path), everywhere=False)
+        if name.split(".")[0] in HEAVY
+    ]
+    assert early == []
+
+
+def test_pure_rooms_open_no_process_and_no_socket() -> None:
+    forbidden = STARTS_PROGRAMS | {"socket", "urllib", "http", "shutil", "tempfile"}
+    modules = [path for path in MODULES if room_of(path) in PURE]
+    found = [
+        f"{path}:{line}: {name}"
+        for path in modules
+        for line, name in imports(parse(path))
+        if name.split(".")[0] in forbidden
+    ]
+    assert modules
+    assert found == []
+
+
+def long_functions(path: Path) -> list[str]:
+    """Functions past ``MAX_LINES`` lines without a comment ``# long:`` that says why."""
+    lines = path.read_text().splitlines()
+    found = []
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = int(node.end_lineno or node.lineno) - node.lineno + 1
+            text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            if length > MAX_LINES and "# long: " not in text:
+                found.append(f"{path}:{node.lineno}: {node.name} has {length} lines")
+    return found
+
+
+def test_functions_are_short_or_say_why_not() -> None:
+    assert [message for path in MODULES for message in long_functions(path)] == []
+
+
+# Written in two halves, so that this file does not hold what it looks for.
+NEVER_WRITTEN = [
+    left + right
+    for left, right in [
+        ("/work/", "main"),
+        ("/work/", "shared"),
+        ("/work/", "."),
+        ("/tmp/", "brief"),
+        ("/root", "/"),
+        ("py", "pi.org"),
+        ("python", "hosted"),
+        ("npm", "js.org"),
+        ("proxy.", "golang"),
+        ("deb.", "debian.org"),
+    ]
+]
+SHARED_FOLDER = "../" + "shared"
+ONLY_HERE = {".ci/run"}
+
+
+def repository_files() -> list[Path]:
+    """Every file of the repository that git tracks or would track."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    return [ROOT / name for name in names.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_file_tells_of_a_developers_machine_or_a_registry() -> None:
+    files = repository_files()
+    found = []
+    for path in files:
+        name = path.relative_to(ROOT).as_posix()
+        text = path.read_bytes().decode(errors="replace")
+        words = NEVER_WRITTEN if name in ONLY_HERE else [*NEVER_WRITTEN, SHARED_FOLDER]
+        found += [f"{name}: {word}" for word in words if word in text]
+    assert PACKAGE / "errors.py" in files
+    assert found == []

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import shutil
 import sys
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -139,9 +140,7 @@ def _need_local_parts(plan: LaunchPlan) -> None:
 
 def _copy_runner(host: Host, folder: str) -> None:
     """Lay the runner's folder beside the script: compute nodes need nothing of hpclaunch installed."""
-    import hpclaunch.train
-
-    source = Path(hpclaunch.train.__path__[0])
+    source = Path(str(files("hpclaunch"))) / "train"
     package = f"{folder}/runner/hpclaunch"
     host.make_folder(f"{package}/train")
     host.write_file(f"{package}/__init__.py", b"")

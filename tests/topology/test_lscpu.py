@@ -72,6 +72,7 @@ def test_text_followed_by_the_table_gives_both() -> None:
         ("# CPU,Core,Socket,Node\n0,0,0\n", "line 2: '0,0,0' has 3 fields, the header 4"),
         ("# CPU,Core\n0,0\n0,1\n", "line 3: CPU 0 appears twice"),
         ("# CPU,Core\n0,0\nx1,1\n2,2\n", "line 3: 'x1' is no number"),
+        ("#\x1fCPU,Core\n0,0\n", "no output of lscpu"),
         ("# CPU,Core\n", "line 1: a header of lscpu -p without rows"),
         ("# CPU,Core\n99999,0\n", "line 2: CPU 99999"),
         ("# CPU,Core,L1d:L2:L3\n0,0,1:2\n", "line 2: caches '1:2'"),

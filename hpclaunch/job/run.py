@@ -25,13 +25,12 @@ from hpclaunch.host.base import Host, NoAnswerError
 from hpclaunch.job.model import JobRecord
 from hpclaunch.job.report import BindingVerdict, verdict
 from hpclaunch.job.store import Store
+from hpclaunch.job.submission import recover, submit_once
 from hpclaunch.scheduler.base import FINAL_STATES, JobStatus, Scheduler
 from hpclaunch.scheduler.registry import get_scheduler
 
 SCRIPT, LOG, RESULT, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "result.json", "exit_status", "cancelled"
 
-# sbatch and qsub retry for a while by themselves when their server is slow; after this nobody knows.
-_SUBMIT_TIMEOUT_S = 300.0
 _QUERY_TIMEOUT_S = 120.0
 _LOG_POLL_S = (0.05, 1.0)
 # What a job wrote last may reach this machine late where the file system is a network's.
@@ -85,15 +84,14 @@ def submit_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
     """Write the script, submit it exactly once and return the saved record with the scheduler's id.
 
     Raises RefusedError with the scheduler's own words; the record then is ``failed`` and says them. Where
-    the scheduler gave no answer in time the record stays ``created`` and says so: nothing is tried twice.
+    the scheduler gave no answer in time the record stays ``created`` and says so; ``refresh`` finds out.
     """
     path = f"{record.folder}/{SCRIPT}"
     host.make_folder(record.folder)
     host.write_file(path, script.encode(), mode=0o755)
     with _uninterrupted():
         try:
-            answer = host.run(scheduler.submit_command(path), timeout_s=_SUBMIT_TIMEOUT_S, cwd=record.workdir)
-            scheduler_id = scheduler.parse_submit(answer)
+            scheduler_id = submit_once(host, scheduler, path, record.folder, record.workdir)
         except NoAnswerError as error:
             store.save(replace(record, reason=f"{error.message}; it may have been submitted or not"))
             raise
@@ -133,6 +131,7 @@ def refresh_all(
 def _refresh_group(
     store: Store, host: Host, scheduler: Scheduler, records: Sequence[JobRecord]
 ) -> tuple[list[JobRecord], RefusedError | None]:
+    records = [_recovered(store, host, scheduler, record) for record in records]
     ids = [r.scheduler_id for r in records if r.state not in FINAL_STATES and r.scheduler_id]
     known, trouble = _ask(host, scheduler, ids)
     fresh = []
@@ -142,6 +141,17 @@ def _refresh_group(
             new = _with_status(host, old, known.get(old.scheduler_id or ""), asked=trouble is None)
         fresh.append(store.save(new) if new != old else old)
     return fresh, trouble
+
+
+def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+    """Return the record of a job whose submission was cut off, with its id where there is one by now."""
+    if record.state != "created" or record.scheduler_id:
+        return record
+    try:
+        found = recover(host, scheduler, f"{record.folder}/{SCRIPT}", record.folder)
+    except RefusedError as error:
+        return store.save(replace(record, state="failed", ended=_now(), reason=error.message))
+    return store.save(replace(record, scheduler_id=found, state="queued", reason=None)) if found else record
 
 
 def _ask(

@@ -57,6 +57,20 @@ class Scheduler(Protocol):
         """Return the job's id; raise RefusedError with the scheduler's own words."""
         ...
 
+    def find_command(self) -> tuple[str, ...]:
+        """Return the command that lists the user's jobs with their scripts; nothing where there is none.
+
+        It is for the one case that a submission was cut off in the middle, so it may be slow.
+        """
+        ...
+
+    def parse_found(self, script: str, answer: Answer) -> str | None:
+        """Return the id of the job that this script, an absolute path, was submitted as; None: there is none.
+
+        Raises RefusedError where the scheduler gave no answer.
+        """
+        ...
+
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return the commands (nearly always one) that ask ``source`` for all these jobs."""
         ...

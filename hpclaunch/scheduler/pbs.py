@@ -92,6 +92,18 @@ class PbsScheduler:
                 return line.strip()
         raise RefusedError(f"PBS refused the job: {_words(answer)}")
 
+    def find_command(self) -> tuple[str, ...]:
+        """List the jobs that are waiting or running, of all users: qstat -f takes no user."""
+        return ("qstat", "-f")
+
+    def parse_found(self, script: str, answer: Answer) -> str | None:
+        """Return the id of the job whose output goes beside the script, as every script of ours asks for."""
+        if answer.exit_code != 0:
+            raise RefusedError(f"qstat gives no answer: {_words(answer)}")
+        log = f"{script.rpartition('/')[0]}/out.log"
+        paths = {job: str(a.get("Output_Path", "")) for job, a in _text_jobs(answer.stdout).items()}
+        return next((job for job, path in paths.items() if path.partition(":")[2] == log), None)
+
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one qstat for all: JSON, and text for jobs whose JSON cannot be read.
 

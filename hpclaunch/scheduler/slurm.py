@@ -78,6 +78,17 @@ class SlurmScheduler:
                 return line.strip()
         raise RefusedError(f"Slurm refused the job: {_words(answer)}")
 
+    def find_command(self) -> tuple[str, ...]:
+        """List the user's jobs, also those that ended a short while ago (MinJobAge)."""
+        return ("squeue", "-h", "-a", "--me", "-t", "all", "-o", "%F|%o")
+
+    def parse_found(self, script: str, answer: Answer) -> str | None:
+        """Return the id of the job whose command is the script."""
+        if answer.exit_code != 0:
+            raise RefusedError(f"squeue gives no answer: {_words(answer)}")
+        rows = (line.partition("|") for line in answer.stdout.splitlines())
+        return next((number.strip() for number, _, command in rows if command.strip() == script), None)
+
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one command a cluster; jobs whose sbatch named no cluster are one group."""
         if source == "scontrol":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import hpclaunch.job.run
+import hpclaunch.job.submission
 from hpclaunch.host.base import NoAnswerError
 from hpclaunch.job.store import Store
 from tests.testbed.kit import submit
@@ -31,7 +31,7 @@ def slow_qsub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_no_answer_is_neither_tried_again_nor_called_a_failure(
     slow_qsub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hpclaunch.job.run, "_SUBMIT_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(hpclaunch.job.submission, "TIMEOUT_S", 0.3)
     store = Store(tmp_path / "state")
     with pytest.raises(NoAnswerError):
         submit(store, "pbs", "true", tmp_path)

@@ -259,8 +259,9 @@ def end(session: int, number: int) -> None:
 
 
 def qstat(argv: list[str]) -> None:
-    """``qstat [-x] -f [-F json] ID...``."""
+    """``qstat [-x] -f [-F json] [ID...]``; without ids all jobs that have not ended."""
     as_json, ids = "json" in argv, [word for word in argv if word[0].isdigit()]
+    ids = ids or [path.stem for path in HOME.glob("*.json") if (load(path.stem) or {})["state"] != "F"]
     down = (HOME / "down").exists()
     jobs: dict[str, Job] = {}
     code, unknown = 0, False  # the real one leaves out what comes after an id that it does not know

@@ -1,0 +1,105 @@
+"""Submitting exactly once, also where the answer is lost: the network breaks, a login node goes down.
+
+The submission command runs there inside a few lines of shell that first make the folder ``submission`` in the
+job's folder. Making a folder either succeeds or fails, for one caller only, also on the file systems of
+clusters: so it is the token of the submission. Whoever makes it submits and leaves the answer in it; whoever
+finds it made waits for that answer. So the same command may be asked again after any break.
+"""
+
+from __future__ import annotations
+
+from hpclaunch.answer import Answer
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.base import Host, NoAnswerError
+from hpclaunch.scheduler.base import Scheduler
+
+TOKEN = "submission"  # noqa: S105  # a folder's name
+
+# sbatch and qsub retry for a while by themselves when their server is slow; after this nobody knows.
+TIMEOUT_S = 300.0
+# How long to wait for the answer that another call, cut off from us, is about to get.
+WAIT_S = 60
+
+_NO_ANSWER = Answer(exit_code=75, stdout="hpclaunch: begun, no answer\n", stderr="")
+_NO_PROGRAM = Answer(exit_code=127, stdout="hpclaunch: no program\n", stderr="")
+
+# The answer's last piece is its exit code, put there by a rename when all else is complete. The pipe waits
+# for what the command leaves running with its stdout open; both its sides outlive the shell, should that be
+# killed.
+_ONCE = f"""
+token=$1 wait_s=$2; shift 2
+command -v "$1" > /dev/null || {{ echo '{_NO_PROGRAM.stdout.strip()}'; exit {_NO_PROGRAM.exit_code}; }}
+if mkdir "$token" 2>/dev/null; then
+  {{ "$@" 2> "$token/stderr" < /dev/null; echo $? > "$token/exit_code.new"; }} | {{
+    cat > "$token/stdout"; mv "$token/exit_code.new" "$token/exit_code"; }}
+elif [ ! -d "$token" ]; then
+  mkdir "$token"; exit 1
+fi
+waited=0
+until [ -e "$token/exit_code" ]; do
+  [ "$waited" -lt "$wait_s" ] || {{ echo '{_NO_ANSWER.stdout.strip()}'; exit {_NO_ANSWER.exit_code}; }}
+  sleep 1; waited=$((waited + 1))
+done
+cat "$token/stdout"; cat "$token/stderr" >&2
+read -r code < "$token/exit_code"; exit "$code"
+"""
+
+
+def submit_once(host: Host, scheduler: Scheduler, script: str, folder: str, workdir: str) -> str:
+    """Submit the script unless that was done before; return the scheduler's id of the job.
+
+    Raises RefusedError with the scheduler's own words, and NoAnswerError where it is not known whether the
+    job was submitted: ``recover`` may tell later.
+    """
+    words = scheduler.submit_command(script)
+    command = ("/bin/bash", "-c", _ONCE, "hpclaunch-submit", f"{folder}/{TOKEN}", str(WAIT_S), *words)
+    try:
+        answer = host.run(command, timeout_s=TIMEOUT_S, cwd=workdir)
+    except NoAnswerError as lost:
+        answer = _ask_again(host, command, workdir, lost)
+    if answer == _NO_ANSWER:
+        return _found(host, scheduler, script, words[0])
+    if answer == _NO_PROGRAM:
+        raise RefusedError(
+            f"{words[0]}: no such program on {host.name}", f"install it or put it on PATH: {words[0]}"
+        )
+    return scheduler.parse_submit(answer)
+
+
+def _ask_again(host: Host, command: tuple[str, ...], workdir: str, lost: NoAnswerError) -> Answer:
+    """Ask a second time. From here on a host that cannot be reached leaves the outcome open."""
+    try:
+        return host.run(command, timeout_s=TIMEOUT_S, cwd=workdir)
+    except RefusedError as error:
+        words = lost.message if error.message == lost.message else f"{lost.message}; then: {error.message}"
+        raise NoAnswerError(words, error.hint) from None
+
+
+def recover(host: Host, scheduler: Scheduler, script: str, folder: str) -> str | None:
+    """Return the id of a job whose submission was cut off; None: it was never begun, or nobody can tell.
+
+    Raises RefusedError with the scheduler's words where it refused the job.
+    """
+    token = f"{folder}/{TOKEN}"
+    if not host.exists(token):
+        return None
+    files = host.read_files([f"{token}/{name}" for name in ("exit_code", "stdout", "stderr")])
+    code, stdout, stderr = (
+        files.get(f"{token}/{name}", b"").decode(errors="replace")
+        for name in ("exit_code", "stdout", "stderr")
+    )
+    if code.strip().isdigit():
+        return scheduler.parse_submit(Answer(exit_code=int(code), stdout=stdout, stderr=stderr))
+    try:
+        return _found(host, scheduler, script, scheduler.submit_command(script)[0])
+    except NoAnswerError:
+        return None
+
+
+def _found(host: Host, scheduler: Scheduler, script: str, program: str) -> str:
+    """Ask the scheduler for the job of that script, whose path is no other job's."""
+    if command := scheduler.find_command():
+        found = scheduler.parse_found(script, host.run(command, timeout_s=TIMEOUT_S))
+        if found is not None:
+            return found
+    raise NoAnswerError(f"{program} was cut off on {host.name} before it had answered")

@@ -18,7 +18,9 @@ from hpclaunch.topology.model import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]
 
-_MAX_RANKS = 8192  # as many CPUs as a kernel supports at most: a guard against "0x1*999999999"
+# Guards against "0x1*999999999": as many ranks as a kernel supports CPUs, and what those name in all.
+_MAX_RANKS = 8192
+_MAX_NAMED = 2_000_000
 _PREFIXES = ("--cpu-bind=", "--cpu_bind=", "verbose,", "v,", "quiet,", "q,")
 
 
@@ -133,6 +135,7 @@ def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | No
         )
         return []
     entries: list[CpuSet | None] = []
+    named = 0
     for part in body.split(","):
         entry, star, times = part.strip().partition("*")
         try:
@@ -140,13 +143,16 @@ def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | No
             cpus = _entry(kind, entry)
             if not 1 <= count <= _MAX_RANKS - len(entries):
                 raise BadInputError(f"multiplier {count} in {part.strip()!r}")
+            named += len(cpus) * count
+            if named > _MAX_NAMED:
+                raise BadInputError(f"more than {_MAX_NAMED} CPUs are named in all")
             entries += [cpus] * count
         except BadInputError as error:
             findings.append(
                 Finding(
                     rank=len(entries),
                     problem="unparsable",
-                    message=f"{part!r} cannot be read: {error.message}",
+                    message=f"{_short(part)!r} cannot be read: {_short(error.message, 120)}",
                     remedy="write masks in hexadecimal, such as 0xfe00"
                     if kind == "mask"
                     else "write CPU numbers, such as 49",
@@ -154,6 +160,10 @@ def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | No
             )
             entries.append(None)
     return entries
+
+
+def _short(text: str, length: int = 40) -> str:
+    return text if len(text) <= length else f"{text[:length]}..."
 
 
 def _entry(kind: Kind, text: str) -> CpuSet:
@@ -199,24 +209,23 @@ def _judge_rank(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
     if not cpus:
         yield finding("empty", "names no CPU", "name at least one")
         return
-    topology = node.topology
-    if outside := cpus - topology.cpus:
-        known = format_cpu_list(topology.cpus)
+    where = node.where
+    if outside := cpus - where.cpus:
+        known = format_cpu_list(where.cpus)
         yield finding(
             "outside", f"{cpus_in_words(outside)}: not on this node, which has {known}", "stay inside"
         )
-    here = cpus & topology.cpus
-    if reserved := here & topology.reserved:
+    here = cpus & where.cpus
+    if reserved := here & node.topology.reserved:
         yield finding(
             "reserved",
             f"{cpus_in_words(reserved)}: reserved for the system; a job that names a reserved core fails",
             "leave them out",
         )
-    granted = topology.cpus if topology.allowed is None else topology.allowed
-    if denied := here - granted - topology.reserved:
+    if denied := here - where.granted - node.topology.reserved:
         yield finding(
             "not-granted",
-            f"{cpus_in_words(denied)}: not granted, the job has {format_cpu_list(granted)}",
+            f"{cpus_in_words(denied)}: not granted, the job has {format_cpu_list(where.granted)}",
             "stay inside, or ask for whole nodes",
         )
     if here:

@@ -13,6 +13,8 @@ class Locality:
 
     def __init__(self, topology: NodeTopology) -> None:
         self.topology = topology
+        self.cpus = topology.cpus
+        self.granted = self.cpus if topology.allowed is None else topology.allowed
         self.usable = topology.usable
         self._core_of = {cpu: at for at, core in enumerate(topology.cores) for cpu in core.cpus}
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -178,3 +182,25 @@ def test_the_help_names_the_real_formats_and_sources() -> None:
     assert set(cli_topology.FORMATS) == set(FORMATS)
     assert set(cli_topology.SOURCES) == {*KINDS, "sysfs"}
     assert "Examples:" in run("--help").stdout
+
+
+def test_a_terminal_shows_the_drawing_above_the_table() -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "hpclaunch", "topology", "--site", "lumi-g"]
+    with subprocess.Popen(command, stdout=theirs) as process:
+        os.close(theirs)
+        chunks = []
+        while True:
+            try:
+                chunk = os.read(ours, 4096)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not chunk:
+                break
+            chunks.append(chunk)
+    os.close(ours)
+    assert process.returncode == 0
+    lines = b"".join(chunks).decode().splitlines()
+    words = [line.split() for line in lines]
+    assert ["L3", "6", "cores", "48-55", "#", *"0000000"] in words
+    assert ["0", "49-55", "3", "6", "0", "hsn0"] in words

@@ -39,7 +39,7 @@ def misfits(queue: Queue, nodes: int | None, walltime_s: int | None) -> Iterator
         yield "walltime", f"{asked} asked, at most {queue.max_walltime} allowed"
     if queue.min_walltime and walltime_s < parse_walltime_s(queue.min_walltime):
         yield "walltime", f"{asked} asked, at least {queue.min_walltime} needed"
-    if nodes is None:
+    if nodes is None or not queue.min_nodes <= nodes <= (queue.max_nodes or nodes):
         return
     if queue.max_node_minutes and nodes * walltime_s > queue.max_node_minutes * 60:
         used = nodes * walltime_s / 60

@@ -128,13 +128,17 @@ def bind_lists(context: Context) -> list[BindList]:
         without_meaning = [name for name in expanded.unset if name not in script.variables.meant]
         if expanded.text is None or without_meaning:
             continue
-        text = re.sub(r"[\s'\"]+", "", expanded.text)
-        if entry := _bind_list(text, option.line, ranks_of(context, launch)):
+        if entry := _bind_list(expanded.text, option.line, ranks_of(context, launch)):
+            found.append(entry)
+    for one in script.variables.everywhere("SLURM_CPU_BIND"):  # srun's --cpu-bind, from the environment
+        text = script.variables.expand(one.value, meant=True).text if one.value else None
+        if text and (entry := _bind_list(text, one.line, context.asked.ranks_per_node)):
             found.append(entry)
     return found
 
 
 def _bind_list(text: str, line: int, ranks: int | None) -> BindList | None:
+    text = re.sub(r"[\s'\"]+", "", text)
     if match := _SRUN_LIST.fullmatch(text):
         return BindList(line, "mask" if match[1] == "mask_cpu" else "map", match[2].strip(","), ranks)
     if match := _PALS_LIST.fullmatch(text):

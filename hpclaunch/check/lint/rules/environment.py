@@ -35,7 +35,7 @@ def export_comma_value(context: Context) -> Iterator[Found]:
     script = context.script
     for launch in script.launches:
         text = script.value(launch.option("export")).text if launch.launcher == "srun" else None
-        torn = {name: value for name, value in _export_items(script, text or "").items() if "," in value}
+        torn = {name: value for name, value in _export_items(script, text or "").items() if _is_torn(value)}
         if torn:
             option = launch.option("export")
             assert option is not None  # noqa: S101
@@ -45,7 +45,7 @@ def export_comma_value(context: Context) -> Iterator[Found]:
     for found in script.directives:
         if found.option == "export" and found.kind == "slurm" and found.active:
             for name, value in _export_items(script, found.value or "").items():
-                if "," in value:
+                if _is_torn(value):
                     message = (
                         f"--export: the comma in {name}={value} ends the value at {value.split(',')[0]!r}"
                     )
@@ -60,11 +60,16 @@ def _export_items(script: Script, text: str) -> dict[str, str]:
         name, equals, value = item.partition("=")
         if equals and variable_name(name):
             items[name], last = value, name
-        elif last and not (re.fullmatch(r"[A-Z][A-Z0-9_]*", item) or script.variables.is_set(item)):
+        elif last and not (variable_name(item) and (item.isupper() or script.variables.is_set(item))):
             items[last] += f",{item}"
         else:
             last = ""
     return items
+
+
+def _is_torn(value: str) -> bool:
+    """Tell whether a comma stands outside of the quotes that srun would heed."""
+    return "," in re.sub(r"'[^']*'|\"[^\"]*\"", "", value)
 
 
 def _outside_quotes(text: str) -> list[str]:

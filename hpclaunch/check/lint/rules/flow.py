@@ -150,11 +150,12 @@ def set_option_misspelt(context: Context) -> Iterator[Found]:
     for command in context.script.commands:
         if command.name == "set":
             yield from _set_words(command.words[1:])
-    words = context.script.shebang.split()[1:]
     if context.script.shebang.split("/")[-1].startswith(("bash -", "sh -")):
-        for text in words:
-            if (right := _right_option(text)) is not None:
-                yield Found(1, f"#! line: {text} is no option of bash", f"write {right}" if right else None)
+        for text in context.script.shebang.split()[1:]:
+            if right := _right_option(text):  # bash knows letters that set does not, such as -l
+                yield Found(
+                    1, f"#! line: {text} is misspelt, bash reads it letter by letter", f"write {right}"
+                )
 
 
 def _set_words(words: list[Word]) -> Iterator[Found]:

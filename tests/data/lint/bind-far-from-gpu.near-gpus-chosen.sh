@@ -1,0 +1,15 @@
+#!/bin/bash
+#SBATCH --account=project_465000001
+#SBATCH --partition=standard-g
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=8
+#SBATCH --gpus-per-node=8
+#SBATCH --time=00:30:00
+cat > select_gpu <<'EOF'
+#!/bin/bash
+GPUS=(4 5 2 3 6 7 0 1)
+export ROCR_VISIBLE_DEVICES=${GPUS[$SLURM_LOCALID]}
+exec "$@"
+EOF
+srun --cpu-bind=map_cpu:1,9,17,25,33,41,49,57 ./select_gpu ./app
+# site: lumi-g

@@ -1,0 +1,4 @@
+#!/bin/bash
+srun -n 2 --cpu-bind=mask_cpu:0xfe,0xgg ./app
+# site: unknown
+# expect: 2 bind-list-unreadable

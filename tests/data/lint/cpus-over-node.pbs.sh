@@ -1,0 +1,10 @@
+#!/bin/bash
+#PBS -A MyProject
+#PBS -q debug
+#PBS -l select=1:system=polaris:ncpus=65
+#PBS -l walltime=00:30:00
+#PBS -l filesystems=home:eagle
+#PBS -l place=scatter
+mpiexec -n 4 ./app
+# site: polaris
+# expect: 4 cpus-over-node

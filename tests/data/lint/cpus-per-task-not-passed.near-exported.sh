@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --cpus-per-task=8
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+srun ./app
+# site: unknown

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --cpus-per-task=1
+srun ./app
+# site: unknown

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --cpus-per-task=8
+srun -c "$SLURM_CPUS_PER_TASK" ./app
+srun --cpus-per-task=8 ./app
+# site: unknown

@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH -c 8
+srun --cpu-bind=cores ./app
+export SRUN_CPUS_PER_TASK=8
+# site: unknown
+# expect: 3 cpus-per-task-not-passed

@@ -1,0 +1,4 @@
+#!/bin/bash
+./configure
+make
+# site: lumi-g

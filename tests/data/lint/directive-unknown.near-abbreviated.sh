@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --ntasks-per-n=8 --job=x
+srun ./app
+# site: unknown

@@ -1,0 +1,5 @@
+#!/bin/bash
+##SBATCH --bogus
+# SBATCH --bogus
+srun ./app
+# site: unknown

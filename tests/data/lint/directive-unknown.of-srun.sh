@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --cpu-bind=cores
+srun ./app
+# site: unknown
+# expect: 2 directive-unknown

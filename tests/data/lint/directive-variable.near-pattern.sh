@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --output=%x-%j.out
+srun ./app
+# site: unknown

@@ -1,0 +1,3 @@
+#!/bin/bash
+srun --export=ALL,LANG=C,PATH,HOME ./app
+# site: unknown

@@ -1,0 +1,3 @@
+#!/bin/bash
+srun --export="ALL,DEVICES='0,1'" ./app
+# site: unknown

@@ -1,0 +1,11 @@
+#!/bin/bash
+#SBATCH --account=nn1234k
+#SBATCH --partition=accel
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --gpus-per-node=4
+#SBATCH --exclusive
+#SBATCH --time=01:00:00
+#SBATCH --gpus-per-task=1
+srun --mpi=pmix ./app
+# site: olivia

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --hint=nomultithread
+srun ./app
+# site: unknown

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --hint=nomultithread
+srun --cpu-bind=verbose ./app
+# site: unknown

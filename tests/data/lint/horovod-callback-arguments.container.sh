@@ -1,0 +1,5 @@
+#!/bin/bash
+srun singularity exec image.sif \
+  python -u old_callbacks.py --epochs 3
+# site: unknown
+# expect: 2 horovod-callback-arguments

@@ -1,0 +1,3 @@
+#!/bin/bash
+srun python new_callbacks.py
+# site: unknown

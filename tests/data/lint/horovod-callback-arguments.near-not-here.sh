@@ -1,0 +1,3 @@
+#!/bin/bash
+srun python elsewhere.py
+# site: unknown

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --nodes=2
+printf "step\r"
+srun ./app
+# site: unknown

@@ -1,0 +1,5 @@
+#!/bin/bash
+set -a
+MASTER_ADDR=$(hostname -i)
+srun python train.py
+# site: unknown

@@ -1,0 +1,4 @@
+#!/bin/bash
+MASTER_ADDR=$(hostname -i)
+srun torchrun --rdzv_endpoint="$MASTER_ADDR:12345" train.py
+# site: unknown

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --output=%x-%j.out
+#SBATCH --error=./%j.err
+srun ./app
+# site: unknown

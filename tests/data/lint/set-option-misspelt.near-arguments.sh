@@ -1,0 +1,5 @@
+#!/bin/bash
+set -- -errext one
+set one two
+srun ./app
+# site: unknown

@@ -1,0 +1,6 @@
+#!/bin/bash
+set -euxo pipefail
+set +x
+set -o errexit -o nounset
+srun ./app
+# site: unknown

@@ -1,0 +1,3 @@
+#!/bin/bash
+echo start | srun --input=0 ./app
+# site: unknown

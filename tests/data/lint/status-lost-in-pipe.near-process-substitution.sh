@@ -1,0 +1,3 @@
+#!/bin/bash
+srun python train.py > >(tee train.log)
+# site: unknown

@@ -1,0 +1,4 @@
+#!/bin/bash
+nodes=$(srun hostname | sort -u)
+echo "$nodes"
+# site: unknown

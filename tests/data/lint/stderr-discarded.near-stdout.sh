@@ -1,0 +1,3 @@
+#!/bin/bash
+srun ./app >/dev/null
+# site: unknown

@@ -1,0 +1,4 @@
+#!/bin/bash
+set -o pipefail
+srun ./app | tee app.log
+# site: unknown

@@ -1,0 +1,4 @@
+#!/bin/bash
+exec > >(tee job.log)
+srun ./app
+# site: unknown

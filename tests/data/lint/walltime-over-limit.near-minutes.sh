@@ -1,0 +1,9 @@
+#!/bin/bash
+#SBATCH --account=project_465000001
+#SBATCH --partition=standard-g
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=8
+#SBATCH --gpus-per-node=8
+#SBATCH --time=90:30
+srun ./app
+# site: lumi-g

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --time=1-12
+srun ./app
+# site: unknown

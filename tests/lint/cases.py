@@ -1,0 +1,47 @@
+"""The scripts of tests/data/lint: what each is for, and what lint must find in it.
+
+A script's last lines say so: ``# site: NAME`` (or unknown), then ``# expect: LINE RULE`` for every finding,
+``-`` for one without a line. A file is named RULE.WHAT.sh; RULE.near-WHAT.sh is a near miss, in which nothing
+is found.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from hpclaunch.check.lint.lint import lint
+from hpclaunch.check.lint.rule import Files, Finding
+from hpclaunch.site.load import load_site
+
+DATA = Path(__file__).parent.parent / "data" / "lint"
+SCRIPTS = sorted(DATA.glob("*.sh"))
+
+
+class Case(NamedTuple):
+    """One script and what is expected."""
+
+    path: Path
+    text: str
+    site: str
+    expected: list[tuple[int | None, str]]
+
+
+def read_case(path: Path) -> Case:
+    """Read a script with its expectations."""
+    text = path.read_bytes().decode()
+    site = re.findall(r"^# site: (\S+)$", text, re.MULTILINE)
+    expected = re.findall(r"^# expect: (\d+|-) (\S+)$", text, re.MULTILINE)
+    assert len(site) == 1, path
+    return Case(path, text, site[0], [(None if line == "-" else int(line), rule) for line, rule in expected])
+
+
+def findings(text: str, site: str, folder: Path = DATA) -> tuple[Finding, ...]:
+    """Lint with a shipped site, or none for unknown."""
+    return lint(text, None if site == "unknown" else load_site(site), Files((folder,)))
+
+
+def places(found: tuple[Finding, ...]) -> list[tuple[int | None, str]]:
+    """Return line and rule of each finding, in order, each once."""
+    return sorted({(one.line, one.rule) for one in found}, key=lambda place: (place[0] or 0, place[1]))

@@ -1,0 +1,46 @@
+"""Every rule finds what it is for, at its line, and passes what only looks alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpclaunch.check.lint.lint import all_rules
+from tests.lint.cases import SCRIPTS, findings, places, read_case
+
+GOLDEN = sorted((Path(__file__).parent.parent / "golden").glob("*.sh"))
+RULES = [rule.id for rule in all_rules()]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_exactly_the_expected_is_found(path: Path) -> None:
+    case = read_case(path)
+    found = findings(case.text, case.site)
+    assert places(found) == sorted(case.expected, key=lambda place: (place[0] or 0, place[1])), found
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_has_scripts_that_trigger_it_and_near_misses(rule: str) -> None:
+    named = [path for path in SCRIPTS if path.stem.partition(".")[0] == rule]
+    near = [path for path in named if path.stem.partition(".")[2].startswith("near-")]
+    broken = [path for path in named if path not in near]
+    assert len(broken) >= 2
+    assert all(rule in [found for _, found in read_case(path).expected] for path in broken)
+    assert near
+    assert all(not read_case(path).expected for path in near)
+
+
+def test_every_script_is_named_after_a_rule_or_is_a_twin() -> None:
+    assert {path.stem.partition(".")[0] for path in SCRIPTS} <= {*RULES, "script"}
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_nothing_is_found_in_our_own_scripts(path: Path, tmp_path: Path) -> None:
+    assert findings(path.read_text(), path.stem.partition(".")[0], tmp_path) == ()
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
+def test_a_rule_says_what_why_and_what_would_be_right(rule: object) -> None:
+    for field in ("what", "why", "remedy", "bad", "good"):
+        assert getattr(rule, field).strip()

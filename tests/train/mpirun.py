@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from hpclaunch.train.synthetic import synthetic_digits
 
+# Open MPI binds the ranks of every job to the same first cores, where jobs side by side would wait in turn.
+UNBOUND = {"PRTE_MCA_hwloc_default_binding_policy": "none"}
 ROOT = Path(__file__).parents[2]
 RUNNER = (sys.executable, "-m", "hpclaunch.train")
 
@@ -31,7 +33,7 @@ def mpiexec() -> str:
 def environment(**extra: str) -> dict[str, str]:
     """The tests' environment with this checkout importable and one thread a rank."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **extra}
+    return {**os.environ, **UNBOUND, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **extra}
 
 
 def run_ranks(ranks: int, *argv: str | Path, **extra: str) -> subprocess.CompletedProcess[str]:

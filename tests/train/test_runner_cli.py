@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import os
@@ -195,69 +194,63 @@ def test_a_world_as_large_as_the_job_trains(digits: Path) -> None:
     assert train(2, "--data", digits, "--epochs", "1", HPCLAUNCH_TASKS="2")["ranks"] == 2
 
 
-def bare_python(tmp_path: Path, *packages: str) -> dict[str, str]:
-    """An environment in which ``python -S`` finds these packages and a copy of the runner, nothing else."""
-    for package in packages:
-        spec = importlib.util.find_spec(package)
-        assert spec is not None
-        assert spec.origin is not None
-        folder = Path(spec.origin).parent
-        (tmp_path / package).symlink_to(folder)
-        libraries = folder.with_name(f"{package}.libs")
-        if libraries.exists():
-            (tmp_path / libraries.name).symlink_to(libraries)
+ONLY_THESE = """
+import sys
+
+class Only:
+    def find_spec(name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names and top not in {allowed}:
+            raise ModuleNotFoundError(f"No module named {{top!r}}", name=top)
+
+sys.meta_path.insert(0, Only)
+"""
+
+
+def copied_runner(tmp_path: Path, *packages: str) -> dict[str, str]:
+    """A copy of the runner's folder as ``trainer``, and an environment with it and these packages only."""
     source = Path(hpclaunch.train.__file__).parent
     shutil.copytree(source, tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    allowed = {*packages, "trainer"}
+    (tmp_path / "sitecustomize.py").write_text(ONLY_THESE.format(allowed=allowed))
     return {**os.environ, "PYTHONPATH": str(tmp_path)}
 
 
 @pytest.mark.mpi
 def test_a_copied_folder_runs_with_numpy_and_mpi4py_alone(digits: Path, tmp_path: Path) -> None:
-    alone = bare_python(tmp_path, "numpy", "mpi4py")
-    nothing_else = (
-        "import importlib.util as u; assert not any(map(u.find_spec, ('hpclaunch', 'click', 'yaml')))"
-    )
-    subprocess.run([sys.executable, "-S", "-c", nothing_else], env=alone, cwd=tmp_path, check=True)
-    done = run_ranks(
-        2,
-        *(sys.executable, "-S", "-m", "trainer", "--data", digits, "--epochs", "1", "--json"),
-        PYTHONPATH=alone["PYTHONPATH"],
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["ranks"] == 2
-    assert "hpclaunch" not in done.stderr
+    alone = copied_runner(tmp_path, "numpy", "mpi4py")
+    for module in ("hpclaunch", "click", "yaml"):
+        done = subprocess.run(
+            [sys.executable, "-c", f"import {module}"], env=alone, cwd=tmp_path, check=False
+        )
+        assert done.returncode == 1
+    command = (sys.executable, "-m", "trainer", "--data", digits, "--epochs", "1", "--json")
+    done_by_two = run_ranks(2, *command, PYTHONPATH=alone["PYTHONPATH"])
+    assert done_by_two.returncode == 0, done_by_two.stderr
+    assert json.loads(done_by_two.stdout)["ranks"] == 2
+
+
+def run_alone(tmp_path: Path, alone: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "trainer"]
+    return subprocess.run(command, env=alone, cwd=tmp_path, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(("packages", "missing"), [((), "numpy"), (("numpy",), "mpi4py")])
 def test_a_missing_package_is_named_with_its_extra(
     tmp_path: Path, packages: tuple[str, ...], missing: str
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "trainer"],
-        env=bare_python(tmp_path, *packages),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_alone(tmp_path, copied_runner(tmp_path, *packages))
     assert done.returncode == 1
     assert done.stderr == f"trainer: {missing} is not installed: pip install 'hpclaunch[runner]'\n"
 
 
 def test_a_missing_mpi_library_is_named_with_its_extra(tmp_path: Path) -> None:
-    alone = bare_python(tmp_path, "numpy")
+    alone = copied_runner(tmp_path, "numpy", "mpi4py")
     broken = tmp_path / "mpi4py"
     broken.mkdir()
     (broken / "__init__.py").touch()
     (broken / "MPI.py").write_text("raise RuntimeError('cannot load MPI library\\nlong story')\n")
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "trainer"],
-        env=alone,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_alone(tmp_path, alone)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "does not load (cannot load MPI library)" in done.stderr

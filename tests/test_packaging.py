@@ -156,7 +156,8 @@ atexit.register(lambda: pathlib.Path({str(report)!r}).write_text(" ".join(sys.mo
 from hpclaunch.cli.main import main
 main()
 """
-    out = run(sys.executable, "-c", code, env={**os.environ, **variables})
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    out = run(sys.executable, "-c", code, env=env | variables)
     loaded = {name.split(".")[0] for name in report.read_text().split()}
     assert expected in out
     assert "click" in loaded

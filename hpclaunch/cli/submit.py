@@ -50,6 +50,13 @@ class _CommandAfterDashes(click.Command):
 @click.option(
     "--binding", type=click.Choice(["warn", "strict", "off"]), help="CPU-GPU binding. Default: warn."
 )
+@click.option(
+    "--max-restarts", type=int, help="Restarts from a checkpoint when the time is over. Default: 0."
+)
+@click.option(
+    "--warn-before", help="How long before the limit the ranks are told to checkpoint. Default: 2m."
+)
+@click.option("--idle-timeout", help="End a job that neither prints nor beats for so long, such as 30m.")
 @click.option("--timeline", metavar="FILE", help="Horovod timeline to write.")
 @click.option(
     "--sbatch-arg",

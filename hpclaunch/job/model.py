@@ -46,6 +46,12 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     binding: Literal["warn", "strict", "off"] = "warn"
     timeline: str | None = None
     """File for HOROVOD_TIMELINE."""
+    max_restarts: int = 0
+    """How often the job may be started again from a checkpoint that it wrote before its time was over."""
+    warn_before: str = "2m"
+    """How long before the walltime limit the ranks are told to write a checkpoint."""
+    idle_timeout: str | None = None
+    """After how long without output or heartbeat the job is taken for hung and ended."""
     directives: tuple[str, ...] = ()
     """Extra header lines, passed through as given."""
     env: dict[str, str] = {}
@@ -58,6 +64,17 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     value: str | None
     origin: str
     """command line, job file PATH, user config PATH, site profile NAME, default, or computed: RULE."""
+
+
+class Supervision(msgspec.Struct, frozen=True, kw_only=True):
+    """What keeps an eye on the launch."""
+
+    max_restarts: int
+    exit_code: int
+    """What a program leaves with after a checkpoint, to be called again."""
+    timer_s: int | None
+    """Seconds to the signal where the scheduler gives none itself."""
+    idle_s: int | None
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +98,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The command, exactly as given; the template quotes it."""
     launch: tuple[str, ...]
     """The launcher and its options as shell text."""
+    supervision: Supervision | None
+    """None: nobody asked for restarts or a watchdog."""
     settings: tuple[Setting, ...]
     warnings: tuple[str, ...] = ()
 

@@ -16,7 +16,7 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.job import rules
 from hpclaunch.job.geometry import resolve
-from hpclaunch.job.model import JobRequest, LaunchPlan, Setting
+from hpclaunch.job.model import JobRequest, LaunchPlan, Setting, Supervision
 from hpclaunch.scheduler import launchers
 from hpclaunch.scheduler.directives import Line, Resources, pbs_header, slurm_header
 from hpclaunch.site.limits import cite
@@ -25,6 +25,8 @@ from hpclaunch.topology.model import NodeTopology
 from hpclaunch.units import format_walltime, parse_walltime_s
 
 DEFAULT_WALLTIME = "00:30:00"
+CHECKPOINTED = 85
+"""Exit code that means "checkpointed, call me again"; free in the conventions of shells and of sysexits.h."""
 _WHOLE_NODE_BINDINGS = ("mask_cpu", "map_cpu", "list", "taskset")
 
 
@@ -80,6 +82,7 @@ def make_plan(
         rank_setup=_rank_setup(profile, shape),
         launch=_launch(request, profile, shape, target),
         argv=_argv(request, profile, target),
+        supervision=_supervision(request, profile, shape),
         settings=(*settings, *_computed(request, profile, shape)),
         warnings=_warnings(request, shape),
     )
@@ -142,6 +145,28 @@ def _scheduler_cpus(request: JobRequest, profile: SiteProfile, shape: _Shape) ->
     return (request.cpus_per_task or 1) * request.threads_per_core
 
 
+def _supervision(request: JobRequest, profile: SiteProfile, shape: _Shape) -> Supervision | None:
+    if request.max_restarts < 0:
+        raise BadInputError(f"--max-restarts {request.max_restarts}: it must be at least 0")
+    idle_s = parse_walltime_s(request.idle_timeout) if request.idle_timeout else None
+    if not request.max_restarts and idle_s is None:
+        return None
+    timer_s = None
+    if request.max_restarts:
+        warn_s = parse_walltime_s(request.warn_before)
+        if warn_s >= shape.walltime_s:
+            raise BadInputError(
+                f"--warn-before {request.warn_before} is not shorter than the walltime"
+                f" {format_walltime(shape.walltime_s)}",
+                "give the job more time, or warn it later",
+            )
+        if profile.scheduler.kind == "pbs" or (profile.scheduler.kind == "local" and request.time):
+            timer_s = shape.walltime_s - warn_s
+    return Supervision(
+        max_restarts=request.max_restarts, exit_code=CHECKPOINTED, timer_s=timer_s, idle_s=idle_s
+    )
+
+
 def _header(
     request: JobRequest, profile: SiteProfile, shape: _Shape, target: Target, cpus_per_task: int | None
 ) -> tuple[Line, ...]:
@@ -173,6 +198,15 @@ def _header(
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
+    if profile.scheduler.kind == "slurm" and request.max_restarts:
+        warn_s = parse_walltime_s(request.warn_before)
+        header += (
+            Line(
+                text=f"--signal=B:USR1@{warn_s}", reason="told so many seconds before the limit (man sbatch)"
+            ),
+            Line(text="--requeue", reason="the job may come back after a checkpoint"),
+            Line(text="--open-mode=append", reason="a restart writes on in the same log"),
+        )
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
     return (*header, *site, *extra)
 
@@ -361,7 +395,17 @@ def _argv(request: JobRequest, profile: SiteProfile, target: Target) -> tuple[st
         return request.command.argv
     here = target.python if profile.scheduler.kind == "local" else None
     python = request.python or here or profile.software.python
-    return (python, "-m", "hpclaunch.train", *request.command.argv)
+    return (python, "-m", "hpclaunch.train", *request.command.argv, *_checkpoints(request, target))
+
+
+def _checkpoints(request: JobRequest, target: Target) -> tuple[str, ...]:
+    """Return the runner's options without which a restart would begin at the beginning."""
+    if not request.max_restarts:
+        return ()
+    given = {word.partition("=")[0] for word in request.command.argv}
+    folder = f"{target.folder}/checkpoints" if target.folder else "checkpoints"
+    wanted = () if "--checkpoint-dir" in given else ("--checkpoint-dir", folder)
+    return (*wanted, *(() if "--resume" in given else ("--resume",)))
 
 
 def _computed(request: JobRequest, profile: SiteProfile, shape: _Shape) -> tuple[Setting, ...]:

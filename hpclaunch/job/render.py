@@ -44,6 +44,8 @@ def render(plan: LaunchPlan, target: Target) -> str:
         rank_setup=plan.rank_setup,
         launch=plan.launch,
         argv=plan.argv,
+        kind=kind,
+        supervision=plan.supervision,
         report=plan.binding is not None,
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),

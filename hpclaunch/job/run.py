@@ -30,6 +30,7 @@ from hpclaunch.scheduler.base import FINAL_STATES, JobStatus, Scheduler
 from hpclaunch.scheduler.registry import get_scheduler
 
 SCRIPT, LOG, RESULT, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "result.json", "exit_status", "cancelled"
+REASON, NEXT_ID = "reason", "next_id"
 
 _QUERY_TIMEOUT_S = 120.0
 _LOG_POLL_S = (0.05, 1.0)
@@ -177,6 +178,8 @@ def _with_status(host: Host, record: JobRecord, status: JobStatus | None, asked:
         started = status.started or record.started
         return replace(record, state=status.state, reason=status.reason, started=started)
     left = _exit_status(host, record)
+    if left is None and (following := _following(host, record)):
+        return replace(record, scheduler_id=following, state="queued", reason="restarted from its checkpoint")
     if status is None:
         if left is None and (not asked or not record.scheduler_id):
             return record
@@ -188,7 +191,7 @@ def _with_status(host: Host, record: JobRecord, status: JobStatus | None, asked:
         record,
         state=status.state,
         exit_code=code,
-        reason=status.reason,
+        reason=(_reason(host, record) if status.state == "failed" else None) or status.reason,
         started=status.started or record.started,
         ended=status.ended or record.ended or _ended(host, record),
         binding=_binding(host, record),
@@ -205,6 +208,19 @@ def _binding(host: Host, record: JobRecord) -> BindingVerdict | None:
 def log_text(host: Host, record: JobRecord) -> str:
     """Return the job's output so far; nothing where there is none yet."""
     return (host.read_file(f"{record.folder}/{LOG}") or b"").decode(errors="replace")
+
+
+def _following(host: Host, record: JobRecord) -> str | None:
+    """Return the id of the job that took over from this one after a checkpoint, where requeueing is not allowed."""
+    text = (host.read_file(f"{record.folder}/{NEXT_ID}") or b"").decode(errors="replace")
+    following = text.strip().partition(";")[0]  # sbatch --parsable: JOBID;CLUSTER
+    return following if following and following != record.scheduler_id else None
+
+
+def _reason(host: Host, record: JobRecord) -> str | None:
+    """Return what the script itself says of its end: a hang, restarts used up."""
+    text = (host.read_file(f"{record.folder}/{REASON}") or b"").decode(errors="replace").strip()
+    return text or None
 
 
 def _status_from_exit_file(host: Host, record: JobRecord, left: int | None) -> JobStatus:

@@ -45,6 +45,9 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     exclusive: bool | None = None
     binding: Literal["warn", "strict", "off"] | None = None
     timeline: str | None = None
+    max_restarts: int | None = None
+    warn_before: str | None = None
+    idle_timeout: str | None = None
     directives: tuple[str, ...] = ()
     env: dict[str, str] = {}
 
@@ -101,7 +104,13 @@ def _first(layers: list[Layer], name: str) -> Any:
     return next((v for layer in layers if (v := getattr(layer.settings, name)) is not None), None)
 
 
-_DEFAULTS: Mapping[str, Any] = {"threads_per_core": 1, "exclusive": True, "binding": "warn"}
+_DEFAULTS: Mapping[str, Any] = {
+    "threads_per_core": 1,
+    "exclusive": True,
+    "binding": "warn",
+    "max_restarts": 0,
+    "warn_before": "2m",
+}
 
 
 def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest, tuple[Setting, ...]]:

@@ -99,7 +99,7 @@ SlurmctldPort=$PORT
 SlurmUser=$ME
 SlurmdUser=$ME
 AuthType=auth/munge
-AuthInfo=socket=$LAB/munge/munge.sock
+AuthInfo=socket=$LAB/munge/munge.sock,cred_expire=5
 CredType=cred/munge
 StateSaveLocation=$LAB/state
 SlurmdSpoolDir=$LAB/spool/%n
@@ -155,7 +155,7 @@ if [ "$ACCT" = dbd ]; then
   if ! alive "$LAB/pid/slurmdbd.pid"; then
     cat > "$LAB/slurmdbd.conf" <<EOF
 AuthType=auth/munge
-AuthInfo=socket=$LAB/munge/munge.sock
+AuthInfo=socket=$LAB/munge/munge.sock,cred_expire=5
 DbdHost=localhost
 DbdAddr=127.0.0.1
 DbdPort=$((PORT+100))

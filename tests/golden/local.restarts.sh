@@ -1,0 +1,146 @@
+#!/bin/bash
+
+# Written by hpclaunch VERSION for local: This machine - the installed MPI's mpiexec on its own cores, measured when a job starts.
+# 1 nodes x 2 ranks = 2 ranks.
+# Each local rank's share of a node:
+#   rank 0: CPUs 0  NUMA node 0
+#   rank 1: CPUs 1  NUMA node 0
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="$$"
+export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$$"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  [ -z "${restarting:-}" ] || exit 0  # not the end
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# the Python and MPI of this hpclaunch, first
+export PATH=/opt/env/bin:"$PATH"
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=2
+
+# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
+
+# Open MPI (5, and 4) must not count cores: the plan did
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_rmaps_base_oversubscribe=1
+
+# Open MPI refuses root, who is the only user in many containers
+[ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# rendezvous: the job's first node
+MASTER_ADDR=127.0.0.1
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + $$ % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=1
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is, under the names that torch.distributed and others read
+export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=2
+# CPUs planned for each local rank
+cpus=(0 1)
+# bind this shell, and so the program that it becomes (man taskset)
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+root=${HPCLAUNCH_SYSROOT:-}
+while read -r key value; do
+  case $key in
+    Cpus_allowed_list:) got_cpus=$value ;;
+    Mems_allowed_list:) got_mems=$value ;;
+  esac
+done < "$root/proc/self/status"
+read -r host < "$root/proc/sys/kernel/hostname"
+verdict=ok
+[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
+  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  none '' '' "$verdict"
+# Run the program and tell a checkpoint from a failure. Launchers signal all of a rank's processes, so this
+# shell must live through the signal that is meant for the program.
+trap : USR1 TERM
+code=0
+"$@" || code=$?
+if [ "$code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
+  [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+  exit 0
+fi
+exit "$code"
+HPCLAUNCH_RANK
+
+# What keeps an eye on the launch: a signal before the time is over, a restart from the checkpoint, a watchdog.
+export HPCLAUNCH_CHECKPOINT_SIGNAL=USR1  # what a program gets when it must write a checkpoint and leave
+export HPCLAUNCH_CHECKPOINT_EXIT_CODE=85  # what it leaves with: "call me again"
+restarts_file=$HPCLAUNCH_JOB_FOLDER/restarts
+HPCLAUNCH_RESTART=0  # how often this job was restarted from a checkpoint
+if [ -r "$restarts_file" ]; then read -r HPCLAUNCH_RESTART < "$restarts_file"; fi
+export HPCLAUNCH_RESTART
+export HPCLAUNCH_HEARTBEAT=$HPCLAUNCH_JOB_FOLDER/heartbeat  # a program that prints nothing may touch this file
+export PYTHONUNBUFFERED=1  # the watchdog and people read the log while it is written
+rm -f "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+
+mpiexec -n 2 \
+  bash -c "$rank_start" rank \
+  /opt/env/bin/python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist' --checkpoint-dir checkpoints --resume &
+launcher=$!
+trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
+
+# local gives no signal before the walltime limit: this shell sends it to itself.
+( sleep 480 && kill -USR1 $$ ) &
+timer=$!
+
+# The watchdog: no output and no heartbeat for 300 s is a hang.
+(
+  while sleep 75; do
+    last=$(stat -c %Y "$HPCLAUNCH_JOB_FOLDER/out.log" "$HPCLAUNCH_HEARTBEAT" 2> /dev/null | sort -n | tail -n 1) || :
+    if [ -n "$last" ] && [ $(($(date +%s) - last)) -ge 300 ]; then
+      echo "hung: no output and no heartbeat for 300 s; ended by --idle-timeout" > "$HPCLAUNCH_JOB_FOLDER/reason"
+      kill -TERM "$launcher"
+      sleep 10
+      kill -KILL "$launcher"
+      break
+    fi
+  done
+) &
+watchdog=$!
+
+while caught='' status=0; do
+  wait "$launcher" || status=$?
+  # A caught signal makes wait return 128+N before the launcher has ended.
+  [ "$caught" ] && [ "$status" -gt 128 ] || break
+done
+kill "$timer" 2> /dev/null || :
+kill "$watchdog" 2> /dev/null || :
+grep -q '^hung:' "$HPCLAUNCH_JOB_FOLDER/reason" 2> /dev/null && exit 124
+
+if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
+  if [ "$HPCLAUNCH_RESTART" -ge 1 ]; then
+    echo "checkpointed, and all 1 restarts (--max-restarts) are used up" > "$HPCLAUNCH_JOB_FOLDER/reason"
+    exit 85
+  fi
+  restarting=1  # this is not the job's end: no exit status is kept
+  echo $((HPCLAUNCH_RESTART + 1)) > "$restarts_file.new"
+  mv "$restarts_file.new" "$restarts_file"
+  echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 1"
+  exec bash "$0"
+fi
+exit "$status"

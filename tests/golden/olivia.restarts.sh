@@ -252,7 +252,10 @@ if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
   mv "$restarts_file.new" "$restarts_file"
   echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 3"
   trap 'exit 0' TERM
-  scontrol requeue "$SLURM_JOB_ID" && sleep 60 && exit 0
+  if scontrol requeue "$SLURM_JOB_ID"; then
+    sleep 60 & wait $!  # until Slurm ends this run
+    exit 0
+  fi
   # Requeueing is not allowed here, so the next job of a chain takes over.
   sbatch --parsable "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"
   mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"

@@ -110,7 +110,8 @@ def test_where_requeueing_is_not_allowed_the_next_job_takes_over(
     real = subprocess.run(["which", "scontrol"], capture_output=True, text=True, check=True).stdout.strip()
     fake = tmp_path / "scontrol"
     fake.write_text(
-        '#!/bin/sh\nif [ "$1" = requeue ]; then echo "Requested operation is presently disabled" >&2; exit 1; fi\n'
+        '#!/bin/sh\nif [ "$1" = requeue ]; then\n'
+        '  echo "Requested operation is presently disabled" >&2; exit 1\nfi\n'
         f'exec {real} "$@"\n'
     )
     fake.chmod(0o755)

@@ -35,7 +35,11 @@ def remote_command(argv: Sequence[str], env: Mapping[str, str] | None = None, cw
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise BadInputError(f"{name!r} is no name of an environment variable")
         steps.append(f"export {name}={_quote(value)}")
-    steps.append(f"command -v {_quote(argv[0])} >/dev/null 2>&1 || {_stop(NO_PROGRAM)}")
+    program = _quote(argv[0])
+    is_there = (
+        f"[ -f {program} ] && [ -x {program} ]" if "/" in argv[0] else f"command -v {program} >/dev/null"
+    )
+    steps.append(f"{is_there} || {_stop(NO_PROGRAM)}")
     steps.append(f"printf {RUNS.decode()}")
     # exec: the program itself and never a builtin of that name; in a subshell: its end is told as 128+N.
     steps.append(f"(exec {' '.join(_quote(word) for word in argv)})")

@@ -150,12 +150,13 @@ class Sshd:
         lines += [f"UserKnownHostsFile {self.known_hosts}", "GlobalKnownHostsFile none"]
         return "\n  ".join([f"Host {alias}", *settings, *lines]) + "\n"
 
-    def break_connections(self) -> None:
+    def break_connections(self, and_stop: bool = False) -> None:
         """Kill the server's side of every connection; what users have started goes on."""
         server = psutil.Process(int((self.folder / "sshd.pid").read_text()))
-        for process in server.children(recursive=True):
-            if process.name() == "sshd":
-                process.kill()
+        children = [process for process in server.children(recursive=True) if process.name() == "sshd"]
+        for process in (server, *children) if and_stop else children:
+            process.kill()
+        psutil.wait_procs(children)
 
     def stop(self) -> None:
         """End the server and remove the folder."""

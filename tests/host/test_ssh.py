@@ -1,0 +1,310 @@
+"""Another machine as a host: commands and files over a real sshd."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.base import NoAnswerError
+from hpclaunch.host.remote_shell import remote_command
+from hpclaunch.host.ssh import SshHost, connect
+from tests.testbed.cluster import Sshd
+
+pytestmark = pytest.mark.sshd
+
+HOSTILE = [
+    "$(echo x)",
+    "a b",
+    "'",
+    '"',
+    "`id`",
+    "new\nline",
+    "ü€",
+    "",
+    "*",
+    "\\",
+    "!!",
+    "%s",
+    "-n",
+    "~",
+    "\x7f\t",
+]
+# Whatever a person may name things: all of Unicode but NUL, which no argument can hold.
+WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+
+
+@pytest.fixture(scope="module")
+def host(plain_sshd: Sshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHost]:
+    config = tmp_path_factory.mktemp("ssh") / "config"
+    config.write_text(plain_sshd.host_block("there"))
+    with connect("there", config=config) as host:
+        yield host
+
+
+def logins(server: Sshd) -> int:
+    return (server.folder / "sshd.log").read_text().count("Accepted publickey")
+
+
+def test_arguments_arrive_as_given(host: SshHost) -> None:
+    answer = host.run(["printf", "%s\\0", *HOSTILE])
+    assert answer.stdout.split("\0")[:-1] == HOSTILE
+
+
+@given(words=st.lists(WORDS, min_size=1, max_size=6), value=WORDS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_words_and_values_arrive_as_given(host: SshHost, words: list[str], value: str) -> None:
+    script = 'printf "%s\\0" "$VALUE" "$@"'
+    answer = host.run(["bash", "-c", script, "bash", *words], env={"VALUE": value})
+    assert answer.stdout.split("\0")[:-1] == [value, *words]
+
+
+@given(name=WORDS.filter(lambda name: name and "/" not in name and name not in (".", "..")))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_path_is_reached_by_commands_and_files(host: SshHost, tmp_path: Path, name: str) -> None:
+    folder = f"{tmp_path}/{name[:40]}"
+    host.make_folder(folder)
+    host.write_file(f"{folder}/{name}", name.encode())
+    assert host.run(["cat", f"./{name}"], cwd=folder).stdout == name
+    assert host.read_files([f"{folder}/{name}"]) == {f"{folder}/{name}": name.encode()}
+    assert (Path(folder) / name).read_bytes() == name.encode()
+
+
+def test_names_that_are_no_text_arrive_too(host: SshHost, tmp_path: Path) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")
+    host.write_file(path, b"x")
+    assert host.run(["test", "-f", path]).exit_code == 0
+    assert host.read_files([path]) == {path: b"x"}
+
+
+def test_what_no_argument_can_hold_is_refused(host: SshHost) -> None:
+    with pytest.raises(BadInputError, match="NUL"):
+        host.run(["echo", "a\0b"])
+    with pytest.raises(BadInputError, match="no name of an environment variable"):
+        host.run(["true"], env={"A;B": "x"})
+    with pytest.raises(BadInputError, match="too many for one ssh command"):
+        host.run(["true", "x" * 200_000])
+
+
+def test_any_login_shell_reads_only_what_all_of_them_understand() -> None:
+    command = remote_command(["printf", "%s", *HOSTILE], {"A": "'!"}, "/a b'\n$x")
+    head, quoted, tail = command.partition("'")[0], command.split("'")[1], command.rpartition("'")[2]
+    assert (head, tail, command.count("'")) == ("exec sh -c ", "", 2)
+    assert set(quoted) <= set(
+        'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./:=,@+-\\"$()'
+    )
+    assert quoted.count("$") == 1
+
+
+def test_exit_codes_and_signals_are_told_as_a_shell_tells_them(host: SshHost) -> None:
+    answer = host.run(["bash", "-c", "echo out; echo err >&2; exit 7"])
+    assert (answer.exit_code, answer.stdout, answer.stderr) == (7, "out\n", "err\n")
+    assert host.run(["bash", "-c", "kill -9 $$"]).exit_code == 137
+
+
+def test_stdin_environment_and_folder(host: SshHost, tmp_path: Path) -> None:
+    answer = host.run(
+        ["bash", "-c", 'cat; echo "$ADDED $PWD"'], b"in ", env={"ADDED": "a"}, cwd=str(tmp_path)
+    )
+    assert answer.stdout == f"in a {tmp_path}\n"
+    assert host.run(["cat"]).stdout == ""
+
+
+def test_a_program_is_never_a_builtin_of_the_shell(host: SshHost) -> None:
+    assert host.run(["echo", "a\\nb"]).stdout == "a\\nb\n"
+
+
+def test_much_goes_both_ways_at_once(host: SshHost) -> None:
+    data = b"0123456789abcdef" * 200_000
+    answer = host.run(["tee", "/dev/stderr"], data)
+    assert answer.stdout == answer.stderr == data.decode()
+    assert host.run(["true"], data).exit_code == 0
+
+
+def test_a_missing_program_or_folder_is_named(host: SshHost, tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="no-such-sbatch: no such program on there") as caught:
+        host.run(["no-such-sbatch"])
+    assert caught.value.exit_code == 4
+    with pytest.raises(RefusedError, match="gone: no such folder on there"):
+        host.run(["true"], cwd=f"{tmp_path}/gone")
+    (tmp_path / "text").write_text("not a program")
+    with pytest.raises(RefusedError, match="no such program"):
+        host.run([f"{tmp_path}/text"])
+
+
+def test_a_program_that_does_not_answer_is_left(host: SshHost) -> None:
+    with pytest.raises(NoAnswerError, match="sleep gave no answer"):
+        host.run(["sleep", "60"], timeout_s=0.2)
+    with pytest.raises(NoAnswerError):
+        host.run(["bash", "-c", "exec >&- 2>&-; sleep 60"], timeout_s=0.2)
+    assert host.run(["echo", "works"]).stdout == "works\n"
+
+
+def test_what_start_up_files_print_is_not_taken_for_output(
+    start_sshd: Callable[..., Sshd], tmp_path: Path
+) -> None:
+    server = start_sshd(config='ForceCommand echo Welcome; sh -c "$SSH_ORIGINAL_COMMAND"')
+    (tmp_path / "config").write_text(server.host_block("chatty"))
+    with connect("chatty", config=tmp_path / "config") as host:
+        assert host.run(["echo", "1"]).stdout == "1\n"
+
+
+def test_an_account_that_runs_nothing_is_told_in_its_words(
+    start_sshd: Callable[..., Sshd], tmp_path: Path
+) -> None:
+    server = start_sshd(config="ForceCommand echo this account is closed; exit 1")
+    (tmp_path / "config").write_text(server.host_block("closed"))
+    with connect("closed", config=tmp_path / "config") as host:
+        with pytest.raises(RefusedError, match=r"runs no commands.*this account is closed"):
+            host.run(["true"])
+        with pytest.raises(RefusedError, match="no access to files"):
+            host.write_file(f"{tmp_path}/x", b"")
+
+
+def test_a_file_is_written_whole_with_its_mode(host: SshHost, tmp_path: Path) -> None:
+    path = tmp_path / "job.sh"
+    host.write_file(str(path), b"one" * 100_000, mode=0o755)
+    host.write_file(str(path), b"two", mode=0o700)
+    assert path.read_bytes() == b"two"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert [p.name for p in tmp_path.iterdir()] == ["job.sh"]
+
+
+def test_an_unwritable_place_says_so_and_leaves_nothing(host: SshHost, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for path in ("file/x", "folder"):
+        with pytest.raises(BadInputError, match=f"{path}: cannot be written on there"):
+            host.write_file(f"{tmp_path}/{path}", b"")
+    with pytest.raises(BadInputError, match="cannot make this folder"):
+        host.make_folder(f"{tmp_path}/file/x")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_reading_what_is_there_and_what_is_not(host: SshHost, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "big").write_bytes(bytes(range(256)) * 20_000)
+    assert host.read_file(f"{tmp_path}/empty") == b""
+    assert host.read_file(f"{tmp_path}/big") == (tmp_path / "big").read_bytes()
+    assert host.read_file(f"{tmp_path}/x") is None
+    assert host.tail(f"{tmp_path}/x", 0) == b""
+    assert (host.exists(f"{tmp_path}/x"), host.exists(str(tmp_path))) == (False, True)
+    with pytest.raises(RefusedError, match="cannot be read"):
+        host.read_file(str(tmp_path))
+
+
+def test_tail_goes_on_where_it_stopped(host: SshHost, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"x" * 1_500_000 + b"end")
+    got = b""
+    while piece := host.tail(str(path), len(got)):
+        got += piece
+    assert got == path.read_bytes()
+
+
+def test_many_files_are_one_command(host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[str] = []
+    run = SshHost._run
+
+    def counting(self: SshHost, argv: list[str], *args: object, **options: object) -> object:
+        commands.append(argv[0])
+        return run(self, argv, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SshHost, "_run", counting)
+    for i in range(100):
+        (tmp_path / f"exit {i}\n'").write_text(str(i))
+    os.link(tmp_path / "exit 0\n'", tmp_path / "again")
+    (tmp_path / "link").symlink_to("again")
+    (tmp_path / "folder").mkdir()
+    paths = [f"{tmp_path}/exit {i}\n'" for i in range(200)]
+    odd = [f"{tmp_path}/{name}" for name in ("again", "link", "folder", "again/x")]
+    found = host.read_files([*paths, *odd, paths[0]])
+    assert found == {path: str(i).encode() for i, path in enumerate(paths[:100])} | dict.fromkeys(
+        odd[:2], b"0"
+    )
+    assert host.read_files([]) == {}
+    assert commands == ["tar"]
+
+
+def test_a_broken_connection_is_replaced_and_files_are_read(
+    host: SshHost, plain_sshd: Sshd, tmp_path: Path
+) -> None:
+    (tmp_path / "f").write_text("x")
+    looks: list[Callable[[], bytes | None]] = [
+        lambda: host.read_file(f"{tmp_path}/f"),
+        lambda: host.read_files([f"{tmp_path}/f"])[f"{tmp_path}/f"],
+        lambda: host.tail(f"{tmp_path}/f", 0),
+        lambda: host.run(["cat", f"{tmp_path}/f"]).stdout.encode(),
+    ]
+    for look in looks:
+        before = logins(plain_sshd)
+        plain_sshd.break_connections()
+        assert look() == b"x"
+        assert logins(plain_sshd) == before + 1
+
+
+def test_a_command_that_lost_its_connection_gives_no_answer_and_is_not_run_again(
+    host: SshHost, plain_sshd: Sshd, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+
+    def cut() -> None:
+        while not runs.exists():
+            time.sleep(0.01)
+        plain_sshd.break_connections()
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    with pytest.raises(NoAnswerError, match="the connection to there broke before bash had answered"):
+        host.run(["bash", "-c", f"echo run >> {runs}; sleep 60"])
+    thread.join()
+    assert host.run(["cat", str(runs)]).stdout == "run\n"
+
+
+def test_a_connection_killed_during_an_upload_leaves_the_old_file_or_the_new(
+    host: SshHost, plain_sshd: Sshd, tmp_path: Path
+) -> None:
+    path, data = tmp_path / "file", os.urandom(60 << 20)
+    path.write_text("old")
+    host.exists(str(path))
+    before, seen = logins(plain_sshd), list[bytes]()
+
+    def cut() -> None:
+        while not any(p.stat().st_size > 1 << 20 for p in tmp_path.glob(".file.*")):
+            time.sleep(0.001)
+        seen.append(path.read_bytes())
+        plain_sshd.break_connections()
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    host.write_file(str(path), data)
+    thread.join()
+    assert seen == [b"old"]
+    assert logins(plain_sshd) == before + 1
+    assert path.read_bytes() == data
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_host_that_is_gone_is_refused_and_the_file_is_the_old_one(
+    start_sshd: Callable[..., Sshd], tmp_path: Path
+) -> None:
+    server = start_sshd()
+    (tmp_path / "config").write_text(server.host_block("brief"))
+    (tmp_path / "file").write_text("old")
+    with connect("brief", config=tmp_path / "config") as host:
+        assert host.exists(f"{tmp_path}/file")
+        server.break_connections(and_stop=True)
+        with pytest.raises(RefusedError, match="brief cannot be reached") as caught:
+            host.write_file(f"{tmp_path}/file", b"new")
+        with pytest.raises(RefusedError, match="cannot be reached"):
+            host.run(["true"])
+    assert caught.value.exit_code == 4
+    assert (tmp_path / "file").read_text() == "old"

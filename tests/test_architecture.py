@@ -21,7 +21,7 @@ FLOORS: list[set[str]] = [
     {"answer", "cpuset", "resources", "units"},
     {"topology"},
     {"site"},
-    {"binding", "host", "scheduler"},
+    {"binding", "host", "scheduler", "software"},
     {"check", "job", "timeline"},
     {"cli"},
     {"__main__"},

@@ -1,0 +1,183 @@
+"""Ask: each question is a process of its own with a time limit, in the environment that the job would have.
+
+An import of a broken build may crash or hang, so nothing of it is ever loaded into hpclaunch itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpclaunch.check.facts import NOT_FOUND, SETUP_MARK, BuildFacts, LaunchFacts, NodeFacts, Outcome
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.base import Host, NoAnswerError
+from hpclaunch.scheduler.directives import Line
+
+IMPORT_LIMIT_S = 120.0
+"""An import of TensorFlow from a busy Lustre takes a minute; twice that means it hangs."""
+TOOL_LIMIT_S = 30.0
+_KILL_AFTER_S = 5.0
+_PROBE = Path(__file__).with_name("probe.py")
+_GPU_TOOLS = {
+    "nvidia": ("nvidia-smi", "-L"),
+    "amd": ("rocm-smi", "--showid"),
+    "intel": ("xpu-smi", "discovery"),
+}
+
+Argv = tuple[str, ...]
+
+
+def unwrapped(argv: Argv) -> Argv:
+    """Run a command as it is, in no container."""
+    return argv
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the questions are asked."""
+
+    host: Host
+    setup: tuple[Line, ...] = ()
+    """Shell lines of the job's environment, run before each question; empty: this shell as it is."""
+    wrap: Callable[[Argv], Argv] = unwrapped
+    """Puts a command into the site's container."""
+    python: str = "python3"
+    """The interpreter that will train."""
+    launcher: Argv = ()
+    """Words that start ``ranks`` ranks; empty: none can be started here."""
+    ranks: int = 0
+    not_started: str | None = None
+    """Why ``launcher`` is empty."""
+    import_limit_s: float = IMPORT_LIMIT_S
+
+
+def setup_script(setup: Sequence[Line]) -> str:
+    """Return bash text that runs the environment's lines as a job's script does and becomes ``"$@"``.
+
+    ``set -eo pipefail`` as in the script: a module that is not there ends it, with that line on stderr.
+    """
+    steps = [f"hpclaunch_step={shlex.quote(line.text)}\n{line.text}" for line in setup]
+    return "\n".join(
+        [
+            "set -eo pipefail",
+            f'trap \'[ -z "$hpclaunch_step" ] || echo "{SETUP_MARK}$hpclaunch_step" >&2\' EXIT',
+            *steps,
+            "hpclaunch_step=",
+            'exec "$@"',
+        ]
+    )
+
+
+def ask(place: Place, argv: Sequence[str], limit_s: float, launcher: Sequence[str] = ()) -> Outcome:
+    """Run a command in the place and return how it ended; never raises for what the command does.
+
+    coreutils' ``timeout`` ends the whole process group, so children that hang end too, and what was printed
+    before is kept.
+    """
+    words = [*launcher, *place.wrap(tuple(argv))]
+    if place.setup:
+        words = ["bash", "-c", setup_script(place.setup), "bash", *words]
+    timed = ["timeout", f"--kill-after={_KILL_AFTER_S:g}", f"{limit_s:g}", *words]
+    start = time.monotonic()
+    try:
+        answer = place.host.run(timed, timeout_s=limit_s + 6 * _KILL_AFTER_S)
+    except NoAnswerError:
+        return Outcome(exit_code=124, timed_out=True, limit_s=limit_s)
+    except RefusedError as error:
+        return Outcome(exit_code=NOT_FOUND, stderr=error.message, limit_s=limit_s)
+    return Outcome(
+        exit_code=answer.exit_code,
+        stdout=answer.stdout,
+        stderr=answer.stderr,
+        timed_out=answer.exit_code in (124, 137) and time.monotonic() - start >= limit_s,
+        limit_s=limit_s,
+    )
+
+
+def probe(place: Place, *words: str, limit_s: float, launcher: Sequence[str] = ()) -> Outcome:
+    """Ask the place's interpreter; see hpclaunch.check.probe for the words."""
+    argv = [place.python, "-c", _PROBE.read_text(encoding="utf-8"), *words]
+    return ask(place, argv, limit_s, launcher)
+
+
+def build_facts(place: Place) -> BuildFacts:
+    """Ask everything about the Horovod build."""
+    installed = probe(place, "installed", limit_s=place.import_limit_s)
+    facts = installed.answers()
+    if not facts.get("folder"):
+        return BuildFacts(installed=installed)
+    beside = f"{facts['scripts']}/horovodrun"
+    choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
+    check_build = ask(place, ["bash", "-c", choose, "bash", beside], place.import_limit_s)
+    modules, libraries = set(facts["modules"]), facts["libraries"]
+    present = [
+        name
+        for name, module in _MODULE_OF.items()
+        if module in modules or (name in libraries and name != "keras")
+    ]
+    return BuildFacts(
+        installed=installed,
+        check_build=check_build,
+        frameworks={n: probe(place, "framework", n, limit_s=place.import_limit_s) for n in present},
+        linked={
+            name: ask(place, ["ldd", path], TOOL_LIMIT_S)
+            for name, path in libraries.items()
+            if name != "keras"
+        },
+    )
+
+
+_MODULE_OF = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "torch", "mxnet": "mxnet"}
+
+
+def launch_facts(
+    place: Place, *, slurm: bool, mpi4py: bool, frameworks: Sequence[str], allreduce: Sequence[str] = ()
+) -> LaunchFacts:
+    """Ask how ranks start: the plugins of srun, PMIx, and ranks that say who they are.
+
+    ``frameworks``: those whose Horovod works, to be started under the launcher too. ``allreduce``: the
+    command of the allreduce test, None where it was not asked for.
+    """
+    ranks = {}
+    allreduced = None
+    if place.launcher:
+        vias = [*(["mpi4py"] if mpi4py else []), *frameworks[:1]]
+        ranks = {
+            via: probe(place, "ranks", via, limit_s=place.import_limit_s, launcher=place.launcher)
+            for via in vias
+        }
+        if allreduce:
+            allreduced = ask(place, allreduce, place.import_limit_s + 180, place.launcher)
+    return LaunchFacts(
+        setup=ask(place, ["true"], place.import_limit_s) if place.setup else None,
+        mpi_list=ask(place, ["srun", "--mpi=list"], TOOL_LIMIT_S) if slurm else None,
+        pmix=ask(place, ["pmix_info", "--version"], TOOL_LIMIT_S),
+        ranks=ranks,
+        ranks_started=place.ranks,
+        not_started=place.not_started,
+        allreduce=allreduced,
+    )
+
+
+def node_facts(place: Place, *, vendor: str | None, fabric: bool, space: Sequence[str]) -> NodeFacts:
+    """Ask the node: clock, GPUs, the fabric's plugin, and the folders named for ``--space``."""
+    node = probe(place, "node", *space, limit_s=TOOL_LIMIT_S)
+    facts = node.answers()
+    lustre = facts.get("filesystem") == "lustre"
+    folders = facts.get("folders") or {}
+    on_lustre = [
+        f for f in space if isinstance(folders.get(f), dict) and folders[f]["filesystem"] == "lustre"
+    ]
+    tool = _GPU_TOOLS.get(vendor or "")
+    quota = 'exec lfs quota -q -u "$(id -un)" "$1"'
+    return NodeFacts(
+        node=node,
+        gpu_tool=ask(place, tool, TOOL_LIMIT_S) if tool else None,
+        gpu_tool_name=tool[0] if tool else "",
+        plugin=probe(place, "plugin", limit_s=TOOL_LIMIT_S) if fabric else None,
+        stripes=ask(place, ["lfs", "getstripe", "-d", "."], TOOL_LIMIT_S) if lustre else None,
+        quotas={f: ask(place, ["bash", "-c", quota, "bash", f], TOOL_LIMIT_S) for f in on_lustre},
+    )

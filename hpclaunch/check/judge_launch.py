@@ -1,0 +1,273 @@
+"""Verdicts on the way ranks are started: srun's plugins, PMIx, the MPI, and whether ranks find each other."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from hpclaunch.check.facts import BuildFacts, LaunchFacts, Outcome
+from hpclaunch.check.judge_build import linked_family
+from hpclaunch.check.model import Check
+from hpclaunch.check.mpi_families import family, fit
+from hpclaunch.site.schema import AllreduceFigure, SiteProfile
+
+_HEADLINE = re.compile(r"MPI (?:plugin )?types are", re.IGNORECASE)
+_VERSIONS = re.compile(r"specific pmix plugin versions available:\s*(.*)", re.IGNORECASE)
+ALLREDUCE_MARK = "HPCLAUNCH-ALLREDUCE "
+# A figure without the plugin may be off by half; where none is published, TCP is a tenth of Slingshot or less.
+_TCP_MARGIN, _TCP_SHARE = 1.5, 0.1
+
+
+def parse_mpi_list(text: str) -> tuple[str, ...]:
+    """Return the plugins that ``srun --mpi=list`` names, its versions of PMIx included; empty: none was named.
+
+    Reads the list of Slurm 22.05 and later (one indented name a line) and the older one (``srun: NAME``).
+    """
+    names: list[str] = []
+    listing = False
+    for raw in text.splitlines():
+        line = re.sub(r"^srun:\s*", "", raw).strip()
+        if _HEADLINE.search(line):
+            listing = True
+            names += re.findall(r"[a-z]\w*", line.partition("are")[2])
+        elif versions := _VERSIONS.search(line):
+            names += re.findall(r"\w+", versions[1])
+        elif listing and re.fullmatch(r"[a-z]\w*", line):
+            names.append(line)
+    return tuple(dict.fromkeys(names))
+
+
+def judge_mpi_list(text: str, origin: str, profile: SiteProfile | None) -> Check:
+    """Hold srun's plugins against the one that the site's jobs ask for."""
+    name, offered = "mpi-plugin", parse_mpi_list(text)
+    if not offered:
+        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:200]
+        return Check(
+            name=name,
+            status="unknown",
+            evidence=f"{origin}: no list of plugins, but: {said}",
+            remedy="run srun --mpi=list on a login node of the cluster",
+        )
+    listed = f"{origin}: srun offers {', '.join(offered)}"
+    wanted = profile.mpi.plugin if profile else None
+    useful = [plugin for plugin in offered if plugin not in ("none", "openmpi")]
+    if wanted is None:
+        if useful:
+            which = "the site's default is used" if profile and not profile.mpi.plugin_open else "any may fit"
+            return Check(name=name, status="have", evidence=f"{listed}; {which}")
+        remedy = "ask the site for a Slurm with PMIx or PMI-2: with none every rank starts as rank 0 of 1"
+        return Check(name=name, status="missing", evidence=listed, remedy=remedy)
+    of_family = [p for p in offered if p == wanted or re.fullmatch(rf"{re.escape(wanted)}_v\d+", p)]
+    if of_family:
+        return Check(name=name, status="have", evidence=f"{listed}; jobs here use --mpi={wanted}")
+    others = f"use one of them that fits the MPI: --mpi={useful[0]}" if useful else "ask the site"
+    evidence = f"{listed}; jobs here use --mpi={wanted}, which is not among them"
+    return Check(
+        name=name, status="missing", evidence=evidence, remedy=f"{others}, and correct the site profile"
+    )
+
+
+def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
+    """Judge everything that was asked about starting ranks."""
+    checks: list[Check] = []
+    if facts.setup is not None:
+        checks.append(_environment(facts.setup))
+    if facts.mpi_list is not None:
+        checks.append(_mpi_list(facts.mpi_list, profile))
+    if facts.pmix is not None:
+        checks += _pmix(facts)
+    checks += _mpi_library(facts, build, profile)
+    checks += [_ranks(via, outcome, facts, profile) for via, outcome in facts.ranks.items()]
+    if facts.not_started and not facts.ranks:
+        checks.append(Check(name="mpi-launch", status="unknown", evidence=facts.not_started))
+    if facts.allreduce is not None:
+        checks.append(judge_allreduce(facts.allreduce, profile))
+    return tuple(checks)
+
+
+def _environment(setup: Outcome) -> Check:
+    """Whether the lines of the job's environment run."""
+    if setup.exit_code == 0 and not setup.timed_out:
+        return Check(name="environment", status="have", evidence="the job's setup lines run here")
+    line = setup.failed_setup()
+    words = next((w for w in setup.stderr.splitlines() if w.strip() and not w.startswith("HPCLAUNCH-")), "")
+    at = f"at: {line}" if line else ""
+    evidence = f"the job's environment {setup.ending()} {at}. {words.strip()[:300]}".strip()
+    remedy = "module spider or module avail shows what the site has now; correct the site profile"
+    return Check(name="environment", status="missing", evidence=evidence, remedy=remedy)
+
+
+def _mpi_list(outcome: Outcome, profile: SiteProfile | None) -> Check:
+    text = outcome.stdout + outcome.stderr
+    if outcome.exit_code == 127:
+        return Check(name="mpi-plugin", status="unknown", evidence="there is no srun here")
+    return judge_mpi_list(text, "srun --mpi=list", profile)
+
+
+def _pmix(facts: LaunchFacts) -> Iterator[Check]:
+    """The PMIx of the shell beside those of srun; PMIx promises that versions from 2 on speak with each other."""
+    said = re.search(r"PMIX:\s*(\S+)|\b(\d+\.\d+\.\S+)", facts.pmix.stdout if facts.pmix else "")
+    offered = parse_mpi_list(facts.mpi_list.stdout + facts.mpi_list.stderr) if facts.mpi_list else ()
+    srun = ", ".join(plugin for plugin in offered if plugin.startswith("pmix"))
+    if not said and not srun:
+        return
+    parts = [f"pmix_info says {said[1] or said[2]}"] if said else []
+    parts += [f"srun offers {srun}"] if srun else []
+    yield Check(name="pmix", status="have", evidence="; ".join(parts))
+
+
+def _mpi_library(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> Iterator[Check]:
+    """Compare the MPI that Horovod is linked with, the one that mpi4py finds, and the site's."""
+    seen: list[tuple[str, str]] = []
+    linked = linked_family(build)
+    if linked:
+        seen.append(linked)
+    if "mpi4py" in facts.ranks:
+        library = str(facts.ranks["mpi4py"].answers().get("library", ""))
+        if library_family := family(library):
+            seen.append((library_family, f"mpi4py finds {library.partition(',')[0]}"))
+    site = family(profile.mpi.implementation) if profile and profile.mpi.implementation else None
+    if site and seen and profile:
+        seen.append((site, f"{profile.name} has {profile.mpi.implementation}"))
+    if not seen:
+        return
+    evidence = "; ".join(what for _, what in seen)
+    lost = [what for _, what in seen if "(not found)" in what]
+    if lost:
+        remedy = "load the MPI that Horovod was built with (its module, or LD_LIBRARY_PATH)"
+        yield Check(name="mpi-library", status="missing", evidence=lost[0], remedy=remedy)
+    elif all(fit(seen[0][0], other) for other, _ in seen):
+        yield Check(name="mpi-library", status="have", evidence=evidence)
+    else:
+        remedy = "build Horovod and mpi4py with the one MPI that the launcher starts"
+        yield Check(name="mpi-library", status="missing", evidence=f"wrong MPI: {evidence}", remedy=remedy)
+
+
+def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile | None) -> Check:
+    """Whether the started ranks are one world."""
+    name = "mpi-launch" if via == "mpi4py" else "horovod-launch"
+    who = via if via == "mpi4py" else f"Horovod for {via}"
+    started, said = facts.ranks_started, outcome.all_answers()
+    places = sorted((int(each["rank"]), int(each["size"])) for each in said if "rank" in each)
+    remedy = _launch_remedy(profile, via)
+    if started > 1 and len(places) > 1 and set(places) == {(0, 1)}:
+        evidence = (
+            f"singletons: {started} ranks were started and each rank says it is rank 0 of 1 ({who}):"
+            " the launcher and the MPI of the program do not know each other"
+        )
+        return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    if places == [(rank, started) for rank in range(started)]:
+        hosts = sorted({str(each.get("host")) for each in said})
+        evidence = f"{started} ranks on {', '.join(hosts)} are one world ({who})"
+        return Check(name=name, status="have", evidence=evidence)
+    if places:
+        listed = ", ".join(f"rank {rank} of {size}" for rank, size in places[:8])
+        evidence = f"{started} ranks were started ({who}), and these answered: {listed}; {outcome.ending()}"
+        return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    if outcome.timed_out:
+        evidence = f"the start of {started} ranks ({who}) {outcome.ending()}"
+        return Check(name=name, status="unknown", evidence=evidence, remedy=remedy)
+    evidence = f"no rank answered ({who}): the launcher {outcome.ending()}: {_why(outcome)}"
+    return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+
+
+def _why(outcome: Outcome) -> str:
+    """Return the line of stderr that names the cause, else the last one."""
+    for line in outcome.stderr.splitlines():
+        if re.search(
+            r"undefined symbol|cannot open shared object|\w*Error: |srun: error|not enough slots", line
+        ):
+            return line.strip()[:300]
+    return outcome.last_words()
+
+
+def _launch_remedy(profile: SiteProfile | None, via: str) -> str:
+    launcher = profile.scheduler.launcher if profile else "mpiexec"
+    if launcher == "srun":
+        plugin = profile.mpi.plugin if profile else None
+        there = f" (the site's is {plugin})" if plugin else ""
+        return f"try another srun --mpi=NAME of srun --mpi=list{there}, or the MPI that fits it"
+    built = "Horovod with MPI was built with" if via != "mpi4py" else "mpi4py finds"
+    return (
+        f"start it with the mpiexec of the MPI that {built}, and build Horovod with that MPI (not Gloo alone)"
+    )
+
+
+# --- the allreduce test ------------------------------------------------------------------------------------
+
+
+def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
+    """Whether all sums were right, and how fast they were beside what the site published."""
+    name, document = "allreduce", _document(outcome.stdout)
+    if document is None:
+        evidence = f"the allreduce test {outcome.ending()}: {_why(outcome)}"
+        status = "unknown" if outcome.timed_out else "missing"
+        return Check(name=name, status=status, evidence=evidence, remedy="make mpi-launch work first")
+    sizes = document["sizes"]
+    wrong = [each for each in sizes if each["wrong"]]
+    over = f"{document['ranks']} ranks on {len(document['hosts'])} nodes through {document['library']}"
+    if wrong:
+        evidence = f"WRONG SUMS over {over}: " + "; ".join(
+            f"{each['wrong']} elements at {each['message_bytes']} bytes ({each['first_wrong']})"
+            for each in wrong
+        )
+        remedy = (
+            "do not train: results would be wrong without an error. On GH200 with Slingshot export"
+            " NCCL_PROTO=^LL128 (https://github.com/NVIDIA/nccl/issues/2001); else report it to the site"
+        )
+        return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    if document["ranks"] < 2:
+        evidence = f"one rank only ({over}): nothing was summed"
+        return Check(name=name, status="unknown", evidence=evidence, remedy="start two ranks or more")
+    best = max(sizes, key=lambda each: float(each["bus_gb_s"]))
+    right = f"all sums are right over {over}, {len(sizes)} sizes up to {sizes[-1]['message_bytes']} bytes"
+    reached = f"{best['bus_gb_s']:.3g} GB/s bus bandwidth at {best['message_bytes']} bytes"
+    return _against_figure(f"{right}; {reached}", document, profile)
+
+
+def _document(text: str) -> dict[str, Any] | None:
+    for line in text.splitlines():
+        _, mark, rest = line.partition(ALLREDUCE_MARK)
+        if mark:
+            try:
+                found = json.loads(rest)
+            except ValueError:
+                return None
+            return found if isinstance(found, dict) else None
+    return None
+
+
+def _against_figure(evidence: str, document: dict[str, Any], profile: SiteProfile | None) -> Check:
+    """Compare with the published figure of about as many nodes: between nodes only, one node proves nothing."""
+    name, nodes = "allreduce", len(document["hosts"])
+    figures = profile.fabric.allreduce if profile else ()
+    if nodes < 2 or not figures or profile is None:
+        return Check(name=name, status="have", evidence=evidence)
+    figure = min(figures, key=lambda each: abs(each.nodes - nodes))
+    near = min(document["sizes"], key=lambda each: abs(each["message_bytes"] - figure.message_bytes))
+    reached = float(near["bus_gb_s"])
+    published = (
+        f"{profile.name} published {figure.bus_gb_s:g} GB/s for {figure.gpus} GPUs on {figure.nodes} nodes"
+    )
+    if reached > tcp_below_gb_s(figure):
+        return Check(name=name, status="have", evidence=f"{evidence}; {published}")
+    fabric = "Slingshot" if profile.fabric.kind.startswith("slingshot") else profile.fabric.kind
+    slow = f"{evidence}; {published}: this is TCP, not {fabric}"
+    if document["via"] == "mpi":
+        slow = (
+            f"{evidence}; {published}, by NCCL from GPU to GPU, and MPI between main memories may be slower;"
+        )
+        slow += f" if Horovod is as slow, this is TCP, not {fabric}"
+        remedy = "run the test where Horovod with NCCL is: it goes the way that gradients go"
+        return Check(name=name, status="unknown", evidence=slow, remedy=remedy)
+    remedy = "load the fabric's NCCL plugin (aws-ofi-nccl, aws-ofi-rccl) and set NCCL_NET, see fabric-plugin"
+    return Check(name=name, status="missing", evidence=slow, remedy=remedy)
+
+
+def tcp_below_gb_s(figure: AllreduceFigure) -> float:
+    """Return the bus bandwidth in GB/s below which messages went by TCP."""
+    if figure.bus_gb_s_without_plugin:
+        return _TCP_MARGIN * figure.bus_gb_s_without_plugin
+    return _TCP_SHARE * figure.bus_gb_s

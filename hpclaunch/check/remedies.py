@@ -1,0 +1,106 @@
+"""What to do about what is missing, in the words of the site."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.gpu_arch import first_cuda
+from hpclaunch.software.horovod import rebuild_command
+
+_FRAMEWORKS = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "pytorch", "mxnet": "mxnet"}
+
+
+class Remedies(msgspec.Struct, frozen=True, kw_only=True):
+    """Remedies for one site; ``profile`` None: the site is not known."""
+
+    profile: SiteProfile | None = None
+    framework: str = "pytorch"
+    """Framework that a rebuild line is for where the missing part is none itself."""
+
+    def rebuild(self, name: str) -> str:
+        """Return the line that builds Horovod with a part, or the module or container that has it."""
+        framework = _FRAMEWORKS.get(name, self.framework)
+        command = rebuild_command(self.profile, framework)
+        extra = {
+            "gloo": "HOROVOD_WITH_GLOO=1 ",
+            "ccl": "HOROVOD_CPU_OPERATIONS=CCL ",
+            "nccl": "HOROVOD_GPU_OPERATIONS=NCCL ",
+            "cuda": "HOROVOD_GPU=CUDA ",
+            "rocm": "HOROVOD_GPU=ROCM ",
+        }.get(name, "")
+        if extra.strip() in command.split():
+            extra = ""
+        return f"rebuild: {extra}{command}{self._or_from_site(framework)}"
+
+    def _or_from_site(self, framework: str) -> str:
+        """Name what the site offers instead of a build of one's own."""
+        if self.profile is None:
+            return ""
+        short = {"pytorch": "torch"}.get(framework, framework)
+        plan = f"hpclaunch env plan --site {self.profile.name} --for horovod-{short}"
+        return f"; or from the site: {plan}" if short in ("torch", "tensorflow") else ""
+
+    def install(self, module: str) -> str:
+        """Return how to get the framework itself."""
+        return f"install {module} in this interpreter, in the version that Horovod was built with"
+
+    def ask_again(self) -> str:
+        """Return what to do where the boxes are not there."""
+        return "run horovodrun --check-build again and keep all it prints"
+
+    def ask_the_library(self, name: str) -> str:
+        """Return how to know what a framework's box does not tell."""
+        return f"run hpclaunch check --require {name} where Horovod is installed: it loads the library itself"
+
+    def hangs(self, name: str) -> str:
+        """Return what to do about an import that gives no answer."""
+        return (
+            f"try it by hand for {name}; a slow file system needs a longer --limit, an import that hangs in"
+            " MPI_Init must be tried in a job"
+        )
+
+    def right_mpi(self, name: str) -> str:
+        """Return how to bring the library and its MPI together."""
+        want = self.profile.mpi.implementation if self.profile else None
+        with_it = f" with {want}" if want else ""
+        return f"load the MPI that Horovod was built with, or {self.rebuild(name)}{with_it}"
+
+    def load_first(self) -> str:
+        """Return what to do where operations cannot be asked because nothing loads."""
+        return "make a framework's import work first: see the verdicts on tensorflow, pytorch and mxnet"
+
+    def threads(self) -> str:
+        """Return what to do about an MPI without threads."""
+        return "use an MPI that was built with MPI_THREAD_MULTIPLE, or set HOROVOD_MPI_THREADS_DISABLE=1"
+
+    def same_versions(self) -> str:
+        """Return what to do about a framework that changed after Horovod was built."""
+        return f"install the version of the build, or {self.rebuild(self.framework)}"
+
+    def arch(self, arch: str) -> str:
+        """Return what a build for an architecture needs."""
+        first = first_cuda(arch)
+        if first:
+            return f"use a framework built with CUDA {first} or newer for {arch}"
+        return f"use a framework built for {arch}"
+
+    def features(self) -> frozenset[str]:
+        """Return what the site is: its fabric's kind and its GPU's architecture."""
+        if self.profile is None:
+            return frozenset()
+        node = self.profile.node
+        words = {self.profile.fabric.kind, node.gpu_arch if node else None}
+        return frozenset(word for word in words if word)
+
+    def gpu_arch(self) -> str | None:
+        """Return the architecture of the site's GPUs; None where it has none or is not known."""
+        node = self.profile.node if self.profile else None
+        return node.gpu_arch if node and node.gpus else None
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables that the site's profile sets in every job."""
+        if self.profile is None:
+            return {}
+        merged = {**self.profile.fabric.common, **self.profile.env}
+        return {name: each.value for name, each in merged.items() if each.value is not None}

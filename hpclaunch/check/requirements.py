@@ -1,0 +1,73 @@
+"""What a Horovod build must have: from ``--require``, or from the site's profile."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from hpclaunch.check.model import Requirement
+from hpclaunch.errors import BadInputError
+from hpclaunch.site.schema import SiteProfile
+
+FRAMEWORKS = ("tensorflow", "keras", "pytorch", "mxnet")
+OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl", "cuda", "rocm")
+LAUNCH_LAYER = (
+    "environment", "versions", "gpu-arch", "mpi-threads", "mpi-plugin", "pmix", "mpi-library", "mpi-launch",
+    "horovod-launch", "gpus", "fabric-plugin", "space", "inodes", "clock", "stripes", "allreduce", "nodes",
+)  # fmt: skip
+KNOWN = (*FRAMEWORKS, *OPERATIONS, *LAUNCH_LAYER)
+# Horovod calls RCCL's operations NCCL too: one build flag, one box, one function for both.
+ALIASES = {"torch": "pytorch", "tf": "tensorflow", "rccl": "nccl"}
+
+
+def parse_require(texts: tuple[str, ...]) -> tuple[Requirement, ...]:
+    """Read ``--require mpi,nccl,tensorflow`` and ``--require 'mpi|gloo'`` (either of them).
+
+    Raises BadInputError for a name that no check has.
+    """
+    words = [word.strip().lower() for text in texts for word in text.split(",")]
+    return tuple(
+        Requirement(names=tuple(_known(name.strip()) for name in word.split("|")), reason="--require")
+        for word in words
+        if word
+    )
+
+
+def _known(name: str) -> str:
+    name = ALIASES.get(name, name)
+    if name in KNOWN:
+        return name
+    close = get_close_matches(name, [*KNOWN, *ALIASES], n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise BadInputError(f"--require {name!r}: no check of that name", f"{hint}known: {', '.join(KNOWN)}")
+
+
+def site_requirements(profile: SiteProfile) -> tuple[Requirement, ...]:
+    """Return what a job across GPUs of this site needs of its Horovod build.
+
+    The vendor decides between CUDA and ROCm, the MPI the launcher starts is the controller, and NCCL (RCCL on
+    AMD) carries the gradients (Horovod docs, "Horovod on GPU"). A site without GPUs needs a controller only.
+    """
+    node, reason = profile.node, f"site {profile.name}"
+    names: list[tuple[str, ...]] = []
+    if profile.scheduler.kind == "local" or node is None:
+        names.append(("mpi", "gloo"))
+    else:
+        names.append(("mpi",))
+    if node is not None and node.gpus:
+        names += {"amd": [("rocm",), ("nccl",)], "nvidia": [("cuda",), ("nccl",)]}.get(
+            node.gpu_vendor or "", [("ccl",)] if node.gpu_vendor == "intel" else []
+        )
+        if node.gpu_arch:
+            names.append(("gpu-arch",))
+    return tuple(Requirement(names=each, reason=reason) for each in names)
+
+
+def default_requirements(*, frameworks: bool) -> tuple[Requirement, ...]:
+    """Return what every Horovod build must have where nobody said more: a controller, and a framework.
+
+    ``frameworks``: False where only text is judged, which cannot show that a framework works.
+    """
+    needs = [Requirement(names=("mpi", "gloo"), reason="a controller to find the other ranks by")]
+    if frameworks:
+        needs.append(Requirement(names=FRAMEWORKS, reason="a framework to train with"))
+    return tuple(needs)

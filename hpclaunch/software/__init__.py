@@ -1,0 +1,1 @@
+"""The software environment of a job as data: modules, EasyBuild, EESSI, containers, venv, conda."""

@@ -1,0 +1,57 @@
+"""Horovod's own facts: its releases' limits, and the variables that say what is built in.
+
+Names and meanings: Horovod 0.28.1, docs/install.rst and CMakeLists.txt.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from hpclaunch.site.schema import SiteProfile
+
+VERSION = "0.28.1"
+"""The newest release (June 2023); it is published as source only."""
+FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
+CXX17_FROM_TORCH = (2, 1)
+"""From here on torch's headers need C++17; the release asks for C++14 (horovod PR 3998, unreleased)."""
+TESTED_TENSORFLOW = (2, 12)
+"""The newest TensorFlow that 0.28 was tested with (Horovod's CI matrix)."""
+
+
+def build_variables(profile: SiteProfile | None, framework: str) -> dict[str, str]:
+    """Return the HOROVOD_* variables that build Horovod for one framework on this site's nodes.
+
+    Values may hold shell variables ($ROCM_PATH). Without GPUs, or without a site, MPI and Gloo are built.
+    """
+    variables = {"HOROVOD_WITH_MPI": "1"}
+    node = profile.node if profile else None
+    vendor = node.gpu_vendor if node and node.gpus else None
+    if vendor == "amd":
+        variables |= {
+            "HOROVOD_GPU": "ROCM",
+            "HOROVOD_GPU_OPERATIONS": "NCCL",  # the name for RCCL, too
+            "HOROVOD_ROCM_HOME": "$ROCM_PATH",
+        }
+    elif vendor == "nvidia":
+        variables |= {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"}
+        if node and node.gpu_arch and node.gpu_arch.startswith("sm_"):
+            variables["HOROVOD_BUILD_CUDA_CC_LIST"] = node.gpu_arch.removeprefix("sm_")
+    elif vendor == "intel":
+        variables["HOROVOD_CPU_OPERATIONS"] = "CCL"
+    else:
+        variables["HOROVOD_WITH_GLOO"] = "1"
+    for each in FRAMEWORKS:
+        verb = "WITH" if each == framework else "WITHOUT"
+        variables[f"HOROVOD_{verb}_{each.upper()}"] = "1"
+    return variables
+
+
+def rebuild_command(profile: SiteProfile | None, framework: str) -> str:
+    """Return the one line that builds Horovod anew for a framework, in the environment of the job."""
+    assignments = " ".join(f"{k}={_value(v)}" for k, v in build_variables(profile, framework).items())
+    options = "--no-build-isolation --no-cache-dir --force-reinstall --no-deps"
+    return f"{assignments} pip install {options} horovod=={VERSION}"
+
+
+def _value(value: str) -> str:
+    return f'"{value}"' if value.startswith("$") else shlex.quote(value)

@@ -121,7 +121,8 @@ class Training:
         """The rest of the current epoch, an evaluation, an entry in the history, a checkpoint."""
         position = self.position
         order = epoch_order(self._images, self._options.seed, position.epoch)
-        # Sums since the last checkpoint or report are kept apart: only those are this rank's alone.
+        # Steps since the last report or checkpoint are in ``local``, this rank's alone; those before, of all
+        # ranks, in the position, where a checkpoint finds them.
         seconds, images, local = self.clock.training, self.images_seen, Sums()
         report_every = max(1, self.steps_per_epoch // _REPORTS_PER_EPOCH)
         reported = (seconds, images)
@@ -181,8 +182,10 @@ class Training:
         entry = {
             "epoch": position.epoch + 1,
             "steps": position.step,
+            "train_images": trained.images,
             "train_loss": trained.mean_loss,
             "train_accuracy": trained.accuracy,
+            "test_images": test.images,
             "test_loss": test.mean_loss,
             "test_accuracy": test.accuracy,
             "images_per_s": images_per_s,

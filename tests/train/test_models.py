@@ -78,3 +78,13 @@ def test_state_of_another_shape_is_refused() -> None:
     state = {**engine.state(), "velocity": np.zeros(3)}
     with pytest.raises(ValueError, match="velocity of 3 values"):
         engine.load_state(state)
+
+
+def test_an_update_takes_the_mean_over_the_images() -> None:
+    """The first step of SGD is the learning rate times the mean gradient."""
+    engine = NumpyEngine("mlp", "sgd", seed=0, rank=0, dtype=np.float64)
+    engine.initialise()
+    engine.compute_gradients(IMAGES, LABELS, 0)
+    before, summed = engine.state()["parameters"].copy(), engine.gradients.copy()
+    engine.update(0.5, images=80)
+    np.testing.assert_allclose(engine.state()["parameters"], before - 0.5 * summed / 80, rtol=0, atol=1e-15)

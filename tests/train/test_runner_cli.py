@@ -51,7 +51,8 @@ def test_the_result_accounts_for_images_steps_and_bytes(digits: Path, ranks: int
     assert len(set(result["parameters_sha256"])) == 1
     expected = {"allreduce": "ring", "engine": "numpy", "seed": 3, "lr": 0.02, "batch_size": 20, "epochs": 2}
     assert expected.items() <= result.items()
-    assert [entry["epoch"] for entry in result["history"]] == [1, 2]
+    seen = [(entry["epoch"], entry["train_images"], entry["test_images"]) for entry in result["history"]]
+    assert seen == [(1, 301, 50), (2, 301, 50)], "each image once an epoch, by one rank"
     assert result["history"][-1]["test_accuracy"] == result["test_accuracy"]
     seconds = result["seconds"]
     assert seconds["compute"] + seconds["communication"] == pytest.approx(seconds["training"])
@@ -68,6 +69,9 @@ def test_the_last_training_metrics_are_those_of_all_ranks(digits: Path) -> None:
     assert shared["history"][0]["train_loss"] == pytest.approx(alone["history"][0]["train_loss"], rel=1e-5)
     assert shared["history"][0]["train_accuracy"] == alone["history"][0]["train_accuracy"]
     assert shared["test_loss"] == pytest.approx(alone["test_loss"], rel=1e-4)
+    still = train(2, *options, "10", "--lr", "1e-12")
+    assert still["steps"] == 16
+    assert still["history"][0]["train_loss"] == pytest.approx(alone["history"][0]["train_loss"], rel=1e-5)
 
 
 @pytest.mark.mpi

@@ -89,7 +89,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     meta = np.frombuffer(json.dumps(checkpoint.meta, sort_keys=True).encode(), np.uint8)
     digest = np.frombuffer(_digest(checkpoint.arrays, meta).encode(), np.uint8)
     arrays: dict[str, Any] = {**checkpoint.arrays, "meta": meta, "sha256": digest}
-    write_whole(path, lambda file: np.savez(file, allow_pickle=False, **arrays))
+    write_whole(path, lambda file: np.savez(file, **arrays))
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

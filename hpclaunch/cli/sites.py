@@ -241,3 +241,45 @@ def schema(as_markdown: bool) -> None:
         click.echo(markdown(), nl=False)
     else:
         _print_json(json_schema())
+
+
+@command.command()
+@click.argument("name")
+@click.option(
+    "--extends",
+    "base",
+    type=click.Choice(["generic-slurm", "generic-pbs", "local"]),
+    help="What queues and starts jobs. Default: the scheduler whose commands are here.",
+)
+@click.option("--output", type=click.Path(), help="File. Default: NAME.yaml among your profiles.")
+def new(name: str, base: str | None, output: str | None) -> None:
+    """Write a profile from the live node; run it on a compute node.
+
+    Example: srun --nodes 1 hpclaunch sites new mycluster
+    """
+    import datetime as dt
+    import os
+    import shutil
+    import socket
+    from pathlib import Path
+
+    from hpclaunch.host.local import LocalHost
+    from hpclaunch.site.load import load_site, user_sites_dir
+    from hpclaunch.site.new import cpu_model, profile_text
+    from hpclaunch.topology.sources import read_live
+
+    file = Path(output) if output else user_sites_dir() / f"{name}.yaml"
+    if file.stem != name:
+        raise BadInputError(f"--output {file}: the file of site {name} is called {name}.yaml")
+    if file.exists():
+        raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
+    found = "generic-slurm" if shutil.which("sbatch") else "generic-pbs" if shutil.which("qsub") else "local"
+    root = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/")
+    cpuinfo = root / "proc" / "cpuinfo"
+    model = cpu_model(cpuinfo.read_text(errors="replace") if cpuinfo.exists() else "")
+    text = profile_text(name, base or found, read_live(), model, socket.gethostname(), dt.date.today())
+    host = LocalHost()
+    host.make_folder(str(file.parent.absolute()))
+    host.write_file(str(file.absolute()), text.encode())
+    load_site(str(file.absolute()))  # a profile of ours that does not load is our fault: say so at once
+    click.echo(f"{file}: written, extends {base or found}; read it, and add what only people know")

@@ -14,7 +14,7 @@ _GIB = 1 << 30
 def site_topology(profile: SiteProfile) -> NodeTopology | None:
     """Return the node that a profile describes, None where it describes none.
 
-    Thread t of core c is CPU c + t x cores. ``reserved`` holds all threads of the reserved cores.
+    ``reserved`` holds all threads of the reserved cores.
     """
     node = profile.node
     if node is None:
@@ -25,7 +25,7 @@ def site_topology(profile: SiteProfile) -> NodeTopology | None:
     return NodeTopology(
         cores=tuple(
             Core(
-                cpus=tuple(sorted(_threads(node, [core]))),
+                cpus=threads_of(node, core),
                 numa=numa_of.get(core),
                 l3=l3_of.get(core),
                 socket=core // cores_per_socket,
@@ -49,7 +49,15 @@ def site_topology(profile: SiteProfile) -> NodeTopology | None:
 
 def _threads(node: Node, cores: Iterable[int]) -> CpuSet:
     """Return all hardware threads of some cores."""
-    return frozenset(core + thread * node.cores for core in cores for thread in range(node.threads_per_core))
+    return frozenset(cpu for core in cores for cpu in threads_of(node, core))
+
+
+def threads_of(node: Node, core: int) -> tuple[int, ...]:
+    """Return the CPUs of one core, the first thread first."""
+    count = node.threads_per_core
+    if node.numbering == "adjacent":
+        return tuple(range(core * count, (core + 1) * count))
+    return tuple(core + thread * node.cores for thread in range(count))
 
 
 def _gpu(node: Node, index: int, gpu: SiteGpu) -> Gpu:

@@ -212,7 +212,10 @@ class Node(_Strict, frozen=True, kw_only=True):
     cores: CoreCount
     """Physical cores of the node, numbered from 0 without holes."""
     threads_per_core: ThreadCount = 1
-    """Thread t of core c is CPU c + t x cores (the kernel's numbering on x86 and Arm servers)."""
+    """Hardware threads of a core."""
+    numbering: Literal["spread", "adjacent"] = "spread"
+    """spread: thread t of core c is CPU c + t x cores (x86 and Arm servers); adjacent: it is CPU
+    c x threads_per_core + t (POWER, many virtual machines)."""
     numa: tuple[NumaDomain, ...]
     """Its NUMA nodes; together they hold every core once."""
     l3_groups: tuple[CpuList, ...] = ()

@@ -1,0 +1,100 @@
+"""``hpclaunch sites new``: a profile from the live node says what the node said."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.site.load import load_site
+from hpclaunch.site.new import BINDING, cpu_model, profile_text
+from hpclaunch.site.node import site_topology
+from hpclaunch.site.tree import parse_tree
+from hpclaunch.site.validate import to_profile
+from hpclaunch.topology.model import Core, Gpu, Nic, NodeTopology, NumaNode
+from hpclaunch.topology.sources import read_live
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> NodeTopology:
+    """Nodes of either numbering, with memory-only NUMA nodes, GPUs and reserved cores."""
+    numa, each, threads = (
+        draw(st.integers(1, 4)),
+        draw(st.integers(1, 6)),
+        draw(st.sampled_from([1, 2, 4, 8])),
+    )
+    count, spread = numa * each, draw(st.booleans())
+
+    def cpus(core: int) -> tuple[int, ...]:
+        return tuple(core + t * count if spread else core * threads + t for t in range(threads))
+
+    cores = tuple(Core(cpus=cpus(c), numa=c // each, l3=c // each, socket=0) for c in range(count))
+    domains = [
+        NumaNode(id=n, cpus=frozenset(cpu for core in cores if core.numa == n for cpu in core.cpus))
+        for n in range(numa)
+    ]
+    domains += [NumaNode(id=numa, memory_bytes=8 << 30)] if draw(st.booleans()) else []
+    gpus = tuple(Gpu(index=i, numa=draw(st.integers(0, numa - 1))) for i in range(draw(st.integers(0, 4))))
+    nics = (Nic(name="hsn0", numa=0),) if draw(st.booleans()) else ()
+    reserved = frozenset(cores[0].cpus) if count > 1 and draw(st.booleans()) else frozenset()
+    return NodeTopology(cores=cores, numa_nodes=tuple(domains), gpus=gpus, nics=nics, reserved=reserved)
+
+
+@given(machines())
+def test_the_profile_describes_the_node_it_was_made_from(machine: NodeTopology) -> None:
+    text = profile_text("x", "generic-slurm", machine, "CPU", "here", dt.date(2026, 11, 20))
+    base = "scheduler: {kind: slurm, launcher: srun}\n"
+    again = site_topology(to_profile(parse_tree(text.replace("extends: generic-slurm\n", base), "x.yaml")))
+    assert again is not None
+    assert (again.cores, again.gpus, again.nics) == (machine.cores, machine.gpus, machine.nics)
+    assert again.reserved == machine.reserved
+    assert [(n.id, n.cpus) for n in again.numa_nodes] == [(n.id, n.cpus) for n in machine.numa_nodes]
+
+
+def test_a_node_with_holes_in_its_numbers_is_refused() -> None:
+    cores = (Core(cpus=(0, 4), numa=0), Core(cpus=(1,), numa=0))
+    broken = NodeTopology(cores=cores, numa_nodes=(NumaNode(id=0, cpus=frozenset({0, 1, 4})),))
+    with pytest.raises(BadInputError, match="numbered neither spread nor adjacent"):
+        profile_text("x", "local", broken, "CPU", "here", dt.date(2026, 11, 20))
+
+
+def new(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hpclaunch", "sites", "new", *words]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("base", BINDING)
+def test_the_live_node_becomes_a_site_by_name(base: str) -> None:
+    answer = new("here", "--extends", base)
+    assert answer.returncode == 0, answer.stderr
+    made = site_topology(load_site("here"))
+    live = read_live()
+    assert made is not None
+    assert [core.cpus for core in made.cores] == [core.cpus for core in live.cores]
+
+
+def test_an_existing_profile_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "here.yaml"
+    file.write_text("mine")
+    answer = new("here", "--output", str(file))
+    assert (answer.returncode, file.read_text()) == (3, "mine")
+    assert "exists already" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("processor\t: 0\nmodel name\t: AMD EPYC 7A53\n", "AMD EPYC 7A53"),
+        ("cpu\t\t: POWER9, altivec supported\n", "POWER9, altivec supported"),
+        ("CPU part\t: 0xd4f\n", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_the_processors_name(text: str, name: str) -> None:
+    assert cpu_model(text) == name

@@ -65,6 +65,12 @@ class _CommandAfterDashes(click.Command):
     multiple=True,
     help="Extra directive, such as --mail-type=END.",
 )
+@click.option(
+    "--test-only/--no-test-only",
+    "test_first",
+    default=True,
+    help="Ask Slurm first whether it takes the job, and when it would start. Default: yes.",
+)
 @click.option("--explain", is_flag=True, help="Print each setting with where it came from; submit nothing.")
 @click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
 @click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
@@ -78,6 +84,7 @@ def command(
     explain: bool,
     dry_run: bool,
     wait: bool | None,
+    test_first: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -98,7 +105,7 @@ def command(
         _show(prepared, dry_run=dry_run, explain=explain, as_json=as_json)
     else:
         local = prepared.profile.scheduler.kind == "local"
-        ctx.exit(_run(prepared, wait=local if wait is None else wait, as_json=as_json))
+        ctx.exit(_run(prepared, wait=local if wait is None else wait, test_first=test_first, as_json=as_json))
 
 
 def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any]) -> JobSettings:
@@ -135,7 +142,7 @@ def _settings_table(settings: tuple[Setting, ...]) -> str:
     return "\n".join(f"{s.name:<{names}}  {s.value or '':<{values}}  {s.origin}" for s in settings)
 
 
-def _run(prepared: Prepared, *, wait: bool, as_json: bool) -> int:
+def _run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
     """Submit, wait if asked, report; return the exit code of the command."""
     from hpclaunch.host.local import LocalHost
     from hpclaunch.job.launch import start
@@ -144,7 +151,7 @@ def _run(prepared: Prepared, *, wait: bool, as_json: bool) -> int:
     from hpclaunch.scheduler.registry import get_scheduler
 
     store, host = Store(), LocalHost()
-    record, plan = start(prepared, store, host)
+    record, plan = start(prepared, store, host, test_first=test_first)
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
     click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id})", err=True)

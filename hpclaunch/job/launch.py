@@ -18,9 +18,10 @@ from hpclaunch.job.model import JobRecord, JobRequest, LaunchPlan, Setting
 from hpclaunch.job.plan import Target, make_plan
 from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.render import render
-from hpclaunch.job.run import submit_job
+from hpclaunch.job.run import Note, submit_job, to_stderr
 from hpclaunch.job.settings import Layer, merge
 from hpclaunch.job.store import Store, new_job_id
+from hpclaunch.job.trial import try_submission
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.detect import detect_here
 from hpclaunch.site.load import load_site, profile_digest
@@ -74,10 +75,13 @@ def _python_here(profile: SiteProfile) -> str | None:
     return sys.executable if profile.scheduler.kind == "local" else None
 
 
-def start(prepared: Prepared, store: Store, host: Host) -> tuple[JobRecord, LaunchPlan]:
+def start(
+    prepared: Prepared, store: Store, host: Host, *, test_first: bool = True, note: Note = to_stderr
+) -> tuple[JobRecord, LaunchPlan]:
     """Submit the job and return its record and plan.
 
-    Everything that can be refused is refused before a file is written. Raises BadInputError and RefusedError.
+    Everything that can be refused is refused before a file is written; with ``test_first`` the scheduler is
+    asked for that too. Raises BadInputError and RefusedError.
     """
     profile = prepared.profile
     now = dt.datetime.now(dt.timezone.utc).astimezone()
@@ -92,11 +96,14 @@ def start(prepared: Prepared, store: Store, host: Host) -> tuple[JobRecord, Laun
     script = render(plan, target)
     if profile.scheduler.kind == "local":
         _need_local_parts(plan)
+    scheduler = get_scheduler(profile.scheduler.kind)
+    if test_first:
+        try_submission(host, scheduler, plan, script, note)
     record = _record(plan, job_id, target, now, host)
     store.create(record)
     if prepared.request.command.bundled and profile.scheduler.kind != "local":
         _copy_runner(host, record.folder)
-    return submit_job(store, host, get_scheduler(profile.scheduler.kind), record, script), plan
+    return submit_job(store, host, scheduler, record, script), plan
 
 
 def _record(plan: LaunchPlan, job_id: str, target: Target, now: dt.datetime, host: Host) -> JobRecord:

@@ -51,6 +51,8 @@ class _Shape(msgspec.Struct, frozen=True, kw_only=True):
     choice: rules.QueueChoice
     binding: NodeBinding | None
     gpus_per_node: int | None
+    bus_ids: dict[int, str]
+    """GPU -> PCI address, where the topology knows it."""
 
 
 def make_plan(
@@ -113,6 +115,7 @@ def _shape(request: JobRequest, profile: SiteProfile, topology: NodeTopology | N
         choice=choice,
         binding=binding,
         gpus_per_node=gpus,
+        bus_ids={gpu.index: gpu.bus_id for gpu in topology.gpus if gpu.bus_id} if topology else {},
     )
 
 
@@ -338,6 +341,7 @@ def _rank_setup(profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
         lines += [
             _array("gpus", (rank.gpus for rank in ranks), "GPUs of each local rank, nearest to its cores"),
             _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores"),
+            _array("bus", (_known_bus(rank, shape.bus_ids) for rank in ranks), "PCI addresses of those GPUs"),
             Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own"),
         ]
         if variable == "CUDA_VISIBLE_DEVICES":
@@ -357,9 +361,15 @@ def _rank_setup(profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _array(name: str, numbers: Iterable[tuple[int, ...]], reason: str) -> Line:
+def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
+    """Return the addresses of a rank's GPUs; nothing where one is unknown, since then they cannot be compared."""
+    known = tuple(bus_ids[gpu] for gpu in rank.gpus if gpu in bus_ids)
+    return known if len(known) == len(rank.gpus) else ()
+
+
+def _array(name: str, rows: Iterable[tuple[int | str, ...]], reason: str) -> Line:
     """Return a bash array with one comma-separated word for each local rank."""
-    words = " ".join(",".join(map(str, row)) or "''" for row in numbers)
+    words = " ".join(",".join(map(str, row)) or "''" for row in rows)
     return Line(text=f"{name}=({words})", reason=reason)
 
 

@@ -28,7 +28,7 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
     gpu_numa: str = ""
     """NUMA nodes of those GPUs."""
     verdict: str
-    """ok, cpus-differ or gpu-on-another-numa-node."""
+    """ok, cpus-differ, other-gpus or gpu-on-another-numa-node."""
 
     @property
     def ok(self) -> bool:

@@ -40,7 +40,8 @@ _LATE_FILES_S = 5.0
 Note = Callable[[str], None]
 
 
-def _to_stderr(text: str) -> None:
+def to_stderr(text: str) -> None:
+    """Print a note where a person sees it."""
     sys.stderr.write(f"hpclaunch: {text}\n")
 
 
@@ -116,7 +117,7 @@ def refresh(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -
 
 
 def refresh_all(
-    store: Store, host: Host, records: Sequence[JobRecord], note: Note = _to_stderr
+    store: Store, host: Host, records: Sequence[JobRecord], note: Note = to_stderr
 ) -> list[JobRecord]:
     """Refresh many jobs with one question to each scheduler; one that cannot be asked is noted."""
     fresh: dict[str, JobRecord] = {}
@@ -211,7 +212,7 @@ def log_text(host: Host, record: JobRecord) -> str:
 
 
 def _following(host: Host, record: JobRecord) -> str | None:
-    """Return the id of the job that took over from this one after a checkpoint, where requeueing is not allowed."""
+    """Return the id of the job that took over after a checkpoint, where requeueing is not allowed."""
     text = (host.read_file(f"{record.folder}/{NEXT_ID}") or b"").decode(errors="replace")
     following = text.strip().partition(";")[0]  # sbatch --parsable: JOBID;CLUSTER
     return following if following and following != record.scheduler_id else None
@@ -261,7 +262,7 @@ def wait_job(
     *,
     interrupt_cancels: bool = False,
     poll_s: tuple[float, float] | None = None,
-    note: Note = _to_stderr,
+    note: Note = to_stderr,
 ) -> JobRecord:
     """Wait for the job's end and return the final record, passing its output on as it comes.
 
@@ -381,7 +382,7 @@ def _need_id(record: JobRecord) -> str:
     return record.scheduler_id or ""
 
 
-def result_of(host: Host, record: JobRecord, note: Note = _to_stderr) -> dict[str, Any] | None:
+def result_of(host: Host, record: JobRecord, note: Note = to_stderr) -> dict[str, Any] | None:
     """Return what the job wrote to its result file; None where there is none or a damaged one (noted)."""
     path = f"{record.folder}/{RESULT}"
     data = host.read_file(path)

@@ -57,6 +57,22 @@ class Scheduler(Protocol):
         """Return the job's id; raise RefusedError with the scheduler's own words."""
         ...
 
+    def test_command(self) -> tuple[str, ...]:
+        """Return the command that asks whether the script on its stdin would be taken; nothing: none does."""
+        ...
+
+    def parse_test(self, answer: Answer) -> str | None:
+        """Return when the job is expected to start, in a sentence; raise RefusedError where never."""
+        ...
+
+    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
+        """Return the command that may show such a refusal to be temporary; nothing: it is final."""
+        ...
+
+    def parse_doubt(self, answer: Answer, queue: str | None, nodes: int) -> str | None:
+        """Return why a job of so many nodes was refused only for now, in a sentence; None: it was not."""
+        ...
+
     def find_command(self) -> tuple[str, ...]:
         """Return the command that lists the user's jobs with their scripts; nothing where there is none.
 

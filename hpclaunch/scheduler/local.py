@@ -105,6 +105,22 @@ class LocalScheduler:
             return f"{pid}:{start}"
         raise RefusedError(f"the job could not be started: {answer.stderr.strip() or 'no word why'}")
 
+    def test_command(self) -> tuple[str, ...]:
+        """Return nothing: every script is taken."""
+        return ()
+
+    def parse_test(self, answer: Answer) -> str | None:
+        """Return None; there is nothing to read."""
+        return None
+
+    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
+        """Return nothing; there is no such refusal."""
+        return ()
+
+    def parse_doubt(self, answer: Answer, queue: str | None, nodes: int) -> str | None:
+        """Return None; there is nothing to read."""
+        return None
+
     def find_command(self) -> tuple[str, ...]:
         """Return nothing: a shell that was cut off before it said who it is cannot be told from others."""
         return ()

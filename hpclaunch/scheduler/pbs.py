@@ -92,6 +92,22 @@ class PbsScheduler:
                 return line.strip()
         raise RefusedError(f"PBS refused the job: {_words(answer)}")
 
+    def test_command(self) -> tuple[str, ...]:
+        """Return nothing: qsub submits or refuses, it has no trial."""
+        return ()
+
+    def parse_test(self, answer: Answer) -> str | None:
+        """Return None; there is nothing to read."""
+        return None
+
+    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
+        """Return nothing; there is no such refusal."""
+        return ()
+
+    def parse_doubt(self, answer: Answer, queue: str | None, nodes: int) -> str | None:
+        """Return None; there is nothing to read."""
+        return None
+
     def find_command(self) -> tuple[str, ...]:
         """List the jobs that are waiting or running, of all users: qstat -f takes no user."""
         return ("qstat", "-f")

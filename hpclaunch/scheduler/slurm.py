@@ -12,6 +12,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpclaunch.errors import RefusedError
+from hpclaunch.scheduler import slurm_trial
 from hpclaunch.scheduler.base import Answer, JobState, JobStatus
 from hpclaunch.scheduler.slurm_words import ENDED, pending_sentence
 
@@ -78,6 +79,24 @@ class SlurmScheduler:
                 return line.strip()
         raise RefusedError(f"Slurm refused the job: {_words(answer)}")
 
+    def test_command(self) -> tuple[str, ...]:
+        """Ask by ``sbatch --test-only``."""
+        return slurm_trial.TEST
+
+    def parse_test(self, answer: Answer) -> str | None:
+        """Return the estimate of the start; raise RefusedError with Slurm's words."""
+        if answer.exit_code != 0:
+            raise RefusedError(f"Slurm would refuse the job: {_words(answer)}")
+        return slurm_trial.estimate(answer)
+
+    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
+        """List the partition's nodes where the refusal may come from drained or down ones."""
+        return slurm_trial.nodes_command(refusal, queue)
+
+    def parse_doubt(self, answer: Answer, queue: str | None, nodes: int) -> str | None:
+        """Return which nodes are away where it would have enough with them."""
+        return slurm_trial.excuse(answer, queue, nodes)
+
     def find_command(self) -> tuple[str, ...]:
         """List the user's jobs, also those that ended a short while ago (MinJobAge)."""
         return ("squeue", "-h", "-a", "--me", "-t", "all", "-o", "%F|%o")
@@ -137,7 +156,9 @@ def _cluster(scheduler_id: str) -> tuple[str, ...]:
 def _words(answer: Answer) -> str:
     """Return what Slurm said, on one line, without its programs' names."""
     text = answer.stderr.strip() or answer.stdout.strip() or f"exit status {answer.exit_code}, no word why"
-    lines = [re.sub(r"^\w+: (error|fatal): ", "", line.strip()) for line in text.splitlines()]
+    lines = [
+        re.sub(r"^(\w+: (error|fatal)|allocation failure): ", "", line.strip()) for line in text.splitlines()
+    ]
     return "; ".join(line for line in lines if line)
 
 

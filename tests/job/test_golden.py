@@ -52,7 +52,13 @@ def cases() -> dict[str, dict[str, Any]]:
         "olivia.two-nodes": {**known["olivia"], "nodes": 2, "queue": "devel", "env": {"WHO": "it's me"}},
         "olivia.restarts": {**known["olivia"], "max_restarts": 3, "idle_timeout": "30m"},
         "polaris.restarts": {**known["polaris"], "max_restarts": 3},
-        "local.restarts": {"site": "local", "tasks": 2, "max_restarts": 1, "time": "10m", "idle_timeout": "5m"},
+        "local.restarts": {
+            "site": "local",
+            "tasks": 2,
+            "max_restarts": 1,
+            "time": "10m",
+            "idle_timeout": "5m",
+        },
         "generic-slurm.gpus": {"site": "generic-slurm", "nodes": 2, "tasks_per_node": 4, "gpus_per_task": 1},
     }
 

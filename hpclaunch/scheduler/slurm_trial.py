@@ -1,0 +1,57 @@
+"""``sbatch --test-only`` and what its answers mean: would this script be taken, and when would it start.
+
+The forms are those of 22.05.8, tried with Debian's package.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from hpclaunch.scheduler.base import Answer
+
+TEST = ("sbatch", "--test-only")
+"""Reads the script from stdin."""
+
+# What sbatch says also where nodes are only away for a while; the same job, submitted, waits for them.
+_MAY_BE_TEMPORARY = "Requested node configuration is not available"
+# States that end sometime, in sinfo's compact form (man sinfo); an asterisk: the node does not respond.
+_AWAY = re.compile(r"(drain|drng|down|fail|failg|maint|boot|resv|unk)\W?|\w+\*")
+
+
+def estimate(answer: Answer) -> str | None:
+    """Return what Slurm expects: when and where the job would start; None where it does not say."""
+    match = re.search(
+        r"to start at (\S+) using \d+ processors on nodes (\S+)(?: in partition (\S+))?", answer.stderr
+    )
+    if not match:
+        return None
+    time, nodes, partition = match.groups()
+    if time.isdigit():
+        time = (
+            dt.datetime.fromtimestamp(int(time), dt.timezone.utc).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        )
+    return f"expected to start at {time} on {nodes}" + (f" (partition {partition})" if partition else "")
+
+
+def nodes_command(refusal: str, queue: str | None) -> tuple[str, ...]:
+    """Return the command that lists the nodes which are to blame, if this refusal may be temporary."""
+    if _MAY_BE_TEMPORARY not in refusal:
+        return ()
+    return ("sinfo", "-h", "-N", "-o", "%N|%t|%P", *(("-p", queue) if queue else ()))
+
+
+def excuse(answer: Answer, queue: str | None, nodes: int) -> str | None:
+    """Return why the refusal is temporary: enough nodes, but some are away; None: it is not.
+
+    Without ``queue`` the default partition counts, which sinfo marks with an asterisk.
+    """
+    rows = [line.split("|") for line in answer.stdout.splitlines() if line.count("|") == 2]
+    states = {node: state for node, state, partition in rows if queue or partition.endswith("*")}
+    away = sorted(node for node, state in states.items() if _AWAY.fullmatch(state))
+    if answer.exit_code != 0 or len(states) < nodes or len(states) - len(away) >= nodes:
+        return None
+    shown = ", ".join(f"{node} {states[node]}" for node in away[:8]) + (", ..." if len(away) > 8 else "")
+    return (
+        f"of {len(states)} nodes {len(away)} are away ({shown}); the job waits for them (sinfo -R says why)"
+    )

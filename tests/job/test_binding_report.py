@@ -1,0 +1,176 @@
+"""Every rank proves its binding: right ones are told right, and wrong ones, forced here, wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpclaunch.job.report import read_report, table, verdict
+from tests.testbed.cluster import Slurm
+
+LINE = (
+    "hpclaunch-binding rank={rank} host=n1 local_rank=0 cpus=0-1 planned=0-1 mems=0 gpus=0 bus=b gpu_numa=0"
+    " verdict={verdict}"
+)
+
+
+def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
+
+
+def last_verdict() -> tuple[int, dict[str, Any]]:
+    answer = hpclaunch("verify", "last", "--json")
+    return answer.returncode, json.loads(answer.stdout)
+
+
+def test_a_log_is_read_with_anything_in_it() -> None:
+    log = "\n".join(
+        [
+            "noise",
+            "3: " + LINE.format(rank=1, verdict="ok"),
+            LINE.format(rank=0, verdict="cpus-differ"),
+            "hpclaunch-binding rank=x",
+            "hpclaunch-binding ",
+            LINE.format(rank=0, verdict="ok"),
+        ]
+    )
+    reports = read_report(log)
+    assert [(report.rank, report.verdict) for report in reports] == [(0, "ok"), (1, "ok")]
+    assert verdict(log, 2).ok
+    assert not verdict(log, 3).ok
+    assert "2 of 3 ranks reported" in verdict(log, 3).finding
+    assert table(reports).splitlines()[1].split()[:3] == ["0", "n1", "0"]
+
+
+def fake_taskset(folder: Path) -> Path:
+    """A taskset that binds nothing: what a launcher that ignores the plan looks like."""
+    file = folder / "taskset"
+    file.write_text("#!/bin/sh\nexit 0\n")
+    file.chmod(0o755)
+    return folder
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("binding", "code", "state"), [("warn", 0, "done"), ("strict", 1, "failed")])
+def test_a_binding_that_was_not_made_is_found(
+    binding: str, code: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{fake_taskset(tmp_path)}:{os.environ['PATH']}")
+    usual = ("submit", "--site", "local", "--tasks", "2", "--binding", binding, "--json")
+    answer = hpclaunch(*usual, "--", "echo", "the program ran")
+    assert (answer.returncode, json.loads(answer.stdout)["state"]) == (code, state)
+    assert ("the program ran" in answer.stderr) == (binding == "warn")
+    exit_code, document = last_verdict()
+    assert (exit_code, document["ok"]) == (1, False)
+    assert {rank["verdict"] for rank in document["ranks"]} == {"cpus-differ"}
+
+
+@pytest.fixture(scope="module")
+def small_slurm() -> Iterator[Slurm]:
+    """A Slurm whose one node is this machine's own cores, so that it really binds."""
+    cores = len(os.sched_getaffinity(0))
+    cluster = Slurm(
+        NODES="1", GPUS="0", HW=f"Sockets=1 CoresPerSocket={cores} ThreadsPerCore=1 RealMemory=2000"
+    )
+    try:
+        yield cluster.start()
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.slurm
+def test_slurm_binds_as_planned_and_a_forced_wrong_mask_is_found(
+    small_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(small_slurm.conf))
+    assert hpclaunch("sites", "new", "here", "--extends", "generic-slurm").returncode == 0
+    asked = (
+        "submit",
+        "--site",
+        "here",
+        "--nodes",
+        "1",
+        "--tasks",
+        "2",
+        "--mpi",
+        "none",
+        "--binding",
+        "strict",
+    )
+    answer = hpclaunch(*asked, "--wait", "--json", "--", "true")
+    assert answer.returncode == 0, answer.stderr
+    assert last_verdict()[1]["finding"] == "all 2 ranks got their binding"
+
+    script = hpclaunch(*asked, "--dry-run", "--", "echo", "the program ran").stdout
+    masks = next(word for word in script.split() if word.startswith("--cpu-bind=mask_cpu:"))
+    first, second = masks.partition(":")[2].split(",")
+    file, output = tmp_path / "job.sh", tmp_path / "out"
+    file.write_text(script.replace(masks, f"--cpu-bind=mask_cpu:{second},{first}"))
+    done = subprocess.run(
+        ["sbatch", "--wait", f"--output={output}", str(file)], cwd=tmp_path, capture_output=True
+    )
+    assert done.returncode == 1
+    assert not verdict(output.read_text(), 2).ok
+    assert "did not get its binding (cpus-differ); ended by --binding strict" in output.read_text()
+    assert "the program ran" not in output.read_text()
+
+
+def rank_shell() -> str:
+    """The shell of LUMI-G's ranks, as the script has it."""
+    script = hpclaunch(
+        *("submit", "--site", "lumi-g", "--account", "project_465000001", "--dry-run", "--", "true")
+    ).stdout
+    return script.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
+
+
+def fake_lumig_node(root: Path, cpus: str, swap: bool = False) -> None:
+    """A /proc and /sys as rank 2 of a LUMI-G node has them: eight GCDs behind one CPU node of kfd."""
+    numa = [3, 3, 1, 1, 0, 0, 2, 2]
+    bus = [0xC1, 0xC6, 0xC9, 0xCE, 0xD1, 0xD6, 0xD9, 0xDE]
+    if swap:
+        bus[2], bus[4] = bus[4], bus[2]
+        numa[2], numa[4] = numa[4], numa[2]
+    files = {
+        "proc/self/status": f"Name:\tbash\nCpus_allowed_list:\t{cpus}\nMems_allowed_list:\t0-3\n",
+        "proc/sys/kernel/hostname": "nid005001\n",
+        "sys/class/kfd/kfd/topology/nodes/0/properties": "cpu_cores_count 128\nsimd_count 0\n",
+    }
+    for gpu in range(8):
+        node = f"sys/class/kfd/kfd/topology/nodes/{gpu + 1}/properties"
+        files[node] = f"cpu_cores_count 0\nsimd_count 440\nlocation_id {bus[gpu] << 8}\ndomain 0\n"
+        files[f"sys/bus/pci/devices/0000:{bus[gpu]:02x}:00.0/numa_node"] = f"{numa[gpu]}\n"
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "swap", "found"),
+    [("17-23", False, "ok"), ("16-23", False, "cpus-differ"), ("17-23", True, "gpu-on-another-numa-node")],
+)
+def test_a_rank_of_lumi_g_tells_its_gpu_by_address_and_numa_node(
+    cpus: str, swap: bool, found: str, tmp_path: Path
+) -> None:
+    fake_lumig_node(tmp_path, cpus, swap)
+    environment = {
+        **os.environ,
+        "HPCLAUNCH_SYSROOT": str(tmp_path),
+        "SLURM_PROCID": "10",
+        "SLURM_LOCALID": "2",
+    }
+    command = ["bash", "-c", rank_shell(), "rank", "true"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    (report,) = read_report(done.stdout)
+    assert (report.rank, report.host, report.local_rank) == (10, "nid005001", 2)
+    assert (report.cpus, report.planned, report.gpus) == (cpus, "17-23", "2")
+    assert report.bus == ("0000:d1:00.0" if swap else "0000:c9:00.0")
+    assert report.gpu_numa == ("0" if swap else "1")
+    assert report.verdict == found

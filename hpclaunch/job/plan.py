@@ -362,7 +362,7 @@ def _rank_setup(profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
 
 
 def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
-    """Return the addresses of a rank's GPUs; nothing where one is unknown, since then they cannot be compared."""
+    """Return the addresses of a rank's GPUs; nothing where one is unknown: they cannot be compared then."""
     known = tuple(bus_ids[gpu] for gpu in rank.gpus if gpu in bus_ids)
     return known if len(known) == len(rank.gpus) else ()
 

@@ -116,6 +116,8 @@ cpus=(24-31 16-23 8-15 0-7)
 gpus=(0 1 2 3)
 # NUMA nodes of each local rank's cores
 numa=(3 2 1 0)
+# PCI addresses of those GPUs
+bus=(0000:07:00.0 0000:46:00.0 0000:85:00.0 0000:c7:00.0)
 # this rank sees only its own
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
 # CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
@@ -129,8 +131,8 @@ while read -r key value; do
   esac
 done < "$root/proc/self/status"
 read -r host < "$root/proc/sys/kernel/hostname"
-# PCI addresses of the node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
-bus_ids=()
+# PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
+found=()
 for ((n = 0; ; n++)); do
   node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
   [ -r "$node" ] || break
@@ -139,22 +141,27 @@ for ((n = 0; ; n++)); do
     case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
   done < "$node"
   [ "$simd_count" != 0 ] || continue  # a CPU
-  printf -v bus %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
-  bus_ids+=("$bus")
+  printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
+  found+=("$id")
 done
 for node in "$root"/proc/driver/nvidia/gpus/*; do
-  [ ! -e "$node" ] || bus_ids+=("${node##*/}")
+  [ ! -e "$node" ] || found+=("${node##*/}")
 done
 IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
 got_bus='' got_gpu_numa=''
 for gpu in "${mine[@]}"; do
-  bus=unknown on=unknown
-  if [[ $gpu =~ ^[0-9]+$ ]]; then bus=${bus_ids[gpu]:-unknown}; fi
-  if [ -r "$root/sys/bus/pci/devices/$bus/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$bus/numa_node"; fi
-  got_bus+=,$bus got_gpu_numa+=,$on
+  id=unknown on=unknown
+  if [[ $gpu =~ ^[0-9]+$ ]]; then id=${found[gpu]:-unknown}; fi
+  if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
+  got_bus+=,$id got_gpu_numa+=,$on
 done
 verdict=ok
 [ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+case $got_bus in
+  *unknown*) ;;  # no driver shows the addresses here
+  ",${bus[LOCAL_RANK]}") ;;
+  *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
+esac
 for on in ${got_gpu_numa//,/ }; do
   case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
 done

@@ -35,12 +35,21 @@ _FILE = click.Path(path_type=Path)
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--lscpu", type=_FILE, help="Output of lscpu: text, -J or -p=CPU,CORE,SOCKET,NODE,CACHE.")
-@click.option("--rocm-smi", type=_FILE, help="Output of rocm-smi --showtoponuma, text or --json.")
-@click.option("--amd-smi", type=_FILE, help="Output of amd-smi static or topology, text or --json.")
-@click.option("--nvidia-smi", type=_FILE, help="Output of nvidia-smi topo -m.")
-@click.option("--numactl", type=_FILE, help="Output of numactl -H.")
-@click.option("--hwloc", type=_FILE, help="XML of lstopo or hwloc-ls.")
+@click.option(
+    "--lscpu",
+    type=_FILE,
+    multiple=True,
+    help="Output of lscpu: text, -J or -p=CPU,CORE,SOCKET,NODE,CACHE; these file options may be repeated.",
+)
+@click.option(
+    "--rocm-smi", type=_FILE, multiple=True, help="Output of rocm-smi --showtoponuma, text or --json."
+)
+@click.option(
+    "--amd-smi", type=_FILE, multiple=True, help="Output of amd-smi static or topology, text or --json."
+)
+@click.option("--nvidia-smi", type=_FILE, multiple=True, help="Output of nvidia-smi topo -m.")
+@click.option("--numactl", type=_FILE, multiple=True, help="Output of numactl -H.")
+@click.option("--hwloc", type=_FILE, multiple=True, help="XML of lstopo or hwloc-ls.")
 @click.option("--sysfs", type=_FILE, metavar="DIR", help="A root folder with the node's /sys in it.")
 @click.option("--from", "folder", type=_FILE, metavar="DIR", help="A folder that --save wrote.")
 @click.option("--site", help="Site profile; alone: its node; beside files: what they cannot know.")
@@ -85,7 +94,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 def _refuse_mixtures(options: Mapping[str, Any]) -> None:
     """Refuse options that contradict each other, as wrong usage."""
-    files = [name for name in SOURCES if options[name] is not None]
+    files = [name for name in SOURCES if options[name]]
     if options["folder"] is not None and files:
         raise click.UsageError(f"--from beside --{files[0].replace('_', '-')}: give the folder or the files")
     if options["save_to"] is not None and (files or options["folder"] is not None or options["site"]):
@@ -112,7 +121,7 @@ def _topology(options: Mapping[str, Any]) -> NodeTopology:
     from hpclaunch.binding.reserve import reserve
     from hpclaunch.topology.sources import apply_site, read_files, read_folder, read_live
 
-    files = {name: options[name] for name in SOURCES if options[name] is not None}
+    files = {name: options[name] for name in SOURCES if options[name]}
     if files:
         topology = read_files(files)
     elif options["folder"] is not None:

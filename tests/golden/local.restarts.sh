@@ -105,7 +105,7 @@ launcher=$!
 trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
 
 # local gives no signal before the walltime limit: this shell sends it to itself.
-( sleep 420 && kill -USR1 $$ ) &
+( sleep 480 && kill -USR1 $$ ) &
 timer=$!
 
 # The watchdog: no output and no heartbeat for 300 s is a hang.

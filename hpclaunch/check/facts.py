@@ -89,7 +89,7 @@ class LaunchFacts(msgspec.Struct, frozen=True, kw_only=True):
     mpi_list: Outcome | None = None
     """``srun --mpi=list``."""
     pmix: Outcome | None = None
-    """``pmix_info --version``."""
+    """``pmix_info``."""
     ranks: dict[str, Outcome] = {}
     """The probe ``ranks`` under the launcher, by what it asked: mpi4py, or a framework."""
     ranks_started: int = 0

@@ -134,12 +134,18 @@ _MODULE_OF = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "tor
 
 
 def launch_facts(
-    place: Place, *, slurm: bool, mpi4py: bool, frameworks: Sequence[str], allreduce: Sequence[str] = ()
+    place: Place,
+    *,
+    setup: Outcome | None,
+    slurm: bool,
+    mpi4py: bool,
+    frameworks: Sequence[str],
+    allreduce: Sequence[str] = (),
 ) -> LaunchFacts:
     """Ask how ranks start: the plugins of srun, PMIx, and ranks that say who they are.
 
-    ``frameworks``: those whose Horovod works, to be started under the launcher too. ``allreduce``: the
-    command of the allreduce test, None where it was not asked for.
+    ``setup``: the outcome of the environment's lines by themselves. ``frameworks``: those whose Horovod
+    works, to be started under the launcher too. ``allreduce``: the command of the allreduce test.
     """
     ranks = {}
     allreduced = None
@@ -152,9 +158,9 @@ def launch_facts(
         if allreduce:
             allreduced = ask(place, allreduce, place.import_limit_s + 180, place.launcher)
     return LaunchFacts(
-        setup=ask(place, ["true"], place.import_limit_s) if place.setup else None,
+        setup=setup,
         mpi_list=ask(place, ["srun", "--mpi=list"], TOOL_LIMIT_S) if slurm else None,
-        pmix=ask(place, ["pmix_info", "--version"], TOOL_LIMIT_S),
+        pmix=ask(place, ["pmix_info"], TOOL_LIMIT_S),
         ranks=ranks,
         ranks_started=place.ranks,
         not_started=place.not_started,

@@ -7,21 +7,21 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hpclaunch.check.facts import BuildFacts, LaunchFacts, Outcome
+from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family
-from hpclaunch.check.model import Check
+from hpclaunch.check.model import Check, Status
 from hpclaunch.check.mpi_families import family, fit
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
 
 _HEADLINE = re.compile(r"MPI (?:plugin )?types are", re.IGNORECASE)
 _VERSIONS = re.compile(r"specific pmix plugin versions available:\s*(.*)", re.IGNORECASE)
 ALLREDUCE_MARK = "HPCLAUNCH-ALLREDUCE "
-# A figure without the plugin may be off by half; where none is published, TCP is a tenth of Slingshot or less.
+# A figure without the plugin may be off by half; where none is published, TCP reaches a tenth at most.
 _TCP_MARGIN, _TCP_SHARE = 1.5, 0.1
 
 
 def parse_mpi_list(text: str) -> tuple[str, ...]:
-    """Return the plugins that ``srun --mpi=list`` names, its versions of PMIx included; empty: none was named.
+    """Return the plugins that ``srun --mpi=list`` names, versions of PMIx included; empty: none was named.
 
     Reads the list of Slurm 22.05 and later (one indented name a line) and the older one (``srun: NAME``).
     """
@@ -73,7 +73,7 @@ def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
     """Judge everything that was asked about starting ranks."""
     checks: list[Check] = []
     if facts.setup is not None:
-        checks.append(_environment(facts.setup))
+        checks.append(judge_setup(facts.setup))
     if facts.mpi_list is not None:
         checks.append(_mpi_list(facts.mpi_list, profile))
     if facts.pmix is not None:
@@ -87,14 +87,16 @@ def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
     return tuple(checks)
 
 
-def _environment(setup: Outcome) -> Check:
-    """Whether the lines of the job's environment run."""
+def judge_setup(setup: Outcome) -> Check:
+    """Say whether the lines of the job's environment run."""
     if setup.exit_code == 0 and not setup.timed_out:
         return Check(name="environment", status="have", evidence="the job's setup lines run here")
-    line = setup.failed_setup()
+    if line := setup.failed_setup():
+        ending = f"stops at: {line}"
+    else:
+        ending = setup.ending()
     words = next((w for w in setup.stderr.splitlines() if w.strip() and not w.startswith("HPCLAUNCH-")), "")
-    at = f"at: {line}" if line else ""
-    evidence = f"the job's environment {setup.ending()} {at}. {words.strip()[:300]}".strip()
+    evidence = f"the job's environment {ending}. {words.strip()[:300]}".strip()
     remedy = "module spider or module avail shows what the site has now; correct the site profile"
     return Check(name="environment", status="missing", evidence=evidence, remedy=remedy)
 
@@ -107,13 +109,13 @@ def _mpi_list(outcome: Outcome, profile: SiteProfile | None) -> Check:
 
 
 def _pmix(facts: LaunchFacts) -> Iterator[Check]:
-    """The PMIx of the shell beside those of srun; PMIx promises that versions from 2 on speak with each other."""
-    said = re.search(r"PMIX:\s*(\S+)|\b(\d+\.\d+\.\S+)", facts.pmix.stdout if facts.pmix else "")
+    """The PMIx of the shell beside those of srun; versions from 2 on speak with each other."""
+    said = re.search(r"^\s*PMIX:\s*(\S+)", facts.pmix.stdout if facts.pmix else "", re.MULTILINE)
     offered = parse_mpi_list(facts.mpi_list.stdout + facts.mpi_list.stderr) if facts.mpi_list else ()
     srun = ", ".join(plugin for plugin in offered if plugin.startswith("pmix"))
     if not said and not srun:
         return
-    parts = [f"pmix_info says {said[1] or said[2]}"] if said else []
+    parts = [f"pmix_info says {said[1]}"] if said else []
     parts += [f"srun offers {srun}"] if srun else []
     yield Check(name="pmix", status="have", evidence="; ".join(parts))
 
@@ -166,6 +168,9 @@ def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile 
         listed = ", ".join(f"rank {rank} of {size}" for rank, size in places[:8])
         evidence = f"{started} ranks were started ({who}), and these answered: {listed}; {outcome.ending()}"
         return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    if outcome.exit_code == NOT_FOUND:
+        evidence = f"no ranks were started: {outcome.last_words() or outcome.ending()}"
+        return Check(name=name, status="unknown", evidence=evidence)
     if outcome.timed_out:
         evidence = f"the start of {started} ranks ({who}) {outcome.ending()}"
         return Check(name=name, status="unknown", evidence=evidence, remedy=remedy)
@@ -203,7 +208,7 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
     name, document = "allreduce", _document(outcome.stdout)
     if document is None:
         evidence = f"the allreduce test {outcome.ending()}: {_why(outcome)}"
-        status = "unknown" if outcome.timed_out else "missing"
+        status: Status = "unknown" if outcome.timed_out else "missing"
         return Check(name=name, status=status, evidence=evidence, remedy="make mpi-launch work first")
     sizes = document["sizes"]
     wrong = [each for each in sizes if each["wrong"]]
@@ -240,7 +245,7 @@ def _document(text: str) -> dict[str, Any] | None:
 
 
 def _against_figure(evidence: str, document: dict[str, Any], profile: SiteProfile | None) -> Check:
-    """Compare with the published figure of about as many nodes: between nodes only, one node proves nothing."""
+    """Compare with the published figure of about as many nodes; one node alone proves nothing."""
     name, nodes = "allreduce", len(document["hosts"])
     figures = profile.fabric.allreduce if profile else ()
     if nodes < 2 or not figures or profile is None:

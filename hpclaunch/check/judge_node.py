@@ -9,7 +9,6 @@ from typing import Any
 from hpclaunch.check.facts import NodeFacts, Outcome
 from hpclaunch.check.model import Check
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.units import format_bytes
 
 MIN_FREE_BYTES = 1 << 30
 """Less than this is no room for a checkpoint."""
@@ -22,6 +21,14 @@ _GPU_LINES = {
     "rocm-smi": re.compile(r"^GPU\[(\d+)\]\s*:\s*(.*)$", re.MULTILINE),
     "xpu-smi": re.compile(r"^\|\s*(\d+)\s*\|\s*Device Name:\s*(.*?)\s*\|?$", re.MULTILINE),
 }
+
+
+def format_bytes(count: int) -> str:
+    """Write a number of bytes for reading, such as ``1.5 GiB``."""
+    for unit, size in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(count) >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} bytes"
 
 
 def judge_node(facts: NodeFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
@@ -150,8 +157,8 @@ def _space(folder: str, found: Any, quota: Outcome | None) -> Iterator[Check]:
 def parse_lustre_quota(text: str) -> tuple[int | None, int | None]:
     """Return (bytes, files) that a user may still use, from ``lfs quota -q``; None where there is no limit.
 
-    The columns are used kbytes, quota, limit, grace, used files, quota, limit, grace; a star marks what is over
-    its quota, and a long path stands on a line of its own (man lfs-quota).
+    The columns are used kbytes, quota, limit, grace, used files, quota, limit, grace; a star marks what
+    is over its quota, and a long path stands on a line of its own (man lfs-quota).
     """
     words = text.split()[1:]
     columns = [int(word.strip("*[]")) for word in words if re.fullmatch(r"\[?\d+\*?\]?", word)]

@@ -20,6 +20,8 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
     def rebuild(self, name: str) -> str:
         """Return the line that builds Horovod with a part, or the module or container that has it."""
+        if name == "ddl":
+            return "nothing: DDL is IBM's, for its PowerAI distribution only"
         framework = _FRAMEWORKS.get(name, self.framework)
         command = rebuild_command(self.profile, framework)
         extra = {
@@ -35,11 +37,12 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
     def _or_from_site(self, framework: str) -> str:
         """Name what the site offers instead of a build of one's own."""
-        if self.profile is None:
-            return ""
         short = {"pytorch": "torch"}.get(framework, framework)
-        plan = f"hpclaunch env plan --site {self.profile.name} --for horovod-{short}"
-        return f"; or from the site: {plan}" if short in ("torch", "tensorflow") else ""
+        if short not in ("torch", "tensorflow"):
+            return ""
+        site = self.profile.name if self.profile else "local"
+        why = "; torch from 2.1 on needs C++17" if short == "torch" else ""
+        return f"{why}; all ways: hpclaunch env plan --site {site} --for horovod-{short}"
 
     def install(self, module: str) -> str:
         """Return how to get the framework itself."""

@@ -1,0 +1,171 @@
+"""``hpclaunch check``: is the Horovod build, its MPI and the launcher what a job needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.errors import EXIT_FAILED, BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hpclaunch.check.model import Report, Requirement
+    from hpclaunch.check.run import Question
+
+_EPILOG = """\b
+Examples:
+  hpclaunch check
+  hpclaunch check --site lumi-g --require mpi,nccl,pytorch
+  hpclaunch check --site local --python venv/bin/python --allreduce-test
+  hpclaunch check --site olivia --nodes 2        (in an allocation)
+  hpclaunch check --from outputs/ --require mpi
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--site", help="Site profile: check in the environment that its jobs have.")
+@click.option(
+    "--file",
+    "job_file",
+    type=click.Path(path_type=Path),
+    metavar="JOB.yaml",
+    help="Job file whose environment is taken.",
+)
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="NAME,...",
+    help="What must be there: mpi, gloo, nccl, rocm, cuda, pytorch, ..; 'mpi|gloo': either.",
+)
+@click.option(
+    "--from", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Judge captured outputs."
+)
+@click.option("--nodes", type=click.IntRange(min=1), help="Ask each node of this allocation.")
+@click.option("--python", help="Interpreter that will train. Default: the site's, or python3.")
+@click.option("--allreduce-test", "allreduce", is_flag=True, help="Sum known values over ranks, exactly.")
+@click.option("--space", multiple=True, metavar="FOLDER", help="Look at free space and inodes there.")
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=1),
+    default=120.0,
+    show_default=True,
+    help="Seconds an import may take.",
+)
+@click.option("--alone", is_flag=True, hidden=True, help="One of several nodes: start no ranks.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Say what a Horovod build and its launcher have, what is missing, and what to do about it here.
+
+    Each import runs in a process of its own with a time limit. Exit status 0 when all that is required holds,
+    1 otherwise.
+    """
+    _refuse_mixtures(options)
+    question = _question(options)
+    found, needs = _from_folder(options["folder"], question) if options["folder"] else _live(question)
+    if options["as_json"]:
+        import msgspec
+
+        click.echo(json.dumps(msgspec.to_builtins(found)))
+    else:
+        click.echo(_table(found, needs))
+    ctx.exit(0 if found.ok else EXIT_FAILED)
+
+
+def _refuse_mixtures(options: dict[str, Any]) -> None:
+    """Refuse options that contradict each other, as wrong usage."""
+    if options["folder"] is None:
+        return
+    for name, flag in (("nodes", "--nodes"), ("allreduce", "--allreduce-test"), ("space", "--space")):
+        if options[name]:
+            raise click.UsageError(f"--from beside {flag}: captured outputs are judged, nothing is run")
+
+
+def _question(options: dict[str, Any]) -> Question:
+    from hpclaunch.check.requirements import parse_require
+    from hpclaunch.check.run import Question
+    from hpclaunch.site.load import load_site
+    from hpclaunch.software.read import read_environment
+
+    site, file = options["site"], options["job_file"]
+    if file is not None and site is None:
+        raise click.UsageError("--file without --site: its environment is that of a job on a site")
+    return Question(
+        profile=load_site(site) if site else None,
+        site=site,
+        environment=read_environment(file) if file is not None else None,
+        job_file=str(file) if file is not None else None,
+        python=options["python"],
+        require=parse_require(options["require"]),
+        nodes=options["nodes"],
+        space=options["space"],
+        allreduce=options["allreduce"],
+        alone=options["alone"],
+        import_limit_s=options["limit"],
+    )
+
+
+def _from_folder(folder: Path, question: Question) -> tuple[Report, Sequence[Requirement]]:
+    """Judge captured text; what nobody captured is not required, except by ``--require``."""
+    from hpclaunch.check.folder import judge_folder
+    from hpclaunch.check.model import report, unmet
+    from hpclaunch.check.remedies import Remedies
+    from hpclaunch.check.requirements import default_requirements, site_requirements
+    from hpclaunch.check.run import framework_meant
+
+    if not folder.is_dir():
+        raise BadInputError(f"{folder}: no such folder", "name the folder with check-build.txt in it")
+    checks = judge_folder(
+        folder, Remedies(profile=question.profile, framework=framework_meant(question.require))
+    )
+    there = {check.name for check in checks}
+    needs = question.require
+    if not needs:
+        wanted = (
+            site_requirements(question.profile)
+            if question.profile
+            else default_requirements(frameworks=False)
+        )
+        build = bool(there - {"mpi-plugin"})
+        needs = tuple(need for need in wanted if build and "gpu-arch" not in need.names)
+    found = report(checks, needs)
+    wrong = any(check.name == "mpi-plugin" and check.status == "missing" for check in checks)
+    if wrong and not question.require:
+        import msgspec
+
+        found = msgspec.structs.replace(found, ok=False)
+    return found, unmet(found, needs)
+
+
+def _live(question: Question) -> tuple[Report, Sequence[Requirement]]:
+    from hpclaunch.check.model import unmet
+    from hpclaunch.check.run import check, requirements
+    from hpclaunch.host.local import LocalHost
+
+    found = check(LocalHost(), question)
+    return found, unmet(found, requirements(question))
+
+
+def _table(found: Report, unmet: Sequence[Requirement]) -> str:
+    """Lay the verdicts out: name, status, evidence; the remedy below where one is needed."""
+    from hpclaunch.check.requirements import LAUNCH_LAYER
+
+    width = max((len(check.name) for check in found.checks), default=0)
+    lines = []
+    # Of several that would do, one remedy is enough.
+    needed = {*LAUNCH_LAYER, *("pytorch" if "pytorch" in need.names else need.names[0] for need in unmet)}
+    said: set[str] = set()
+    for check in found.checks:
+        lines.append(f"{check.name:<{width}}  {check.status:<7}  {check.evidence}")
+        # What nobody needs may well be missing: its remedy is in the JSON.
+        if check.remedy and check.name in needed and check.remedy not in said:
+            said.add(check.remedy)
+            lines.append(f"{'':<{width}}  {'advice' if check.status == 'have' else '->':<7}  {check.remedy}")
+    for need in unmet:
+        lines.append(f"required and not there: {need} ({need.reason})")
+    lines.append("all that is required is there" if found.ok else "not all that is required holds")
+    return "\n".join(lines)

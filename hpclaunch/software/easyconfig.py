@@ -1,0 +1,138 @@
+"""Names of easyconfigs and of the modules they make, both ways.
+
+``NAME-VERSION-TOOLCHAIN-TCVERSION SUFFIX.eb`` <-> ``NAME/VERSION-TOOLCHAIN-TCVERSION SUFFIX`` (EasyBuild
+docs, "Writing easyconfig files", and its default module naming scheme). CUDA was part of the toolchain
+(fosscuda) until 2020b and is a suffix ``-CUDA-x.y.z`` since 2021a.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+
+_TOOLCHAINS = (
+    "foss|fosscuda|intel|intelcuda|gompi|gompic|gfbf|iimpi|iimpic|iimkl|gomkl|GCC|GCCcore|gcccuda|iccifort"
+    "|intel-compilers|nvidia-compilers|NVHPC|nvompi|CrayGNU|CrayCCE|CrayIntel|CrayPGI|cpeGNU|cpeCray|cpeCCE"
+    "|cpeAMD|cpeAOCC|cpeNVIDIA|cpeIntel|llvm-compilers|lfoss|lompi"
+)
+_TOOLCHAIN = re.compile(rf"-({_TOOLCHAINS})-(\d[\w.]*)")
+_CUDA_OF_FOSSCUDA = {"2019a": "10.1.105", "2019b": "10.1.243", "2020a": "11.0.2", "2020b": "11.1.1"}
+
+
+class EasyConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What the name of an easyconfig says."""
+
+    name: str
+    version: str
+    toolchain: str | None = None
+    """None: the system toolchain, which names leave out."""
+    toolchain_version: str | None = None
+    suffix: str = ""
+    """With its leading dash, such as ``-CUDA-11.7.0-TensorFlow-2.11.0``."""
+
+    @property
+    def file(self) -> str:
+        """The file's name, ``.eb`` included."""
+        return f"{self.name}-{self._full_version}.eb"
+
+    @property
+    def module(self) -> str:
+        """The module's name in EasyBuild's default scheme."""
+        return f"{self.name}/{self._full_version}"
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA version in the suffix or the toolchain; None: without CUDA, or it does not say."""
+        return cuda_in(self.suffix) or (
+            _CUDA_OF_FOSSCUDA.get(self.toolchain_version or "") if self.toolchain == "fosscuda" else None
+        )
+
+    @property
+    def _full_version(self) -> str:
+        toolchain = f"-{self.toolchain}-{self.toolchain_version}" if self.toolchain else ""
+        return f"{self.version}{toolchain}{self.suffix}"
+
+
+def parse_easyconfig(text: str) -> EasyConfig:
+    """Read an easyconfig's file name or a module's name. Raises BadInputError for a name of another form."""
+    base = text.rsplit("/", 1)[-1] if text.endswith(".eb") else text
+    name, slash, full = base.partition("/")
+    if not slash:
+        # The version starts at the first dash before a digit: names may hold dashes (PyTorch-bundle-2.1.2).
+        match = re.fullmatch(r"([A-Za-z_].*?)-(\d.*?)(?:\.eb)?", base)
+        if match is None:
+            raise BadInputError(
+                f"{text!r} is no name of an easyconfig or a module",
+                "right: Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb, or Horovod/0.28.1-foss-2022a-...",
+            )
+        name, full = match[1], match[2]
+    toolchain = _TOOLCHAIN.search(full)
+    if toolchain is None:
+        version, dash, suffix = full.partition("-")
+        return EasyConfig(name=name, version=version, suffix=f"{dash}{suffix}")
+    return EasyConfig(
+        name=name,
+        version=full[: toolchain.start()],
+        toolchain=toolchain[1],
+        toolchain_version=toolchain[2],
+        suffix=full[toolchain.end() :],
+    )
+
+
+def module_of(text: str) -> str:
+    """Return the module of an easyconfig; a module's name is returned as it is."""
+    return parse_easyconfig(text).module if text.endswith(".eb") else text
+
+
+def cuda_in(text: str) -> str | None:
+    """Return the CUDA version that a module or easyconfig names: ``cuda/12.1``, ``...-CUDA-11.7.0-...``.
+
+    ``cudatoolkit/23.3_12.0`` is NVIDIA's HPC SDK 23.3 with CUDA 12.0.
+    """
+    match = re.search(
+        r"(?:^|[-/])cuda(?:toolkit|core)?[-/](?:\d+\.\d+_)?(\d+(?:\.\d+)*)", text, re.IGNORECASE
+    )
+    return match[1] if match else None
+
+
+class KnownEasyconfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A Horovod easyconfig that exists."""
+
+    file: str
+    framework: str
+    archived: bool = False
+    """Moved to easybuild-easyconfigs-archive: EasyBuild finds it there only."""
+
+
+SOURCE = "https://github.com/easybuilders/easybuild-easyconfigs"
+"""Branch develop, read 2026-07; the archived ones are in easybuild-easyconfigs-archive."""
+
+
+def _known(files: str, framework: str, *, archived: bool = False) -> tuple[KnownEasyconfig, ...]:
+    return tuple(
+        KnownEasyconfig(file=f"Horovod-{each}.eb", framework=framework, archived=archived)
+        for each in files.split()
+    )
+
+
+# Nothing exists for foss 2022b or later.
+HOROVOD = (
+    *_known(
+        "0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0 0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.9.1",
+        "tensorflow",
+    ),
+    *_known(
+        "0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.13.1 0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.1"
+        " 0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.0 0.28.1-foss-2022a-PyTorch-1.12.0",
+        "pytorch",
+    ),
+    *_known(
+        "0.28.1-foss-2021b-CUDA-11.4.1-TensorFlow-2.8.4 0.28.1-foss-2021b-CUDA-11.4.1-TensorFlow-2.7.1",
+        "tensorflow",
+        archived=True,
+    ),
+    *_known("0.28.1-foss-2021b-CUDA-11.5.2-PyTorch-1.12.1", "pytorch", archived=True),
+)

@@ -1,0 +1,70 @@
+"""``environment:`` of a job file: what to load, in typed data. The order of keys in the file does not matter.
+
+The lines come in the one order that works: EESSI, EasyBuild's prefix and modules, modules, conda, venv; the
+container goes around the command itself.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of the structs below. Paths may hold shell variables ($SCRATCH) of the job."""
+
+
+class EasyBuild(_Strict, frozen=True, kw_only=True):
+    """Software that was installed with EasyBuild."""
+
+    prefix: str | None = None
+    """Where it was installed; None: the site's advice. Set under the name the site's stack knows."""
+    load: tuple[str, ...] = ()
+    """Easyconfigs (``Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb``) or their modules' names."""
+
+
+class Eessi(_Strict, frozen=True, kw_only=True):
+    """The European Environment for Scientific Software Installations, over CernVM-FS."""
+
+    version: str
+    """``2023.06`` or ``2025.06``."""
+    init: Literal["module", "shell", "container"] = "module"
+    """module: ``module load EESSI/VERSION``; shell: its init script; container: eessi_container.sh."""
+    cpu_target: str | None = None
+    """Instead of what EESSI's detection chooses, such as ``aarch64/nvidia/grace``."""
+    accelerator: str | None = None
+    """Instead of what nvidia-smi says, such as ``accel/nvidia/cc90``; needed on AMD."""
+    load: tuple[str, ...] = ()
+    """Modules to load from it."""
+
+
+class Container(_Strict, frozen=True, kw_only=True):
+    """A container around the command of each rank."""
+
+    image: str
+    """SIF file, folder or address such as ``docker://...``; for the container engine its TOML file."""
+    binds: tuple[str, ...] = ()
+    """More paths than the site's: ``/data`` or ``/data:/in/the/container``."""
+    gpu: bool | None = None
+    """Whether to pass the site's GPU flag; None: where its nodes have GPUs."""
+    venv: str | None = None
+    """Folder of a venv inside the container, or bound into it, that is activated there."""
+
+
+class Environment(_Strict, frozen=True, kw_only=True):
+    """The software environment of a job or a profile."""
+
+    site_setup: bool = True
+    """Run the setup lines of the site's profile first."""
+    module_use: tuple[str, ...] = ()
+    """Folders for ``module use``."""
+    modules: tuple[str, ...] = ()
+    """For ``module load``, in this order."""
+    easybuild: EasyBuild | None = None
+    eessi: Eessi | None = None
+    conda: str | None = None
+    """Name or path of a conda environment."""
+    venv: str | None = None
+    """Folder of a Python virtual environment."""
+    container: Container | None = None

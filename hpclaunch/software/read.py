@@ -1,0 +1,28 @@
+"""Read ``environment:`` out of a job file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.site.tree import read_tree
+from hpclaunch.site.validate import type_problems
+from hpclaunch.software.model import Environment
+
+
+def read_environment(path: Path) -> Environment | None:
+    """Return the ``environment`` of a YAML job file; None where it names none.
+
+    Raises BadInputError with file and line of every problem in it; the other keys are not looked at.
+    """
+    tree = read_tree(path)
+    if not isinstance(tree.value, dict):
+        raise BadInputError(f"{tree.where}: no mapping", "right: environment: {modules: [...]}")
+    below = tree.value.get("environment")
+    if below is None or below.value is None:
+        return None
+    if problems := list(type_problems(below, Environment, ())):
+        raise BadInputError("\n".join(map(str, problems)))
+    return msgspec.convert(below.plain(), Environment)

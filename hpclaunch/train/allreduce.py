@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from .ring import Array, RingAllreduce
+from .chunks import Array
+from .ring import RingAllreduce
 
 if TYPE_CHECKING:
     from mpi4py import MPI

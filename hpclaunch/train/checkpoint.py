@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from .chunks import Array
 from .errors import BadCheckpointError, TrainError
 from .files import prepare_folder, write_whole
-from .ring import Array
 
 _NAME = re.compile(r"checkpoint-(\d{8}T\d{6})-(\d{10})\.npz")
 # What zipfile and numpy raise on damaged files.

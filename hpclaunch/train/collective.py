@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from .chunks import Array
 from .errors import TrainError
-from .ring import Array
 
 if TYPE_CHECKING:
     from mpi4py import MPI

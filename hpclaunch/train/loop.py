@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from .allreduce import ALLREDUCES
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
+from .chunks import chunk_bounds
 from .collective import AgreedError, broadcast, on_rank_0, same_everywhere
 from .dataset import Dataset
 from .engine import ENGINES, Sums
@@ -25,7 +26,6 @@ from .errors import BadCheckpointError, TrainError
 from .exchange import GradientExchange
 from .options import Options
 from .report import Reporter
-from .ring import chunk_bounds
 from .shard import epoch_order, rank_shard, step_size, steps_per_epoch
 
 if TYPE_CHECKING:

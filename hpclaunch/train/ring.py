@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from .chunks import Array, chunk_bounds
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-Array = npt.NDArray[Any]
 
 # Segments stay in the cache between the receive and the sum; MPI counts (32 bit) never overflow.
 SEGMENT_BYTES = 1 << 22
@@ -115,13 +114,3 @@ class RingAllreduce:
     def _segments(self, chunk: Array) -> Iterator[Array]:
         items = self._items_per_segment(chunk)
         return (chunk[start : start + items] for start in range(0, chunk.size, items or 1))
-
-
-def chunk_bounds(items: int, ranks: int) -> list[int]:
-    """The ``ranks + 1`` bounds, from 0 to ``items``, that cut a buffer into chunks as even as possible.
-
-    The first ``items % ranks`` chunks hold one item more, so 2(p-1) chunks exceed the even share by
-    fewer than p items.
-    """
-    each, more = divmod(items, ranks)
-    return [rank * each + min(rank, more) for rank in range(ranks + 1)]

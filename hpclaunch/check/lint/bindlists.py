@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Literal
+from functools import lru_cache
 
-from hpclaunch.binding.judge import Judgement, judge
+from hpclaunch.binding.judge import Judgement, Kind, judge
 from hpclaunch.check.lint.asked import whole_number
 from hpclaunch.check.lint.launches import Launch, Option
 from hpclaunch.check.lint.rule import Context
@@ -22,7 +22,9 @@ _SRUN_LIST = re.compile(r"(?:\w+,)*(mask_cpu|map_cpu)[:=](.*)", re.DOTALL)
 _PALS_LIST = re.compile(r"(?:\w+,)*list:(.*)", re.DOTALL)
 _LIST_NAME = re.compile(r".*mask.*|.*map_?cpus?|.*cpu_?(bind|map).*|.*bind.*", re.IGNORECASE)
 _LIST_TEXT = re.compile(r"\s*(0x|mask_cpu:|map_cpu:)", re.IGNORECASE)
-_CPUS_WITHOUT_SITE = 4096
+_CPUS_WITHOUT_SITE = 1024
+_MOST_NAMES = 100
+"""Names that are compared with each other: a script has few, and a text that is no script may have many."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class BindList:
     """One list, meant for the ranks of one node."""
 
     line: int
-    kind: Literal["mask", "map"]
+    kind: Kind
     text: str
     """Entries with commas between, blanks taken out, variables as they were meant."""
     ranks: int | None
@@ -61,21 +63,21 @@ def is_list(one: Assignment) -> bool:
     return several or (_LIST_NAME.fullmatch(one.name) is not None and _LIST_TEXT.match(value) is not None)
 
 
+@lru_cache(maxsize=1)  # several rules ask the same of the script at hand
 def unset_in_lists(script: Script) -> dict[str, list[Ref]]:
     """Return the variables in bind lists that nothing sets, with where they are used."""
     refs = [ref for ref in script.shell.refs if not ref.guarded]
-    found: dict[str, list[Ref]] = {}
+    found: dict[str, dict[Ref, None]] = {}
     for word, _ in list_words(script):
         expanded = script.variables.expand(word)
         spans = [(word.start, word.end), *((a.offset, a.value.end) for a in expanded.via if a.value)]
-        for name in expanded.unset:
-            for ref in refs:
-                if ref.name == name and any(start <= ref.offset < end for start, end in spans):
-                    known = found.setdefault(name, [])
-                    known += [ref] if ref not in known else []
-    return found
+        for ref in refs if expanded.unset else ():
+            if ref.name in expanded.unset and any(start <= ref.offset < end for start, end in spans):
+                found.setdefault(ref.name, {})[ref] = None
+    return {name: list(used) for name, used in found.items()}
 
 
+@lru_cache(maxsize=1)
 def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
     """Return variables that nothing sets -> where used, and the unused one that was probably meant."""
     variables = script.variables
@@ -83,12 +85,14 @@ def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
         made[-1]
         for name, made in variables.assignments.items()
         if name not in variables.used and made[-1].value is not None and len(name) > 2
-    ]
+    ][:_MOST_NAMES]
     in_lists = set(unset_in_lists(script))
-    found: dict[str, tuple[Ref, Assignment]] = {}
+    unset: dict[str, Ref] = {}
     for ref in script.shell.refs:
-        if ref.guarded or variables.is_set(ref.name) or ref.name in found or len(ref.name) < 3:
-            continue
+        if not ref.guarded and not variables.is_set(ref.name) and len(ref.name) > 2:
+            unset.setdefault(ref.name, ref)
+    found: dict[str, tuple[Ref, Assignment]] = {}
+    for ref in list(unset.values())[:_MOST_NAMES]:
         alike = [one for one in unused if ref.name in in_lists or not one.exported]
         best = max(alike, key=lambda one: _likeness(ref.name, one.name), default=None)
         if best is not None and _likeness(ref.name, best.name) >= 0.7:
@@ -115,6 +119,7 @@ def set_meanings(script: Script) -> None:
             variables.meant[name] = meant
 
 
+@lru_cache(maxsize=1)
 def bind_lists(context: Context) -> list[BindList]:
     """Return the lists of all launches whose text is known, as meant."""
     script = context.script
@@ -174,7 +179,12 @@ def ranks_of(context: Context, launch: Launch) -> int | None:
 
 def judge_list(context: Context, entry: BindList) -> Judgement:
     """Judge a list against the site's node; without one, only against itself."""
+    return _judge(context, entry.kind, entry.text, entry.ranks)
+
+
+@lru_cache(maxsize=64)  # every rule on lists asks
+def _judge(context: Context, kind: Kind, text: str, ranks: int | None) -> Judgement:
     topology = context.topology or NodeTopology(
         cores=tuple(Core(cpus=(cpu,)) for cpu in range(_CPUS_WITHOUT_SITE))
     )
-    return judge(topology, entry.kind, entry.text, tasks=entry.ranks)
+    return judge(topology, kind, text, tasks=ranks)

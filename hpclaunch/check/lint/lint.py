@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from hpclaunch.check.lint import rules
+from hpclaunch.check.lint import rules as _rules  # noqa: F401  importing them registers them
 from hpclaunch.check.lint.asked import directive
-from hpclaunch.check.lint.rule import RULES, Context, Edit, Files, Finding, Rule
+from hpclaunch.check.lint.rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule
 from hpclaunch.check.lint.script import Script, read_script
 from hpclaunch.site.schema import SiteProfile
-
-assert rules.__all__  # noqa: S101  importing them registers them
 
 
 def all_rules() -> tuple[Rule, ...]:
@@ -19,7 +17,7 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(rule for rule, _ in RULES.values())
 
 
-def lint(text: str, profile: SiteProfile | None = None, files: Files = Files()) -> tuple[Finding, ...]:  # noqa: B008
+def lint(text: str, profile: SiteProfile | None = None, files: Files = NO_FILES) -> tuple[Finding, ...]:
     """Return what is wrong with a script, in the order of its lines; those without a line come first.
 
     ``profile`` is the site it is for, None where that is unknown: rules that need one find nothing. ``files``
@@ -42,8 +40,8 @@ def lint_script(script: Script, profile: SiteProfile | None, files: Files) -> tu
                 remedy=one.remedy or rule.remedy,
                 edits=one.edits,
             )
-            found += [finding] if finding not in found else []
-    return in_order(found)
+            found.append(finding)
+    return in_order(dict.fromkeys(found))
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -102,13 +102,16 @@ class Files:
             return None
 
 
-@dataclass
+NO_FILES = Files()
+
+
+@dataclass(eq=False)
 class Context:
     """Everything a check may ask: the script, the site where known, and the files around it."""
 
     script: Script
     profile: SiteProfile | None = None
-    files: Files = Files()
+    files: Files = NO_FILES
 
     @cached_property
     def asked(self) -> Asked:

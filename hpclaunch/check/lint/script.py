@@ -12,9 +12,9 @@ from hpclaunch.check.lint.shell import Command, Part, Shell, Word
 from hpclaunch.check.lint.variables import Expansion, Variables, read_variables
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Script:
-    """One script."""
+    """One script; compared by identity, so that what was worked out of it can be kept."""
 
     text: str
     kind: Kind | None

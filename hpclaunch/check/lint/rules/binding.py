@@ -22,6 +22,8 @@ from hpclaunch.check.lint.rule import Context, Edit, Found, Rule, Severity, regi
 from hpclaunch.check.lint.script import Script
 from hpclaunch.check.lint.shell import Word
 
+_BLANK = r"[ \t\r\n]+"
+
 
 @rule(
     "mask-undefined-variable",
@@ -102,12 +104,12 @@ def bind_list_blanks(context: Context) -> Iterator[Found]:
 
 
 def _has_blank(word: Word) -> bool:
-    return re.search(r"\s", word.visible) is not None
+    return re.search(_BLANK, word.visible) is not None
 
 
 def _inside_quotes(line: int, word: Word, remedy: str) -> Found:
-    plain = all(part.kind in ("text", "variable") for part in word.parts)
-    edits = (Edit(word.start, word.end, re.sub(r"[ \t]+", "", word.raw)),) if plain else ()
+    plain = "\\" not in word.raw and all(part.kind in ("text", "variable") for part in word.parts)
+    edits = (Edit(word.start, word.end, re.sub(_BLANK, "", word.raw)),) if plain else ()
     return Found(line, f"the bind list {word.visible!r} has blanks in it", remedy, edits=edits)
 
 

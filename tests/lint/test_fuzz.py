@@ -1,0 +1,64 @@
+"""No text stops lint: not arbitrary text, not scraps of scripts, not damaged scripts."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hpclaunch.check.lint.lint import fix, lint
+from hpclaunch.site.load import load_site
+from tests.lint.cases import SCRIPTS
+
+PIECES = (
+    "#!/bin/bash", "\n", "\r\n", "\t", " ", "#SBATCH --nodes=2", "#SBATCH --gpus=8 --gpus-per-node=",
+    "#PBS -l select=2:", "ncpus=4", "srun ", "mpiexec ", "--cpu-bind=", "mask_cpu:", "map_cpu: ", "0xfe,",
+    "${fe}", "$MASK", "MASK=", "$(", ")", "${", "}", "((", "))", "`", "'", '"', "\\\n", "\\", "<<EOF\n",
+    "EOF\n", "<<-'E'\n", "tee log", "|", "||", "|&", "&", "2>/dev/null", "&&", ";", ";;", "set -errext ",
+    "set -o ", "export ", "MASTER_PORT=", "MASTER_ADDR=", "45678", "$((10000 + x % 100))", "module load ",
+    "cuda/12.1 ", "ml ", "-CUDA-11.7.0", "--export=ALL,A=b,c", "if ", "then ", "fi", "case ", "in ", "esac",
+    "for ", "do ", "done", "{ ", " }", "f() ", "function ", "[[ ", " ]]", "--time=", "1-00:00:00",
+    "--mpi=pmix ", "python train.py", "--hint=", "NCCL_SOCKET_IFNAME=ib0", "\x00", "é", "\u2028", "\udcff",
+    "*99999999", "list:0-3:", "=~", ">(", "<(", "a=(", "$'", "#", "%j/", "--output=", "0-9999999999",
+    "9" * 400,
+)  # fmt: skip
+PROFILES = [None, *map(load_site, ("lumi-g", "olivia", "polaris", "generic-slurm"))]
+FUZZ = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def lint_and_fix(text: str, site: int) -> None:
+    """Lint, fix, lint again: every finding lies on a line of the text, and a fix changes it."""
+    profile = PROFILES[site % len(PROFILES)]
+    found = lint(text, profile)
+    lines = text.count("\n") + 1
+    assert all(one.line is None or 1 <= one.line <= lines for one in found)
+    assert all(one.message and one.remedy for one in found)
+    new, applied = fix(text, found)
+    assert (new != text) == bool(applied)
+    lint(new, profile)
+
+
+@FUZZ
+@given(st.text(max_size=300), st.integers(0, 9))
+def test_arbitrary_text(text: str, site: int) -> None:
+    lint_and_fix(text, site)
+
+
+@FUZZ
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.integers(0, 9))
+def test_scraps_of_scripts(text: str, site: int) -> None:
+    lint_and_fix(text, site)
+
+
+@FUZZ
+@given(st.sampled_from(SCRIPTS), st.integers(0, 9), st.integers(0, 1 << 30))
+def test_damaged_scripts(path: Path, site: int, seed: int) -> None:
+    """Cut, repeat and insert at random places of real scripts."""
+    dice = random.Random(seed)
+    text = path.read_bytes().decode()
+    for _ in range(dice.randint(1, 6)):
+        at, length = dice.randrange(len(text) + 1), dice.choice((0, 1, 3, 40))
+        text = text[:at] + dice.choice(("", *PIECES, text[at : at + length] * 2)) + text[at + length :]
+    lint_and_fix(text, site)

@@ -108,6 +108,10 @@ def test_the_core_install_is_light_and_consistent(core: Installed) -> None:
     assert not top & {"templates", "site_profiles", "tests", "docs"}
 
 
+def test_the_extras_fit_together() -> None:
+    assert "No broken requirements" in run(sys.executable, "-m", "pip", "check")
+
+
 @pytest.mark.slow
 def test_the_core_install_lists_sites_and_plans_a_script(core: Installed) -> None:
     assert core.run("hpclaunch", "--version").startswith("hpclaunch, version ")

@@ -20,8 +20,10 @@ from hpclaunch.errors import BadInputError
 
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
-_DEFAULT_KNOWN_HOSTS = "~/.ssh/known_hosts ~/.ssh/known_hosts2"
-_DEFAULT_GLOBAL_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
+_LISTS = ("userknownhostsfile", "globalknownhostsfile")
+_BETWEEN = "\x1f"
+_DEFAULT_KNOWN_HOSTS = f"~/.ssh/known_hosts{_BETWEEN}~/.ssh/known_hosts2"
+_DEFAULT_GLOBAL_KNOWN_HOSTS = f"/etc/ssh/ssh_known_hosts{_BETWEEN}/etc/ssh/ssh_known_hosts2"
 _INCLUDE_DEPTH = 16  # as ssh's READCONF_MAX_DEPTH
 
 _LINE = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.+)")
@@ -110,6 +112,9 @@ def _lines(path: Path, folder: Path, block: str, depth: int) -> Iterator[str]:
         key, value = match[1].lower(), match[2]
         if key in ("host", "match"):
             block = line
+        if key in _LISTS:  # paramiko takes the quotes of such a list away, so they are read here
+            yield f"{key} {_BETWEEN.join(_words(value))}"
+            continue
         if key != "include":
             yield line
             continue
@@ -212,5 +217,5 @@ def _agent(setting: str) -> str | None:
 def _files(setting: str, tokens: Mapping[str, str]) -> tuple[str, ...]:
     if setting.lower() == "none":
         return ()
-    names = (re.sub("%.", lambda m: tokens.get(m[0], m[0]), name) for name in _words(setting))
+    names = (re.sub("%.", lambda m: tokens.get(m[0], m[0]), name) for name in setting.split(_BETWEEN))
     return tuple(os.path.expanduser(name) for name in names)

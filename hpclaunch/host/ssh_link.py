@@ -171,7 +171,7 @@ def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Tr
     known = _known_keys(login)
     try:
         _prefer(transport, known_types(known, name))
-        _guarded(login, lambda: transport.start_client(timeout=login.connect_timeout_s))
+        _guarded(login, lambda: _agree(transport, login.connect_timeout_s))
         key = transport.get_remote_server_key()
         shown = ShownKey(name=name, destination=_ssh_words(login), type=key.get_name(), key=key.asbytes())
         check_host_key(shown, known, (*login.user_known_hosts, "~/.ssh/known_hosts")[0])
@@ -179,6 +179,14 @@ def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Tr
         transport.close()
         raise
     return transport
+
+
+def _agree(transport: Transport, timeout_s: float) -> None:
+    from paramiko import SSHException
+
+    transport.start_client(timeout=timeout_s)
+    if not transport.initial_kex_done:  # paramiko does not say that the time is over
+        raise SSHException(f"no answer of an ssh server within {timeout_s:g} s")
 
 
 def _ssh_words(login: Login) -> str:

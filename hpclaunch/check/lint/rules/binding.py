@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from hpclaunch.binding.judge import Finding as Judged
+from hpclaunch.binding.judge import judge
 from hpclaunch.check.lint.asked import directive
 from hpclaunch.check.lint.bindlists import (
     BindList,
@@ -233,8 +234,6 @@ def _joined(findings: list[Judged]) -> str:
 
 def _gpus_chosen(context: Context, entry: BindList) -> bool:
     """Tell whether the list is right in the order of the cores and the script chooses GPUs itself."""
-    from hpclaunch.binding.judge import judge
-
     if context.topology is None:
         return True
     script = context.script

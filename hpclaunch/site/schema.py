@@ -372,6 +372,17 @@ class Container(_Strict, frozen=True, kw_only=True):
     """Key in ``sources`` of the page that states this."""
 
 
+class Offer(_Strict, frozen=True, kw_only=True):
+    """Software that the site itself keeps."""
+
+    lines: tuple[str, ...]
+    """Shell lines that give it."""
+    note: str | None = None
+    """What else to know: versions, age."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
 class Software(_Strict, frozen=True, kw_only=True):
     """The software environment of a job."""
 
@@ -385,6 +396,8 @@ class Software(_Strict, frozen=True, kw_only=True):
     """None: not documented by the site."""
     container: Container | None = None
     """None: not documented by the site."""
+    offers: dict[str, Offer] = {}
+    """What the site keeps ready, by what it is for: horovod-tensorflow, horovod-torch."""
     note: str | None = None
     """What users choose for themselves: images, frameworks."""
     source: str | None = None

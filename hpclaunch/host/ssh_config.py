@@ -68,7 +68,9 @@ def parse_address(text: str) -> Address:
     """Read a destination; raises BadInputError for anything that is none."""
     rest = text.removeprefix("ssh://").rstrip("/") if text.startswith("ssh://") else text
     user, at, place = rest.rpartition("@")
-    match = re.fullmatch(r"\[([^\[\]]+)\](?::(\d+))?|([^:]+)(?::(\d+))?|([0-9A-Fa-f:.%]+)", place)
+    match = re.fullmatch(
+        r"\[([^\[\]]+)\](?::(\d+))?|([^:]+)(?::(\d+))?|((?:[0-9A-Fa-f.]*:){2}[0-9A-Fa-f:.]*(?:%\w+)?)", place
+    )
     host = (match[1] or match[3] or match[5]) if match else ""
     port = (match[2] or match[4]) if match else None
     if not _HOSTNAME.fullmatch(host) or (at and not _USER.fullmatch(user)) or int(port or 1) not in _PORTS:

@@ -91,10 +91,8 @@ def judge_setup(setup: Outcome) -> Check:
     """Say whether the lines of the job's environment run."""
     if setup.exit_code == 0 and not setup.timed_out:
         return Check(name="environment", status="have", evidence="the job's setup lines run here")
-    if line := setup.failed_setup():
-        ending = f"stops at: {line}"
-    else:
-        ending = setup.ending()
+    line = setup.failed_setup()
+    ending = f"stops at: {line}" if line else setup.ending()
     words = next((w for w in setup.stderr.splitlines() if w.strip() and not w.startswith("HPCLAUNCH-")), "")
     evidence = f"the job's environment {ending}. {words.strip()[:300]}".strip()
     remedy = "module spider or module avail shows what the site has now; correct the site profile"

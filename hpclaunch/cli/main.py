@@ -22,6 +22,8 @@ COMMANDS = {
     "wait": "Wait for a job and take over its exit status.",
     "cancel": "End a job.",
     "lint": "What is wrong with a batch script.",
+    "check": "Is the Horovod build, its MPI and this site's launcher what a job needs.",
+    "env": "How to install the software that a job needs on a site.",
     "verify": "Did each rank of a job get its binding.",
     "completion": "Print the shell completion script.",
 }

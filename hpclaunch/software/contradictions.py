@@ -16,8 +16,8 @@ from hpclaunch.software.model import Environment
 def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:
     """Return what contradicts what, one sentence each; empty: nothing does."""
     return (
-        *_two_cudas(environment, profile),
         *_wrong_cuda_for_gpu(environment, profile),
+        *_two_cudas(environment, profile),
         *_horovod_from_eessi(environment),
         *_two_containers(environment),
         *_two_pythons(environment),

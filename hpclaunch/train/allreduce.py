@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
+import numpy.typing as npt
+
 from .chunks import Array
-from .ring import RingAllreduce
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
 class Allreduce(Protocol):
-    """An algorithm bound to a communicator; creating one is collective."""
+    """An algorithm bound to a communicator; creating one and every call are collective."""
 
-    name: str
     bytes_sent: int
-    """Payload that this rank has sent so far, in bytes."""
+    """Payload that other ranks have got from this one so far, in bytes."""
+
+    def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
+        """A zeroed array where `sum` is fastest; valid until `close`."""
 
     def sum(self, array: Array) -> None:
         """Replace ``array`` (one-dimensional, contiguous) by its sum over all ranks; same bits on each."""
 
     def close(self) -> None:
-        """Free what was taken; collective."""
+        """Free what was taken."""
 
 
-ALLREDUCES: dict[str, Callable[[MPI.Intracomm], Allreduce]] = {
-    RingAllreduce.name: RingAllreduce,
+def _loader(module: str, name: str) -> Callable[[MPI.Intracomm], Allreduce]:
+    """Import an algorithm when it is made: its module starts MPI."""
+
+    def make(comm: MPI.Intracomm) -> Allreduce:
+        made: Allreduce = getattr(import_module(f".{module}", __package__), name)(comm)
+        return made
+
+    return make
+
+
+ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
+    "ring": _loader("ring", "RingAllreduce"),
 }

@@ -1,0 +1,116 @@
+"""What every allreduce shares: a communicator of its own, the check of the array, messages in segments."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from mpi4py import MPI
+
+from .chunks import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Fits a core's cache beside what it is added to; MPI counts (32 bit) never overflow.
+SEGMENT_BYTES = 1 << 18
+
+
+class Algorithm(ABC):
+    """An allreduce bound to a communicator. Creating one is collective, and so is every call of it.
+
+    The communicator is duplicated, so that no message meets a foreign one.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, comm: MPI.Intracomm, segment_bytes: int = SEGMENT_BYTES) -> None:
+        """Prepare for the ranks of ``comm``; ``segment_bytes`` bounds one message (same on all ranks)."""
+        self._comm = comm.Dup()
+        self._ranks = comm.Get_size()
+        self._rank = comm.Get_rank()
+        self._segment_bytes = segment_bytes
+        self._scratch = np.empty(0, np.uint8)
+        self.bytes_sent = 0
+        """Payload that other ranks have got from this one so far, in bytes, over all calls."""
+
+    def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
+        """A zeroed array of ``items`` where `sum` is fastest; valid until `close`. Collective.
+
+        Ordinary memory unless an algorithm has better. Any other array can be summed too.
+        """
+        return np.zeros(items, dtype)
+
+    def sum(self, array: Array) -> None:
+        """Replace ``array`` by the element-wise sum over the ranks' arrays, in place.
+
+        ``array`` is one-dimensional, contiguous, writable and of the same length and dtype (any that
+        numpy adds) on all ranks; ValueError otherwise. All ranks end with the same bits.
+        """
+        if array.ndim != 1 or not array.flags.c_contiguous or not array.flags.writeable:
+            raise ValueError("allreduce needs a one-dimensional, contiguous, writable array")
+        if self._ranks > 1 and array.size > 0:
+            self._sum(array)
+
+    @abstractmethod
+    def _sum(self, array: Array) -> None:
+        """`sum` of an array that has items, on two ranks or more."""
+
+    def close(self) -> None:
+        """Free what was taken; collective."""
+        self._comm.Free()
+
+    def _exchange(self, send: Array, to: int, receive: Array, source: int, *, add: bool) -> None:
+        """Send to one rank while what comes from another is added to, or replaces, ``receive``.
+
+        All messages are non-blocking, so no order of ranks can deadlock. Both sides cut an array into the
+        same segments; an empty array makes no message.
+        """
+        sends = self._start_sends(send, to)
+        self._receive(receive, source, add=add)
+        MPI.Request.Waitall(sends)
+
+    def _send(self, array: Array, to: int) -> None:
+        MPI.Request.Waitall(self._start_sends(array, to))
+
+    def _start_sends(self, array: Array, to: int) -> list[MPI.Request]:
+        self.bytes_sent += array.nbytes
+        return [self._comm.Isend([part, MPI.BYTE], to) for part in self._segments(array)]
+
+    def _receive(self, array: Array, source: int, *, add: bool) -> None:
+        for _ in self._arriving(self._segments(array), source, add=add):
+            pass
+
+    def _arriving(self, parts: list[Array], source: int, *, add: bool) -> Iterator[Array]:
+        """Each of ``parts`` as soon as what comes from ``source`` has replaced it, or is added to it.
+
+        While one is being added the next one travels.
+        """
+        zones = self._landing_zones(parts[0], min(2, len(parts))) if add and parts else parts
+        targets = [zones[index % len(zones)][: part.size] for index, part in enumerate(parts)]
+        requests = [self._comm.Irecv([target, MPI.BYTE], source) for target in targets[: len(zones)]]
+        for index, part in enumerate(parts):
+            requests[index].Wait()
+            if add:
+                np.add(part, targets[index], out=part)
+                if len(requests) < len(parts):
+                    requests.append(self._comm.Irecv([targets[len(requests)], MPI.BYTE], source))
+            yield part
+
+    def _landing_zones(self, array: Array, count: int) -> list[Array]:
+        """``count`` kept buffers of one segment each, seen with the dtype of ``array``."""
+        items = self._segment_items(array)
+        needed = count * items * array.itemsize
+        if self._scratch.nbytes < needed:
+            self._scratch = np.empty(needed, np.uint8)
+        together = self._scratch[:needed].view(array.dtype)
+        return [together[index * items : (index + 1) * items] for index in range(count)]
+
+    def _segment_items(self, array: Array) -> int:
+        return max(1, min(array.size, self._segment_bytes // array.itemsize))
+
+    def _segments(self, array: Array) -> list[Array]:
+        items = self._segment_items(array)
+        return [array[start : start + items] for start in range(0, array.size, items)]

@@ -28,6 +28,7 @@ class Asked(NamedTuple):
     cpus_per_task: Given | None
     cpus_per_node: Given | None
     """PBS' ncpus."""
+    cpus_per_gpu: Given | None
     gpus: Given | None
     gpus_per_node: Given | None
     gpus_per_task: Given | None
@@ -120,6 +121,7 @@ def _slurm(script: Script) -> Asked:
         tasks_per_node=number("ntasks-per-node"),
         cpus_per_task=number("cpus-per-task"),
         cpus_per_node=None,
+        cpus_per_gpu=number("cpus-per-gpu"),
         gpus=number("gpus", gpu_count),
         gpus_per_node=number("gpus-per-node", gpu_count) or number("gres", _gres_gpus),
         gpus_per_task=number("gpus-per-task", gpu_count),
@@ -145,6 +147,7 @@ def _pbs(script: Script) -> Asked:
         tasks_per_node=wanted("mpiprocs"),
         cpus_per_task=None,
         cpus_per_node=wanted("ncpus"),
+        cpus_per_gpu=None,
         gpus=None,
         gpus_per_node=wanted("ngpus"),
         gpus_per_task=None,

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from hpclaunch.check.lint.options import SLURM_FLAGS, SLURM_OPTIONS, SLURM_SHORT, SLURM_VALUED
+from hpclaunch.check.lint.options import SLURM_ALIASES, SLURM_FLAGS, SLURM_OPTIONS, SLURM_SHORT, SLURM_VALUED
 
 Kind = Literal["slurm", "pbs"]
 
@@ -101,6 +101,7 @@ def _slurm_short(word: str, rest: list[str]) -> Iterator[_Option]:
 
 def full_name(given: str) -> str | None:
     """Return the option that sbatch takes ``given`` for (getopt_long takes unambiguous beginnings)."""
+    given = SLURM_ALIASES.get(given, given)
     if given in SLURM_OPTIONS:
         return given
     longer = [name for name in SLURM_OPTIONS if name.startswith(given)]

@@ -31,9 +31,11 @@ SLURM_VALUED = names(
     "no-bell nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node "
     "ntasks-per-socket open-mode output partition power prefer priority profile qos reservation resv-ports "
     "segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bind "
-    "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step share"
+    "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step"
 )
 SLURM_OPTIONS = SLURM_FLAGS | SLURM_VALUED
+SLURM_ALIASES = {"tasks-per-node": "ntasks-per-node", "workdir": "chdir", "share": "oversubscribe"}
+"""Other names that sbatch takes for an option."""
 
 SRUN_SHORT = {
     "n": "ntasks", "N": "nodes", "c": "cpus-per-task", "G": "gpus", "t": "time", "p": "partition",

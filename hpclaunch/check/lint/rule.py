@@ -138,7 +138,8 @@ class Context:
     @cached_property
     def owns_node(self) -> bool | None:
         """Whether the job gets whole nodes; None: not known."""
-        if any(d.active and d.option == "exclusive" for d in self.script.directives):
+        exclusive = [d for d in self.script.directives if d.active and d.option == "exclusive"]
+        if any(d.value is None for d in exclusive):  # with =user or =mcs others of one kind share the node
             return True
         known = [queue.whole_node for _, _, queue in self.queues if queue is not None]
         return all(known) if known else None

@@ -24,6 +24,7 @@ from hpclaunch.check.lint.script import Script
 from hpclaunch.check.lint.shell import Word
 
 _BLANK = r"[ \t\r\n]+"
+_BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
 
 
 @rule(
@@ -197,8 +198,8 @@ _PROBLEMS: dict[str, Rule] = {
         id="bind-far-from-gpu",
         severity="warning",
         what="A rank's CPUs are not near the GPU of its local rank.",
-        why="What it sends to the GPU crosses the node. Not reported where the ranks are in the order of the"
-        " cores and the script chooses GPUs by itself.",
+        why="What it sends to the GPU crosses the node. Not reported where the script gives GPUs to ranks"
+        " in an order of its own.",
         remedy="Order the list by GPU, or give each rank the GPU next to its cores.",
         bad="# LUMI-G: GPU 0 is next to cores 48-55\nsrun --cpu-bind=map_cpu:1,9,17,25,33,41,49,57 ./app",
         good="srun --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 ./app",
@@ -233,13 +234,20 @@ def _joined(findings: list[Judged]) -> str:
 
 
 def _gpus_chosen(context: Context, entry: BindList) -> bool:
-    """Tell whether the list is right in the order of the cores and the script chooses GPUs itself."""
-    if context.topology is None:
-        return True
+    """Tell whether the script gives GPUs to ranks in an order of its own, so that none can be called far."""
     script = context.script
+    if context.topology is None or any(launch.option("gpu-bind") for launch in script.launches):
+        return True
+    chosen = re.findall(r"VISIBLE_DEVICES=(.*)", script.text)
+    if chosen:  # by the local rank itself is the order that the list is judged by
+        return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
+    wrapped = any(
+        re.search(r"gpu|affinity|select|bind", word.visible)
+        for one in script.launches
+        for word in one.program[:1]
+    )
     numa = judge(context.topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
-    chooses = "VISIBLE_DEVICES" in script.text or any(launch.option("gpu-bind") for launch in script.launches)
-    return chooses and not any(one.problem == "wrong-gpu" for one in numa.findings)
+    return wrapped and not any(one.problem == "wrong-gpu" for one in numa.findings)
 
 
 for _problem, _rule in _PROBLEMS.items():

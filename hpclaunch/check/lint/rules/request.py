@@ -86,6 +86,36 @@ def _cpus_asked(asked: Asked) -> Iterator[tuple[int, Given, str]]:
 
 
 @rule(
+    "tasks-over-cpus-per-gpu",
+    "error",
+    what="More tasks x CPUs than `--cpus-per-gpu` and the number of GPUs give.",
+    why="The job gets cpus-per-gpu x GPUs CPUs on a node; more tasks do not fit, and Slurm refuses the step"
+    " (an"
+    " official sample asks for 128 tasks beside one GPU with 70 CPUs).",
+    remedy="Ask for as many tasks as GPUs, or for more CPUs a GPU.",
+    bad="#SBATCH --ntasks-per-node=128\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
+    good="#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
+)
+def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Found]:
+    """Hold tasks x CPUs of a node against CPUs x GPUs of it."""
+    asked = context.asked
+    ranks, per_gpu, nodes = asked.ranks_per_node, asked.cpus_per_gpu, asked.nodes
+    if asked.gpus_per_node:
+        gpus = asked.gpus_per_node.value
+    elif asked.gpus and nodes and nodes.value:
+        gpus = -(-asked.gpus.value // nodes.value)
+    else:
+        return
+    if ranks is None or per_gpu is None or context.owns_node:
+        return
+    wanted = ranks * (asked.cpus_per_task.value if asked.cpus_per_task else 1)
+    if wanted > gpus * per_gpu.value:
+        given = f"{per_gpu.text} x {gpus} GPUs gives {gpus * per_gpu.value}"
+        line = (asked.tasks_per_node or asked.tasks or per_gpu).line
+        yield Found(line, f"{ranks} tasks need {wanted} CPUs on a node; {given}")
+
+
+@rule(
     "gpus-over-node",
     "error",
     what="More GPUs of a node are asked for than it has.",
@@ -299,8 +329,9 @@ def directive_ignored(context: Context) -> Iterator[Found]:
 @rule(
     "directive-unknown",
     "warning",
-    what="sbatch or qsub has no such option.",
-    why="A misspelt option is refused at submission. A plugin of the site may know it, so it is a warning.",
+    what="sbatch or qsub has no such option, or `#SBATCH` itself is misspelt.",
+    why="A misspelt `#SBATCH` is a comment; a misspelt option is refused at submission. A plugin of the"
+    " site may know it, so it is a warning.",
     remedy="Correct the name. Options of srun alone (`--cpu-bind`) go to the srun line.",
     bad="#SBATCH --ntask-per-nodes=8",
     good="#SBATCH --ntasks-per-node=8",
@@ -312,6 +343,10 @@ def directive_unknown(context: Context) -> Iterator[Found]:
             near = get_close_matches(found.option, SLURM_OPTIONS, n=1) if found.option else []
             meant = f"did you mean --{near[0]}?" if near else None
             yield Found(found.line, f"{found.text}: no such option of {_command(found)}", meant)
+    for number, line in enumerate(context.script.text.split("\n"), 1):
+        match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
+        if match and match[1] != "SBATCH" and get_close_matches(match[1].upper(), ["SBATCH"], cutoff=0.75):
+            yield Found(number, f"#{match[1]} is no directive, but a comment", "write #SBATCH")
 
 
 def _command(found: Directive) -> str:

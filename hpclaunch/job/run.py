@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any
@@ -31,6 +31,10 @@ from hpclaunch.scheduler.registry import get_scheduler
 
 SCRIPT, LOG, RESULT, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "result.json", "exit_status", "cancelled"
 REASON, NEXT_ID = "reason", "next_id"
+_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID)
+
+_Files = Mapping[str, bytes]
+"""Small files of jobs by their paths; those that are not there are left out."""
 
 _QUERY_TIMEOUT_S = 120.0
 _LOG_POLL_S = (0.05, 1.0)
@@ -136,13 +140,29 @@ def _refresh_group(
     records = [_recovered(store, host, scheduler, record) for record in records]
     ids = [r.scheduler_id for r in records if r.state not in FINAL_STATES and r.scheduler_id]
     known, trouble = _ask(host, scheduler, ids)
+    try:
+        left = _left_behind(host, records, known)
+    except RefusedError as error:  # the host itself cannot be asked
+        return list(records), trouble or error
     fresh = []
     for old in records:
         new = old
         if old.state not in FINAL_STATES or old.state == "lost":
-            new = _with_status(host, old, known.get(old.scheduler_id or ""), asked=trouble is None)
+            new = _with_status(host, old, known.get(old.scheduler_id or ""), left, asked=trouble is None)
         fresh.append(store.save(new) if new != old else old)
     return fresh, trouble
+
+
+def _left_behind(host: Host, records: Sequence[JobRecord], known: Mapping[str, JobStatus]) -> _Files:
+    """Read, in one round trip, what the jobs that neither wait nor run left in their folders."""
+    folders = []
+    for record in records:
+        status = known.get(record.scheduler_id or "")
+        if (record.state not in FINAL_STATES or record.state == "lost") and not (
+            status and status.state not in FINAL_STATES
+        ):
+            folders.append(record.folder)
+    return host.read_files([f"{folder}/{name}" for folder in folders for name in _LEFT])
 
 
 def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
@@ -151,6 +171,8 @@ def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
         return record
     try:
         found = recover(host, scheduler, f"{record.folder}/{SCRIPT}", record.folder)
+    except NoAnswerError:
+        return record
     except RefusedError as error:
         return store.save(replace(record, state="failed", ended=_now(), reason=error.message))
     return store.save(replace(record, scheduler_id=found, state="queued", reason=None)) if found else record
@@ -173,18 +195,20 @@ def _ask(
     return known, trouble if len(known) < len(set(ids)) else None
 
 
-def _with_status(host: Host, record: JobRecord, status: JobStatus | None, asked: bool) -> JobRecord:
+def _with_status(
+    host: Host, record: JobRecord, status: JobStatus | None, files: _Files, asked: bool
+) -> JobRecord:
     """Return the record with what its scheduler or, where that does not know, its exit file says."""
     if status and status.state not in FINAL_STATES:
         started = status.started or record.started
         return replace(record, state=status.state, reason=status.reason, started=started)
-    left = _exit_status(host, record)
-    if left is None and (following := _following(host, record)):
+    left = _exit_status(files, record)
+    if left is None and (following := _following(files, record)):
         return replace(record, scheduler_id=following, state="queued", reason="restarted from its checkpoint")
     if status is None:
         if left is None and (not asked or not record.scheduler_id):
             return record
-        status = _status_from_exit_file(host, record, left)
+        status = _status_from_exit_file(files, record, left)
     code = status.exit_code if status.exit_code is not None else left
     if status.state != "done" and code == 0:
         code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
@@ -192,7 +216,7 @@ def _with_status(host: Host, record: JobRecord, status: JobStatus | None, asked:
         record,
         state=status.state,
         exit_code=code,
-        reason=(_reason(host, record) if status.state == "failed" else None) or status.reason,
+        reason=(_reason(files, record) if status.state == "failed" else None) or status.reason,
         started=status.started or record.started,
         ended=status.ended or record.ended or _ended(host, record),
         binding=_binding(host, record),
@@ -211,23 +235,23 @@ def log_text(host: Host, record: JobRecord) -> str:
     return (host.read_file(f"{record.folder}/{LOG}") or b"").decode(errors="replace")
 
 
-def _following(host: Host, record: JobRecord) -> str | None:
+def _following(files: _Files, record: JobRecord) -> str | None:
     """Return the id of the job that took over after a checkpoint, where requeueing is not allowed."""
-    text = (host.read_file(f"{record.folder}/{NEXT_ID}") or b"").decode(errors="replace")
+    text = files.get(f"{record.folder}/{NEXT_ID}", b"").decode(errors="replace")
     following = text.strip().partition(";")[0]  # sbatch --parsable: JOBID;CLUSTER
     return following if following and following != record.scheduler_id else None
 
 
-def _reason(host: Host, record: JobRecord) -> str | None:
+def _reason(files: _Files, record: JobRecord) -> str | None:
     """Return what the script itself says of its end: a hang, restarts used up."""
-    text = (host.read_file(f"{record.folder}/{REASON}") or b"").decode(errors="replace").strip()
+    text = files.get(f"{record.folder}/{REASON}", b"").decode(errors="replace").strip()
     return text or None
 
 
-def _status_from_exit_file(host: Host, record: JobRecord, left: int | None) -> JobStatus:
+def _status_from_exit_file(files: _Files, record: JobRecord, left: int | None) -> JobStatus:
     if left == 0:
         return JobStatus(state="done", exit_code=0)
-    if host.read_file(f"{record.folder}/{CANCELLED}"):
+    if f"{record.folder}/{CANCELLED}" in files:
         return JobStatus(state="cancelled", exit_code=left)
     if left is not None:
         return JobStatus(state="failed", exit_code=left, reason=f"the script ended with exit status {left}")
@@ -238,10 +262,9 @@ def _status_from_exit_file(host: Host, record: JobRecord, left: int | None) -> J
     )
 
 
-def _exit_status(host: Host, record: JobRecord) -> int | None:
+def _exit_status(files: _Files, record: JobRecord) -> int | None:
     """Return what the script left in its exit file; None: nothing, or nothing that is a number."""
-    data = host.read_file(f"{record.folder}/{EXIT_STATUS}")
-    text = (data or b"").strip()
+    text = files.get(f"{record.folder}/{EXIT_STATUS}", b"").strip()
     return int(text) if text.isdigit() and len(text) <= 3 else None
 
 

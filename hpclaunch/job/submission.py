@@ -76,30 +76,36 @@ def _ask_again(host: Host, command: tuple[str, ...], workdir: str, lost: NoAnswe
 
 
 def recover(host: Host, scheduler: Scheduler, script: str, folder: str) -> str | None:
-    """Return the id of a job whose submission was cut off; None: it was never begun, or nobody can tell.
+    """Return the id of a job whose submission was cut off; None: it was never begun.
 
-    Raises RefusedError with the scheduler's words where it refused the job.
+    Raises RefusedError with the scheduler's words where it refused the job, and NoAnswerError where nobody
+    can tell.
     """
     token = f"{folder}/{TOKEN}"
-    if not host.exists(token):
+    paths = [f"{token}/{name}" for name in ("exit_code", "stdout", "stderr")]
+    try:
+        begun, files = host.exists(token), host.read_files(paths)
+    except RefusedError as error:
+        raise NoAnswerError(error.message, error.hint) from None
+    if not begun:
         return None
-    files = host.read_files([f"{token}/{name}" for name in ("exit_code", "stdout", "stderr")])
-    code, stdout, stderr = (
-        files.get(f"{token}/{name}", b"").decode(errors="replace")
-        for name in ("exit_code", "stdout", "stderr")
-    )
+    code, stdout, stderr = (files.get(path, b"").decode(errors="replace") for path in paths)
     if code.strip().isdigit():
         return scheduler.parse_submit(Answer(exit_code=int(code), stdout=stdout, stderr=stderr))
-    try:
-        return _found(host, scheduler, script, scheduler.submit_command(script)[0])
-    except NoAnswerError:
-        return None
+    return _found(host, scheduler, script, scheduler.submit_command(script)[0])
 
 
 def _found(host: Host, scheduler: Scheduler, script: str, program: str) -> str:
-    """Ask the scheduler for the job of that script, whose path is no other job's."""
+    """Ask the scheduler for the job of that script, whose path is no other job's.
+
+    Raises NoAnswerError where it knows none, which it may still take, or cannot be asked.
+    """
+    words, found = f"{program} was cut off on {host.name} before it had answered", None
     if command := scheduler.find_command():
-        found = scheduler.parse_found(script, host.run(command, timeout_s=TIMEOUT_S))
-        if found is not None:
-            return found
-    raise NoAnswerError(f"{program} was cut off on {host.name} before it had answered")
+        try:
+            found = scheduler.parse_found(script, host.run(command, timeout_s=TIMEOUT_S))
+        except RefusedError as error:
+            words = f"{words}; then: {error.message}"
+    if found is None:
+        raise NoAnswerError(words)
+    return found

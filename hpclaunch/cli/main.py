@@ -21,6 +21,7 @@ COMMANDS = {
     "logs": "The output of a job.",
     "wait": "Wait for a job and take over its exit status.",
     "cancel": "End a job.",
+    "resubmit": "Submit a job's request again.",
     "lint": "What is wrong with a batch script.",
     "check": "Is the Horovod build, its MPI and this site's launcher what a job needs.",
     "env": "How to install the software that a job needs on a site.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,32 @@ if TYPE_CHECKING:
     from hpclaunch.job.settings import JobSettings
 
 
-class _CommandAfterDashes(click.Command):
-    """A command that keeps everything after the first ``--`` apart, exactly as given."""
+# Title -> options below it in the help, by their names in the code; what is named nowhere comes last.
+_GROUPS = {
+    "What and where": ("site", "name", "file", "account", "queue", "directives"),
+    "Size": (
+        *("nodes", "tasks", "tasks_per_node", "gpus_per_task", "cpus_per_task", "threads_per_core"),
+        *("time", "exclusive"),
+    ),
+    "Ranks": ("binding", "mpi", "python", "timeline"),
+    "Other jobs": ("after", "after_any", "array"),
+    "Restarts and hangs": ("max_restarts", "warn_before", "idle_timeout"),
+    "How": ("dry_run", "explain", "test_first", "wait", "interactive", "here", "as_json"),
+}
+
+
+class _SubmitCommand(click.Command):
+    """A command that keeps everything after the first ``--`` apart, exactly as given; its help is grouped."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in groups."""
+        options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+        rows = {option.name: option.get_help_record(ctx) for option in options}
+        named = {name for names in _GROUPS.values() for name in names}
+        for title, names in {**_GROUPS, "More": tuple(n for n in rows if n and n not in named)}.items():
+            if records := [row for name in names if (row := rows.get(name))]:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -28,7 +53,7 @@ class _CommandAfterDashes(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(cls=_CommandAfterDashes)
+@click.command(cls=_SubmitCommand)
 @click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
 @click.option("--site", help="Site profile: a name (hpclaunch sites list) or the path of a YAML file.")
 @click.option("--nodes", type=int, help="Nodes. Default: as many as the tasks need.")
@@ -57,6 +82,11 @@ class _CommandAfterDashes(click.Command):
     "--warn-before", help="How long before the limit the ranks are told to checkpoint. Default: 2m."
 )
 @click.option("--idle-timeout", help="End a job that neither prints nor beats for so long, such as 30m.")
+@click.option(
+    "--after", metavar="ID,...", help="Start when these jobs have ended well: ids of hpclaunch or scheduler."
+)
+@click.option("--after-any", is_flag=True, default=None, help="With --after: however they have ended.")
+@click.option("--array", metavar="INDICES", help="A job for each index: 0-9, or 0-9%2 for two at once.")
 @click.option("--timeline", metavar="FILE", help="Horovod timeline to write.")
 @click.option(
     "--sbatch-arg",
@@ -74,6 +104,12 @@ class _CommandAfterDashes(click.Command):
 @click.option("--explain", is_flag=True, help="Print each setting with where it came from; submit nothing.")
 @click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
 @click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
+@click.option(
+    "--interactive", is_flag=True, help="Slurm: allocate, run, show the output; Ctrl-C ends the allocation."
+)
+@click.option(
+    "--here/--no-here", default=None, help="In the allocation of this shell (salloc). Default: if in one."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, all else on stderr.")
 @click.pass_context
 def command(
@@ -85,6 +121,8 @@ def command(
     dry_run: bool,
     wait: bool | None,
     test_first: bool,
+    interactive: bool,
+    here: bool | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -96,16 +134,18 @@ def command(
       hpclaunch submit --site lumi-g --nodes 2 --account project_465000001 --dry-run mnist
       hpclaunch submit --site polaris --account MyProject --time 30m -- python train.py --lr 0.1
     """
-    from hpclaunch.job.launch import prepare
+    from hpclaunch.job.launch import Manner, prepare
     from hpclaunch.job.settings import read_layers
 
+    if interactive and wait is False:
+        raise click.UsageError("--interactive and --no-wait exclude each other")
     settings = _command_line(job, ctx.meta.get("tail", ()), options)
-    prepared = prepare(read_layers(settings, file))
+    prepared = prepare(read_layers(settings, file), Manner(here=here, interactive=interactive))
     if dry_run or explain:
-        _show(prepared, dry_run=dry_run, explain=explain, as_json=as_json)
+        show(prepared, dry_run=dry_run, explain=explain, as_json=as_json)
     else:
-        local = prepared.profile.scheduler.kind == "local"
-        ctx.exit(_run(prepared, wait=local if wait is None else wait, test_first=test_first, as_json=as_json))
+        wait = prepared.waits if wait is None else wait
+        ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
 
 
 def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any]) -> JobSettings:
@@ -116,14 +156,16 @@ def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any
             f"unknown job {job!r}: it is mnist, or a command after -- (hpclaunch submit -- {job})"
         )
     words = ("mnist", *tail) if job else tail
-    return JobSettings(command=words or None, **options)
+    after = tuple(filter(None, re.split(r"[,\s]+", options.pop("after") or "")))
+    return JobSettings(command=words or None, after=after or None, **options)
 
 
-def _show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:
+def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:
     """Print the script, the settings, or both (then the settings on stderr)."""
     from hpclaunch.job import launch
+    from hpclaunch.job.store import Store
 
-    plan, script = launch.dry_run(prepared)
+    plan, script = launch.dry_run(prepared, Store())
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
     if as_json:
@@ -131,18 +173,19 @@ def _show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) ->
         click.echo(json.dumps({"site": plan.profile.name, "settings": settings, "script": script}))
         return
     if explain:
-        click.echo(_settings_table(plan.settings), err=dry_run)
+        click.echo(settings_table(plan.settings), err=dry_run)
     if dry_run:
         click.echo(script, nl=False)
 
 
-def _settings_table(settings: tuple[Setting, ...]) -> str:
+def settings_table(settings: tuple[Setting, ...]) -> str:
+    """Lay settings out, one line each: name, value, where it came from."""
     names = max(len(setting.name) for setting in settings)
     values = min(40, max(len(setting.value or "") for setting in settings))
     return "\n".join(f"{s.name:<{names}}  {s.value or '':<{values}}  {s.origin}" for s in settings)
 
 
-def _run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
+def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
     """Submit, wait if asked, report; return the exit code of the command."""
     from hpclaunch.host.local import LocalHost
     from hpclaunch.job.launch import start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shlex
 import shutil
 import sys
 from importlib.resources import files
@@ -14,20 +15,36 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.base import Host
+from hpclaunch.job.after import settle_after
+from hpclaunch.job.allocation import Allocation, allocation_here
 from hpclaunch.job.model import JobRecord, JobRequest, LaunchPlan, Setting
+from hpclaunch.job.mpi import choose_plugin
 from hpclaunch.job.plan import Target, make_plan
 from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.render import render
-from hpclaunch.job.run import Note, submit_job, to_stderr
+from hpclaunch.job.run import Note, refresh, submit_job, to_stderr
 from hpclaunch.job.settings import Layer, merge
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.trial import try_submission
+from hpclaunch.scheduler.base import Scheduler
 from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.salloc import SallocScheduler
 from hpclaunch.site.detect import detect_here
 from hpclaunch.site.load import load_site, profile_digest
 from hpclaunch.site.node import site_topology
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.topology.model import NodeTopology
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job is started."""
+
+    here: bool | None = None
+    """In the allocation that this shell is in; None: if it is in one."""
+    interactive: bool = False
+
+
+_USUAL = Manner()
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,18 +54,83 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...]
     profile: SiteProfile
     topology: NodeTopology | None
+    allocation: Allocation | None = None
+    """Start in this allocation instead of queueing."""
+    interactive: bool = False
+    """Allocate and run from here instead of handing a batch script over."""
+    workdir: str
+    """Where the job runs."""
+    resubmit_of: str | None = None
+    """Id of the job that is repeated."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the command that starts it usually waits for its end."""
+        return self.profile.scheduler.kind == "local" or self.allocation is not None or self.interactive
 
 
-def prepare(layers: list[Layer]) -> Prepared:
+def prepare(layers: list[Layer], manner: Manner = _USUAL) -> Prepared:
     """Settle the site, merge the settings, load the profile and its node (for ``local`` the live one)."""
     site, origin = _site(layers)
     request, settings = merge(layers, site, origin)
-    profile = load_site(site)
-    if profile.scheduler.kind == "local":
-        from hpclaunch.topology.sources import read_live
+    return settle(request, settings, manner, os.getcwd())
 
-        return Prepared(request=request, settings=settings, profile=profile, topology=read_live())
-    return Prepared(request=request, settings=settings, profile=profile, topology=site_topology(profile))
+
+def settle(request: JobRequest, settings: tuple[Setting, ...], manner: Manner, workdir: str) -> Prepared:
+    """Load the request's profile and its node, and look whether there is an allocation to run in.
+
+    Raises BadInputError where the job cannot be started in this manner.
+    """
+    profile = load_site(request.site)
+    kind = profile.scheduler.kind
+    allocation = _allocation(manner, kind)
+    if allocation and request.nodes is None and request.tasks is None:
+        request = msgspec.structs.replace(request, nodes=allocation.nodes)
+        origin = f"the allocation {allocation.job_id}"
+        settings = (*settings, Setting(name="nodes", value=str(allocation.nodes), origin=origin))
+    interactive = manner.interactive and kind != "local" and allocation is None
+    if interactive:
+        _check_interactive(request, kind)
+    return Prepared(
+        request=request,
+        settings=settings,
+        profile=profile,
+        topology=_topology(profile),
+        allocation=allocation,
+        interactive=interactive,
+        workdir=workdir,
+    )
+
+
+def _topology(profile: SiteProfile) -> NodeTopology | None:
+    if profile.scheduler.kind != "local":
+        return site_topology(profile)
+    from hpclaunch.topology.sources import read_live
+
+    return read_live()
+
+
+def _allocation(manner: Manner, kind: str) -> Allocation | None:
+    if manner.here is False or (kind != "slurm" and not manner.here):
+        return None
+    found = allocation_here(os.environ) if kind == "slurm" else None
+    if found is None and manner.here:
+        raise BadInputError(
+            "--here: this shell is in no allocation of Slurm's (no SLURM_JOB_ID, or a batch job's)",
+            "make one with salloc, or leave --here out and the job is queued",
+        )
+    return found
+
+
+def _check_interactive(request: JobRequest, kind: str) -> None:
+    if kind != "slurm":
+        raise BadInputError(
+            "--interactive is for Slurm: PBS runs interactive jobs only at a terminal of their own",
+            "--wait shows the output of a queued job, too, and Ctrl-C cancels it",
+        )
+    for name, value in (("--array", request.array), ("--max-restarts", request.max_restarts)):
+        if value:
+            raise BadInputError(f"{name} is for jobs in the queue, not for --interactive", "leave one out")
 
 
 def _site(layers: list[Layer]) -> tuple[str, str]:
@@ -64,9 +146,17 @@ def _site(layers: list[Layer]) -> tuple[str, str]:
     return found.site, f"detected: {found.reason}"
 
 
-def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
-    """Return the plan and the script, having touched no file, no scheduler and no MPI of this machine."""
-    target = Target(python=_python_here(prepared.profile))
+def dry_run(prepared: Prepared, store: Store) -> tuple[LaunchPlan, str]:
+    """Return the plan and the script, having changed no file and asked no scheduler and no MPI.
+
+    The store only tells which jobs --after names.
+    """
+    request, kind = prepared.request, prepared.profile.scheduler.kind
+    target = Target(
+        python=_python_here(prepared.profile),
+        after=settle_after(request, kind, store, lambda record: record),
+        allocation=prepared.allocation,
+    )
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
     return plan, render(plan, target)
 
@@ -83,39 +173,61 @@ def start(
     Everything that can be refused is refused before a file is written; with ``test_first`` the scheduler is
     asked for that too. Raises BadInputError and RefusedError.
     """
-    profile = prepared.profile
     now = dt.datetime.now(dt.timezone.utc).astimezone()
-    job_id = new_job_id(now)
-    target = Target(
-        folder=str(store.folder(job_id)),
-        job_id=job_id,
-        python=_python_here(profile),
-        mpi_plugin=_offered_plugin(prepared, host),
-    )
-    plan = make_plan(prepared.request, profile, prepared.topology, target, prepared.settings)
+    target = _target(prepared, store, host, new_job_id(now), note)
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
     script = render(plan, target)
-    if profile.scheduler.kind == "local":
+    if prepared.profile.scheduler.kind == "local":
         _need_local_parts(plan)
-    scheduler = get_scheduler(profile.scheduler.kind)
+    scheduler = _scheduler(prepared, plan)
     if test_first:
         try_submission(host, scheduler, plan, script, note)
-    record = _record(plan, job_id, target, now, host)
+    record = _record(prepared, plan, target, now, host, scheduler.kind)
     store.create(record)
-    if prepared.request.command.bundled and profile.scheduler.kind != "local":
+    if prepared.request.command.bundled and prepared.profile.scheduler.kind != "local":
         _copy_runner(host, record.folder)
     return submit_job(store, host, scheduler, record, script), plan
 
 
-def _record(plan: LaunchPlan, job_id: str, target: Target, now: dt.datetime, host: Host) -> JobRecord:
-    workdir = os.getcwd()
+def _target(prepared: Prepared, store: Store, host: Host, job_id: str, note: Note) -> Target:
+    request, kind = prepared.request, prepared.profile.scheduler.kind
+    plugin = choose_plugin(request, prepared.profile, host)
+    if plugin:
+        note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
+    return Target(
+        folder=str(store.folder(job_id)),
+        job_id=job_id,
+        python=_python_here(prepared.profile),
+        after=settle_after(
+            request, kind, store, lambda record: refresh(store, host, get_scheduler(record.scheduler), record)
+        ),
+        allocation=prepared.allocation,
+        mpi_plugin=plugin.name if plugin else None,
+        mpi_reason=plugin.reason if plugin else "",
+    )
+
+
+def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
+    """Return what the job is handed to: in an allocation there is no queue, so to this machine."""
+    if prepared.allocation:
+        return get_scheduler("local")
+    if prepared.interactive:
+        return SallocScheduler([word for line in plan.header for word in shlex.split(line.text)])
+    return get_scheduler(prepared.profile.scheduler.kind)
+
+
+def _record(
+    prepared: Prepared, plan: LaunchPlan, target: Target, now: dt.datetime, host: Host, scheduler: str
+) -> JobRecord:
     assert target.folder is not None  # noqa: S101
+    assert target.job_id is not None  # noqa: S101
     return JobRecord(
-        id=job_id,
+        id=target.job_id,
         name=plan.request.name,
         site=plan.profile.name,
-        scheduler=plan.profile.scheduler.kind,
+        scheduler=scheduler,
         folder=target.folder,
-        workdir=workdir,
+        workdir=prepared.workdir,
         created=now.isoformat(timespec="seconds"),
         command=plan.argv,
         bundled=plan.request.command.bundled,
@@ -125,7 +237,8 @@ def _record(plan: LaunchPlan, job_id: str, target: Target, now: dt.datetime, hos
         plan=msgspec.to_builtins(plan),
         profile_digest=profile_digest(plan.profile),
         versions=versions(),
-        git_commit=git_commit(host, workdir),
+        git_commit=git_commit(host, prepared.workdir),
+        resubmit_of=prepared.resubmit_of,
     )
 
 
@@ -153,19 +266,3 @@ def _copy_runner(host: Host, folder: str) -> None:
     host.write_file(f"{package}/__init__.py", b"")
     for file in sorted(source.glob("*.py")):
         host.write_file(f"{package}/train/{file.name}", file.read_bytes())
-
-
-# Plugins in the order of preference: PMIx is what Open MPI speaks, PMI-2 what MPICH does.
-_PLUGINS = ("pmix", "pmi2")
-
-
-def _offered_plugin(prepared: Prepared, host: Host) -> str | None:
-    """Ask the scheduler which MPI plugins it has, only where option and profile leave the choice open."""
-    profile = prepared.profile
-    if prepared.request.mpi or profile.mpi.plugin or not profile.mpi.plugin_open:
-        return None
-    if profile.scheduler.launcher != "srun":
-        return None
-    answer = host.run(["srun", "--mpi=list"], timeout_s=30)
-    offered = (answer.stdout + answer.stderr).replace(",", " ").split()
-    return next((plugin for plugin in _PLUGINS if plugin in offered), None)

@@ -52,6 +52,14 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How long before the walltime limit the ranks are told to write a checkpoint."""
     idle_timeout: str | None = None
     """After how long without output or heartbeat the job is taken for hung and ended."""
+    after: tuple[str, ...] = ()
+    """Jobs that must end before this one starts: ids of hpclaunch or of the scheduler."""
+    after_any: bool = False
+    """However they end; else only if they end well."""
+    array: str | None = None
+    """Indices of a job array, such as ``0-9%2``: that many jobs of the same script."""
+    exclude: tuple[str, ...] = ()
+    """Nodes that the job must not get."""
     directives: tuple[str, ...] = ()
     """Extra header lines, passed through as given."""
     env: dict[str, str] = {}
@@ -142,5 +150,7 @@ class JobRecord(msgspec.Struct, kw_only=True):
     profile_digest: str
     """sha256 of the merged profile in canonical JSON."""
     versions: dict[str, str]
+    resubmit_of: str | None = None
+    """Id of the job whose request this one repeats."""
     git_commit: str | None = None
     """Commit of the workdir, ``-dirty`` appended where files differ."""

@@ -15,8 +15,10 @@ from hpclaunch.binding.model import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.job import rules
+from hpclaunch.job.allocation import Allocation, check_fit
 from hpclaunch.job.geometry import resolve
 from hpclaunch.job.model import JobRequest, LaunchPlan, Setting, Supervision
+from hpclaunch.job.mpi import plugin_is_open
 from hpclaunch.scheduler import launchers
 from hpclaunch.scheduler.directives import Line, Resources, pbs_header, slurm_header
 from hpclaunch.site.limits import cite
@@ -38,8 +40,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str | None = None
     python: str | None = None
     """Interpreter for jobs on this machine (its folder goes first on PATH, for the MPI beside it)."""
+    after: tuple[str, ...] | None = None
+    """The scheduler's ids of the jobs to wait for; None: as in the request."""
+    allocation: Allocation | None = None
+    """The allocation to start in; None: a job of its own in the queue."""
     mpi_plugin: str | None = None
     """The plugin that the target offers, asked only where the profile leaves it open."""
+    mpi_reason: str = "asked when the job is submitted: what srun offers and the program's MPI needs"
 
 
 class _Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +74,7 @@ def make_plan(
     ``topology`` is the node of the site, or the live one for ``local``; None where it is unknown.
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
-    shape = _shape(request, profile, topology)
+    shape = _shape(request, profile, topology, target.allocation)
     batch = profile.scheduler.kind
     cpus_per_task = _scheduler_cpus(request, profile, shape)
     environment = _environment(request, profile, shape, target, cpus_per_task)
@@ -76,7 +83,7 @@ def make_plan(
         profile=profile,
         nodes=shape.nodes,
         tasks_per_node=shape.tasks_per_node,
-        walltime_s=None if batch == "local" else shape.walltime_s,
+        walltime_s=None if batch == "local" or target.allocation else shape.walltime_s,
         queue=shape.choice.name,
         binding=shape.binding,
         header=_header(request, profile, shape, target, cpus_per_task),
@@ -85,20 +92,30 @@ def make_plan(
         launch=_launch(request, profile, shape, target),
         argv=_argv(request, profile, target),
         supervision=_supervision(request, profile, shape),
-        settings=(*settings, *_computed(request, profile, shape)),
+        settings=(*settings, *_computed(request, profile, shape, target)),
         warnings=_warnings(request, shape),
     )
 
 
-def _shape(request: JobRequest, profile: SiteProfile, topology: NodeTopology | None) -> _Shape:
+def _shape(
+    request: JobRequest,
+    profile: SiteProfile,
+    topology: NodeTopology | None,
+    allocation: Allocation | None,
+) -> _Shape:
     local = profile.scheduler.kind == "local"
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
     walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
     _check_name(request.name)
-    rules.check_account(profile, request.account)
     rules.check_directives(profile.scheduler.kind, request.directives)
-    choice = rules.choose_queue(profile, request.queue, nodes, walltime_s)
+    rules.check_wishes(profile.scheduler.kind, request)
+    if allocation:
+        check_fit(allocation, request, nodes, tasks_per_node)
+        choice = rules.QueueChoice(name=None, queue=None, reason=f"in the allocation {allocation.job_id}")
+    else:
+        rules.check_account(profile, request.account)
+        choice = rules.choose_queue(profile, request.queue, nodes, walltime_s)
     binding = None
     if topology is not None:
         if not local:
@@ -173,7 +190,7 @@ def _supervision(request: JobRequest, profile: SiteProfile, shape: _Shape) -> Su
 def _header(
     request: JobRequest, profile: SiteProfile, shape: _Shape, target: Target, cpus_per_task: int | None
 ) -> tuple[Line, ...]:
-    if profile.scheduler.kind == "local":
+    if profile.scheduler.kind == "local" or target.allocation:
         return ()
     queue = shape.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
@@ -192,6 +209,10 @@ def _header(
         memory=memory,
         exclusive=request.exclusive,
         select=profile.scheduler.select,
+        after=request.after if target.after is None else target.after,
+        after_any=request.after_any,
+        array=request.array,
+        exclude=request.exclude,
         output=f"{target.folder}/out.log" if target.folder else None,
     )
     header = slurm_header(want) if profile.scheduler.kind == "slurm" else pbs_header(want)
@@ -240,9 +261,10 @@ def _environment(
         Line(text=f"export HPCLAUNCH_TASKS={_tasks(shape)}", reason="ranks that must find each other")
     )
     if request.command.bundled and batch != "local":
+        folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
         lines.append(
             Line(
-                text='export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"',
+                text=f'export PYTHONPATH="{folder}/runner${{PYTHONPATH:+:$PYTHONPATH}}"',
                 reason="the training runner, which submit copies beside the script",
             )
         )
@@ -251,6 +273,8 @@ def _environment(
         for step in profile.software.setup
     ]
     lines += launchers.launcher_environment(profile.scheduler.launcher, batch, cpus_per_task)
+    if target.allocation:
+        lines.append(launchers.OUTER_SIZES)
     if _shares_cores(shape.binding):
         lines.append(
             Line(
@@ -259,7 +283,7 @@ def _environment(
             )
         )
     lines += _site_variables(request, profile, shape)
-    lines += launchers.rendezvous(batch)
+    lines += launchers.rendezvous(batch, array=bool(request.array))
     lines.append(_threads(request, shape))
     if request.timeline:
         lines += _timeline(request.timeline)
@@ -383,6 +407,7 @@ def _launch(request: JobRequest, profile: SiteProfile, shape: _Shape, target: Ta
             mpi_plugin=request.mpi or profile.mpi.plugin or target.mpi_plugin,
             options=profile.fabric.launch_options if shape.nodes > 1 else (),
             batch=profile.scheduler.kind,
+            in_allocation=target.allocation is not None,
         ),
     )
 
@@ -418,7 +443,9 @@ def _checkpoints(request: JobRequest, target: Target) -> tuple[str, ...]:
     return (*wanted, *(() if "--resume" in given else ("--resume",)))
 
 
-def _computed(request: JobRequest, profile: SiteProfile, shape: _Shape) -> tuple[Setting, ...]:
+def _computed(
+    request: JobRequest, profile: SiteProfile, shape: _Shape, target: Target
+) -> tuple[Setting, ...]:
     """Return what the plan itself settled, for --explain."""
     rows = [
         ("nodes", str(shape.nodes), request.nodes),
@@ -432,7 +459,9 @@ def _computed(request: JobRequest, profile: SiteProfile, shape: _Shape) -> tuple
         for name, value, asked in rows
         if asked is None
     ]
-    if profile.scheduler.kind == "local":
+    if plugin_is_open(request, profile):
+        settled.append(Setting(name="mpi", value=target.mpi_plugin, origin=f"computed: {target.mpi_reason}"))
+    if profile.scheduler.kind == "local" or target.allocation:
         return tuple(settled)
     if request.queue is None:
         settled.append(

@@ -18,6 +18,8 @@ _BY_HAND = {
     "local": ("$$", "$PWD"),
 }
 
+_ARRAY_INDEX = {"slurm": "SLURM_ARRAY_TASK_ID", "pbs": "PBS_ARRAY_INDEX"}
+
 
 def render(plan: LaunchPlan, target: Target) -> str:
     """Return the script. Its text depends on the arguments alone.
@@ -27,6 +29,8 @@ def render(plan: LaunchPlan, target: Target) -> str:
     """
     kind = plan.profile.scheduler.kind
     number, here = _BY_HAND[kind]
+    if plan.request.array and kind == "slurm":
+        number = "$SLURM_ARRAY_JOB_ID"
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(resource_dir("templates")),
         undefined=StrictUndefined,
@@ -45,6 +49,7 @@ def render(plan: LaunchPlan, target: Target) -> str:
         launch=plan.launch,
         argv=plan.argv,
         kind=kind,
+        array_index=_ARRAY_INDEX[kind] if plan.request.array else None,
         supervision=plan.supervision,
         report=plan.binding is not None,
         strict=plan.request.binding == "strict",

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 import msgspec
 
 from hpclaunch.errors import BadInputError, SiteRuleError
+from hpclaunch.job.array import array_indices
 from hpclaunch.job.model import JobRequest
 from hpclaunch.site.limits import cite, misfit
 from hpclaunch.site.schema import Queue, SiteProfile
@@ -109,6 +110,29 @@ def _queue_source(profile: SiteProfile) -> str:
     return "; ".join(cite(profile, source) for source in sorted(sources)) or f"site profile {profile.name}"
 
 
+def check_wishes(kind: str, request: JobRequest) -> None:
+    """Refuse what the scheduler cannot do: dependencies, arrays and left-out nodes need a queue."""
+    asked = {"--after": request.after, "--array": request.array, "exclude": request.exclude}
+    if kind == "local" and any(asked.values()):
+        name = next(name for name, value in asked.items() if value)
+        raise BadInputError(
+            f"{name}: this machine has no queue, jobs start at once",
+            "hpclaunch wait ID && hpclaunch submit ... starts one job after another",
+        )
+    if kind == "pbs" and request.exclude:
+        raise BadInputError(
+            f"PBS has no option that leaves nodes out ({', '.join(request.exclude)})",
+            "tell the site of the nodes; it can take them out of service",
+        )
+    if request.array:
+        array_indices(request.array, kind)
+        if request.max_restarts:
+            raise BadInputError("--array and --max-restarts do not go together", "leave one of them out")
+    bad = [node for node in request.exclude if not re.fullmatch(r"[\w.\[\],-]+", node, re.ASCII)]
+    if bad:
+        raise BadInputError(f"exclude: {bad[0]!r} is no name of a node", "write names as sinfo shows them")
+
+
 def check_cores(
     profile: SiteProfile, topology: NodeTopology, request: JobRequest, tasks_per_node: int
 ) -> None:
@@ -166,6 +190,8 @@ _OWNED = {
         "-p --partition -q --qos": "--partition",
         "-J --job-name": "--name",
         "-o --output": "nothing: `hpclaunch logs` shows the output",
+        "-a --array": "--array",
+        "-d --dependency": "--after",
     },
     "pbs": {
         "-l select -l nodes": "--nodes",
@@ -174,6 +200,8 @@ _OWNED = {
         "-q": "--queue",
         "-N": "--name",
         "-o": "nothing: `hpclaunch logs` shows the output",
+        "-J": "--array",
+        "-W depend": "--after",
     },
     "local": {},
 }
@@ -187,7 +215,7 @@ def check_directives(scheduler: str, directives: Iterable[str]) -> None:
         if not text.startswith("-"):
             raise BadInputError(f"--directive {text!r} is no option", "write it as --mail-type=END")
         for names, instead in _OWNED[scheduler].items():
-            if any(_is_option(text, name) for name in re.findall(r"-l \S+|\S+", names)):
+            if any(_is_option(text, name) for name in re.findall(r"-[lW] \S+|\S+", names)):
                 raise BadInputError(
                     f"--directive {text!r} would contradict what was computed from the request",
                     f"use {instead}",

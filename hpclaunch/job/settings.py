@@ -48,6 +48,10 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_restarts: int | None = None
     warn_before: str | None = None
     idle_timeout: str | None = None
+    after: tuple[str, ...] | None = None
+    after_any: bool | None = None
+    array: str | None = None
+    exclude: tuple[str, ...] | None = None
     directives: tuple[str, ...] = ()
     env: dict[str, str] = {}
 
@@ -148,7 +152,8 @@ def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest,
 
 
 def _setting(name: str, value: object, origin: str) -> Setting:
-    return Setting(name=name.replace("_", "-"), value=str(value), origin=origin)
+    text = ",".join(value) if isinstance(value, tuple) else str(value)
+    return Setting(name=name.replace("_", "-"), value=text, origin=origin)
 
 
 def _command(layers: list[Layer]) -> tuple[Command, str]:

@@ -31,6 +31,12 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     exclusive: bool = False
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``."""
+    after: tuple[str, ...] = ()
+    """The scheduler's ids of the jobs that must end first."""
+    after_any: bool = False
+    array: str | None = None
+    exclude: tuple[str, ...] = ()
+    """Nodes to leave out; only for Slurm."""
     output: str | None = None
     """File for stdout and stderr; None: the scheduler's default name where the job was submitted."""
 
@@ -62,6 +68,18 @@ def slurm_header(want: Resources) -> tuple[Line, ...]:
         (f"--time={format_walltime(want.walltime_s)}", "walltime limit"),
         (f"--output={want.output or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),
     ]
+    if want.after:
+        lines += [
+            (f"--dependency={_after(want)}", "jobs that must end first"),
+            ("--kill-on-invalid-dep=yes", "if one of them ends otherwise this one must not pend for ever"),
+        ]
+    if want.array:
+        lines += [
+            (f"--array={want.array}", "a job for each index"),
+            ("--open-mode=append", "what Slurm itself says of any of them stands in one file"),
+        ]
+    if want.exclude:
+        lines.append((f"--exclude={','.join(want.exclude)}", "nodes to leave out"))
     return _lines(lines)
 
 
@@ -82,7 +100,17 @@ def pbs_header(want: Resources) -> tuple[Line, ...]:
             (f"-o {want.output}", "stdout and stderr of the job"),
             ("-k doe", "written there while the job runs, not copied at its end"),
         ]
+    if want.after:
+        lines.append(
+            (f"-W depend={_after(want)}", "jobs that must end first; if one fails PBS ends this one")
+        )
+    if want.array:
+        lines.append((f"-J {want.array}", "a job for each index"))
     return _lines(lines)
+
+
+def _after(want: Resources) -> str:
+    return ":".join(("afterany" if want.after_any else "afterok", *want.after))
 
 
 def _select(want: Resources) -> str:

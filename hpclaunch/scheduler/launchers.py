@@ -19,6 +19,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     mpi_plugin: str | None = None
     options: tuple[str, ...] = ()
     """Further options from the site profile, such as --network=disable_rdzv_get."""
+    in_allocation: bool = False
+    """True: the allocation around it was made for something else, so the sizes must be said."""
     batch: str = "local"
     """Kind of the scheduler around it: slurm, pbs or local."""
 
@@ -31,6 +33,13 @@ def launch_words(launcher: str, launch: Launch) -> tuple[str, ...]:
 def _srun(launch: Launch) -> tuple[str, ...]:
     """Man srun. --kill-on-bad-exit: one dead rank must not leave the others waiting for it."""
     words = ["srun", "--kill-on-bad-exit=1"]
+    if launch.in_allocation:
+        tasks = launch.nodes * launch.tasks_per_node
+        words += [
+            f"--nodes={launch.nodes}",
+            f"--ntasks={tasks}",
+            f"--ntasks-per-node={launch.tasks_per_node}",
+        ]
     if launch.mpi_plugin:
         words.append(f"--mpi={launch.mpi_plugin}")
     if launch.cpu_bind:
@@ -98,6 +107,11 @@ _SRUN_ENVIRONMENT = (
     ),
 )
 
+OUTER_SIZES = Line(
+    text="unset SLURM_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_HINT SLURM_THREADS_PER_CORE",
+    reason="what the allocation was asked for with is not this job's wish, and srun would take it over",
+)
+
 
 def launcher_environment(launcher: str, batch: str, cpus_per_task: int | None) -> tuple[Line, ...]:
     """Return the shell lines that the launcher itself needs before it is called."""
@@ -123,13 +137,15 @@ _RENDEZVOUS = {
 }
 
 
-def rendezvous(batch: str) -> tuple[Line, ...]:
-    """Return MASTER_ADDR and MASTER_PORT.
+def rendezvous(batch: str, array: bool = False) -> tuple[Line, ...]:
+    """Return MASTER_ADDR and MASTER_PORT; in an ``array`` each job has its own.
 
     The port lies in 10000-19999, below Linux's ephemeral range (from 32768, ip_local_port_range in man 7 ip),
     and differs from job to job: 10000 + job number modulo 10000.
     """
     first_node, number = _RENDEZVOUS[batch]
+    if array and batch == "pbs":  # whose arrays have one number for all; Slurm's jobs have one each
+        number = f"({number} + PBS_ARRAY_INDEX)"
     return (
         Line(text=f"{first_node}\nexport MASTER_ADDR", reason="rendezvous: the job's first node"),
         Line(

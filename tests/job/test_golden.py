@@ -52,6 +52,8 @@ def cases() -> dict[str, dict[str, Any]]:
         "olivia.two-nodes": {**known["olivia"], "nodes": 2, "queue": "devel", "env": {"WHO": "it's me"}},
         "olivia.restarts": {**known["olivia"], "max_restarts": 3, "idle_timeout": "30m"},
         "polaris.restarts": {**known["polaris"], "max_restarts": 3},
+        "olivia.array": {**known["olivia"], "array": "0-9%2", "after": ("12", "13"), "exclude": ("gpu-1-2",)},
+        "polaris.array": {**known["polaris"], "array": "0-9", "after": ("12.polaris",), "after_any": True},
         "local.restarts": {
             "site": "local",
             "tasks": 2,

@@ -1,0 +1,67 @@
+"""``hpclaunch resubmit``: the same request again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hpclaunch.cli.job_words import complete_job
+
+if TYPE_CHECKING:
+    from hpclaunch.job.model import JobRecord
+
+
+@click.command()
+@click.argument("job", shell_complete=complete_job, default="last")
+@click.option("--exclude-bad-nodes", is_flag=True, help="Leave out the nodes that its last attempt blames.")
+@click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
+@click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
+@click.option(
+    "--test-only/--no-test-only", "test_first", default=True, help="Ask Slurm first whether it takes the job."
+)
+@click.option("--here/--no-here", default=None, help="In the allocation of this shell. Default: if in one.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, all else on stderr.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    job: str,
+    exclude_bad_nodes: bool,
+    dry_run: bool,
+    wait: bool | None,
+    test_first: bool,
+    here: bool | None,
+    as_json: bool,
+) -> None:
+    """Submit the request of JOB again, in the folder it ran in: its id or the start of it, or last.
+
+    Example: hpclaunch resubmit last --exclude-bad-nodes
+    """
+    from hpclaunch.cli.submit import run, settings_table, show
+    from hpclaunch.job.launch import Manner
+    from hpclaunch.job.resubmit import repeat
+    from hpclaunch.job.store import Store
+
+    record = Store().find(job)
+    bad = _bad_nodes(record) if exclude_bad_nodes else {}
+    prepared = repeat(record, tuple(bad), Manner(here=here))
+    click.echo(settings_table(prepared.settings), err=True)
+    if dry_run:
+        show(prepared, dry_run=True, explain=False, as_json=as_json)
+        return
+    wait = prepared.waits if wait is None else wait
+    ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
+
+
+def _bad_nodes(record: JobRecord) -> dict[str, str]:
+    """Return the blamed nodes, having said why each is."""
+    from hpclaunch.host.local import LocalHost
+    from hpclaunch.job.blame import bad_nodes
+    from hpclaunch.job.run import log_text
+
+    bad = bad_nodes(record, log_text(LocalHost(), record))
+    for node, why in bad.items():
+        click.echo(f"hpclaunch: left out: {node}: {why}", err=True)
+    if not bad:
+        click.echo(f"hpclaunch: job {record.id} blames no node, so none is left out", err=True)
+    return bad

@@ -1,0 +1,67 @@
+"""Which plugin of ``srun --mpi`` a job needs, asked where the profile leaves it open.
+
+The plugin must speak what the program's MPI speaks: with another one each rank is alone, without an error.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.base import Host
+from hpclaunch.job.model import JobRequest
+from hpclaunch.site.schema import SiteProfile
+
+# Word in the MPI's own version -> plugin: PMIx is what Open MPI speaks (docs.open-mpi.org, "Launching with
+# Slurm"), PMI-2 what MPICH and those made from it do (slurm.schedmd.com/mpi_guide.html).
+_SPEAKS = (("Open MPI", "pmix"), ("MPICH", "pmi2"), ("Intel(R) MPI", "pmi2"), ("MVAPICH", "pmi2"))
+_PROBE = (
+    "import mpi4py; mpi4py.rc(initialize=False); from mpi4py import MPI; print(MPI.Get_library_version())"
+)
+_PROBE_TIMEOUT_S = 20.0
+_LIST_TIMEOUT_S = 30.0
+
+
+class Plugin(msgspec.Struct, frozen=True, kw_only=True):
+    """The plugin to use; None: srun's default."""
+
+    name: str | None
+    reason: str
+
+
+def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
+    """Whether neither the request nor the profile says which plugin to use."""
+    if profile.scheduler.launcher != "srun" or request.mpi or profile.mpi.plugin:
+        return False
+    return profile.mpi.plugin_open
+
+
+def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plugin | None:
+    """Ask srun what it offers and the bundled runner's Python which MPI it has; None: nothing is open.
+
+    Raises RefusedError where srun cannot be asked.
+    """
+    if not plugin_is_open(request, profile):
+        return None
+    answer = host.run(["srun", "--mpi=list"], timeout_s=_LIST_TIMEOUT_S)
+    offered = (answer.stdout + answer.stderr).replace(",", " ").split()
+    python = request.python or profile.software.python
+    library = _library(host, python) if request.command.bundled else None
+    if library is None:
+        name = next((plugin for plugin in ("pmix", "pmi2") if plugin in offered), None)
+        return Plugin(name=name, reason="the first that srun --mpi=list offers; --mpi chooses another")
+    wanted = next((plugin for word, plugin in _SPEAKS if word in library), None)
+    if wanted in offered:
+        return Plugin(name=wanted, reason=f"fits the MPI of {python}: {library}")
+    missing = f"srun does not offer {wanted}" if wanted else "which plugin fits is not known"
+    return Plugin(name=None, reason=f"the MPI of {python} is {library}; {missing}: name one with --mpi")
+
+
+def _library(host: Host, python: str) -> str | None:
+    """Return the name and version of its MPI; None where this Python does not say, as without modules."""
+    try:
+        answer = host.run([python, "-c", _PROBE], timeout_s=_PROBE_TIMEOUT_S)
+    except RefusedError:
+        return None
+    lines = answer.stdout.strip("\0 \n").splitlines()
+    return lines[0].split(",")[0].replace("\t", " ").strip() if answer.exit_code == 0 and lines else None

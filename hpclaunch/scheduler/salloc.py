@@ -1,0 +1,45 @@
+"""Slurm's ``salloc``: the script runs where it was submitted, in an allocation of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hpclaunch.scheduler.base import Answer
+from hpclaunch.scheduler.slurm import SlurmScheduler
+
+# salloc runs detached, so that neither a lost terminal nor a lost connection ends it; its id is known as
+# soon as it waits for nodes. It ends the script when the allocation is taken away (scancel, time limit).
+_SUBMIT = r"""
+script=$1; shift
+log=${script%/*}/out.log
+salloc --kill-command=TERM "$@" bash "$script" < /dev/null > "$log" 2>&1 &
+salloc=$!
+while :; do
+  ended=; kill -0 $salloc 2> /dev/null || ended=1
+  line=$(grep -m 1 -E '^salloc: (Pending|Granted) job allocation [0-9]+' "$log" 2> /dev/null) && break
+  [ -z "$ended" ] || { cat "$log" >&2; exit 1; }
+  sleep 0.05
+done
+printf '%s\n' "${line##* }"
+"""
+# What only batch scripts have (man sbatch, man salloc).
+_BATCH_ONLY = ("--output", "--error", "--open-mode", "--requeue", "--no-requeue", "--array", "--signal")
+
+
+class SallocScheduler(SlurmScheduler):
+    """Slurm with interactive submission; the job is then one of Slurm's as any other."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        """Take the words that a batch script would have as directives."""
+        self._options = tuple(word for word in options if word.partition("=")[0] not in _BATCH_ONLY)
+
+    def submit_command(self, script: str) -> tuple[str, ...]:
+        """Allocate and run the script, detached; its output goes to ``out.log`` beside it."""
+        return ("setsid", "bash", "-c", _SUBMIT, "hpclaunch-salloc", script, *self._options)
+
+    def parse_submit(self, answer: Answer) -> str:
+        """Return the id of the allocation; raise RefusedError with Slurm's words."""
+        if answer.exit_code == 0 and re.fullmatch(r"\d+", answer.stdout.strip()):
+            return answer.stdout.strip()
+        return super().parse_submit(answer)

@@ -1,0 +1,195 @@
+"""Dependencies, repeated jobs, allocations and interactive jobs on a real Slurm of four nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.testbed.cluster import Slurm
+
+pytestmark = pytest.mark.slurm
+HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
+USUAL = ("--site", "generic-slurm", "--time", "5m", "--mpi", "none", "--no-test-only")
+
+
+def hpclaunch(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*HPCLAUNCH, *words], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+
+
+def submit(*words: str) -> str:
+    """Submit without waiting and return the job's id."""
+    answer = hpclaunch("submit", *USUAL, *words)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.strip()
+
+
+def wait(job: str) -> str:
+    return str(json.loads(hpclaunch("wait", job, "--json").stdout)["state"])
+
+
+def record_of(job: str) -> dict[str, Any]:
+    path = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job / "record.json"
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
+
+
+@pytest.fixture(autouse=True)
+def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    return slurm
+
+
+def until(file: Path) -> str:
+    """Return the shell command that waits for a file."""
+    return f"until [ -e {shlex.quote(str(file))} ]; do sleep 0.05; done"
+
+
+def test_a_job_starts_after_another_has_ended_well(tmp_path: Path) -> None:
+    go, log = tmp_path / "go", tmp_path / "log"
+    first = submit("--", "bash", "-c", f"{until(go)}; echo first >> {log}")
+    second = submit("--after", first, "--", "bash", "-c", f"echo second >> {log}")
+    assert "afterok" in (Path(record_of(second)["folder"]) / "job.sh").read_text()
+    assert "Dependency: it waits for another job to end" in hpclaunch("status", second).stdout
+    go.touch()
+    assert wait(second) == "done"
+    assert log.read_text() == "first\nsecond\n"
+    third = submit("--after", first, "--", "true")
+    assert "--dependency" not in (Path(record_of(third)["folder"]) / "job.sh").read_text()
+
+
+def test_a_job_whose_dependency_failed_does_not_pend_for_ever(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    first = submit("--", "bash", "-c", f"{until(go)}; exit 3")
+    numbered = record_of(first)["scheduler_id"]
+    strict, any_end = (
+        submit("--after", numbered, "--", "true"),
+        submit("--after", first, "--after-any", "--", "true"),
+    )
+    go.touch()
+    assert wait(any_end) == "done"
+    assert wait(strict) == "cancelled"
+    answer = hpclaunch("submit", *USUAL, "--after", first, "--", "true")
+    assert answer.returncode == 3
+    assert f"job {first} is failed, so this one would never start" in answer.stderr
+
+
+def test_a_request_is_submitted_again_without_the_node_that_failed(on_slurm: Slurm, tmp_path: Path) -> None:
+    """A node that dies under a job is named in Slurm's own words in the log."""
+    pids = tmp_path / "node"
+    words = ("--nodes", "2", "--sbatch-arg=--no-requeue", "--")
+    job = submit(*words, "bash", "-c", f'[ "$RANK" = 0 ] || echo "$SLURMD_NODENAME" > {pids}; sleep 600')
+    while not (pids.exists() and pids.read_text().strip()):
+        assert hpclaunch("status", job, "--json").returncode == 0
+    node = pids.read_text().strip()
+    on_slurm.run("scontrol", "update", f"nodename={node}", "state=down", "reason=trial")
+    try:
+        answer = hpclaunch("wait", job)
+        assert "NODE_FAIL" in answer.stderr
+        answer = hpclaunch("resubmit", job, "--exclude-bad-nodes", "--dry-run")
+        assert answer.returncode == 0, answer.stderr
+        assert f"#SBATCH --exclude={node}\n" in answer.stdout
+        assert f"left out: {node}: " in answer.stderr
+    finally:
+        on_slurm.run("scontrol", "update", f"nodename={node}", "state=resume")
+
+
+def test_a_request_is_submitted_again(tmp_path: Path) -> None:
+    first = submit("--nodes", "2", "--name", "again", "--", "bash", "-c", "pwd; echo $RANK")
+    assert wait(first) == "done"
+    answer = subprocess.run(
+        [*HPCLAUNCH, "resubmit", first, "--wait", "--no-test-only"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.count(str(Path.cwd())) == 2
+    assert f"job {first}" in answer.stderr
+    record = record_of(json.loads(hpclaunch("status", "--json").stdout)["id"])
+    assert (record["name"], record["nodes"], record["resubmit_of"]) == ("again", 2, first)
+    assert record["id"] != first
+
+
+ALLOCATED = 'echo "GOT $RANK of $WORLD_SIZE on $SLURMD_NODENAME in $SLURM_JOB_ID"'
+
+
+def in_allocation(on: Slurm, *words: str, options: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["salloc", "-t", "5", *options, *HPCLAUNCH, "submit", *USUAL, *words], capture_output=True, text=True
+    )
+
+
+def test_in_an_allocation_a_job_is_a_step_of_it(on_slurm: Slurm) -> None:
+    answer = in_allocation(on_slurm, "--", "bash", "-c", ALLOCATED, options=("-N2", "--ntasks-per-node=2"))
+    assert answer.returncode == 0, answer.stderr
+    number = answer.stderr.split("Granted job allocation ")[1].split()[0]
+    lines = sorted(line for line in answer.stdout.splitlines() if line.startswith("GOT"))
+    assert [line.split(" on ")[0] for line in lines] == ["GOT 0 of 2", "GOT 1 of 2"]
+    assert len({line.split()[5] for line in lines}) == 2
+    assert {line.split()[-1] for line in lines} == {number}
+
+
+def test_what_an_allocation_has_no_room_for_is_refused(on_slurm: Slurm) -> None:
+    answer = in_allocation(on_slurm, "--nodes", "2", "--", "true", options=("-N1",))
+    assert answer.returncode == 3
+    assert "2 nodes asked; the allocation" in answer.stderr
+    answer = in_allocation(on_slurm, "--tasks-per-node", "8", "--", "true", options=("-N1", "-n1"))
+    assert answer.returncode == 3
+    assert "8 CPUs a node asked" in answer.stderr
+
+
+def test_no_here_queues_a_job_of_its_own(on_slurm: Slurm) -> None:
+    words = ("--no-here", "--nodes", "1", "--wait", "--", "bash", "-c", ALLOCATED)
+    answer = in_allocation(on_slurm, *words, options=("-N1",))
+    assert answer.returncode == 0, answer.stderr
+    number = answer.stderr.split("Granted job allocation ")[1].split()[0]
+    assert "GOT 0 of 1" in answer.stdout
+    assert f"in {number}" not in answer.stdout
+
+
+def test_here_outside_an_allocation_is_refused() -> None:
+    answer = hpclaunch("submit", *USUAL, "--here", "--", "true")
+    assert answer.returncode == 3
+    assert "in no allocation" in answer.stderr
+
+
+def test_an_interactive_job_shows_its_output_and_hands_its_end_on() -> None:
+    words = ("--interactive", "--nodes", "2", "--json", "--", "bash", "-c")
+    answer = hpclaunch("submit", *USUAL, *words, ALLOCATED)
+    assert answer.returncode == 0, answer.stderr
+    assert sorted(line.split(" on ")[0] for line in answer.stderr.splitlines() if "GOT" in line) == [
+        "GOT 0 of 2",
+        "GOT 1 of 2",
+    ]
+    answer = hpclaunch("submit", *USUAL, *words, "exit 5")
+    document = json.loads(answer.stdout)
+    assert (answer.returncode, document["state"], document["exit_code"]) == (1, "failed", 5)
+    answer = hpclaunch("submit", *USUAL, "--interactive", "--nodes", "9", "--", "true")
+    assert answer.returncode == 4
+    assert "Slurm refused the job" in answer.stderr
+
+
+def test_ctrl_c_ends_an_interactive_jobs_allocation(on_slurm: Slurm) -> None:
+    words = [*HPCLAUNCH, "submit", *USUAL, "--interactive", "--", "bash", "-c", "echo started; sleep 600"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    while line and line != b"started\n":
+        line = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    assert wait("last") == "cancelled"
+    number = json.loads(hpclaunch("status", "--json").stdout)["scheduler_id"]
+    while on_slurm.run("squeue", "-h", "-j", number, "-o", "%t").stdout.strip():
+        pass

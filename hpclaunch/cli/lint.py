@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hpclaunch.check.lint.rule import Finding
     from hpclaunch.site.schema import SiteProfile
 
+_MAX_BYTES = 4 << 20  # Slurm takes no larger script by default (man slurm.conf, max_script_size)
+
 _EPILOG = """\b
 Examples:
   hpclaunch lint job.sh
@@ -89,13 +91,19 @@ def _print_rules(options: dict[str, Any]) -> None:
 
 
 def _read(script: str) -> bytes:
-    if script == "-":
-        return sys.stdin.buffer.read()
+    """Return the script's bytes; raise BadInputError where it cannot be read or is no script by its size."""
     try:
-        return Path(script).read_bytes()
+        if script == "-":
+            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        else:
+            with Path(script).open("rb") as file:
+                data = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise BadInputError(f"{script}: cannot be read: {reason}", "give a batch script") from None
+    if len(data) > _MAX_BYTES:
+        raise BadInputError(f"{script}: larger than {_MAX_BYTES} bytes", "give a batch script")
+    return data
 
 
 def _profile(site: str | None, text: str) -> SiteProfile | None:

@@ -110,6 +110,12 @@ def test_bytes_that_are_no_script(data: bytes, tmp_path: Path) -> None:
     findings_of(answer)
 
 
+def test_what_is_too_large_for_a_script_is_status_3(tmp_path: Path) -> None:
+    answer = lint("/dev/zero", cwd=tmp_path)
+    assert answer.returncode == 3
+    assert "larger than" in answer.stderr
+
+
 def test_folders_and_python_files_are_looked_for_where_lint_runs_and_beside_the_script(
     tmp_path: Path,
 ) -> None:

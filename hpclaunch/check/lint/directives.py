@@ -77,7 +77,7 @@ def _slurm(words: list[str]) -> Iterator[_Option]:
                 yield name or given, None, word, name is not None
         elif word.startswith("-") and len(word) > 1:
             yield from _slurm_short(word, rest)
-        else:
+        elif word not in ("hetjob", "packjob"):  # they part the components of a heterogeneous job
             yield "", None, word, False
 
 

@@ -86,6 +86,8 @@ def _unwrapped(words: list[Word]) -> list[Word]:
     rest = list(words)
     while rest:
         name = rest[0].visible
+        if name == "command" and len(rest) > 1 and rest[1].raw in ("-v", "-V"):
+            return []  # it asks whether there is such a program
         if name in ("timeout", "/usr/bin/time", "catchsegv") or name in _WRAPPERS:
             rest = rest[1:]
             while rest and (rest[0].raw.startswith("-") or "=" in rest[0].raw or _is_time(rest[0], name)):

@@ -33,7 +33,12 @@ SLURM_VALUED = names(
     "segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bind "
     "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step"
 )
-SLURM_OPTIONS = SLURM_FLAGS | SLURM_VALUED
+SLURM_PLUGINS = names(
+    "uenv view environment container-image container-mounts container-workdir container-name container-env "
+    "container-save container-mount-home container-remap-root container-entrypoint container-writable"
+)
+"""Options of plugins that several sites have: CSCS' uenv and container engine, and pyxis."""
+SLURM_OPTIONS = SLURM_FLAGS | SLURM_VALUED | SLURM_PLUGINS
 SLURM_ALIASES = {"tasks-per-node": "ntasks-per-node", "workdir": "chdir", "share": "oversubscribe"}
 """Other names that sbatch takes for an option."""
 

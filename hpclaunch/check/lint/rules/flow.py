@@ -44,17 +44,23 @@ def status_lost_in_pipe(context: Context) -> Iterator[Found]:
             continue
         if any(ref.name == "PIPESTATUS" and ref.offset > command.end for ref in script.shell.refs):
             continue
-        last = _end_of_pipe(script, command)
+        last, ignored = _end_of_pipe(script, command)
+        if ignored:
+            continue
         asked = [r.line for r in script.shell.refs if r.name == "?" and r.offset > command.end][:1]
         read = f", and line {asked[0]} asks for it" if asked else ""
         message = f"the exit status of {launch.launcher} is lost behind the pipe: it is {last}'s{read}"
         yield Found(launch.line, message)
 
 
-def _end_of_pipe(script: Script, command: Command) -> str:
-    later = [c for c in script.commands if c.start > command.start and c.depth == command.depth]
-    last = next((c for c in later if c.piped_in and not c.piped_out), None)
-    return last.name if last and last.name else "the last command"
+def _end_of_pipe(script: Script, command: Command) -> tuple[str, bool]:
+    """Return the name of the pipeline's last command, and whether its status is ignored by ``|| true``."""
+    later = [one for one in script.commands if one.start > command.start and one.depth == command.depth]
+    for place, one in enumerate(later):
+        if one.piped_in and not one.piped_out:
+            behind = later[place + 1].name if one.after == "||" and place + 1 < len(later) else ""
+            return one.name or "the last command", behind in ("true", ":")
+    return "the last command", False
 
 
 def _pipefail(script: Script, before: int) -> bool:

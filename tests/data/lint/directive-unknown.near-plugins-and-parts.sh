@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --uenv=pytorch/v2.8.0 --view=default
+#SBATCH --container-image=image.sqsh
+#SBATCH hetjob
+#SBATCH -N2
+srun ./app
+# site: unknown

@@ -1,0 +1,3 @@
+#!/bin/bash
+srun ./app 2>&1 | grep -v warning || true
+# site: unknown

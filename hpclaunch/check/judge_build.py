@@ -284,6 +284,15 @@ def working_frameworks(facts: BuildFacts) -> tuple[str, ...]:
     )
 
 
+def lost_mpi(facts: BuildFacts) -> str | None:
+    """Name the MPI library that a library file is linked with and the loader does not find."""
+    for framework, outcome in facts.linked.items():
+        for library, path in linked_mpi(outcome.stdout):
+            if path == "not found":
+                return f"Horovod's library for {framework} is linked with {library}, which is not found"
+    return None
+
+
 def linked_family(facts: BuildFacts) -> tuple[str, str] | None:
     """Return (family, evidence) of the MPI that the library files are linked with; None where not known."""
     for framework, outcome in facts.linked.items():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
-from hpclaunch.check.judge_build import linked_family
+from hpclaunch.check.judge_build import linked_family, lost_mpi
 from hpclaunch.check.model import Check, Status
 from hpclaunch.check.mpi_families import family, fit
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
@@ -131,13 +131,12 @@ def _mpi_library(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
     site = family(profile.mpi.implementation) if profile and profile.mpi.implementation else None
     if site and seen and profile:
         seen.append((site, f"{profile.name} has {profile.mpi.implementation}"))
-    if not seen:
-        return
     evidence = "; ".join(what for _, what in seen)
-    lost = [what for _, what in seen if "(not found)" in what]
-    if lost:
+    if lost := lost_mpi(build):
         remedy = "load the MPI that Horovod was built with (its module, or LD_LIBRARY_PATH)"
-        yield Check(name="mpi-library", status="missing", evidence=lost[0], remedy=remedy)
+        yield Check(name="mpi-library", status="missing", evidence=lost, remedy=remedy)
+    elif not seen:
+        return
     elif all(fit(seen[0][0], other) for other, _ in seen):
         yield Check(name="mpi-library", status="have", evidence=evidence)
     else:

@@ -14,13 +14,12 @@ import json
 import socket
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
 
-    Array = npt.NDArray[np.float32]
+Array = npt.NDArray[np.float32]
 
 MARK = "HPCLAUNCH-ALLREDUCE "
 _PERIOD = 251  # a prime: no chunk of a ring starts at the same value as its neighbour
@@ -121,8 +120,6 @@ class Size(NamedTuple):
 
 def contribution(rank: int, items: int, round_: int) -> Array:
     """Return what a rank gives in a round: whole numbers from 1 to 251 x 8, different in every round."""
-    import numpy as np
-
     values = ((np.arange(items) + round_) % _PERIOD + 1).astype(np.float32)
     given: Array = values * np.float32(rank % _FACTORS + 1)
     return given
@@ -130,8 +127,6 @@ def contribution(rank: int, items: int, round_: int) -> Array:
 
 def expected(ranks: int, items: int, round_: int) -> Array:
     """Return the exact sum of all ranks' contributions."""
-    import numpy as np
-
     factor = sum(rank % _FACTORS + 1 for rank in range(ranks))
     total: Array = contribution(0, items, round_) * np.float32(factor)
     return total

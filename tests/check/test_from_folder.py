@@ -1,0 +1,142 @@
+"""``hpclaunch check --from``: outputs of real builds, and what else a text may be."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpclaunch.check import check_build
+from tests.check.verdicts import DATA, check, check_json, names_by_status, one
+
+EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())
+REAL = (DATA / "check-build" / "torch-mpi-gloo.stdout").read_text()
+
+
+def boxes_of(name: str) -> check_build.Boxes:
+    return check_build.parse((DATA / "check-build" / name).read_text())
+
+
+@pytest.mark.parametrize("file", EXPECTED)
+def test_a_real_build_gets_its_verdict(file: str, tmp_path: Path) -> None:
+    shutil.copy(DATA / file, tmp_path / "check-build.txt")
+    _, document = check_json("--from", str(tmp_path))
+    got, want = names_by_status(document), EXPECTED[file]
+    assert got == {status: set(want[status]) for status in ("have", "missing", "unknown")}
+    assert all(want["version"] in each["evidence"] for each in document["checks"])
+    assert all(each["remedy"] for each in document["checks"] if each["status"] != "have")
+
+
+def test_nothing_compiled_fails_although_the_command_exited_0(tmp_path: Path) -> None:
+    shutil.copy(DATA / "check-build" / "skip-compile-none.stdout", tmp_path / "check-build.txt")
+    done = check("--from", str(tmp_path))
+    assert done.returncode == 1
+    assert "required and not there: mpi|gloo" in done.stdout
+
+
+def test_required_names_decide(tmp_path: Path) -> None:
+    (tmp_path / "check-build.txt").write_text(REAL)
+    assert check_json("--from", str(tmp_path), "--require", "mpi,gloo")[0] == 0
+    assert check_json("--from", str(tmp_path), "--require", "mpi,nccl")[0] == 1
+    assert check_json("--from", str(tmp_path), "--require", "nccl|mpi")[0] == 0
+    assert check_json("--from", str(tmp_path), "--require", "torch")[0] == 1
+
+
+def test_a_site_says_what_is_required_and_how_to_build_it(tmp_path: Path) -> None:
+    (tmp_path / "check-build.txt").write_text(REAL)
+    status, document = check_json("--from", str(tmp_path), "--site", "lumi-g")
+    assert status == 1
+    remedy = one(document, "nccl")["remedy"]
+    assert "HOROVOD_GPU=ROCM" in remedy
+    assert "HOROVOD_GPU_OPERATIONS=NCCL" in remedy
+    grace = one(check_json("--from", str(tmp_path), "--site", "daint")[1], "nccl")["remedy"]
+    assert "HOROVOD_BUILD_CUDA_CC_LIST=90" in grace
+
+
+def test_plugins_are_held_against_the_sites(tmp_path: Path) -> None:
+    shutil.copy(DATA / "mpi-list" / "slurm-22.05-debian.txt", tmp_path / "mpi-list.txt")
+    status, document = check_json("--from", str(tmp_path), "--site", "olivia")
+    assert (status, one(document, "mpi-plugin")["status"]) == (0, "have")
+    shutil.copy(DATA / "mpi-list" / "slurm-20.11-old-form.txt", tmp_path / "mpi-list.txt")
+    status, document = check_json("--from", str(tmp_path), "--site", "olivia")
+    assert (status, one(document, "mpi-plugin")["status"]) == (1, "missing")
+    assert "--mpi=pmix, which is not among them" in one(document, "mpi-plugin")["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--from", "nowhere"), 3, "nowhere: no such folder"),
+        (("--from", "."), 3, "neither check-build.txt nor mpi-list.txt"),
+        (("--from", ".", "--nodes", "2"), 2, "captured outputs are judged"),
+        (("--require", "ncll"), 3, "did you mean nccl?"),
+        (("--site", "nosuch"), 3, "nosuch"),
+        (("--file", "job.yaml"), 2, "--file without --site"),
+    ],
+)
+def test_wrong_words_are_refused(
+    words: tuple[str, ...], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = check(*words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# --- the boxes ---------------------------------------------------------------------------------------------
+
+
+def test_boxes_of_a_real_build_with_trailing_blanks() -> None:
+    boxes = boxes_of("torch-mpi-only.stdout")
+    assert REAL.endswith("Gloo    \n")
+    assert boxes.version == "0.28.1"
+    assert boxes.frameworks == {"tensorflow": False, "pytorch": True, "mxnet": False}
+    assert boxes.controllers == {"mpi": True, "gloo": False}
+    assert boxes.operations == {"nccl": False, "ddl": False, "ccl": False, "mpi": True, "gloo": False}
+
+
+def test_verbose_output_has_the_same_boxes() -> None:
+    boxes = boxes_of("tf-verbose.stdout-stderr")
+    assert boxes.frameworks == {"tensorflow": True, "pytorch": True, "mxnet": False}
+    assert (boxes.controllers, boxes.operations) == ({"mpi": True, "gloo": True}, {})  # the record ends there
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("[X]", "[x]"),
+        lambda text: "a warning\n" + text + "\nanother [X] NCCL in a sentence\n",
+        lambda text: text.replace("Horovod v", "\x1b[1mHorovod v").replace("[X]", "[\x1b[32mX\x1b[0m]"),
+        lambda text: text.replace("    [", "\t["),
+    ],
+    ids=["crlf", "small-x", "noise", "colours", "tabs"],
+)
+def test_the_form_of_the_text_does_not_matter(change: Any) -> None:
+    assert check_build.parse(change(REAL)) == check_build.parse(REAL)
+
+
+def test_mlsl_is_the_old_name_of_ccl() -> None:
+    assert check_build.parse(REAL.replace("[ ] CCL", "[X] MLSL")).operations["ccl"]
+
+
+@pytest.mark.parametrize("text", ["", "Traceback (most recent call last):\nqueue.Empty\n", "[X] MPI\n"])
+def test_a_text_without_sections_has_no_boxes(text: str, tmp_path: Path) -> None:
+    assert not check_build.parse(text)
+    (tmp_path / "check-build.txt").write_text(text)
+    status, document = check_json("--from", str(tmp_path))
+    assert (status, names_by_status(document)["have"]) == (1, set())
+    assert {each["status"] for each in document["checks"]} == {"unknown"}
+
+
+@given(st.text())
+def test_no_text_breaks_the_reader(text: str) -> None:
+    check_build.parse(text + REAL)
+    check_build.parse(REAL + text)
+    assert check_build.parse(REAL + "\n" + text).version == "0.28.1"

@@ -314,7 +314,8 @@ def _exchange(channel: Channel, stdin: bytes, timeout_s: float | None) -> tuple[
 
     def write() -> None:
         with suppress(OSError):  # a command need not read its stdin
-            channel.sendall(stdin)
+            for at in range(0, len(stdin), _PIECE_BYTES):  # sendall copies what is left again and again
+                channel.sendall(stdin[at : at + _PIECE_BYTES])
             channel.shutdown_write()
 
     workers = [

@@ -37,7 +37,8 @@ _MAX_BYTES = 2 << 30
 # stdin: the files of that one that go. A tree that is in use is touched: see _FINISH.
 _BEGIN = """
 set -e
-mkdir -p "$1" && cd "$1"
+mkdir -p "$1"
+cd "$1"
 mkdir "$2"
 if [ "$3" ]; then touch "$3"; cp -al "$3/files" "$2/files"; else mkdir "$2/files"; fi
 cd "$2/files"
@@ -52,7 +53,8 @@ cd "$1"
 cat > "$2/manifest"
 mv -T "$2" "$3" 2> /dev/null || rm -rf "$2"
 touch "$3"
-ln -s "$3" "$2.link" && mv -T "$2.link" current
+ln -s "$3" "$2.link"
+mv -T "$2.link" current
 find . -mindepth 1 -maxdepth 1 ! -name "$3" ! -name current -mmin +1440 -exec rm -rf {} +
 """
 # $1: the complete tree; $2: the job's copy.

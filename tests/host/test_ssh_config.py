@@ -117,8 +117,8 @@ def test_destinations(text: str, address: Address) -> None:
     assert parse_address(text) == address
 
 
-NO_DESTINATIONS = ("", "@", "-oProxyCommand=x", "a b", "$(x)", "a;b", "me@", "@a", "a:0", "a:65536", "a:x", "a:b",
-                   "-l@a", "a'b", "ssh://", "x`y`@a")  # fmt: skip
+NO_DESTINATIONS = ("", "@", "-oProxyCommand=x", "a b", "$(x)", "a;b", "me@", "@a", "a:0", "a:65536", "a:x",
+                   "a:b", "-l@a", "a'b", "ssh://", "x`y`@a")  # fmt: skip
 
 
 @pytest.mark.parametrize("text", NO_DESTINATIONS)

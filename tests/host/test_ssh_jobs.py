@@ -1,0 +1,272 @@
+"""Jobs over ssh: submitted once whatever breaks, followed, cancelled; a real Slurm behind a real sshd."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import hpclaunch.job.submission
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.base import NoAnswerError
+from hpclaunch.host.ssh import SshHost, connect
+from hpclaunch.job.model import JobRecord
+from hpclaunch.job.run import cancel_job, read_log, refresh, refresh_all, submit_job, wait_job
+from hpclaunch.job.store import Store
+from hpclaunch.scheduler.registry import get_scheduler
+from tests.testbed.cluster import Slurm, Sshd
+from tests.testbed.kit import contract_script, new_record, output_directives
+
+SLURM, LOCAL = get_scheduler("slurm"), get_scheduler("local")
+FAST = (0.1, 0.5)
+
+# An sbatch that breaks the connection it is asked through, before or after it submits; FILE counts its calls.
+CUTTING_SBATCH = """\
+#!/bin/bash
+echo called >> {calls}
+cut() {{  # kill the server of this connection and, for "all", what is between it and us
+  local p=$PPID between=()
+  while [ "$(cat /proc/$p/comm)" != sshd ]; do
+    between+=($p); p=$(awk '/^PPid/ {{print $2}}' /proc/$p/status)
+  done
+  kill -9 "$p"
+  if [ "$1" = all ]; then kill -9 "${{between[@]}}"; fi
+}}
+submit() {{ {sbatch} "$@"; }}
+{body}
+"""
+BODIES = {
+    "before": 'cut; submit "$@"',
+    "long before": 'cut; sleep 2; submit "$@"',
+    "after": 'answer=$(submit "$@"); cut; echo "$answer"',
+    "after, with all that waited": 'answer=$(submit "$@"); cut all; echo "$answer"',
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "state")
+
+
+def record_there(store: Store, tmp_path: Path, scheduler: str, workdir: Path | None = None) -> JobRecord:
+    """A new record whose folder is on the host: beside the store, and the store has none of it."""
+    record = new_record(store, scheduler, workdir or tmp_path)
+    record = replace(record, folder=f"{tmp_path}/there/{record.id}")
+    return store.save(record)
+
+
+def script_of(record: JobRecord, body: str, *directives: str) -> str:
+    return contract_script(record, body, [*output_directives(record), *directives])
+
+
+@pytest.fixture
+def host(sshd: Sshd, tmp_path: Path) -> Iterator[SshHost]:
+    (tmp_path / "config").write_text(sshd.host_block("login"))
+    with connect("login", config=tmp_path / "config") as host:
+        yield host
+
+
+@pytest.fixture
+def cutting(
+    slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path
+) -> Callable[[str], tuple[Sshd, SshHost]]:
+    """Start a server whose sbatch breaks connections."""
+
+    def start(body: str) -> tuple[Sshd, SshHost]:
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        text = CUTTING_SBATCH.format(calls=tmp_path / "calls", sbatch=shutil.which("sbatch"), body=body)
+        (programs / "sbatch").write_text(text)
+        (programs / "sbatch").chmod(0o755)
+        server = start_sshd(
+            slurm, config=f"SetEnv SLURM_CONF={slurm.conf} PATH={programs}:{os.environ['PATH']}"
+        )
+        (tmp_path / "config").write_text(server.host_block("login"))
+        return server, SshHost("login", config=tmp_path / "config")
+
+    return start
+
+
+def jobs_named(slurm: Slurm, name: str) -> list[str]:
+    return slurm.run("squeue", "-h", "-a", "-t", "all", "-n", name, "-o", "%i").stdout.split()
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("moment", BODIES)
+def test_a_connection_killed_between_submission_and_answer_makes_exactly_one_job(
+    cutting: Callable[[str], tuple[Sshd, SshHost]],
+    slurm: Slurm,
+    store: Store,
+    tmp_path: Path,
+    moment: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hpclaunch.job.submission, "WAIT_S", 3)
+    server, host = cutting(BODIES[moment])
+    record = record_there(store, tmp_path, "slurm")
+    script = script_of(record, "echo ran", f"#SBATCH --job-name={record.id}")
+    record = submit_job(store, host, SLURM, record, script)
+    assert jobs_named(slurm, record.id) == [record.scheduler_id]
+    assert (tmp_path / "calls").read_text() == "called\n"
+    assert (server.folder / "sshd.log").read_text().count("Accepted publickey") == 2
+    pieces: list[bytes] = []
+    record = wait_job(store, host, SLURM, record, pieces.append, poll_s=FAST)
+    assert (record.state, b"".join(pieces)) == ("done", b"ran\n")
+    host.close()
+
+
+@pytest.mark.slurm
+def test_a_host_that_goes_away_in_the_middle_leaves_it_open_until_it_is_back(
+    cutting: Callable[[str], tuple[Sshd, SshHost]], slurm: Slurm, store: Store, tmp_path: Path
+) -> None:
+    server, host = cutting('answer=$(submit "$@"); kill -9 $(cat {0}); cut; echo "$answer"')
+    path = tmp_path / "bin" / "sbatch"
+    path.write_text(path.read_text().replace("{0}", f"{server.folder}/sshd.pid"))
+    record = record_there(store, tmp_path, "slurm")
+    script = script_of(record, "true", f"#SBATCH --job-name={record.id}", "#SBATCH --begin=now+1hour")
+    with pytest.raises(NoAnswerError) as caught:
+        submit_job(store, host, SLURM, record, script)
+    assert caught.value.exit_code == 4
+    record = store.load(record.id)
+    assert (record.state, record.scheduler_id) == ("created", None)
+    assert "it may have been submitted or not" in (record.reason or "")
+    with pytest.raises(RefusedError, match="login cannot be reached"):
+        refresh(store, host, SLURM, record)
+    assert store.load(record.id) == record
+    (server.folder / "sshd.pid").unlink()
+    server.start()
+    record = refresh(store, host, SLURM, record)
+    assert (record.state, [record.scheduler_id]) == ("queued", jobs_named(slurm, record.id))
+    cancel_job(store, host, SLURM, record)
+    host.close()
+
+
+@pytest.mark.slurm
+def test_what_sbatch_refuses_is_told_and_told_again(host: SshHost, store: Store, tmp_path: Path) -> None:
+    record = record_there(store, tmp_path, "slurm")
+    script = script_of(record, "true", "#SBATCH --partition=nosuch")
+    for _ in range(2):  # the second time by the answer that is kept
+        with pytest.raises(RefusedError, match="invalid partition specified: nosuch"):
+            submit_job(store, host, SLURM, record, script)
+    assert store.load(record.id).state == "failed"
+
+
+@pytest.mark.slurm
+def test_logs_are_followed_over_a_connection_that_breaks(
+    host: SshHost, sshd: Sshd, store: Store, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    record = record_there(store, tmp_path, "slurm")
+    body = f"echo first; until [ -e {seen} ]; do sleep 0.05; done; echo second"
+    record, got = submit_job(store, host, SLURM, record, script_of(record, body)), b""
+
+    def on_output(data: bytes) -> None:
+        nonlocal got
+        got += data
+        sshd.break_connections()
+        seen.touch()
+
+    record = wait_job(store, host, SLURM, record, on_output, poll_s=FAST)
+    assert (record.state, got) == ("done", b"first\nsecond\n")
+    again: list[bytes] = []
+    read_log(host, record, again.append)
+    assert b"".join(again) == got
+
+
+@pytest.mark.slurm
+def test_cancel(host: SshHost, store: Store, tmp_path: Path) -> None:
+    record = record_there(store, tmp_path, "slurm")
+    record = submit_job(store, host, SLURM, record, script_of(record, "sleep 1000"))
+    while record.state != "running":
+        record = refresh(store, host, SLURM, record)
+    cancel_job(store, host, SLURM, record)
+    assert wait_job(store, host, SLURM, record, poll_s=FAST).state == "cancelled"
+
+
+@pytest.mark.slurm
+def test_names_paths_and_arguments_arrive_as_given(host: SshHost, store: Store, tmp_path: Path) -> None:
+    hostile = 'it\'s a "$(touch x)" `id` \\ ü\nline'
+    workdir = tmp_path / hostile
+    workdir.mkdir()
+    record = record_there(store, tmp_path, "slurm", workdir)
+    (tmp_path / "there").mkdir()
+    name = f"{hostile} job".replace("\n", " ")
+    host.write_file(f"{tmp_path}/there/name", name.encode())
+    body = f'printf "%s|%s" "$PWD" "$SLURM_JOB_NAME"; [ "$SLURM_JOB_NAME" = "$(cat {tmp_path}/there/name)" ]'
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    record = submit_job(store, host, SLURM, record, script_of(record, body, f'#SBATCH --job-name="{quoted}"'))
+    pieces: list[bytes] = []
+    record = wait_job(store, host, SLURM, record, pieces.append, poll_s=FAST)
+    assert b"".join(pieces).decode() == f"{workdir}|{name}"
+    assert record.state == "done"
+
+
+@pytest.mark.slurm
+def test_status_of_many_jobs_is_one_round_trip(
+    host: SshHost, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = record_there(store, tmp_path, "slurm")
+    first = submit_job(store, host, SLURM, first, script_of(first, "true", "#SBATCH --begin=now+1hour"))
+    waiting = [replace(first, id=f"{first.id}-{i}", folder=f"{first.folder}-{i}") for i in range(100)]
+    forgotten = [replace(record, id=f"{record.id}-f", scheduler_id="999999999") for record in waiting]
+    for i, record in enumerate(forgotten):
+        os.makedirs(record.folder)
+        (Path(record.folder) / "exit_status").write_text(f"{i % 2}\n")
+        forgotten[i] = replace(record, ended=record.created)
+    for record in (*waiting, *forgotten):
+        store.create(record)
+    trips: list[str] = []
+
+    def counted(name: str) -> Callable[..., Any]:
+        method = getattr(SshHost, name)
+
+        def count(*arguments: Any) -> Any:
+            trips.append(name)
+            return method(*arguments)
+
+        return count
+
+    for name in ("_session", "_files"):  # what every command and every look at a file goes through
+        monkeypatch.setattr(SshHost, name, counted(name))
+    assert {record.state for record in refresh_all(store, host, waiting)} == {"queued"}
+    assert trips == ["_session"]
+    trips.clear()
+    states = [record.state for record in refresh_all(store, host, forgotten)]
+    assert states == ["done", "failed"] * 50
+    # squeue, sacct, four times scontrol, which takes one job a question, and all files of all jobs.
+    assert trips == ["_session"] * 7
+    monkeypatch.undo()
+    cancel_job(store, host, SLURM, first)
+
+
+@pytest.mark.sshd
+def test_a_connection_killed_during_the_upload_of_a_script_makes_exactly_one_job(
+    plain_sshd: Sshd, store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text(plain_sshd.host_block("login"))
+    record = record_there(store, tmp_path, "local")
+    script = script_of(record, f"echo ran >> {tmp_path}/runs", "# " + "x" * (30 << 20))
+    cuts: list[bool] = []
+
+    def cut() -> None:
+        while not any(p.stat().st_size > 1 << 20 for p in Path(record.folder).glob(".job.sh.*")):
+            time.sleep(0.001)
+        cuts.append((Path(record.folder) / "job.sh").exists())
+        plain_sshd.break_connections()
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    with connect("login", config=tmp_path / "config") as host:
+        ended = wait_job(store, host, LOCAL, submit_job(store, host, LOCAL, record, script))
+    thread.join()
+    assert cuts == [False]
+    assert ended.state == "done"
+    assert (tmp_path / "runs").read_text() == "ran\n"
+    assert not list(Path(record.folder).glob(".job.sh.*"))

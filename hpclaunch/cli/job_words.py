@@ -31,7 +31,13 @@ def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 def describe(record: JobRecord) -> dict[str, Any]:
     """Return the facts of a job that ``--json`` prints, ready for JSON."""
-    return {name: getattr(record, name) for name in _SHOWN}
+    shown = {name: getattr(record, name) for name in _SHOWN}
+    if record.array:
+        jobs = record.array.items()
+        shown["array"] = {
+            str(i): {"state": job.state, "exit_code": job.exit_code, "reason": job.reason} for i, job in jobs
+        }
+    return shown
 
 
 def outcome(record: JobRecord, result: dict[str, Any] | None) -> dict[str, Any]:

@@ -13,18 +13,24 @@ from hpclaunch.cli.job_words import complete_job
 @click.command()
 @click.argument("job", shell_complete=complete_job, default="last")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
-def command(job: str, follow: bool) -> None:
+@click.option("--index", type=int, help="Of an array: the output of this job only.")
+def command(job: str, follow: bool, index: int | None) -> None:
     """Print the output of JOB: its id or the start of it, its scheduler's id, or last (the default).
 
     Example: hpclaunch logs -f last
     """
     from hpclaunch.host.local import LocalHost
+    from hpclaunch.job.array_status import job_of_array
     from hpclaunch.job.run import read_log, wait_job
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
 
     store, host = Store(), LocalHost()
     record = store.find(job)
+    if index is not None:
+        if follow:
+            raise click.UsageError("--index and --follow exclude each other")
+        record = job_of_array(record, index)
     try:
         if follow:
             wait_job(store, host, get_scheduler(record.scheduler), record, _print)

@@ -45,3 +45,8 @@ def command(job: str, as_json: bool) -> None:
     for name, value in shown.items():
         if value is not None:
             click.echo(f"{name:<8} {value}")
+    for index, of_array in sorted(record.array.items()):
+        code = "" if of_array.exit_code is None else f", exit code {of_array.exit_code}"
+        click.echo(
+            f"  {index:<6} {of_array.state}{code}" + (f": {of_array.reason}" if of_array.reason else "")
+        )

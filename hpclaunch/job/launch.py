@@ -17,7 +17,8 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.base import Host
 from hpclaunch.job.after import settle_after
 from hpclaunch.job.allocation import Allocation, allocation_here
-from hpclaunch.job.model import JobRecord, JobRequest, LaunchPlan, Setting
+from hpclaunch.job.array import array_indices
+from hpclaunch.job.model import ArrayJob, JobRecord, JobRequest, LaunchPlan, Setting
 from hpclaunch.job.mpi import choose_plugin
 from hpclaunch.job.plan import Target, make_plan
 from hpclaunch.job.provenance import git_commit, versions
@@ -233,6 +234,7 @@ def _record(
         bundled=plan.request.command.bundled,
         nodes=plan.nodes,
         tasks=plan.tasks,
+        array={index: ArrayJob() for index in _indices(plan)},
         request=msgspec.to_builtins(plan.request),
         plan=msgspec.to_builtins(plan),
         profile_digest=profile_digest(plan.profile),
@@ -240,6 +242,11 @@ def _record(
         git_commit=git_commit(host, prepared.workdir),
         resubmit_of=prepared.resubmit_of,
     )
+
+
+def _indices(plan: LaunchPlan) -> tuple[int, ...]:
+    text = plan.request.array
+    return array_indices(text, plan.profile.scheduler.kind) if text else ()
 
 
 def _need_local_parts(plan: LaunchPlan) -> None:

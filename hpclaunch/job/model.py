@@ -117,6 +117,16 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.nodes * self.tasks_per_node
 
 
+class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one job of an array."""
+
+    state: JobState = "created"
+    exit_code: int | None = None
+    reason: str | None = None
+    started: str | None = None
+    ended: str | None = None
+
+
 class JobRecord(msgspec.Struct, kw_only=True):
     """What is kept of a job, one JSON file in its folder; changed only by writing the whole file anew."""
 
@@ -145,6 +155,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     tasks: int
     request: dict[str, Any]
     plan: dict[str, Any]
+    array: dict[int, ArrayJob] = {}
+    """Index -> that job of an array; its files are in the folder of that name; empty where it is none."""
     binding: BindingVerdict | None = None
     """What the ranks said of their binding; None before the end, or where none was planned."""
     profile_digest: str

@@ -22,6 +22,14 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.base import Host, NoAnswerError
+from hpclaunch.job.array_log import ArrayLogReader
+from hpclaunch.job.array_status import (
+    array_paths,
+    array_verdict,
+    open_indices,
+    report_command,
+    with_array_status,
+)
 from hpclaunch.job.model import JobRecord
 from hpclaunch.job.report import BindingVerdict, verdict
 from hpclaunch.job.store import Store
@@ -138,8 +146,8 @@ def _refresh_group(
     store: Store, host: Host, scheduler: Scheduler, records: Sequence[JobRecord]
 ) -> tuple[list[JobRecord], RefusedError | None]:
     records = [_recovered(store, host, scheduler, record) for record in records]
-    ids = [r.scheduler_id for r in records if r.state not in FINAL_STATES and r.scheduler_id]
-    known, trouble = _ask(host, scheduler, ids)
+    wanted = {r.scheduler_id: open_indices(r) for r in records if _is_open(r) and r.scheduler_id}
+    known, trouble = _ask(host, scheduler, wanted)
     try:
         left = _left_behind(host, records, known)
     except RefusedError as error:  # the host itself cannot be asked
@@ -147,22 +155,34 @@ def _refresh_group(
     fresh = []
     for old in records:
         new = old
-        if old.state not in FINAL_STATES or old.state == "lost":
-            new = _with_status(host, old, known.get(old.scheduler_id or ""), left, asked=trouble is None)
+        status = known.get(old.scheduler_id or "")
+        asked = trouble is None and old.scheduler_id is not None
+        if old.array and (_is_open(old) or old.state == "lost"):
+            new = with_array_status(old, status, left, _now(), asked=asked and _is_open(old))
+            new = replace(new, binding=_binding(host, new)) if new.state in FINAL_STATES else new
+        elif _is_open(old) or old.state == "lost":
+            new = _with_status(host, old, status, left, asked=trouble is None)
         fresh.append(store.save(new) if new != old else old)
     return fresh, trouble
 
 
+def _is_open(record: JobRecord) -> bool:
+    return record.state not in FINAL_STATES
+
+
 def _left_behind(host: Host, records: Sequence[JobRecord], known: Mapping[str, JobStatus]) -> _Files:
     """Read, in one round trip, what the jobs that neither wait nor run left in their folders."""
-    folders = []
+    folders, paths = [], list[str]()
     for record in records:
+        if record.array and (_is_open(record) or record.state == "lost"):
+            paths += [f"{record.folder}/{CANCELLED}", *array_paths(record)]
+            continue
         status = known.get(record.scheduler_id or "")
         if (record.state not in FINAL_STATES or record.state == "lost") and not (
             status and status.state not in FINAL_STATES
         ):
             folders.append(record.folder)
-    return host.read_files([f"{folder}/{name}" for folder in folders for name in _LEFT])
+    return host.read_files([*paths, *(f"{folder}/{name}" for folder in folders for name in _LEFT)])
 
 
 def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
@@ -179,20 +199,29 @@ def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
 
 
 def _ask(
-    host: Host, scheduler: Scheduler, ids: Sequence[str]
+    host: Host, scheduler: Scheduler, wanted: Mapping[str, frozenset[int]]
 ) -> tuple[dict[str, JobStatus], RefusedError | None]:
-    """Ask the scheduler's sources in turn, each for what is still unknown."""
+    """Ask the scheduler's sources in turn, each for what is still unknown.
+
+    ``wanted``: id -> the indices asked for, where it is an array.
+    """
     known: dict[str, JobStatus] = {}
     trouble: RefusedError | None = None
     for source in scheduler.status_sources:
-        unknown = [scheduler_id for scheduler_id in ids if scheduler_id not in known]
+        unknown = _unknown(wanted, known)
         for command in scheduler.status_commands(source, unknown) if unknown else ():
             try:
                 answer = host.run(command, timeout_s=_QUERY_TIMEOUT_S, env=scheduler.query_env)
-                known |= scheduler.parse_status(source, unknown, answer)
+                for scheduler_id, status in scheduler.parse_status(source, unknown, answer).items():
+                    before = known.get(scheduler_id, status)
+                    known[scheduler_id] = replace(before, jobs={**status.jobs, **before.jobs})
             except RefusedError as error:
                 trouble = trouble or error
-    return known, trouble if len(known) < len(set(ids)) else None
+    return known, trouble if _unknown(wanted, known) else None
+
+
+def _unknown(wanted: Mapping[str, frozenset[int]], known: Mapping[str, JobStatus]) -> list[str]:
+    return [i for i, indices in wanted.items() if i not in known or indices - known[i].jobs.keys()]
 
 
 def _with_status(
@@ -227,6 +256,8 @@ def _binding(host: Host, record: JobRecord) -> BindingVerdict | None:
     """Return what the ranks said of their binding, where one was planned."""
     if record.plan.get("binding") is None:
         return None
+    if record.array:
+        return array_verdict(record, host.run(report_command(record)).stdout)
     return verdict(log_text(host, record), record.tasks)
 
 
@@ -314,7 +345,7 @@ def _wait(
     poll_s: tuple[float, float],
     note: Note,
 ) -> JobRecord:
-    log = LogReader(host, record, on_output)
+    log = _log_reader(host, record, on_output)
     record = refresh(store, host, scheduler, record)
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
@@ -329,11 +360,11 @@ def _wait(
             reachable = False
     if record.state == "lost" and not scheduler.starts_at_once:
         record = _look_again(store, host, scheduler, record)
-    log.drain(late_s=_LATE_FILES_S if record.started and not scheduler.starts_at_once else 0.0)
+    log.drain(late_s=_LATE_FILES_S if record.started and not scheduler.starts_at_once else 0.0, over=True)
     return record
 
 
-def _follow(host: Host, record: JobRecord, log: LogReader, pause_s: float, wake: bool) -> bool:
+def _follow(host: Host, record: JobRecord, log: _Log, pause_s: float, wake: bool) -> bool:
     """Pass output on for ``pause_s`` seconds; with ``wake`` return at once when the exit file appears.
 
     Returns whether it is there.
@@ -365,7 +396,7 @@ class LogReader:
         self._host, self._path, self._on_output = host, f"{record.folder}/{LOG}", on_output
         self._offset = 0
 
-    def drain(self, late_s: float = 0.0) -> None:
+    def drain(self, late_s: float = 0.0, *, over: bool = False) -> None:
         """Pass on what is there; ``late_s``: wait so long for a file that is not there yet."""
         if self._on_output is None:
             return
@@ -375,6 +406,13 @@ class LogReader:
         while data := self._host.tail(self._path, self._offset):
             self._offset += len(data)
             self._on_output(data)
+
+
+_Log = LogReader | ArrayLogReader
+
+
+def _log_reader(host: Host, record: JobRecord, on_output: Callable[[bytes], None] | None) -> _Log:
+    return (ArrayLogReader if record.array else LogReader)(host, record, on_output)
 
 
 def cancel_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
@@ -406,11 +444,22 @@ def _need_id(record: JobRecord) -> str:
 
 
 def result_of(host: Host, record: JobRecord, note: Note = to_stderr) -> dict[str, Any] | None:
-    """Return what the job wrote to its result file; None where there is none or a damaged one (noted)."""
+    """Return what the job wrote to its result file; None where there is none or a damaged one (noted).
+
+    Of an array: index -> that job's result, as far as there are any.
+    """
+    if record.array:
+        paths = {f"{record.folder}/{index}/{RESULT}": str(index) for index in sorted(record.array)}
+        found = {
+            paths[path]: _result(path, data, note) for path, data in host.read_files(list(paths)).items()
+        }
+        return found or None
     path = f"{record.folder}/{RESULT}"
     data = host.read_file(path)
-    if data is None:
-        return None
+    return None if data is None else _result(path, data, note)
+
+
+def _result(path: str, data: bytes, note: Note) -> dict[str, Any] | None:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -420,6 +469,6 @@ def result_of(host: Host, record: JobRecord, note: Note = to_stderr) -> dict[str
 
 def read_log(host: Host, record: JobRecord, on_output: Callable[[bytes], None]) -> None:
     """Pass the job's output so far on; raises BadInputError where there is none yet."""
-    if not host.exists(f"{record.folder}/{LOG}"):
+    if not record.array and not host.exists(f"{record.folder}/{LOG}"):
         raise BadInputError(f"{record.folder}/{LOG}: no output yet", f"the job is {record.state}")
-    LogReader(host, record, on_output).drain()
+    _log_reader(host, record, on_output).drain(over=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
 from hpclaunch.answer import Answer
 
-__all__ = ["FINAL_STATES", "Answer", "JobState", "JobStatus", "Scheduler"]
+__all__ = ["FINAL_STATES", "Answer", "JobState", "JobStatus", "Scheduler", "array_state", "array_status"]
 
 JobState = Literal["created", "queued", "running", "done", "failed", "cancelled", "lost"]
 """done: ended with exit code 0; failed: ended otherwise; lost: its scheduler does not know it any more and
@@ -29,6 +29,22 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     started: str | None = None
     """ISO 8601 with time zone, as ``ended``."""
     ended: str | None = None
+    jobs: dict[int, JobStatus] = {}
+    """Of an array: index -> what is known of that job of it."""
+
+
+def array_state(states: Iterable[JobState]) -> JobState:
+    """Return the state of an array from those of its jobs: done only where all are."""
+    found = set(states)
+    for state in ("running", "queued", "created"):
+        if state in found:
+            return "running" if found & FINAL_STATES and state != "created" else state
+    return next((state for state in ("failed", "lost", "cancelled") if state in found), "done")
+
+
+def array_status(jobs: Mapping[int, JobStatus]) -> JobStatus:
+    """Return the status of an array of which the scheduler knows these jobs."""
+    return JobStatus(state=array_state(job.state for job in jobs.values()), jobs=dict(jobs))
 
 
 class Scheduler(Protocol):

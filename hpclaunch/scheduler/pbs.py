@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.base import Answer, JobState, JobStatus
+from hpclaunch.scheduler.base import Answer, JobState, JobStatus, array_status
 
 _STATES: dict[str, JobState] = {
     "Q": "queued",
@@ -127,8 +127,9 @@ class PbsScheduler:
         several are missing each is asked for alone.
         """
         if source == "each":
-            return tuple(("qstat", "-x", "-f", scheduler_id) for scheduler_id in ids) if len(ids) > 1 else ()
-        return (("qstat", "-x", "-f", *(("-F", "json") if source == "json" else ()), *ids),)
+            return tuple(self.status_commands("text", [i])[0] for i in ids) if len(ids) > 1 else ()
+        subjobs = ("-t",) if any("[]" in scheduler_id for scheduler_id in ids) else ()
+        return (("qstat", *subjobs, "-x", "-f", *(("-F", "json") if source == "json" else ()), *ids),)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: Answer) -> dict[str, JobStatus]:
         """Read qstat's answer; a job that it does not know fails the command, and the others are there."""
@@ -136,11 +137,16 @@ class PbsScheduler:
             raise RefusedError(f"qstat gives no answer: {_words(answer)}")
         jobs = _json_jobs(answer.stdout) if source == "json" else _text_jobs(answer.stdout)
         by_number = {_number(scheduler_id): scheduler_id for scheduler_id in ids}
-        return {
-            by_number[_number(job)]: _status(attributes)
-            for job, attributes in jobs.items()
-            if _number(job) in by_number
-        }
+        known: dict[str, JobStatus] = {}
+        arrays: dict[str, dict[int, JobStatus]] = {}
+        for job, attributes in jobs.items():
+            number = _number(job)
+            if number in by_number:
+                known[by_number[number]] = _status(attributes)
+            elif match := re.fullmatch(r"(\d+)\[(\d+)\]", number):
+                arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = _status(attributes)
+        subjobs = {by_number[n]: array_status(found) for n, found in arrays.items() if n in by_number}
+        return known | subjobs
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """End the job."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler import slurm_trial
-from hpclaunch.scheduler.base import Answer, JobState, JobStatus
+from hpclaunch.scheduler.base import Answer, JobState, JobStatus, array_status
 from hpclaunch.scheduler.slurm_words import ENDED, pending_sentence
 
 _STATES: dict[str, JobState] = {
@@ -124,7 +124,16 @@ class SlurmScheduler:
             raise RefusedError(f"{source} gives no answer: {_words(answer)}")
         rows = {"squeue": _squeue_rows, "sacct": _sacct_rows, "scontrol": _scontrol_rows}[source]
         by_number = {_number(scheduler_id): scheduler_id for scheduler_id in ids}
-        return {by_number[row["id"]]: _status(row) for row in rows(answer.stdout) if row["id"] in by_number}
+        known: dict[str, JobStatus] = {}
+        arrays: dict[str, dict[int, JobStatus]] = {}
+        for row in rows(answer.stdout):
+            number, underscore, indices = row["id"].partition("_")
+            if number in by_number and underscore:
+                jobs = arrays.setdefault(by_number[number], {})
+                jobs.update(dict.fromkeys(_indices(indices), _status(row)))
+            elif number in by_number:
+                known[by_number[number]] = _status(row)
+        return known | {scheduler_id: array_status(jobs) for scheduler_id, jobs in arrays.items()}
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """End the job with all its steps."""
@@ -139,7 +148,15 @@ class SlurmScheduler:
 
 
 _QUERY: dict[str, tuple[str, ...]] = {
-    "squeue": ("-h", "-a", "-t", "all", "-O", ",".join(f"{name}:{width}" for name, width in _SQUEUE_COLUMNS)),
+    "squeue": (
+        "-h",
+        "-a",
+        "-r",
+        "-t",
+        "all",
+        "-O",
+        ",".join(f"{name}:{width}" for name, width in _SQUEUE_COLUMNS),
+    ),
     "sacct": ("-X", "-n", "-P", "-D", "-o", ",".join(_SACCT_COLUMNS)),
 }
 
@@ -193,6 +210,8 @@ def _sacct_rows(text: str) -> Iterator[dict[str, str]]:
 def _scontrol_rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         pairs = dict(re.findall(r"(?:^|\s)(\w+)=(\S*)", line))
+        if "ArrayJobId" in pairs and "ArrayTaskId" in pairs:
+            pairs["JobId"] = f"{pairs['ArrayJobId']}_{pairs['ArrayTaskId']}"
         if "JobId" in pairs and "JobState" in pairs:
             yield _row(
                 *(
@@ -200,6 +219,12 @@ def _scontrol_rows(text: str) -> Iterator[dict[str, str]]:
                     for k in ("JobId", "JobState", "ExitCode", "StartTime", "EndTime", "Reason")
                 )
             )
+
+
+def _indices(text: str) -> Iterator[int]:
+    """Read ``3`` and ``[2-4,7%2]``, the jobs of an array that share a line while they wait."""
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", text.strip("[]").partition("%")[0]):
+        yield from range(int(first), int(last or first) + 1)
 
 
 def _row(job: str, state: str, code: str, start: str, end: str, reason: str) -> dict[str, str]:

@@ -97,13 +97,13 @@ def qsub(argv: list[str]) -> None:
     for option, value in zip(words[::2], words[1::2], strict=True):
         if option == "-l":
             resources |= dict(part.partition("=")[::2] for part in split_resources(value))
-        elif option in ("-N", "-A", "-q", "-o", "-j", "-k", "-W", "-m", "-r"):
+        elif option in ("-N", "-A", "-q", "-o", "-j", "-k", "-W", "-m", "-r", "-J"):
             options[option] = value.strip()
         else:
             fail(2, f"qsub: invalid option -- '{option.lstrip('-')}'\nusage: qsub [-a date_time] ...")
     check(options, resources)
     number = new_number()
-    job = {
+    job: Job = {
         "number": number,
         "script": script,
         "name": options.get("-N", Path(argv[-1]).name),
@@ -116,15 +116,33 @@ def qsub(argv: list[str]) -> None:
         "ctime": time.time(),
         "arguments": " ".join(argv),
     }
-    save(job)
-    subprocess.Popen(
-        [sys.executable, __file__, "run", number],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=(HOME / "runner.log").open("a"),
-        start_new_session=True,
-    )
+    if "-J" in options:
+        indices = array_indices(options["-J"])
+        number += "[]"
+        save(job | {"number": number, "indices": indices})
+        jobs = [
+            job | {"number": number.replace("[]", f"[{i}]"), "index": i, "array": number} for i in indices
+        ]
+    else:
+        jobs = [job]
+    for one in jobs:
+        save(one)
+        subprocess.Popen(
+            [sys.executable, __file__, "run", one["number"]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=(HOME / "runner.log").open("a"),
+            start_new_session=True,
+        )
     print(f"{number}.{SERVER}")
+
+
+def array_indices(text: str) -> list[int]:
+    """Read ``X-Y[:Z][%MAX]``; how many run at once is not limited here."""
+    match = re.fullmatch(r"(\d+)-(\d+)(?::(\d+))?(?:%\d+)?", text)
+    if not match or int(match[1]) >= int(match[2]):
+        fail(2, "qsub: illegal -J value\nusage: qsub [-a date_time] ...")
+    return list(range(int(match[1]), int(match[2]) + 1, int(match[3] or 1)))
 
 
 def split_resources(value: str) -> list[str]:
@@ -160,8 +178,13 @@ def run(argv: list[str]) -> None:
         if (load(number) or {"state": "F"})["state"] != "Q":
             return
         time.sleep(0.05)
+    while (word := dependency(load(number) or {})) == "wait":
+        time.sleep(0.05)
     job = load(number)
     if job is None or job["state"] != "Q":
+        return
+    if word == "never":
+        save(job | {"state": "F", "substate": FINISHED, "obittime": time.time()})
         return
     spool, direct = HOME / f"{number}.OU", "d" in job["options"].get("-k", "")
     target = Path(job["options"].get("-o", f"{job['workdir']}/{job['name']}.o{number}"))
@@ -187,6 +210,33 @@ def run(argv: list[str]) -> None:
     )
 
 
+def dependency(job: Job) -> str:
+    """Say whether the jobs that this one waits for let it go: go, wait or never."""
+    match = re.match(r"depend=(\w+):(.+)", job["options"].get("-W", "")) if job.get("state") == "Q" else None
+    for job_id in match[2].split(":") if match else ():
+        other = load(job_id.partition(".")[0])
+        if other is None:
+            return "never"
+        other = summed_up(other)
+        if other["state"] != "F":
+            return "wait"
+        if match and match[1] == "afterok" and other.get("status") != 0:
+            return "never"
+    return "go"
+
+
+def summed_up(job: Job) -> Job:
+    """Return a job, of an array with the state that its subjobs make."""
+    if "indices" not in job:
+        return job
+    subjobs = [load(job["number"].replace("[]", f"[{i}]")) or job for i in job["indices"]]
+    states = {subjob["state"] for subjob in subjobs}
+    if states == {"F"}:
+        bad = any(subjob.get("status") != 0 for subjob in subjobs)
+        return job | {"state": "F", "substate": FINISHED, "status": int(bad)}
+    return job | {"state": "Q" if states == {"Q"} else "B"}
+
+
 def script_copy(job: Job) -> str:
     """Return the path of the script as it was at submission."""
     path = HOME / f"{job['number']}.SC"
@@ -207,6 +257,7 @@ def job_environment(job: Job) -> dict[str, str]:
         "ENVIRONMENT": "BATCH",
         "PBS_ENVIRONMENT": "PBS_BATCH",
         "PBS_JOBID": f"{number}.{SERVER}",
+        **({"PBS_ARRAY_INDEX": str(job["index"]), "PBS_ARRAY_ID": job["array"]} if "index" in job else {}),
         "PBS_JOBNAME": job["name"],
         "PBS_NODEFILE": str(nodes),
         "PBS_O_WORKDIR": job["workdir"],
@@ -262,12 +313,16 @@ def qstat(argv: list[str]) -> None:
     """``qstat [-x] -f [-F json] [ID...]``; without ids all jobs that have not ended."""
     as_json, ids = "json" in argv, [word for word in argv if word[0].isdigit()]
     ids = ids or [path.stem for path in HOME.glob("*.json") if (load(path.stem) or {})["state"] != "F"]
+    if "-t" in argv:
+        arrays = {word: load(word.partition(".")[0]) for word in ids if "[]" in word}
+        ids += [word.replace("[]", f"[{i}]") for word, job in arrays.items() if job for i in job["indices"]]
     down = (HOME / "down").exists()
     jobs: dict[str, Job] = {}
     code, unknown = 0, False  # the real one leaves out what comes after an id that it does not know
     for word in [] if down else ids:
         number = word.partition(".")[0]
         job = load(number)
+        job = summed_up(job) if job else None
         forgotten = os.environ.get("FAKE_PBS_HISTORY") == "0" and job is not None and job["state"] == "F"
         if job is None or forgotten:
             code, unknown = 153, True
@@ -288,14 +343,16 @@ def qstat(argv: list[str]) -> None:
 
 def attributes(job: Job) -> Job:
     """Return a job as qstat -f shows it, in its order."""
+    held = job["state"] == "Q" and dependency(job) == "wait"
     shown: Job = {
         "Job_Name": job["name"],
         "Job_Owner": f"user@{SERVER}",
-        "job_state": job["state"],
+        "job_state": "H" if held else job["state"],
         "queue": job["queue"],
         "server": SERVER,
         "ctime": time.ctime(job["ctime"]),
-        "Hold_Types": "n",
+        "Hold_Types": "s" if held else "n",
+        "depend": job["options"]["-W"].partition("=")[2] if held else None,
         "Join_Path": job["options"].get("-j", "n"),
         "Keep_Files": job["options"].get("-k", "n"),
         "mtime": time.ctime(job["mtime"]),
@@ -379,6 +436,12 @@ def qdel(argv: list[str]) -> None:
             fail(153, f"qdel: Unknown Job Id {number}.{SERVER}")
         if job["state"] == "F":
             fail(35, f"qdel: Job has finished {number}.{SERVER}")
+        for i in job.get("indices", ()):
+            subjob = number.replace("[]", f"[{i}]")
+            if (load(subjob) or job)["state"] != "F":
+                qdel([subjob])
+        if "indices" in job:
+            continue
         if job["state"] == "Q":
             save(job | {"state": "F", "substate": DELETED})
         (HOME / f"{number}.delete").touch()

@@ -1,0 +1,147 @@
+"""What became of a job array: each job of it, and from these the whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.model import ArrayJob, JobRecord
+from hpclaunch.job.report import PREFIX, BindingVerdict, verdict
+from hpclaunch.scheduler.base import FINAL_STATES, JobState, JobStatus, array_state
+
+_SHOWN = 5
+
+
+def open_indices(record: JobRecord) -> frozenset[int]:
+    """Return the indices of which more may become known."""
+    return frozenset(
+        i for i, job in record.array.items() if job.state not in FINAL_STATES or job.state == "lost"
+    )
+
+
+def job_of_array(record: JobRecord, index: int) -> JobRecord:
+    """Return a record whose files are those of one job of the array, for reading only.
+
+    Raises BadInputError where the array has no such job.
+    """
+    if index not in record.array:
+        indices = ", ".join(map(str, sorted(record.array)[:20]))
+        has = f"its indices are {indices}" if record.array else "it is no array"
+        raise BadInputError(f"job {record.id} has no index {index}: {has}")
+    return replace(record, folder=f"{record.folder}/{index}", state=record.array[index].state, array={})
+
+
+def array_paths(record: JobRecord) -> Iterator[str]:
+    """Yield the files that tell how the jobs ended, where that is not known yet."""
+    for index in sorted(open_indices(record)):
+        yield f"{record.folder}/{index}/exit_status"
+        yield f"{record.folder}/{index}/reason"
+
+
+def with_array_status(
+    record: JobRecord, status: JobStatus | None, files: Mapping[str, bytes], now: str, *, asked: bool
+) -> JobRecord:
+    """Return the record with what its scheduler or, where that does not know, the exit files say.
+
+    ``files`` holds what ``array_paths`` names, as far as it exists, and the job's ``cancelled``. ``asked``:
+    the scheduler has answered, so that what it does not know is over.
+    """
+    said = status.jobs if status else {}
+    array = dict(record.array)
+    for index in open_indices(record):
+        array[index] = _judged(record, index, said.get(index), files, asked=asked)
+    jobs = list(array.values())
+    state = array_state(job.state for job in jobs)
+    over = state in FINAL_STATES
+    started = min(filter(None, (job.started for job in jobs)), default=record.started)
+    ended = max(filter(None, (job.ended for job in jobs)), default=now)
+    codes = [job.exit_code for job in jobs if job.exit_code]
+    return replace(
+        record,
+        array=array,
+        state=state,
+        reason=_sentence(array, over=over),
+        exit_code=(0 if state == "done" else next(iter(codes), None)) if over else None,
+        started=started,
+        ended=ended if over else None,
+    )
+
+
+def _judged(
+    record: JobRecord, index: int, said: JobStatus | None, files: Mapping[str, bytes], *, asked: bool
+) -> ArrayJob:
+    """Return what is known of one job now."""
+    old = record.array[index]
+    text = files.get(f"{record.folder}/{index}/exit_status", b"").strip()
+    left = int(text) if text.isdigit() and len(text) <= 3 else None
+    if said is None and left is None:
+        if not asked:
+            return old
+        cancelled = bool(files.get(f"{record.folder}/cancelled"))
+        return replace(old, state="cancelled" if cancelled else "lost", reason=None)
+    if said is None:
+        cancelled = bool(files.get(f"{record.folder}/cancelled"))
+        state: JobState = "done" if left == 0 else "cancelled" if cancelled else "failed"
+        said = JobStatus(
+            state=state, exit_code=left, reason=f"it ended with exit status {left}" if left else None
+        )
+    started = said.started or old.started
+    if said.state not in FINAL_STATES:
+        return replace(old, state=said.state, reason=said.reason, started=started)
+    code = said.exit_code if said.exit_code is not None else left
+    own = files.get(f"{record.folder}/{index}/reason", b"").decode(errors="replace").strip()
+    return replace(
+        old,
+        state=said.state,
+        exit_code=None if said.state != "done" and code == 0 else code,
+        reason=(own if said.state == "failed" else "") or said.reason,
+        started=started,
+        ended=said.ended or old.ended,
+    )
+
+
+def _sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:
+    """Return how many are in which state, and which did not end well; None where all are done."""
+    counts = Counter(job.state for job in array.values())
+    if counts["done"] == len(array):
+        return None
+    text = f"of {len(array)} jobs " + ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    bad = [i for i, job in sorted(array.items()) if job.state in FINAL_STATES and job.state != "done"]
+    whys = [f"{i} ({array[i].reason or array[i].state})" for i in bad[:_SHOWN]]
+    if whys:
+        text += f"; not done: {', '.join(whys)}" + (", ..." if len(bad) > _SHOWN else "")
+    elif not over:
+        waiting = next((job.reason for job in array.values() if job.state == "queued" and job.reason), None)
+        text += f"; {waiting}" if waiting else ""
+    return text
+
+
+def report_command(record: JobRecord) -> tuple[str, ...]:
+    """Return the command that finds the ranks' reports in all the logs, each after its file and a NUL."""
+    return ("grep", "-rHaZ", "--include=out.log", "-e", PREFIX, "--", record.folder)
+
+
+def array_verdict(record: JobRecord, found: str) -> BindingVerdict:
+    """Judge the reports that ``report_command`` found; of those that differ the first one is kept.
+
+    Jobs that never began have no reports and are passed over, unless they say that they are done.
+    """
+    logs: dict[str, list[str]] = {}
+    for line in found.splitlines():
+        path, _, text = line.partition("\0")
+        logs.setdefault(path, []).append(text)
+    best: BindingVerdict | None = None
+    for index, job in sorted(record.array.items()):
+        lines = logs.get(f"{record.folder}/{index}/out.log", [])
+        if not lines and job.state != "done":
+            continue
+        of_this = verdict("\n".join(lines), record.tasks)
+        if not of_this.ok:
+            return replace(of_this, finding=f"job {index} of the array: {of_this.finding}")
+        best = best or of_this
+    if best is None:
+        return BindingVerdict(ok=False, finding="no job of the array reported its binding", ranks=())
+    return replace(best, finding=f"in each job of the array {best.finding}")

@@ -15,6 +15,8 @@ USERS_ENVIRONMENT = dict(os.environ)
 _NEEDED_FOLDERS = {
     "HPCLAUNCH_TEST_CAPTURES": "test_captures*.py",
     "HPCLAUNCH_TEST_MNIST": "test_real_mnist*.py",
+    # A virtual environment with Horovod for torch, built with MPI and Gloo.
+    "HPCLAUNCH_TEST_HOROVOD": "test_real_horovod*.py",
 }
 collect_ignore_glob = [
     f"{prefix}{pattern}"

@@ -92,10 +92,10 @@ def cuda_in(text: str) -> str | None:
 
     ``cudatoolkit/23.3_12.0`` is NVIDIA's HPC SDK 23.3 with CUDA 12.0.
     """
-    match = re.search(
-        r"(?:^|[-/])cuda(?:toolkit|core)?[-/](?:\d+\.\d+_)?(\d+(?:\.\d+)*)", text, re.IGNORECASE
-    )
-    return match[1] if match else None
+    suffix = re.search(r"-CUDA-(\d+(?:\.\d+)*)", text)
+    itself = re.search(r"(?:^|/)cuda(?:toolkit|core)?[/-](?:\d+\.\d+_)?(\d+(?:\.\d+)*)", text, re.IGNORECASE)
+    found = suffix or itself
+    return found[1] if found else None
 
 
 class KnownEasyconfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,103 @@
+"""Targets as EESSI's own detection chooses them, and the lines that initialise it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.software.eessi import accelerator_target, container_words, cpu_target, init_lines
+from hpclaunch.software.model import Eessi
+
+AVX512 = "avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl"
+MILAN = "processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t\t: fpu vme avx2 fma vaes vpclmulqdq\n"
+GRACE = (
+    "processor\t: 0\nFeatures\t: fp asimd asimddp sve sve2 svei8mm sm3 sm4 svesm4 bf16\n"
+    "CPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "machine", "target"),
+    [
+        (MILAN, "x86_64", "x86_64/amd/zen3"),  # LUMI-G's Trento, Polaris' Milan
+        (MILAN.replace(" vaes", ""), "x86_64", "x86_64/amd/zen2"),
+        (MILAN.replace("vaes", "vaes avx512f avx512ifma"), "x86_64", "x86_64/amd/zen4"),
+        (
+            MILAN.replace("vaes", "vaes avx512f avx512ifma avx512_vp2intersect avx_vnni movdiri"),
+            "x86_64",
+            "x86_64/amd/zen5",
+        ),
+        (f"vendor_id : GenuineIntel\nflags : {AVX512}\n", "x86_64", "x86_64/intel/skylake_avx512"),
+        (f"vendor_id : GenuineIntel\nflags : {AVX512} avx512_vnni\n", "x86_64", "x86_64/intel/cascadelake"),
+        (
+            f"vendor_id : GenuineIntel\nflags : {AVX512} avx512_vnni avx512_vbmi2 avx512_bf16 amx_tile\n",
+            "x86_64",
+            "x86_64/intel/sapphirerapids",
+        ),
+        ("vendor_id : GenuineIntel\nflags : sse2\n", "x86_64", "x86_64/generic"),
+        ("vendor_id : SomebodyElse\nflags : avx2 fma vaes\n", "x86_64", "x86_64/generic"),
+        (GRACE, "aarch64", "aarch64/nvidia/grace"),
+        (GRACE.replace(" svesm4", ""), "aarch64", "aarch64/neoverse_v1"),
+        ("Features : asimdhp sve\nCPU implementer : 0x46\n", "aarch64", "aarch64/a64fx"),
+        ("", "riscv64", "riscv64/generic"),
+    ],
+)
+def test_cpu_targets(cpuinfo: str, machine: str, target: str) -> None:
+    assert cpu_target(cpuinfo, machine) == target
+
+
+@pytest.mark.parametrize(
+    ("arch", "target"),
+    [
+        ("sm_90", "accel/nvidia/cc90"),
+        ("sm_80", "accel/nvidia/cc80"),
+        ("gfx90a", "accel/amd/gfx90a"),
+        (None, None),
+    ],
+)
+def test_accelerator_targets(arch: str | None, target: str | None) -> None:
+    assert accelerator_target(arch) == target
+
+
+def texts(eessi: Eessi, *site: str) -> list[str]:
+    return [line.text for line in init_lines(eessi, site)]
+
+
+def test_the_sites_module_is_used_where_there_is_one() -> None:
+    assert texts(Eessi(version="2025.06"), "EESSI/2025.06")[-1] == "module load EESSI/2025.06"
+    assert not any("module use" in text for text in texts(Eessi(version="2025.06"), "EESSI/2025.06"))
+    own = texts(Eessi(version="2023.06"), "EESSI/2025.06")
+    assert own[-2:] == ["module use /cvmfs/software.eessi.io/init/modules", "module load EESSI/2023.06"]
+    assert texts(Eessi(version="2023.06", init="shell"))[-1] == (
+        "source /cvmfs/software.eessi.io/versions/2023.06/init/lmod/bash"
+    )
+
+
+def test_overrides_come_before_the_initialisation() -> None:
+    eessi = Eessi(version="2023.06", cpu_target="aarch64/nvidia/grace", accelerator="accel/nvidia/cc90")
+    assert texts(eessi)[:2] == [
+        "export EESSI_SOFTWARE_SUBDIR_OVERRIDE=aarch64/nvidia/grace",
+        "export EESSI_ACCELERATOR_TARGET_OVERRIDE=accel/nvidia/cc90",
+    ]
+
+
+@pytest.mark.parametrize(
+    "eessi",
+    [
+        Eessi(version="latest; rm -rf x"),
+        Eessi(version="2023.06", cpu_target="x86_64/amd/zen9"),
+        Eessi(version="2023.06", accelerator="nvidia/cc90"),
+    ],
+)
+def test_what_eessi_does_not_know_is_refused(eessi: Eessi) -> None:
+    with pytest.raises(BadInputError):
+        init_lines(eessi, ())
+
+
+def test_its_container_script() -> None:
+    words = container_words(
+        Eessi(version="2023.06"), nvidia=True, binds=("/data",), argv=("python", "x y.py")
+    )
+    assert words[:3] == ("eessi_container.sh", "--mode", "run")
+    assert words[words.index("--nvidia") + 1] == "run"
+    assert words[-3:] == ("--", "python", "x y.py")

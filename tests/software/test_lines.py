@@ -1,0 +1,246 @@
+"""``environment:`` as script text: order, reasons, quoting, containers, and what contradicts itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.site.load import load_site, site_names
+from hpclaunch.software.contradictions import contradictions
+from hpclaunch.software.lines import environment_lines, launch_options, site_variables, wrap_command
+from hpclaunch.software.model import Container, EasyBuild, Eessi, Environment
+from hpclaunch.software.read import read_environment
+from hpclaunch.software.shell import double_quote, word
+
+LOCAL, LUMI, OLIVIA, DAINT = (load_site(name) for name in ("local", "lumi-g", "olivia", "daint"))
+COMMAND = ("python", "train.py", "--lr", "1 e")
+
+
+def texts(environment: Environment | None, site: str = "local") -> list[str]:
+    return [line.text for line in environment_lines(environment, load_site(site))]
+
+
+def test_no_environment_is_the_sites_setup() -> None:
+    assert texts(None, "lumi-g") == [step.text for step in LUMI.software.setup]
+    assert texts(Environment(site_setup=False), "lumi-g") == []
+
+
+def test_everything_in_the_one_order_that_works() -> None:
+    environment = Environment(
+        venv="$SCRATCH/venv",
+        conda="base",
+        modules=("git",),
+        module_use=("/my modules",),
+        easybuild=EasyBuild(prefix="$HOME/eb", load=("zlib-1.2.12.eb",)),
+        eessi=Eessi(version="2023.06"),
+    )
+    assert texts(environment) == [
+        'export EASYBUILD_PREFIX="$HOME/eb"',
+        "ls /cvmfs/software.eessi.io > /dev/null",
+        '[ -z "$MODULEPATH" ] || module unuse "$MODULEPATH"',
+        "module use /cvmfs/software.eessi.io/init/modules",
+        "module load EESSI/2023.06",
+        'module use "/my modules"',
+        'module use "$HOME/eb/modules/all"',
+        "module load zlib/1.2.12",
+        "module load git",
+        'eval "$(conda shell.bash hook)"',
+        "conda activate base",
+        'source "$SCRATCH/venv/bin/activate"',
+    ]
+    assert all(line.reason for line in environment_lines(environment, LOCAL))
+
+
+def test_lumi_knows_its_own_variable_and_must_know_it_first() -> None:
+    environment = Environment(easybuild=EasyBuild(prefix="/project/p/EasyBuild", load=("zlib-1.2.12.eb",)))
+    lines = texts(environment, "lumi-g")
+    assert lines[0] == 'export EBU_USER_PREFIX="/project/p/EasyBuild"'
+    assert lines[-1] == "module load zlib/1.2.12"
+    assert not any("modules/all" in line for line in lines)
+
+
+def test_advice_that_is_no_path_is_not_taken() -> None:
+    assert "<id>" in str(LUMI.software.easybuild and LUMI.software.easybuild.prefix)
+    assert "EBU_USER_PREFIX" not in " ".join(texts(Environment(easybuild=EasyBuild()), "lumi-g"))
+
+
+# --- quoting -----------------------------------------------------------------------------------------------
+
+NASTY = "a b'c\"d`touch x`$(touch y)\\"
+
+
+def shell(text: str, **extra: str) -> str:
+    done = subprocess.run(
+        ["bash", "-c", text], env={**os.environ, **extra}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_quoting_expands_variables_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shell(f"printf %s {double_quote(NASTY + '$NAME/${NAME}')}", NAME="n m") == f"{NASTY}n m/n m"
+    assert shell(f"printf %s {word(NASTY)}") == NASTY
+    assert list(tmp_path.iterdir()) == []
+    assert word("Horovod/0.28.1-foss-2022a") == "Horovod/0.28.1-foss-2022a"
+
+
+# --- containers --------------------------------------------------------------------------------------------
+
+
+def wrapped(container: Container, site: str) -> tuple[str, ...]:
+    return wrap_command(Environment(container=container), load_site(site), COMMAND)
+
+
+def test_a_command_without_a_container_is_as_it_was() -> None:
+    assert wrap_command(None, OLIVIA, COMMAND) == COMMAND
+    assert wrap_command(Environment(venv="x"), OLIVIA, COMMAND) == COMMAND
+
+
+def test_each_site_has_its_runtime_flag_and_binds() -> None:
+    image = Container(image="/images/torch.sif", binds=("/data:/d",))
+    assert wrapped(image, "olivia") == ("apptainer", "exec", "--nv", "/images/torch.sif", *COMMAND)
+    assert wrapped(image, "lumi-g") == ("singularity", "exec", "/images/torch.sif", *COMMAND)
+    assert wrapped(image, "local") == ("apptainer", "exec", "/images/torch.sif", *COMMAND)
+    assert wrapped(replace(image, gpu=False), "olivia") == (
+        "apptainer",
+        "exec",
+        "/images/torch.sif",
+        *COMMAND,
+    )
+    lumi = texts(Environment(container=image), "lumi-g")
+    assert lumi[-1].startswith('export SINGULARITY_BIND="/var/spool/slurmd,/opt/cray,')
+    assert lumi[-1].endswith(',/data:/d"')
+    assert "module load lumi-aif-singularity-bindings" in lumi
+    assert '"$EBROOTLIBFABRIC,' in texts(Environment(container=image), "olivia")[-1]
+
+
+def test_a_venv_inside_and_an_image_in_a_variable_run_as_meant(tmp_path: Path) -> None:
+    """The words are run with a stand-in that prints what a container runtime is given."""
+    fake = tmp_path / "apptainer"
+    fake.write_text('#!/bin/bash\nprintf "%s\\n" "${@:1:2}"\nshift 2\nexec "$@"\n')
+    fake.chmod(0o755)
+    venv = tmp_path / "a venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "activate").write_text("export ACTIVE=yes\n")
+    container = Container(image="$IMAGES/x.sif", venv="$HERE/a venv")
+    words = wrap_command(
+        Environment(container=container), LOCAL, ("bash", "-c", 'echo "$ACTIVE $1"', "x", "1 e")
+    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "IMAGES": "/i m", "HERE": str(tmp_path)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "exec\n/i m/x.sif\nyes 1 e\n"
+
+
+def test_the_container_engine_is_an_option_of_the_launcher() -> None:
+    environment = Environment(container=Container(image="ngc.toml"))
+    assert launch_options(environment, DAINT) == ("--environment=ngc.toml",)
+    assert wrap_command(environment, DAINT, COMMAND) == COMMAND
+    assert launch_options(environment, OLIVIA) == launch_options(None, DAINT) == ()
+
+
+# --- contradictions ----------------------------------------------------------------------------------------
+
+OLD = "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb"
+
+
+@pytest.mark.parametrize(
+    ("site", "environment", "words"),
+    [
+        (
+            "polaris",
+            Environment(modules=("cuda/12.1", OLD.removesuffix(".eb").replace("-", "/", 1))),
+            "CUDA 12.1",
+        ),
+        (
+            "polaris",
+            Environment(modules=("cuda/12.1",), easybuild=EasyBuild(load=(OLD,))),
+            "load one of them",
+        ),
+        ("daint", Environment(easybuild=EasyBuild(load=(OLD,))), "cannot address the GPUs of daint"),
+        ("olivia", Environment(modules=("CUDA/12.6.0",)), "CUDA 13.0.0"),
+        ("lumi-g", Environment(modules=("cuda/12.1",)), "has AMD GPUs"),
+        (
+            "olivia",
+            Environment(eessi=Eessi(version="2023.06", load=("Horovod/0.28.1-foss-2022a",))),
+            "no version of EESSI has Horovod",
+        ),
+        (
+            "local",
+            Environment(eessi=Eessi(version="2023.06", load=("PyTorch/2.7.1-foss-2024a",))),
+            "has the toolchains 2022b, 2023a, 2023b only",
+        ),
+        ("local", Environment(venv="v", container=Container(image="i.sif")), "venv goes under container"),
+        (
+            "local",
+            Environment(container=Container(image="i"), eessi=Eessi(version="2023.06", init="container")),
+            "one of them",
+        ),
+    ],
+)
+def test_contradictions_are_caught(site: str, environment: Environment, words: str) -> None:
+    assert any(words in each for each in contradictions(environment, load_site(site)))
+    with pytest.raises(BadInputError, match="environment: "):
+        environment_lines(environment, load_site(site))
+
+
+@pytest.mark.parametrize(
+    ("site", "environment"),
+    [
+        ("polaris", Environment(modules=("cuda/11.7",), easybuild=EasyBuild(load=(OLD,)))),
+        ("olivia", Environment(modules=("CUDA/13.0.0",))),
+        ("olivia", Environment(site_setup=False, modules=("CUDA/12.6.0",))),
+        ("local", Environment(container=Container(image="i.sif", venv="v"))),
+    ],
+)
+def test_what_fits_is_left_alone(site: str, environment: Environment) -> None:
+    assert contradictions(environment, load_site(site)) == ()
+
+
+@pytest.mark.parametrize("site", sorted(site_names()))
+def test_no_sites_own_setup_contradicts_itself(site: str) -> None:
+    assert contradictions(Environment(), load_site(site)) == ()
+
+
+# --- variables and files -----------------------------------------------------------------------------------
+
+
+def test_variables_of_one_node_and_of_several() -> None:
+    one = {line.text for line in site_variables(DAINT, 1)}
+    two = {line.text for line in site_variables(DAINT, 2)}
+    assert "unset NCCL_NET" in one
+    assert 'export NCCL_NET="AWS Libfabric"' in two
+    assert not any("NCCL_NET=" in line.text for line in site_variables(DAINT, 2, frozenset({"NCCL_NET"})))
+
+
+def test_a_job_file(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text("nodes: 2\nenvironment:\n  modules: [a, b/1]\n  container: {image: x.sif, gpu: false}\n")
+    assert read_environment(job) == Environment(
+        modules=("a", "b/1"), container=Container(image="x.sif", gpu=False)
+    )
+    job.write_text("nodes: 2\n")
+    assert read_environment(job) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("environment:\n  moduls: [a]\n", "did you mean 'modules'"),
+        ("environment:\n  modules: a\n", "job.yaml:2"),
+        ("environment:\n  eessi: {init: shell}\n", "version"),
+        ("environment: [a]\n", "job.yaml:1"),
+        ("- a\n", "no mapping"),
+    ],
+)
+def test_a_wrong_job_file_is_told_by_line(text: str, words: str, tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(text)
+    with pytest.raises(BadInputError) as caught:
+        read_environment(job)
+    assert words in str(caught.value)

@@ -14,18 +14,19 @@ def command(jobs: tuple[str, ...]) -> None:
 
     Example: hpclaunch cancel last
     """
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.host.open import open_host
     from hpclaunch.job.run import cancel_job, refresh
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.base import FINAL_STATES
     from hpclaunch.scheduler.registry import get_scheduler
 
-    store, host = Store(), LocalHost()
+    store = Store()
     for record in [store.find(job) for job in jobs]:
         scheduler = get_scheduler(record.scheduler)
-        record = refresh(store, host, scheduler, record)
-        if record.state in FINAL_STATES:
-            click.echo(f"{record.id} was {record.state} already")
-            continue
-        record = cancel_job(store, host, scheduler, record)
+        with open_host(record.host) as host:
+            record = refresh(store, host, scheduler, record)
+            if record.state in FINAL_STATES:
+                click.echo(f"{record.id} was {record.state} already")
+                continue
+            record = cancel_job(store, host, scheduler, record)
         click.echo(f"{record.id} {record.state if record.state in FINAL_STATES else 'is ending'}")

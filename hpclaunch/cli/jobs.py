@@ -13,20 +13,30 @@ import click
 def command(newest: int | None, as_json: bool) -> None:
     """List the jobs that were submitted from here, the newest last.
 
-    Each scheduler is asked once for all of its jobs. Example: hpclaunch jobs -n 10
+    Each scheduler, here or on another host, is asked once for all of its jobs. Example: hpclaunch jobs -n 10
     """
     import datetime as dt
 
     from hpclaunch.cli.job_words import age, describe, table
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.errors import RefusedError
+    from hpclaunch.host.open import open_host
     from hpclaunch.job.run import refresh_all
     from hpclaunch.job.store import Store
+    from hpclaunch.scheduler.base import FINAL_STATES
 
     store = Store()
     records, damaged = store.list(newest)
     for sentence in damaged:
         click.echo(f"hpclaunch: {sentence}", err=True)
-    records = refresh_all(store, LocalHost(), records)
+    fresh = {record.id: record for record in records}
+    for name in sorted({record.host for record in records if record.state not in FINAL_STATES}, key=str):
+        try:
+            with open_host(name) as host:
+                there = [record for record in records if record.host == name]
+                fresh |= {record.id: record for record in refresh_all(store, host, there)}
+        except RefusedError as error:
+            click.echo(f"hpclaunch: jobs on {name} are shown as they were last known: {error}", err=True)
+    records = [fresh[record.id] for record in records]
     if as_json:
         click.echo(json.dumps([describe(record) for record in records]))
         return

@@ -19,23 +19,24 @@ def command(job: str, follow: bool, index: int | None) -> None:
 
     Example: hpclaunch logs -f last
     """
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.host.open import open_host
     from hpclaunch.job.array_status import job_of_array
     from hpclaunch.job.run import read_log, wait_job
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
 
-    store, host = Store(), LocalHost()
+    store = Store()
     record = store.find(job)
     if index is not None:
         if follow:
             raise click.UsageError("--index and --follow exclude each other")
         record = job_of_array(record, index)
     try:
-        if follow:
-            wait_job(store, host, get_scheduler(record.scheduler), record, _print)
-        else:
-            read_log(host, record, _print)
+        with open_host(record.host) as host:
+            if follow:
+                wait_job(store, host, get_scheduler(record.scheduler), record, _print)
+            else:
+                read_log(host, record, _print)
     except BrokenPipeError:
         # The reader (head, less) has had enough; Python must not try to flush the rest at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -18,14 +18,17 @@ def command(job: str, as_json: bool) -> None:
     Example: hpclaunch status last
     """
     from hpclaunch.cli.job_words import describe
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.host.open import open_host
     from hpclaunch.job.run import refresh
     from hpclaunch.job.store import Store
+    from hpclaunch.scheduler.base import FINAL_STATES
     from hpclaunch.scheduler.registry import get_scheduler
 
     store = Store()
     record = store.find(job)
-    record = refresh(store, LocalHost(), get_scheduler(record.scheduler), record)
+    if record.state not in FINAL_STATES or record.state == "lost":
+        with open_host(record.host) as host:
+            record = refresh(store, host, get_scheduler(record.scheduler), record)
     if as_json:
         click.echo(json.dumps(describe(record)))
         return
@@ -40,7 +43,7 @@ def command(job: str, as_json: bool) -> None:
         "created": record.created,
         "started": record.started,
         "ended": record.ended,
-        "folder": record.folder,
+        "folder": record.folder if record.host is None else f"{record.folder} on {record.host}",
     }
     for name, value in shown.items():
         if value is not None:

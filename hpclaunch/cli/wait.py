@@ -21,18 +21,20 @@ def command(ctx: click.Context, job: str, as_json: bool) -> None:
     Example: hpclaunch wait last && hpclaunch logs last
     """
     from hpclaunch.cli.job_words import outcome
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.host.open import open_host
     from hpclaunch.job.run import result_of, wait_job
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
 
-    store, host = Store(), LocalHost()
+    store = Store()
     record = store.find(job)
-    record = wait_job(store, host, get_scheduler(record.scheduler), record)
+    with open_host(record.host) as host:
+        record = wait_job(store, host, get_scheduler(record.scheduler), record)
+        result = result_of(host, record) if as_json else None
     if record.reason:
         click.echo(f"hpclaunch: job {record.id} {record.state}: {record.reason}", err=True)
     if as_json:
-        click.echo(json.dumps(outcome(record, result_of(host, record))))
+        click.echo(json.dumps(outcome(record, result)))
     else:
         click.echo(record.state)
     ctx.exit(0 if record.state == "done" else EXIT_FAILED)

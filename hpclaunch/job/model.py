@@ -139,8 +139,10 @@ class JobRecord(msgspec.Struct, kw_only=True):
     scheduler_id: str | None = None
     """Slurm's or PBS' job id; for local jobs ``PID:STARTTIME`` of the script's shell."""
     exit_code: int | None = None
+    host: str | None = None
+    """Where it was submitted over ssh, as ``[user@]host[:port]``; None: on this machine."""
     folder: str
-    """Absolute path of the job folder: script, log, result, exit status."""
+    """Absolute path of the job folder, on that host: script, log, result, exit status."""
     workdir: str
     """Where the job was submitted from and runs."""
     created: str

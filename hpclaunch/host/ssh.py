@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpclaunch.answer import Answer
 from hpclaunch.errors import BadInputError, RefusedError
@@ -50,6 +50,20 @@ def connect(host: str, *, config: Path | None = None, ask: Ask = ask_on_terminal
         yield remote
     finally:
         remote.close()
+
+
+def state_folder(host: SshHost) -> str:
+    """Return the absolute folder on the host that takes job folders: ``$XDG_STATE_HOME/hpclaunch`` there.
+
+    Raises RefusedError where the host does not say.
+    """
+    place = (
+        'case $XDG_STATE_HOME in /*) printf %s "$XDG_STATE_HOME";; *) printf %s "$HOME/.local/state";; esac'
+    )
+    answer = host.run(("sh", "-c", place))
+    if answer.exit_code != 0 or not answer.stdout.startswith("/"):
+        raise RefusedError(f"{host.name} does not say where its home is: {answer.stderr.strip()}")
+    return f"{answer.stdout}/hpclaunch"
 
 
 class SshHost:
@@ -182,7 +196,7 @@ class SshHost:
         """Return a file's bytes, or None where there is no such file."""
 
         def read(sftp: SFTPClient) -> bytes:
-            with sftp.open(os.fsencode(path), "rb") as file:
+            with _open(sftp, path) as file:
                 file.prefetch()
                 return file.read()
 
@@ -234,7 +248,7 @@ class SshHost:
         """Return up to 1 MiB of the file from ``offset`` on; nothing where it does not exist yet."""
 
         def read(sftp: SFTPClient) -> bytes:
-            with sftp.open(os.fsencode(path), "rb") as file:
+            with _open(sftp, path) as file:
                 end = min(file.stat().st_size or 0, offset + _PIECE_BYTES)
                 starts = range(offset, end, _REQUEST_BYTES)
                 return b"".join(file.readv([(at, min(_REQUEST_BYTES, end - at)) for at in starts]))
@@ -332,6 +346,23 @@ def _exchange(channel: Channel, stdin: bytes, timeout_s: float | None) -> tuple[
     if not channel.status_event.wait(None if until is None else max(0.0, until - time.monotonic())):
         raise _Timeout  # it closed its output and goes on
     return channel.recv_exit_status(), b"".join(printed["out"]), b"".join(printed["err"])
+
+
+def _open(sftp: SFTPClient, path: str) -> SFTPFile:
+    """Open a file to read it, whose thread that asks ahead does not print a traceback when the host is gone.
+
+    The thread that reads is told of it as well, as it must be.
+    """
+    file: Any = sftp.open(os.fsencode(path), "rb")
+    ask_ahead = file._prefetch_thread
+
+    def ask_ahead_quietly(*arguments: Any) -> None:
+        with suppress(EOFError, OSError):
+            ask_ahead(*arguments)
+
+    file._prefetch_thread = ask_ahead_quietly
+    opened: SFTPFile = file
+    return opened
 
 
 def _fsync(sftp: SFTPClient, file: SFTPFile) -> None:

@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.base import NoAnswerError
 from hpclaunch.host.remote_shell import remote_command
-from hpclaunch.host.ssh import SshHost, connect
+from hpclaunch.host.ssh import SshHost, connect, state_folder
 from tests.testbed.cluster import Sshd
 
-pytestmark = pytest.mark.sshd
+# What a thread dies of would be a traceback on a person's terminal.
+pytestmark = [
+    pytest.mark.sshd,
+    pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning"),
+]
 
 HOSTILE = [
     "$(echo x)",
@@ -60,7 +64,7 @@ def test_arguments_arrive_as_given(host: SshHost) -> None:
 
 
 @given(words=st.lists(WORDS, min_size=1, max_size=6), value=WORDS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_words_and_values_arrive_as_given(host: SshHost, words: list[str], value: str) -> None:
     script = 'printf "%s\\0" "$VALUE" "$@"'
     answer = host.run(["bash", "-c", script, "bash", *words], env={"VALUE": value})
@@ -68,7 +72,7 @@ def test_any_words_and_values_arrive_as_given(host: SshHost, words: list[str], v
 
 
 @given(name=WORDS.filter(lambda name: name and "/" not in name and name not in (".", "..")))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_path_is_reached_by_commands_and_files(host: SshHost, tmp_path: Path, name: str) -> None:
     folder = f"{tmp_path}/{name[:40]}"
     host.make_folder(folder)
@@ -116,6 +120,17 @@ def test_stdin_environment_and_folder(host: SshHost, tmp_path: Path) -> None:
     )
     assert answer.stdout == f"in a {tmp_path}\n"
     assert host.run(["cat"]).stdout == ""
+
+
+def test_the_folder_for_jobs_is_the_users_there(
+    host: SshHost, start_sshd: Callable[..., Sshd], tmp_path: Path
+) -> None:
+    home = host.run(["sh", "-c", 'printf %s "$HOME"']).stdout
+    assert state_folder(host) == f"{home}/.local/state/hpclaunch"
+    server = start_sshd(config=f'SetEnv "XDG_STATE_HOME={tmp_path}/a state"')
+    (tmp_path / "config").write_text(server.host_block("other"))
+    with connect("other", config=tmp_path / "config") as other:
+        assert state_folder(other) == f"{tmp_path}/a state/hpclaunch"
 
 
 def test_a_program_is_never_a_builtin_of_the_shell(host: SshHost) -> None:
@@ -291,6 +306,21 @@ def test_a_connection_killed_during_an_upload_leaves_the_old_file_or_the_new(
     assert logins(plain_sshd) == before + 1
     assert path.read_bytes() == data
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_connection_killed_during_a_download_is_replaced(
+    host: SshHost, plain_sshd: Sshd, tmp_path: Path
+) -> None:
+    data = os.urandom(80 << 20)
+    (tmp_path / "file").write_bytes(data)
+    host.exists(str(tmp_path))
+    before = logins(plain_sshd)
+    cut = threading.Timer(0.3, plain_sshd.break_connections)
+    cut.start()
+    assert host.read_file(f"{tmp_path}/file") == data
+    cut.join()
+    assert host.exists(str(tmp_path))
+    assert logins(plain_sshd) == before + 1
 
 
 def test_a_host_that_is_gone_is_refused_and_the_file_is_the_old_one(

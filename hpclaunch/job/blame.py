@@ -15,6 +15,15 @@ _NODE_WORDS = (
 )
 
 
+def first_death(log: str) -> str | None:
+    """Return which rank srun saw end badly first; the others were then ended for its sake.
+
+    srun itself exits with the highest code of all its ranks, which may be that of one it ended.
+    """
+    match = re.search(r"^srun: error: ([\w.-]+): tasks? ([\d,-]+): (.+)$", log, re.MULTILINE)
+    return f"first ended rank {match[2]} on {match[1]}: {match[3].strip()}" if match else None
+
+
 def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
     """Return node -> why it is blamed: its ranks did not get their binding, or it failed as Slurm says."""
     found: dict[str, str] = {}

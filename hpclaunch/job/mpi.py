@@ -64,4 +64,6 @@ def _library(host: Host, python: str) -> str | None:
     except RefusedError:
         return None
     lines = answer.stdout.strip("\0 \n").splitlines()
-    return lines[0].split(",")[0].replace("\t", " ").strip() if answer.exit_code == 0 and lines else None
+    if answer.exit_code != 0 or not lines:
+        return None
+    return " ".join(lines[0].partition(",")[0].split())

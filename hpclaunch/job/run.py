@@ -30,6 +30,7 @@ from hpclaunch.job.array_status import (
     report_command,
     with_array_status,
 )
+from hpclaunch.job.blame import first_death
 from hpclaunch.job.model import JobRecord
 from hpclaunch.job.report import BindingVerdict, verdict
 from hpclaunch.job.store import Store
@@ -159,7 +160,7 @@ def _refresh_group(
         asked = trouble is None and old.scheduler_id is not None
         if old.array and (_is_open(old) or old.state == "lost"):
             new = with_array_status(old, status, left, _now(), asked=asked and _is_open(old))
-            new = replace(new, binding=_binding(host, new)) if new.state in FINAL_STATES else new
+            new = replace(new, binding=binding_verdict(host, new)) if new.state in FINAL_STATES else new
         elif _is_open(old) or old.state == "lost":
             new = _with_status(host, old, status, left, asked=trouble is None)
         fresh.append(store.save(new) if new != old else old)
@@ -241,18 +242,22 @@ def _with_status(
     code = status.exit_code if status.exit_code is not None else left
     if status.state != "done" and code == 0:
         code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
+    reason = status.reason
+    if status.state == "failed":
+        death = first_death(log_text(host, record)) if record.scheduler == "slurm" and code else None
+        reason = _reason(files, record) or "; ".join(filter(None, (reason, death))) or None
     return replace(
         record,
         state=status.state,
         exit_code=code,
-        reason=(_reason(files, record) if status.state == "failed" else None) or status.reason,
+        reason=reason,
         started=status.started or record.started,
         ended=status.ended or record.ended or _ended(host, record),
-        binding=_binding(host, record),
+        binding=binding_verdict(host, record),
     )
 
 
-def _binding(host: Host, record: JobRecord) -> BindingVerdict | None:
+def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
     """Return what the ranks said of their binding, where one was planned."""
     if record.plan.get("binding") is None:
         return None

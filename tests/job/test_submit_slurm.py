@@ -48,7 +48,7 @@ def on_lumig(lumig: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
 
 def test_two_nodes_train_together(on_slurm: Slurm) -> None:
     answer = hpclaunch(
-        *("submit", "--site", "generic-slurm", "--nodes", "2", "--tasks-per-node", "2", "--mpi", "pmix"),
+        *("submit", "--site", "generic-slurm", "--nodes", "2", "--tasks-per-node", "2"),
         *("--python", sys.executable, "--wait", "--json", *TRAIN),
     )
     assert answer.returncode == 0, answer.stderr
@@ -57,6 +57,7 @@ def test_two_nodes_train_together(on_slurm: Slurm) -> None:
     assert document["result"]["ranks"] == 4
     assert sorted(set(document["result"]["hosts"])) == ["n1", "n2"]
     assert len(set(document["result"]["parameters_sha256"])) == 1
+    assert "srun --mpi=pmix: fits the MPI of" in answer.stderr
 
 
 def test_ranks_that_do_not_find_each_other_fail_with_the_reason(on_slurm: Slurm) -> None:

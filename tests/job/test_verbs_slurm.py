@@ -193,3 +193,29 @@ def test_ctrl_c_ends_an_interactive_jobs_allocation(on_slurm: Slurm) -> None:
     number = json.loads(hpclaunch("status", "--json").stdout)["scheduler_id"]
     while on_slurm.run("squeue", "-h", "-j", number, "-o", "%t").stdout.strip():
         pass
+
+
+def test_one_killed_rank_ends_the_job() -> None:
+    program = '[ "$RANK" = 0 ] || kill -KILL $$; sleep 600'
+    answer = hpclaunch("submit", *USUAL, "--nodes", "2", "--wait", "--json", "--", "bash", "-c", program)
+    document = json.loads(answer.stdout)
+    assert (answer.returncode, document["state"]) == (1, "failed")
+    assert "first ended rank 1 on " in (reason := record_of(document["id"])["reason"])
+    assert reason.endswith(": Killed")
+
+
+def test_ctrl_c_while_an_interactive_job_waits_for_nodes_takes_its_request_back(on_slurm: Slurm) -> None:
+    blocker = submit("--nodes", "4", "--", "sleep", "600")
+    while on_slurm.run("squeue", "-h", "-j", record_of(blocker)["scheduler_id"], "-o", "%t").stdout != "R\n":
+        pass
+    words = [*HPCLAUNCH, "submit", *USUAL, "--interactive", "--", "true"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    while line and b"queued and waiting for resources" not in line:
+        line = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 130
+    assert wait("last") == "cancelled"
+    assert hpclaunch("cancel", blocker).returncode == 0

@@ -13,7 +13,10 @@ import psutil
 
 HERE = Path(__file__).parent
 _FILES = ("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so", "/usr/share/modules/init/bash")
-_PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "munged", "unshare", "setsid", "gcc", "sshd", "ssh")
+_PROGRAMS = (
+    *("slurmctld", "slurmd", "sbatch", "srun", "munged", "unshare", "setsid", "gcc", "sshd", "ssh"),
+    *("slurmdbd", "mariadbd", "mariadb-install-db"),
+)
 
 
 def missing_parts() -> list[str]:

@@ -72,6 +72,12 @@ def own_slurm() -> Iterator[Slurm]:
     yield from _cluster(NODES="1", EXTRA="MessageTimeout=1")
 
 
+@pytest.fixture
+def accounting_slurm() -> Iterator[Slurm]:
+    """A Slurm of one node with its accounting database, which refuses accounts that it does not know."""
+    yield from _cluster(NODES="1", ACCT="dbd", EXTRA="AccountingStorageEnforce=associations")
+
+
 @pytest.fixture(scope="session")
 def sshd(slurm: Slurm) -> Iterator[Sshd]:
     """An sshd on loopback whose users are on a client of ``slurm``."""

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Start (or re-use) a private, throw-away Slurm cluster on this one machine.
-# As root; or (NET=shared, ACCT=none|filetxt only; jobs of that user only) as an ordinary user who may make user namespaces.
+# As root; or (NET=shared only; jobs of that user only) as an ordinary user who may make user namespaces.
 #   slurm-cluster.sh [start|stop|status|env]        everything else comes from the environment:
 #   LAB=${TMPDIR:-/tmp}/slurm-testbed  directory for config, keys, state, logs (own cluster per directory)
 #   NODES=4                number of emulated nodes (n1..nN)
@@ -143,12 +143,12 @@ else rm -f "$SLURM_CONF.new"; fi
 if [ "$ACCT" = dbd ]; then
   if ! alive "$LAB/pid/mariadbd.pid"; then
     if [ ! -d "$LAB/mysql/mysql" ]; then
-      mariadb-install-db --no-defaults --datadir="$LAB/mysql" --user=root --auth-root-authentication-method=normal --skip-test-db > "$LAB/log/mysql-install.log" 2>&1 || exit 1
+      mariadb-install-db --no-defaults --datadir="$LAB/mysql" --user="$ME" --auth-root-authentication-method=normal --skip-test-db > "$LAB/log/mysql-install.log" 2>&1 || exit 1
     fi
     # one statement per line; 127.0.0.1 is looked up and comes in as slurm@localhost
     printf '%s;\n' "CREATE DATABASE IF NOT EXISTS slurm_acct" "CREATE USER IF NOT EXISTS slurm@localhost IDENTIFIED BY 'lab'" \
       "GRANT ALL ON slurm_acct.* TO slurm@localhost" > "$LAB/mysql.init"
-    mariadbd --no-defaults --user=root --datadir="$LAB/mysql" --socket="$LAB/mysql.sock" --pid-file="$LAB/pid/mariadbd.pid" --bind-address=127.0.0.1 --port=$((PORT+101)) \
+    mariadbd --no-defaults --user="$ME" --datadir="$LAB/mysql" --socket="$LAB/mysql.sock" --pid-file="$LAB/pid/mariadbd.pid" --bind-address=127.0.0.1 --port=$((PORT+101)) \
       --skip-log-bin --innodb-buffer-pool-size=64M --innodb-lock-wait-timeout=900 --init-file="$LAB/mysql.init" > "$LAB/log/mariadbd.log" 2>&1 < /dev/null &
     wait_for 20 mariadb-admin --no-defaults --protocol=tcp -h 127.0.0.1 -P $((PORT+101)) -u slurm -plab ping || { echo "mariadbd did not start" >&2; exit 1; }
   fi
@@ -159,7 +159,7 @@ AuthInfo=socket=$LAB/munge/munge.sock,cred_expire=5
 DbdHost=localhost
 DbdAddr=127.0.0.1
 DbdPort=$((PORT+100))
-SlurmUser=root
+SlurmUser=$ME
 LogFile=$LAB/log/slurmdbd.log
 PidFile=$LAB/pid/slurmdbd.pid
 StorageType=accounting_storage/mysql

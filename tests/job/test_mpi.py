@@ -1,0 +1,88 @@
+"""Which plugin of srun --mpi is chosen: what srun offers, and what the runner's own Python needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from hpclaunch.answer import Answer
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.local import LocalHost
+from hpclaunch.job.model import Command, JobRequest
+from hpclaunch.job.mpi import choose_plugin
+from hpclaunch.site.load import load_site
+
+LIST = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n"
+OPEN_MPI = "Open MPI v5.0.3, package: Open MPI root@build Distribution, ident: 5.0.3\0\n"
+MPICH = "MPICH Version:      4.3.0\nMPICH Release date: Mon Feb  3 09:09:47 AM CST 2025\n"
+
+
+class Target(LocalHost):
+    """A machine where srun and Python answer what a test says; None: Python does not have mpi4py."""
+
+    def __init__(self, offered: str, library: str | None) -> None:
+        self.offered, self.library, self.asked = offered, library, list[str]()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        stdin: bytes | None = None,
+        timeout_s: float | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> Answer:
+        self.asked.append(argv[0])
+        if argv[0] == "srun":
+            return Answer(exit_code=0, stdout=self.offered, stderr="")
+        if argv[0] == "missing":
+            raise RefusedError("missing: no such program")
+        return Answer(exit_code=int(self.library is None), stdout=self.library or "", stderr="")
+
+
+def chosen(target: Target, **request: object) -> tuple[str | None, str]:
+    usual = {"site": "generic-slurm", "command": Command(argv=(), bundled=True)}
+    plugin = choose_plugin(JobRequest(**{**usual, **request}), load_site("generic-slurm"), target)  # type: ignore[arg-type]
+    assert plugin is not None
+    return plugin.name, plugin.reason
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "words"),
+    [
+        (OPEN_MPI, "pmix", "Open MPI v5.0.3"),
+        (MPICH, "pmi2", "MPICH Version: 4.3.0"),
+        ("Intel(R) MPI Library 2021.11 for Linux* OS\n\n", "pmi2", "Intel(R) MPI Library"),
+        ("Another MPI 1\n", None, "which plugin fits is not known"),
+        (None, "pmix", "the first that srun --mpi=list offers"),
+    ],
+)
+def test_the_plugin_fits_the_mpi_of_the_runners_python(
+    library: str | None, name: str | None, words: str
+) -> None:
+    plugin, reason = chosen(Target(LIST, library))
+    assert (plugin, words in reason) == (name, True), reason
+
+
+def test_a_plugin_that_is_not_offered_is_not_chosen() -> None:
+    plugin, reason = chosen(Target(LIST.replace("pmix", "other"), OPEN_MPI))
+    assert plugin is None
+    assert "srun does not offer pmix: name one with --mpi" in reason
+
+
+def test_a_python_that_is_not_there_leaves_it_to_the_list() -> None:
+    assert chosen(Target(LIST, OPEN_MPI), python="missing")[0] == "pmix"
+
+
+def test_of_another_command_no_mpi_is_asked() -> None:
+    target = Target(LIST, MPICH)
+    assert chosen(target, command=Command(argv=("./a.out",)))[0] == "pmix"
+    assert target.asked == ["srun"]
+
+
+@pytest.mark.parametrize(("site", "mpi"), [("generic-slurm", "pmi2"), ("olivia", None), ("polaris", None)])
+def test_nothing_is_asked_where_the_choice_is_made(site: str, mpi: str | None) -> None:
+    target = Target(LIST, MPICH)
+    request = JobRequest(site=site, command=Command(argv=(), bundled=True), mpi=mpi)
+    assert choose_plugin(request, load_site(site), target) is None
+    assert target.asked == []

@@ -7,8 +7,12 @@ newest of the newest run.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
+import os
+import platform
 import re
 import struct
 import time
@@ -17,12 +21,12 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 from .chunks import Array
-from .errors import BadCheckpointError, TrainError
+from .errors import BadCheckpointError, BadRequestError, TrainError
 from .files import prepare_folder, write_whole
 
 _NAME = re.compile(r"checkpoint-(\d{8}T\d{6})-(\d{10})\.npz")
@@ -55,20 +59,50 @@ class CheckpointFolder:
         self._folder = folder
         self._keep = keep
         self._run = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        self._lock: TextIO | None = None
 
-    def prepare(self) -> None:
-        """Make the folder, and see that a file can be written there; BadRequestError if not."""
+    def prepare(self) -> str | None:
+        """Make the folder, see that a file can be written there, and take it for this process.
+
+        Returns what a person should know, if anything. BadRequestError if the folder cannot be written, or
+        another run has it. What a killed run left half-written is removed.
+        """
         prepare_folder(self._folder, "--checkpoint-dir")
+        remark = self._take()
+        for left in self._folder.glob(".checkpoint-*.part"):
+            left.unlink(missing_ok=True)
+        return remark
 
-    def newest(self) -> Path | None:
-        """The last checkpoint of the newest run; further ones are written as of the same run."""
-        paths = sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
-        if not paths:
-            return None
-        match = _NAME.fullmatch(paths[-1].name)
-        assert match is not None  # noqa: S101
-        self._run = match[1]
-        return paths[-1]
+    def _take(self) -> str | None:
+        """Lock the folder until this process ends, however it ends: a dead run's lock file locks nothing."""
+        lock = (self._folder / ".lock").open("a+")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                lock.seek(0)
+                owner = lock.read().strip() or "another run"
+                raise BadRequestError(
+                    f"--checkpoint-dir {self._folder}: in use by {owner}",
+                    "Wait for its end, or name another folder: two runs would mix their checkpoints.",
+                ) from error
+            return (
+                f"{self._folder}: the file system has no locks ({error.strerror}); "
+                "a second run that writes there would not be noticed"
+            )
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {platform.node()}\n")
+        lock.flush()
+        self._lock = lock
+        return None
+
+    def newest(self) -> list[Path]:
+        """Checkpoints of the newest run, the last one first; further ones are written as of the same run."""
+        matches = [match for path in self._folder.iterdir() if (match := _NAME.fullmatch(path.name))]
+        if matches:
+            self._run = max(match[1] for match in matches)
+        names = [match[0] for match in matches if match[1] == self._run]
+        return [self._folder / name for name in sorted(names, reverse=True)]
 
     def save(self, checkpoint: Checkpoint, step: int) -> Path:
         """Write the checkpoint of global ``step``, then remove what is too old; TrainError if it fails."""
@@ -108,7 +142,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     except _DAMAGE as error:
         raise BadCheckpointError(
             f"{path}: damaged checkpoint ({error})",
-            "Remove it to continue from the one before, or start anew without --resume.",
+            "Start anew without --resume.",
         ) from error
     return Checkpoint(arrays, facts)
 

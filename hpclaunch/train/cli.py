@@ -6,12 +6,10 @@ import argparse
 import json
 import os
 import platform
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import mpi4py
@@ -29,6 +27,7 @@ from .optim import OPTIMIZERS
 from .options import DEFAULT_LR, DEFAULT_OPTIMIZER, Options
 from .report import Reporter
 from .shard import images_per_rank
+from .signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -36,18 +35,17 @@ if TYPE_CHECKING:
 _EXIT_INTERRUPTED = 130
 
 
-class Interrupted(BaseException):
-    """A signal asked this rank to end."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on this rank and return its exit code (argparse exits with 2 by itself).
 
     0 trained; 1 training failed or the ranks do not form one job; 3 bad options, data or checkpoint;
-    130 interrupted. Errors that all ranks share are said once, by rank 0; an error of one rank alone is said
+    130 interrupted; 85, or what HPCLAUNCH_CHECKPOINT_EXIT_CODE says: stopped by a signal, a checkpoint is
+    written. Errors that all ranks share are said once, by rank 0; an error of one rank alone is said
     by that rank, and ends the others through MPI_Abort.
     """
     options, as_json = _parse(argv)
+    stop = StopRequest()
+    stop.listen(keeps_checkpoints=options.checkpoint_dir is not None)
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -56,13 +54,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if comm.Get_rank() == 0 and not launcher_rank():  # each of the small worlds has a rank 0
             _complain(problem)
         return EXIT_FAILED
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
-        _run(comm, options, as_json=as_json, library=MPI.Get_library_version())
+        _run(comm, options, stop, as_json=as_json, library=MPI.Get_library_version())
     except AgreedError as agreed:
         if comm.Get_rank() == 0:
             _complain(str(agreed.error))
         return agreed.error.exit_code
+    except Checkpointed as checkpointed:
+        if comm.Get_rank() == 0:
+            _complain(str(checkpointed))
+        return checkpoint_exit_code()
     except (KeyboardInterrupt, Interrupted):
         if comm.Get_rank() == 0:
             _complain("interrupted")
@@ -116,7 +117,7 @@ def _parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     return Options(**given), as_json
 
 
-def _run(comm: MPI.Intracomm, options: Options, *, as_json: bool, library: str) -> None:
+def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: bool, library: str) -> None:
     """Everything between the start of MPI and the exit code."""
     stream = sys.stderr if as_json else sys.stdout
     # Open MPI gives its ranks terminals of their own, so one says nothing about where the lines end up.
@@ -124,10 +125,11 @@ def _run(comm: MPI.Intracomm, options: Options, *, as_json: bool, library: str) 
     report = Reporter(stream, speaks=comm.Get_rank() == 0, live=live)
     result_file = os.environ.get("HPCLAUNCH_RESULT_FILE")
     together(comm, options.check)
+    together(comm, checkpoint_exit_code)
     if result_file:
         on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
     data = together(comm, lambda: _load(comm, options, report))
-    training = Training(comm, options, data, report)
+    training = Training(comm, options, data, report, stop)
     hosts = list(dict.fromkeys(comm.allgather(platform.node())))
     report.line(
         f"training {options.model} on {len(data.train_labels):,} images ({data.name}): "
@@ -227,11 +229,6 @@ def _abort(comm: MPI.Intracomm, code: int) -> int:
     if comm.Get_size() > 1:
         comm.Abort(code)
     return code
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Interrupted
 
 
 def _complain(message: str) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +28,16 @@ from .errors import BadCheckpointError, TrainError
 from .exchange import GradientExchange
 from .options import Options
 from .report import Reporter
-from .shard import epoch_order, rank_shard, step_size, steps_per_epoch
+from .shard import epoch_order, share, steps_per_epoch
+from .signals import Checkpointed, StopRequest, Vote
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 _REPORTS_PER_EPOCH = 10
+# Losses are rounded to multiples of this, 2^-24: sums of them below 2^29 are exact in whatever order they are
+# taken, so that a history does not depend on where checkpoints were written.
+_LOSS_GRAIN = 2.0**-24
 
 
 @dataclass
@@ -40,8 +46,8 @@ class Position:
 
     epoch: int = 0
     """Epochs that are done."""
-    step_in_epoch: int = 0
-    """Steps of the current epoch that are done."""
+    images_in_epoch: int = 0
+    """Images of the current epoch that are done, over all ranks: where the next step starts in its order."""
     step: int = 0
     """Steps that are done since the start of the run, before a resume included."""
     running: Sums = field(default_factory=Sums)
@@ -63,7 +69,9 @@ class Clock:
 class Training:
     """A run on one rank. All methods are collective."""
 
-    def __init__(self, comm: MPI.Intracomm, options: Options, data: Dataset, report: Reporter) -> None:
+    def __init__(
+        self, comm: MPI.Intracomm, options: Options, data: Dataset, report: Reporter, stop: StopRequest
+    ) -> None:
         """Build engine and exchange for ``options``; draws nothing and trains nothing yet."""
         self._comm = comm
         self._rank = comm.Get_rank()
@@ -71,11 +79,14 @@ class Training:
         self._options = options
         self._data = data
         self._report = report
+        self._stop = stop
+        self._vote = Vote(comm)
         self._images = len(data.train_labels)
         self._metrics = ALLREDUCES["ring"](comm)  # apart from the gradients', whose bytes are counted
         self._folder = (
             CheckpointFolder(options.checkpoint_dir, options.keep) if options.checkpoint_dir else None
         )
+        self.images_per_step = options.batch_size * self._ranks
         self.steps_per_epoch = steps_per_epoch(self._images, options.batch_size, self._ranks)
         self.engine = ENGINES[options.engine](options, self._rank)
         self.exchange = GradientExchange(self.engine, ALLREDUCES[options.allreduce](comm))
@@ -89,7 +100,8 @@ class Training:
         """Train to the last epoch; the sha256 of the parameters by rank, all equal.
 
         Raises AgreedError on all ranks for a folder that cannot be written, a checkpoint that cannot be
-        used, gradients that are not finite, or parameters that differ between ranks.
+        used, gradients that are not finite, or parameters that differ between ranks; Checkpointed on all
+        ranks where one was asked to stop.
         """
         self._prepare()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found by its gradient
@@ -100,7 +112,9 @@ class Training:
     def _prepare(self) -> None:
         """The first parameters, drawn by rank 0 or from its newest checkpoint, on all ranks."""
         if self._folder:
-            on_rank_0(self._comm, self._folder.prepare)
+            remark = on_rank_0(self._comm, self._folder.prepare)
+            if remark:
+                self._report.line(remark)
         if self._options.resume:
             self.position = on_rank_0(self._comm, self._resume)
         if self.position.step:
@@ -119,45 +133,67 @@ class Training:
 
     def _epoch(self) -> None:
         """The rest of the current epoch, an evaluation, an entry in the history, a checkpoint."""
-        position = self.position
+        position, stop = self.position, False
         order = epoch_order(self._images, self._options.seed, position.epoch)
         # Steps since the last report or checkpoint are in ``local``, this rank's alone; those before, of all
         # ranks, in the position, where a checkpoint finds them.
         seconds, images, local = self.clock.training, self.images_seen, Sums()
         report_every = max(1, self.steps_per_epoch // _REPORTS_PER_EPOCH)
         reported = (seconds, images)
-        for index in range(position.step_in_epoch, self.steps_per_epoch):
-            local += self._step(order, index)
-            last = index + 1 == self.steps_per_epoch
-            report = (index + 1) % report_every == 0
-            save = self._saves_after(position.step) and not last
+        while position.images_in_epoch < self._images:
+            sums, stop = self._step(order)
+            local += sums
+            index = -(-position.images_in_epoch // self.images_per_step)
+            last = position.images_in_epoch == self._images
+            report = index % report_every == 0
+            save = (self._saves_after(position.step) or stop) and not last
             if last or report or save:
                 recent = self._over_ranks(local)
                 position.running += recent
                 local = Sums()
             if report:
                 speed = _rate(self.images_seen - reported[1], self.clock.training - reported[0])
-                self._report_step(index + 1, speed, recent)
+                self._report_step(index, speed, recent)
                 reported = (self.clock.training, self.images_seen)
             if save:
                 self._save()
+            if stop and not last:
+                self._leave()
         speed = _rate(self.images_seen - images, self.clock.training - seconds)
         self._finish_epoch(speed, self.clock.training - seconds)
+        if stop and self.position.epoch < self._options.epochs:
+            self._leave()
 
-    def _step(self, order: npt.NDArray[np.int64], index: int) -> Sums:
-        """One optimiser step; this rank's loss and right answers."""
-        options, data, start = self._options, self._data, time.perf_counter()
-        images = step_size(self._images, options.batch_size, self._ranks, index)
-        mine = order[rank_shard(self._images, options.batch_size, self._ranks, index, self._rank)]
-        step = self.position.step
-        sums = self.exchange.gradients(data.train_images[mine], data.train_labels[mine], step)
+    def _step(self, order: npt.NDArray[np.int64]) -> tuple[Sums, bool]:
+        """One optimiser step; this rank's loss and right answers, and whether any rank was asked to stop."""
+        position, start = self.position, time.perf_counter()
+        first = position.images_in_epoch
+        last = min(first + self.images_per_step, self._images)
+        mine = order[share(first, last, self._ranks, self._rank)]
+        self._vote.cast(self._stop.told)
+        images, labels = self._data.train_images[mine], self._data.train_labels[mine]
+        sums = self.exchange.gradients(images, labels, position.step)
+        stop = self._vote.outcome()
         self._stop_if_not_finite()
-        self.engine.update(learning_rate(options, step), images)
-        self.position.step += 1
-        self.position.step_in_epoch += 1
-        self.images_seen += images
+        self.engine.update(learning_rate(self._options, position.step), last - first)
+        position.step += 1
+        position.images_in_epoch = last
+        self.images_seen += last - first
         self.clock.training += time.perf_counter() - start
-        return sums
+        loss = float(np.round(sums.loss / _LOSS_GRAIN)) * _LOSS_GRAIN
+        return Sums(loss, sums.correct, sums.images), stop and self._may_stop()
+
+    def _may_stop(self) -> bool:
+        """Whether there is a point in stopping; where nothing can be saved, say so and go on."""
+        self._stop.told = False
+        if self._folder is None:
+            self._report.line("asked to stop, but without --checkpoint-dir nothing can be saved: going on")
+        return self._folder is not None
+
+    def _leave(self) -> NoReturn:
+        """End the run on all ranks at once, behind its last checkpoint."""
+        self._comm.Barrier()
+        raise Checkpointed(self.position.step)
 
     def _stop_if_not_finite(self) -> None:
         """Raise on all ranks in the same step: the summed gradients are the same bits everywhere.
@@ -225,7 +261,9 @@ class Training:
         if folder is None:
             return
         start = time.perf_counter()
-        checkpoint = Checkpoint(self.engine.state(), {**self._identity(), **asdict(self.position)})
+        checkpoint = Checkpoint(
+            self.engine.state(), {**self._identity(), **self._step_facts(), **asdict(self.position)}
+        )
         on_rank_0(self._comm, lambda: folder.save(checkpoint, self.position.step))
         self.clock.checkpoints += time.perf_counter() - start
 
@@ -237,26 +275,38 @@ class Training:
             "dataset": self._data.name,
             "train_images": self._images,
             "seed": self._options.seed,
-            "images_per_step": self._ranks * self._options.batch_size,
         }
 
+    def _step_facts(self) -> dict[str, Any]:
+        """What a resumed run may have otherwise, at the price of other bits."""
+        return {"ranks": self._ranks, "images_per_step": self.images_per_step}
+
     def _resume(self) -> Position:
-        """Rank 0: load the newest checkpoint, if there is one, and return where it stands."""
+        """Rank 0: load the newest checkpoint that is whole, if there is one, and return where it stands."""
         assert self._folder is not None  # noqa: S101
-        path = self._folder.newest()
-        if path is None:
+        paths = self._folder.newest()
+        if not paths:
             self._report.line(f"no checkpoint in {self._options.checkpoint_dir}: starting afresh")
             return Position()
-        checkpoint = read_checkpoint(path)
-        identity = self._identity()
-        if not checkpoint.meta.get("step_in_epoch"):
-            del identity["images_per_step"]  # between epochs the step may change its size
-        check_matches(path, checkpoint.meta, identity)
+        path, checkpoint = self._newest_whole(paths)
+        check_matches(path, checkpoint.meta, self._identity())
+        for name, value in self._step_facts().items():
+            if checkpoint.meta.get(name) != value:
+                self._report.line(f"{path.name} has {name} {checkpoint.meta.get(name)}; from here on {value}")
         try:
             self.engine.load_state(checkpoint.arrays)
             return _position(checkpoint)
         except (KeyError, TypeError, ValueError) as error:
             raise BadCheckpointError(f"{path}: not a checkpoint of this model ({error})") from error
+
+    def _newest_whole(self, paths: Sequence[Path]) -> tuple[Path, Checkpoint]:
+        """The first of ``paths`` that can be read, and what is before it named; the last one's error if none."""
+        for path in paths[:-1]:
+            try:
+                return path, read_checkpoint(path)
+            except BadCheckpointError as damaged:
+                self._report.line(f"{damaged.message}; trying the one before")
+        return paths[-1], read_checkpoint(paths[-1])
 
 
 def learning_rate(options: Options, step: int) -> float:
@@ -267,7 +317,7 @@ def learning_rate(options: Options, step: int) -> float:
 def _position(checkpoint: Checkpoint) -> Position:
     meta = checkpoint.meta
     running = Sums(**meta["running"])
-    return Position(meta["epoch"], meta["step_in_epoch"], meta["step"], running, list(meta["history"]))
+    return Position(meta["epoch"], meta["images_in_epoch"], meta["step"], running, list(meta["history"]))
 
 
 def _rate(images: int, seconds: float) -> float:

@@ -45,7 +45,11 @@ def rank_shard(n: int, batch_per_rank: int, ranks: int, step: int, rank: int) ->
     """The positions of the epoch's order that ``rank`` uses in global step ``step``; maybe empty."""
     if not 0 <= rank < ranks:
         raise BadRequestError(f"rank {rank} of {ranks}", f"Ranks count from 0 to {ranks - 1}.")
-    start, stop = _step_range(n, batch_per_rank, ranks, step)
+    return share(*_step_range(n, batch_per_rank, ranks, step), ranks, rank)
+
+
+def share(start: int, stop: int, ranks: int, rank: int) -> slice:
+    """The part of the positions ``start`` to ``stop`` that is ``rank``'s; maybe empty."""
     each, more = divmod(stop - start, ranks)
     first = start + rank * each + min(rank, more)
     return slice(first, first + each + (rank < more))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from typing import BinaryIO
 
@@ -113,9 +116,10 @@ def test_newest_is_the_last_of_the_newest_run(tmp_path: Path) -> None:
         (tmp_path / f"checkpoint-{name}.npz").touch()
     (tmp_path / "checkpoint-20270101T000000-0000000001.npz.old").touch()
     folder = CheckpointFolder(tmp_path, keep=3)
-    newest = folder.newest()
-    assert newest is not None
-    assert newest.name == "checkpoint-20260202T000000-0000000200.npz"
+    assert [path.name for path in folder.newest()] == [
+        "checkpoint-20260202T000000-0000000200.npz",
+        "checkpoint-20260202T000000-0000000010.npz",
+    ]
 
 
 def test_only_the_last_of_this_run_are_kept(tmp_path: Path) -> None:
@@ -124,7 +128,7 @@ def test_only_the_last_of_this_run_are_kept(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path, keep=2)
     written = [folder.save(a_checkpoint(), step) for step in (5, 10, 15)]
     assert sorted(tmp_path.iterdir()) == [earlier, *written[1:]]
-    assert folder.newest() == written[2]
+    assert folder.newest() == [written[2], written[1]]
 
 
 def test_a_resumed_run_goes_on_with_the_earlier_names(tmp_path: Path) -> None:
@@ -151,3 +155,28 @@ def test_a_mismatch_names_file_setting_and_both_values() -> None:
     with pytest.raises(BadCheckpointError) as caught:
         check_matches(Path("c.npz"), {"model": "cnn", "seed": 1}, {"seed": 1, "model": "mlp"})
     assert caught.value.message == "c.npz: a checkpoint of model cnn, but this run has model mlp"
+
+
+def test_a_folder_in_use_is_refused_and_names_its_owner(tmp_path: Path) -> None:
+    """Also for another process; the lock of a process that is gone is none."""
+    take = f"""
+import sys
+from pathlib import Path
+from hpclaunch.train.checkpoint import CheckpointFolder
+folder = CheckpointFolder(Path({str(tmp_path)!r}), keep=1)
+folder.prepare()
+"""
+    command = [sys.executable, "-c", take + "print('taken', flush=True); sys.stdin.read()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"taken\n"
+        with pytest.raises(BadRequestError, match=f"in use by process {other.pid} on {platform.node()}"):
+            CheckpointFolder(tmp_path, keep=1).prepare()
+        other.kill()
+    assert CheckpointFolder(tmp_path, keep=1).prepare() is None
+
+
+def test_what_a_killed_run_left_half_written_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".checkpoint-20200101T000000-0000000900.npz.part").write_bytes(b"half")
+    CheckpointFolder(tmp_path, keep=1).prepare()
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]

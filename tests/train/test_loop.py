@@ -101,7 +101,7 @@ def test_resume_with_no_checkpoint_starts_afresh_and_says_so(digits: Path, tmp_p
     assert json.loads(done.stdout)["resumed_from_step"] is None
 
 
-def test_resume_on_other_ranks_goes_on_at_an_epoch_boundary_only(digits: Path, tmp_path: Path) -> None:
+def test_resume_on_other_ranks_goes_on_and_says_what_changes(digits: Path, tmp_path: Path) -> None:
     common = ("--data", digits, "--batch-size", "25", "--checkpoint-dir", tmp_path)
     train(2, *common, "--epochs", "1", "--checkpoint-every", "3")
     resumed = train(1, *common, "--epochs", "2", "--resume")
@@ -109,15 +109,31 @@ def test_resume_on_other_ranks_goes_on_at_an_epoch_boundary_only(digits: Path, t
     assert resumed["steps"] == 7 + 13
     for step in (7, 20):
         next(tmp_path.glob(f"*{step:010d}.npz")).unlink()
-    refused = run_ranks(1, *RUNNER, *common, "--epochs", "2", "--resume")
-    assert refused.returncode == 3
-    assert "a checkpoint of images_per_step 50, but this run has images_per_step 25" in refused.stderr
+    done = run_ranks(1, *RUNNER, *common, "--epochs", "1", "--resume", "--json")
+    assert "has ranks 2; from here on 1" in done.stderr
+    assert "has images_per_step 50; from here on 25" in done.stderr
+    middle = json.loads(done.stdout)
+    assert middle["resumed_from_step"] == 6
+    assert middle["steps"] == 7, "one image is left"
+    assert middle["history"][0]["train_images"] == 301
+
+
+def test_the_checkpoint_before_a_damaged_one_is_used(digits: Path, tmp_path: Path) -> None:
+    common = ("--data", digits, "--batch-size", "25", "--epochs", "2", "--checkpoint-dir", tmp_path)
+    whole = train(2, *common)
+    newest = max(tmp_path.glob("*.npz"))
+    newest.write_bytes(newest.read_bytes()[:1000])
+    resumed = run_ranks(2, *RUNNER, *common, "--resume", "--json")
+    assert f"{newest}: damaged checkpoint" in resumed.stderr
+    result = json.loads(resumed.stdout)
+    assert result["resumed_from_step"] == 7
+    assert result["parameters_sha256"] == whole["parameters_sha256"]
 
 
 def test_a_damaged_checkpoint_is_refused_by_name(digits: Path, tmp_path: Path) -> None:
     common = ("--data", digits, "--checkpoint-dir", tmp_path)
     train(2, *common, "--epochs", "1")
-    (path,) = tmp_path.iterdir()
+    (path,) = tmp_path.glob("*.npz")
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)

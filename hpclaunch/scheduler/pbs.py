@@ -113,12 +113,11 @@ class PbsScheduler:
         return ("qstat", "-f")
 
     def parse_found(self, script: str, answer: Answer) -> str | None:
-        """Return the id of the job whose output goes beside the script, as every script of ours asks for."""
+        """Return the id of the job whose qsub was given the script."""
         if answer.exit_code != 0:
             raise RefusedError(f"qstat gives no answer: {_words(answer)}")
-        log = f"{script.rpartition('/')[0]}/out.log"
-        paths = {job: str(a.get("Output_Path", "")) for job, a in _text_jobs(answer.stdout).items()}
-        return next((job for job, path in paths.items() if path.partition(":")[2] == log), None)
+        jobs = _text_jobs(answer.stdout).items()
+        return next((job for job, a in jobs if script in str(a.get("Submit_arguments", ""))), None)
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one qstat for all: JSON, and text for jobs whose JSON cannot be read.

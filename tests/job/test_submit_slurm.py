@@ -95,6 +95,29 @@ def test_lumi_gs_script_runs_on_lumi_g_nodes_with_the_masks_that_slurm_accepts(
         assert {int(cpu) for cpu in cpus} == parse_cpu_list(documented[int(local_rank)])
 
 
+def test_lumi_gs_masks_hold_inside_an_allocation(on_lumig: Slurm) -> None:
+    """``salloc`` gave the nodes; the account and the partition are its matter."""
+    words = (
+        "submit",
+        "--site",
+        "lumi-g",
+        "--mpi",
+        "none",
+        "--",
+        "bash",
+        "-c",
+        f"echo $(cat {on_lumig.lab}/cpus/$$)",
+    )
+    salloc = ("salloc", "-N2", "--exclusive", "--gpus-per-node=8", "-t", "5")
+    answer = subprocess.run(
+        [*salloc, sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True
+    )
+    assert answer.returncode == 0, answer.stderr + answer.stdout
+    lists = [line for line in answer.stdout.splitlines() if line[:1].isdigit()]
+    assert len(lists) == 16
+    assert len(set(lists)) == 8
+
+
 def test_lumi_gs_bundled_training_runs_on_sixteen_ranks(on_lumig: Slurm) -> None:
     answer = hpclaunch(
         *("submit", "--site", "lumi-g", "--account", "project_465000001", "--nodes", "2", "--wait", "--json"),

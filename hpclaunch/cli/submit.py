@@ -110,6 +110,15 @@ class _SubmitCommand(click.Command):
 @click.option(
     "--here/--no-here", default=None, help="In the allocation of this shell (salloc). Default: if in one."
 )
+@click.option(
+    "--host", help="Submit over ssh there: [user@]host[:port], or site for the profile's login host."
+)
+@click.option(
+    "--sync",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Take this folder along; the job runs in it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, all else on stderr.")
 @click.pass_context
 def command(
@@ -123,6 +132,8 @@ def command(
     test_first: bool,
     interactive: bool,
     here: bool | None,
+    host: str | None,
+    sync: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -140,7 +151,9 @@ def command(
     if interactive and wait is False:
         raise click.UsageError("--interactive and --no-wait exclude each other")
     settings = _command_line(job, ctx.meta.get("tail", ()), options)
-    prepared = prepare(read_layers(settings, file), Manner(here=here, interactive=interactive))
+    prepared = prepare(
+        read_layers(settings, file), Manner(here=here, interactive=interactive, host=host, sync=sync)
+    )
     if dry_run or explain:
         show(prepared, dry_run=dry_run, explain=explain, as_json=as_json)
     else:
@@ -187,34 +200,35 @@ def settings_table(settings: tuple[Setting, ...]) -> str:
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
     """Submit, wait if asked, report; return the exit code of the command."""
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.host.open import open_host
     from hpclaunch.job.launch import start
     from hpclaunch.job.run import result_of, wait_job
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
 
-    store, host = Store(), LocalHost()
-    record, plan = start(prepared, store, host, test_first=test_first)
-    for warning in plan.warnings:
-        click.echo(f"hpclaunch: {warning}", err=True)
-    click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id})", err=True)
-    if wait:
-        output = sys.stderr.buffer if as_json else sys.stdout.buffer
+    store, result = Store(), None
+    with open_host(prepared.host) as host:
+        record, plan = start(prepared, store, host, test_first=test_first)
+        for warning in plan.warnings:
+            click.echo(f"hpclaunch: {warning}", err=True)
+        click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id})", err=True)
+        if wait:
+            output = sys.stderr.buffer if as_json else sys.stdout.buffer
 
-        def forward(chunk: bytes) -> None:
-            output.write(chunk)
-            output.flush()
+            def forward(chunk: bytes) -> None:
+                output.write(chunk)
+                output.flush()
 
-        try:
-            record = wait_job(
-                store, host, get_scheduler(record.scheduler), record, forward, interrupt_cancels=True
-            )
-        except KeyboardInterrupt:
-            return EXIT_INTERRUPTED
+            try:
+                record = wait_job(
+                    store, host, get_scheduler(record.scheduler), record, forward, interrupt_cancels=True
+                )
+            except KeyboardInterrupt:
+                return EXIT_INTERRUPTED
+            result = result_of(host, record)
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:
-        result = result_of(host, record) if wait else None
         document = {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
         click.echo(json.dumps(document))
     elif not wait:

@@ -21,18 +21,16 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
 
     Example: hpclaunch verify last
     """
-    from hpclaunch.host.local import LocalHost
-    from hpclaunch.job.report import BindingVerdict, table, verdict
-    from hpclaunch.job.run import log_text
+    from hpclaunch.host.open import open_host
+    from hpclaunch.job.report import BindingVerdict, table
+    from hpclaunch.job.run import binding_verdict
     from hpclaunch.job.store import Store
 
     record = Store().find(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
-    if record.plan.get("binding") is None:
-        found = BindingVerdict(
-            ok=True, finding="no binding was planned: the launcher was left to it", ranks=()
+    with open_host(record.host) as host:
+        found = binding_verdict(host, record) or BindingVerdict(
+            ok=True, finding="no binding was planned: it was left to the launcher", ranks=()
         )
-    else:
-        found = verdict(log_text(LocalHost(), record), record.tasks)
     if as_json:
         import msgspec
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import posixpath
 import shlex
 import shutil
 import sys
@@ -15,6 +16,8 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.base import Host
+from hpclaunch.host.local import LocalHost
+from hpclaunch.host.sync import send_files, sync_folder
 from hpclaunch.job.after import settle_after
 from hpclaunch.job.allocation import Allocation, allocation_here
 from hpclaunch.job.array import array_indices
@@ -43,6 +46,10 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     here: bool | None = None
     """In the allocation that this shell is in; None: if it is in one."""
     interactive: bool = False
+    host: str | None = None
+    """Submit over ssh on ``[user@]host[:port]``, or with ``site`` on the profile's login host."""
+    sync: Path | None = None
+    """Folder of this machine that goes along, where the job then runs; only with ``host``."""
 
 
 _USUAL = Manner()
@@ -60,7 +67,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     interactive: bool = False
     """Allocate and run from here instead of handing a batch script over."""
     workdir: str
-    """Where the job runs."""
+    """Where the job runs; empty: in the home folder of another host, or in what ``sync`` takes there."""
+    host: str | None = None
+    sync: Path | None = None
     resubmit_of: str | None = None
     """Id of the job that is repeated."""
 
@@ -72,9 +81,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 def prepare(layers: list[Layer], manner: Manner = _USUAL) -> Prepared:
     """Settle the site, merge the settings, load the profile and its node (for ``local`` the live one)."""
-    site, origin = _site(layers)
+    site, origin = _site(layers, manner.host)
     request, settings = merge(layers, site, origin)
-    return settle(request, settings, manner, os.getcwd())
+    return settle(request, settings, manner, os.getcwd() if manner.host is None else "")
 
 
 def settle(request: JobRequest, settings: tuple[Setting, ...], manner: Manner, workdir: str) -> Prepared:
@@ -84,7 +93,8 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: Manner, w
     """
     profile = load_site(request.site)
     kind = profile.scheduler.kind
-    allocation = _allocation(manner, kind)
+    host = _remote(manner, profile)
+    allocation = None if host else _allocation(manner, kind)
     if allocation and request.nodes is None and request.tasks is None:
         request = msgspec.structs.replace(request, nodes=allocation.nodes)
         origin = f"the allocation {allocation.job_id}"
@@ -100,7 +110,30 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: Manner, w
         allocation=allocation,
         interactive=interactive,
         workdir=workdir,
+        host=host,
+        sync=manner.sync,
     )
+
+
+def _remote(manner: Manner, profile: SiteProfile) -> str | None:
+    """Return the host to submit on; raises BadInputError for what only works on this machine."""
+    if manner.host is None:
+        if manner.sync is not None:
+            raise BadInputError(f"--sync {manner.sync}: there is no --host to take it to", "leave --sync out")
+        return None
+    if profile.scheduler.kind == "local":
+        raise BadInputError(
+            f"--host {manner.host}: site {profile.name} is this machine", "name the host's site"
+        )
+    if manner.interactive or manner.here:
+        raise BadInputError("--interactive and --here work on this machine only", "leave --host out")
+    if manner.sync is not None and not manner.sync.is_dir():
+        raise BadInputError(f"--sync {manner.sync}: there is no such folder", "name the folder of your code")
+    if manner.host != "site":
+        return manner.host
+    if not profile.login.hosts:
+        raise BadInputError(f"--host site: the profile {profile.name} names no login host", "name the host")
+    return profile.login.hosts[0]
 
 
 def _topology(profile: SiteProfile) -> NodeTopology | None:
@@ -134,10 +167,12 @@ def _check_interactive(request: JobRequest, kind: str) -> None:
             raise BadInputError(f"{name} is for jobs in the queue, not for --interactive", "leave one out")
 
 
-def _site(layers: list[Layer]) -> tuple[str, str]:
+def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
     for layer in layers:
         if layer.settings.site is not None:
             return layer.settings.site, layer.origin
+    if host is not None:
+        raise BadInputError(f"--host {host}: which site is it?", "name it with --site (hpclaunch sites list)")
     found = detect_here()
     if found.site is None:
         raise BadInputError(
@@ -175,7 +210,9 @@ def start(
     asked for that too. Raises BadInputError and RefusedError.
     """
     now = dt.datetime.now(dt.timezone.utc).astimezone()
-    target = _target(prepared, store, host, new_job_id(now), note)
+    job_id = new_job_id(now)
+    folder = str(store.folder(job_id)) if prepared.host is None else _folder_there(host, job_id)
+    target = _target(prepared, store, host, job_id, folder, note)
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
     script = render(plan, target)
     if prepared.profile.scheduler.kind == "local":
@@ -183,20 +220,32 @@ def start(
     scheduler = _scheduler(prepared, plan)
     if test_first:
         try_submission(host, scheduler, plan, script, note)
-    record = _record(prepared, plan, target, now, host, scheduler.kind)
+    record = _record(prepared, plan, target, now, scheduler.kind, _workdir(prepared, host, folder))
     store.create(record)
+    host.make_folder(folder)
     if prepared.request.command.bundled and prepared.profile.scheduler.kind != "local":
-        _copy_runner(host, record.folder)
+        send_files(host, _runner(), f"{folder}/runner")
+    if prepared.sync is not None:
+        synced = sync_folder(host, prepared.sync, record.workdir, f"{posixpath.dirname(folder)}/../code")
+        note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")
     return submit_job(store, host, scheduler, record, script), plan
 
 
-def _target(prepared: Prepared, store: Store, host: Host, job_id: str, note: Note) -> Target:
+def _folder_there(host: Host, job_id: str) -> str:
+    """Return the folder of a job on another host, beside those that were submitted from there."""
+    answer = host.run(["sh", "-c", 'printf %s "${XDG_STATE_HOME:-$HOME/.local/state}"'], timeout_s=60)
+    if answer.exit_code != 0 or not answer.stdout.startswith("/"):
+        raise RefusedError(f"{host.name}: it does not say where its home folder is: {answer.stderr.strip()}")
+    return f"{answer.stdout}/hpclaunch/jobs/{job_id}"
+
+
+def _target(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> Target:
     request, kind = prepared.request, prepared.profile.scheduler.kind
     plugin = choose_plugin(request, prepared.profile, host)
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
     return Target(
-        folder=str(store.folder(job_id)),
+        folder=folder,
         job_id=job_id,
         python=_python_here(prepared.profile),
         after=settle_after(
@@ -217,8 +266,14 @@ def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
     return get_scheduler(prepared.profile.scheduler.kind)
 
 
+def _workdir(prepared: Prepared, host: Host, folder: str) -> str:
+    if prepared.sync is not None:
+        return f"{folder}/code"
+    return prepared.workdir or host.run(["sh", "-c", 'printf %s "$HOME"'], timeout_s=60).stdout
+
+
 def _record(
-    prepared: Prepared, plan: LaunchPlan, target: Target, now: dt.datetime, host: Host, scheduler: str
+    prepared: Prepared, plan: LaunchPlan, target: Target, now: dt.datetime, scheduler: str, workdir: str
 ) -> JobRecord:
     assert target.folder is not None  # noqa: S101
     assert target.job_id is not None  # noqa: S101
@@ -228,7 +283,8 @@ def _record(
         site=plan.profile.name,
         scheduler=scheduler,
         folder=target.folder,
-        workdir=prepared.workdir,
+        host=prepared.host,
+        workdir=workdir,
         created=now.isoformat(timespec="seconds"),
         command=plan.argv,
         bundled=plan.request.command.bundled,
@@ -239,7 +295,7 @@ def _record(
         plan=msgspec.to_builtins(plan),
         profile_digest=profile_digest(plan.profile),
         versions=versions(),
-        git_commit=git_commit(host, prepared.workdir),
+        git_commit=git_commit(LocalHost(), str(prepared.sync or os.getcwd())),
         resubmit_of=prepared.resubmit_of,
     )
 
@@ -265,11 +321,8 @@ def _need_local_parts(plan: LaunchPlan) -> None:
             )
 
 
-def _copy_runner(host: Host, folder: str) -> None:
-    """Lay the runner's folder beside the script: compute nodes need nothing of hpclaunch installed."""
+def _runner() -> dict[str, bytes]:
+    """Return the runner's files, which go beside the script: compute nodes need no hpclaunch installed."""
     source = Path(str(files("hpclaunch"))) / "train"
-    package = f"{folder}/runner/hpclaunch"
-    host.make_folder(f"{package}/train")
-    host.write_file(f"{package}/__init__.py", b"")
-    for file in sorted(source.glob("*.py")):
-        host.write_file(f"{package}/train/{file.name}", file.read_bytes())
+    runner = {f"hpclaunch/train/{file.name}": file.read_bytes() for file in sorted(source.glob("*.py"))}
+    return {"hpclaunch/__init__.py": b"", **runner}

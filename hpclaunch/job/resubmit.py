@@ -24,7 +24,9 @@ def repeat(record: JobRecord, exclude: tuple[str, ...], manner: Manner) -> Prepa
         ) from None
     left_out = tuple(dict.fromkeys((*request.exclude, *exclude)))
     request = replace(request, exclude=left_out, after=(), after_any=False)
-    prepared = settle(request, _settings(request, record.id, exclude), manner, record.workdir)
+    prepared = settle(
+        request, _settings(request, record.id, exclude), replace(manner, host=record.host), record.workdir
+    )
     return replace(prepared, resubmit_of=record.id)
 
 

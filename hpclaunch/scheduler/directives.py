@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 import msgspec
 
+from hpclaunch.errors import BadInputError
 from hpclaunch.units import format_walltime
 
 
@@ -66,7 +70,7 @@ def slurm_header(want: Resources) -> tuple[Line, ...]:
         lines.append(("--exclusive", "whole nodes, also where the partition shares them"))
     lines += [
         (f"--time={format_walltime(want.walltime_s)}", "walltime limit"),
-        (f"--output={want.output or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),
+        (f"--output={_sbatch_file(want.output) or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),
     ]
     if want.after:
         lines += [
@@ -97,7 +101,7 @@ def pbs_header(want: Resources) -> tuple[Line, ...]:
     ]
     if want.output:
         lines += [
-            (f"-o {want.output}", "stdout and stderr of the job"),
+            (f"-o {_qsub_file(want.output)}", "stdout and stderr of the job"),
             ("-k doe", "written there while the job runs, not copied at its end"),
         ]
     if want.after:
@@ -111,6 +115,26 @@ def pbs_header(want: Resources) -> tuple[Line, ...]:
 
 def _after(want: Resources) -> str:
     return ":".join(("afterany" if want.after_any else "afterok", *want.after))
+
+
+def _sbatch_file(path: str | None) -> str:
+    """Write a file name for a #SBATCH line, which sbatch splits as a shell does; a % of its own is %%."""
+    if path and re.search(r"[\\\n]", path):
+        raise BadInputError(
+            f"{path!r} cannot stand in a #SBATCH line: a backslash means something else there",
+            "set XDG_STATE_HOME to a folder without backslashes and line breaks",
+        )
+    return shlex.quote(path).replace("%", "%%") if path else ""
+
+
+def _qsub_file(path: str) -> str:
+    """Write a file name for a #PBS line, which has no way to quote one."""
+    if not re.fullmatch(r"[\w./@%+=:,-]+", path):
+        raise BadInputError(
+            f"{path!r} cannot stand in a #PBS line: PBS splits it at blanks and quotes",
+            "set XDG_STATE_HOME to a folder with a plain name",
+        )
+    return path
 
 
 def _select(want: Resources) -> str:

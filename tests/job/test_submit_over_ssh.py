@@ -1,0 +1,113 @@
+"""``hpclaunch submit --host``: a laptop, a real sshd, and a real Slurm behind it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.testbed.cluster import Slurm, Sshd
+
+pytestmark = pytest.mark.slurm
+
+
+@pytest.fixture
+def login(
+    slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A login node that this user reaches as ``login``; returns where it keeps its jobs."""
+    there = tmp_path / "there it's"
+    settings = f'SLURM_CONF={slurm.conf} PATH={os.environ["PATH"]} "XDG_STATE_HOME={there}"'
+    server = start_sshd(slurm, config=f"SetEnv {settings}")
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True, mode=0o700)
+    (home / ".ssh" / "config").write_text(server.host_block("login"))
+    monkeypatch.setenv("HOME", str(home))
+    return there / "hpclaunch"
+
+
+def hpclaunch(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hpclaunch", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+
+
+def test_from_the_laptop_to_the_result_and_back(login: Path, tmp_path: Path) -> None:
+    code = tmp_path / "my code"
+    code.mkdir()
+    (code / "say.py").write_text('import sys\nprint("GOT", sys.argv[1:])\n')
+    words = ("--site", "generic-slurm", "--host", "login", "--sync", str(code), "--json")
+    answer = hpclaunch("submit", *words, "--", sys.executable, "say.py", "$(id)", "it's")
+    assert answer.returncode == 0, answer.stderr
+    job = json.loads(answer.stdout)
+    assert job["state"] == "queued"
+    waited = hpclaunch("wait", job["id"], "--json")
+    assert json.loads(waited.stdout)["state"] == "done", waited.stderr
+    logs = hpclaunch("logs", job["id"])
+    assert "GOT ['$(id)', \"it's\"]" in logs.stdout
+    status = json.loads(hpclaunch("status", job["id"], "--json").stdout)
+    assert (status["state"], status["exit_code"]) == ("done", 0)
+    assert (login / "jobs" / job["id"] / "job.sh").exists()
+    here = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job["id"]
+    assert [file.name for file in here.iterdir()] == ["record.json"]
+
+
+def test_the_bundled_training_needs_nothing_installed_there(login: Path) -> None:
+    words = (
+        "--site",
+        "generic-slurm",
+        "--host",
+        "login",
+        "--nodes",
+        "2",
+        "--mpi",
+        "pmix",
+        "--wait",
+        "--json",
+    )
+    train = ("mnist", "--", "--dataset", "synthetic", "--epochs", "1")
+    answer = hpclaunch("submit", *words, "--python", sys.executable, *train)
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["result"]["ranks"] == 2
+
+
+def test_cancel_and_jobs_reach_the_host(login: Path) -> None:
+    words = ("--site", "generic-slurm", "--host", "login", "--json", "--", "sleep", "600")
+    job = json.loads(hpclaunch("submit", *words).stdout)["id"]
+    assert hpclaunch("cancel", job).returncode == 0
+    hpclaunch("wait", job)
+    (listed,) = json.loads(hpclaunch("jobs", "--json").stdout)
+    assert (listed["id"], listed["state"]) == (job, "cancelled")
+
+
+def test_a_job_is_resubmitted_where_it_was(login: Path) -> None:
+    words = ("--site", "generic-slurm", "--host", "login", "--wait", "--json", "--", "true")
+    first = json.loads(hpclaunch("submit", *words).stdout)["id"]
+    again = hpclaunch("resubmit", first, "--json")
+    assert again.returncode == 0, again.stderr
+    second = json.loads(again.stdout)["id"]
+    hpclaunch("wait", second)
+    assert (login / "jobs" / second / "exit_status").read_text() == "0\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "finding"),
+    [
+        (("--site", "generic-slurm", "--host", "nosuch.invalid"), 4, "nosuch.invalid"),
+        (("--site", "local", "--host", "login"), 3, "site local is this machine"),
+        (("--host", "login"), 3, "which site is it"),
+        (("--site", "generic-slurm", "--host", "site"), 3, "names no login host"),
+        (("--site", "generic-slurm", "--sync", "."), 3, "there is no --host"),
+        (("--site", "generic-slurm", "--host", "login", "--interactive"), 3, "this machine only"),
+        (("--site", "generic-slurm", "--host", "login", "--sync", "nosuch"), 3, "nosuch"),
+    ],
+)
+def test_what_cannot_work_is_refused(login: Path, words: tuple[str, ...], code: int, finding: str) -> None:
+    answer = hpclaunch("submit", *words, "--", "true")
+    assert (answer.returncode, "Traceback" in answer.stderr) == (code, False), answer.stderr
+    assert finding in answer.stderr
+    assert not list(login.glob("jobs/*"))

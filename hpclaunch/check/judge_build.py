@@ -66,8 +66,11 @@ def _from_box(name: str, text: Text, remedies: Remedies) -> Check:
 # --- from a live build -------------------------------------------------------------------------------------
 
 
-def judge_build(facts: BuildFacts, remedies: Remedies) -> tuple[Check, ...]:
-    """Judge a build that was asked itself: library files, imports, functions, and the boxes beside them."""
+def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None = None) -> tuple[Check, ...]:
+    """Judge a build that was asked itself: library files, imports, functions, and the boxes beside them.
+
+    ``mpi_runtime``: version of the Open MPI that ranks have at run time; None: not known, or another MPI.
+    """
     installed = facts.installed or Outcome(exit_code=NOT_FOUND)
     found = installed.answers()
     if not found.get("folder"):
@@ -75,7 +78,12 @@ def judge_build(facts: BuildFacts, remedies: Remedies) -> tuple[Check, ...]:
     frameworks = tuple(_framework(name, facts, found, remedies) for name in _MODULE)
     boxes = check_build.parse(facts.check_build.stdout) if facts.check_build else None
     operations = tuple(_operation(name, facts, found, boxes, remedies) for name in _OPERATIONS)
-    return (*operations, *frameworks, *_enabled(facts, remedies), *judge_versions(facts, remedies))
+    return (
+        *operations,
+        *frameworks,
+        *_enabled(facts, remedies),
+        *judge_versions(facts, remedies, mpi_runtime),
+    )
 
 
 def _not_installed(installed: Outcome, found: Mapping[str, Any], remedies: Remedies) -> Iterator[Check]:
@@ -193,10 +201,14 @@ def _enabled(facts: BuildFacts, remedies: Remedies) -> Iterator[Check]:
 # --- versions ----------------------------------------------------------------------------------------------
 
 
-def judge_versions(facts: BuildFacts, remedies: Remedies) -> tuple[Check, ...]:
+def judge_versions(
+    facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None = None
+) -> tuple[Check, ...]:
     """Compare the versions with each other, with those of the build, and with the site's GPU."""
     found = facts.installed.answers() if facts.installed else {}
     versions = _versions(facts, found)
+    if mpi_runtime:
+        versions["mpi-runtime"] = mpi_runtime
     wrong = list(_changed_since_build(facts, found))
     checks = []
     pairs = bad_pairs(versions, remedies.features(), remedies.variables())

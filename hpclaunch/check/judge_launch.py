@@ -15,6 +15,7 @@ from hpclaunch.site.schema import AllreduceFigure, SiteProfile
 
 _HEADLINE = re.compile(r"MPI (?:plugin )?types are", re.IGNORECASE)
 _VERSIONS = re.compile(r"specific pmix plugin versions available:\s*(.*)", re.IGNORECASE)
+_CAUSE = re.compile(r"undefined symbol|cannot open shared object|\w*Error: |srun: error|not enough slots")
 ALLREDUCE_MARK = "HPCLAUNCH-ALLREDUCE "
 # A figure without the plugin may be off by half; where none is published, TCP reaches a tenth at most.
 _TCP_MARGIN, _TCP_SHARE = 1.5, 0.1
@@ -144,6 +145,13 @@ def _mpi_library(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
         yield Check(name="mpi-library", status="missing", evidence=f"wrong MPI: {evidence}", remedy=remedy)
 
 
+def open_mpi_at_run_time(facts: LaunchFacts) -> str | None:
+    """Return the version of the Open MPI that started ranks found; None: another MPI, or none was started."""
+    outcome = facts.ranks.get("mpi4py")
+    said = re.match(r"Open MPI v(\S+?),", str(outcome.answers().get("library", ""))) if outcome else None
+    return said[1] if said else None
+
+
 def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile | None) -> Check:
     """Whether the started ranks are one world."""
     name = "mpi-launch" if via == "mpi4py" else "horovod-launch"
@@ -172,15 +180,15 @@ def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile 
         evidence = f"the start of {started} ranks ({who}) {outcome.ending()}"
         return Check(name=name, status="unknown", evidence=evidence, remedy=remedy)
     evidence = f"no rank answered ({who}): the launcher {outcome.ending()}: {_why(outcome)}"
-    return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    # Where the site is not known the launcher may be one that works in jobs only.
+    status: Status = "missing" if profile is not None or _CAUSE.search(evidence) else "unknown"
+    return Check(name=name, status=status, evidence=evidence, remedy=remedy)
 
 
 def _why(outcome: Outcome) -> str:
     """Return the line of stderr that names the cause, else the last one."""
     for line in outcome.stderr.splitlines():
-        if re.search(
-            r"undefined symbol|cannot open shared object|\w*Error: |srun: error|not enough slots", line
-        ):
+        if _CAUSE.search(line):
             return line.strip()[:300]
     return outcome.last_words()
 

@@ -24,7 +24,7 @@ from hpclaunch.check.gather import (
     probe,
 )
 from hpclaunch.check.judge_build import judge_build, working_frameworks
-from hpclaunch.check.judge_launch import judge_launch, judge_setup
+from hpclaunch.check.judge_launch import judge_launch, judge_setup, open_mpi_at_run_time
 from hpclaunch.check.judge_node import judge_node
 from hpclaunch.check.model import Check, Report, Requirement, report
 from hpclaunch.check.remedies import Remedies
@@ -61,6 +61,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """The file that ``environment`` was read from."""
     python: str | None = None
     """The interpreter that trains; None: the site's, or python3."""
+    mpi_plugin: str | None = None
+    """Value of srun --mpi where the profile leaves it open."""
     require: tuple[Requirement, ...] = ()
     """What must hold; empty: what the site needs, or any controller and framework."""
     nodes: int | None = None
@@ -116,7 +118,7 @@ def check(host: Host, question: Question, environ: Mapping[str, str] = os.enviro
     launch = _launch(place, question, working_frameworks(build), modules, setup)
     node = _node(place, question)
     checks = (
-        *judge_build(build, remedies),
+        *judge_build(build, remedies, open_mpi_at_run_time(launch)),
         *judge_launch(launch, build, question.profile),
         *judge_node(node, question.profile),
     )
@@ -183,12 +185,13 @@ def _launcher(question: Question, environ: Mapping[str, str]) -> tuple[Argv, int
     nodes = question.nodes or 1
     gpus = len(profile.node.gpus) if profile and profile.node else 0
     each = gpus or (_RANKS_HERE if nodes == 1 else 1)
-    return _job_launcher(profile, nodes, each), nodes * each, None
+    return _job_launcher(question, nodes, each), nodes * each, None
 
 
-def _job_launcher(profile: SiteProfile | None, nodes: int, each: int) -> Argv:
+def _job_launcher(question: Question, nodes: int, each: int) -> Argv:
+    profile = question.profile
     launcher = profile.scheduler.launcher if profile else "srun"
-    plugin = profile.mpi.plugin if profile else None
+    plugin = (profile.mpi.plugin if profile else None) or question.mpi_plugin
     options = profile.fabric.launch_options if profile and nodes > 1 else ()
     batch = profile.scheduler.kind if profile else "slurm"
     words = launch_words(
@@ -261,7 +264,7 @@ def _on_nodes(place: Place, question: Question) -> tuple[Check, ...]:
         raise RefusedError(
             f"--nodes {nodes}: {place.not_started}", "run it in an allocation: salloc, or a batch script"
         )
-    one_each = _job_launcher(question.profile, nodes, 1)
+    one_each = _job_launcher(question, nodes, 1)
     if question.profile is None or question.profile.scheduler.kind == "local":
         one_each = ()
         if nodes > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from hpclaunch.check.model import Report, Requirement
     from hpclaunch.check.run import Question
+    from hpclaunch.site.schema import SiteProfile
 
 _EPILOG = """\b
 Examples:
@@ -94,12 +96,14 @@ def _question(options: dict[str, Any]) -> Question:
     site, file = options["site"], options["job_file"]
     if file is not None and site is None:
         raise click.UsageError("--file without --site: its environment is that of a job on a site")
+    profile = load_site(site) if site else None
     return Question(
-        profile=load_site(site) if site else None,
+        profile=profile,
         site=site,
         environment=read_environment(file) if file is not None else None,
         job_file=str(file) if file is not None else None,
         python=options["python"],
+        mpi_plugin=_open_plugin(profile, options) if profile else None,
         require=parse_require(options["require"]),
         nodes=options["nodes"],
         space=options["space"],
@@ -107,6 +111,19 @@ def _question(options: dict[str, Any]) -> Question:
         alone=options["alone"],
         import_limit_s=options["limit"],
     )
+
+
+def _open_plugin(profile: SiteProfile, options: dict[str, Any]) -> str | None:
+    """Choose srun's plugin as submit does, where the profile leaves it open and ranks can be started."""
+    if options["folder"] is not None or options["alone"] or "SLURM_JOB_ID" not in os.environ:
+        return None
+    from hpclaunch.host.local import LocalHost
+    from hpclaunch.job.model import Command, JobRequest
+    from hpclaunch.job.mpi import choose_plugin
+
+    request = JobRequest(site=profile.name, command=Command(argv=(), bundled=True), python=options["python"])
+    chosen = choose_plugin(request, profile, LocalHost())
+    return chosen.name if chosen else None
 
 
 def _from_folder(folder: Path, question: Question) -> tuple[Report, Sequence[Requirement]]:

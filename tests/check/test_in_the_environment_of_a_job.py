@@ -22,7 +22,7 @@ from tests.testbed.cluster import Slurm
 from tests.train.mpirun import mpiexec
 
 MODULEFILES = Path(__file__).parents[1] / "data" / "modulefiles"
-PYTHON = Path(sys.executable)
+FAKES = Path(__file__).parents[1] / "fakes" / "fake_gpu_tools"
 PROFILE = """\
 schema: 1
 name: here
@@ -96,6 +96,23 @@ def test_the_environment_of_a_job_file_is_checked(tmp_path: Path) -> None:
     job.write_text("environment:\n  moduls: [made-up-horovod]\n")
     done = check(*words)
     assert (done.returncode, "job.yaml:2" in done.stderr, "modules" in done.stderr) == (3, True, True)
+
+
+@pytest.mark.mpi
+@pytest.mark.usefixtures("modules")
+@pytest.mark.parametrize(("gpus", "status"), [("2", "have"), ("1", "missing")])
+def test_gpus_that_the_node_should_have(gpus: str, status: str, tmp_path: Path) -> None:
+    """With a fake rocm-smi: this machine has no GPU."""
+    profile = Path(site(tmp_path))
+    node = "node:\n  {cpu_model: test, cores: 2, numa: [{id: 0, cores: 0-1}], gpu_vendor: amd,"
+    node += " gpu_arch: gfx90a, gpus: [{numa: 0}, {numa: 0}]}\n"
+    profile.write_text(profile.read_text() + node)
+    path = f"{FAKES}{os.pathsep}{os.environ['PATH']}"
+    done, document = check_json("--site", str(profile), PATH=path, FAKE_GPUS=gpus)
+    assert done == 1  # no ROCm in this made-up Horovod
+    assert one(document, "gpus")["status"] == status
+    assert one(document, "rocm")["status"] == "missing"
+    assert "HOROVOD_GPU=ROCM" in one(document, "rocm")["remedy"]
 
 
 # --- the launcher ------------------------------------------------------------------------------------------
@@ -197,6 +214,15 @@ def test_a_node_without_the_software_is_listed(on_slurm: Slurm, tmp_path: Path) 
     assert one(document, "nodes")["status"] == "missing"
     assert "n2 differs" in one(document, "nodes")["evidence"]
     assert "n1 differs" not in one(document, "nodes")["evidence"]
+
+
+@pytest.mark.slurm
+@pytest.mark.usefixtures("on_slurm")
+def test_a_site_that_leaves_the_plugin_open_gets_the_one_that_fits() -> None:
+    words = in_allocation(1, "--site", "generic-slurm", "--python", sys.executable, "--json")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    found = one(json.loads(done.stdout), "mpi-launch")
+    assert (found["status"], "2 ranks on n1 are one world" in found["evidence"]) == ("have", True)
 
 
 @pytest.mark.slurm

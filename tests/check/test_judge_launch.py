@@ -8,17 +8,20 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, Outcome
+from hpclaunch.check.judge_build import judge_versions
 from hpclaunch.check.judge_launch import (
     judge_allreduce,
     judge_launch,
     judge_mpi_list,
     judge_setup,
+    open_mpi_at_run_time,
     parse_mpi_list,
     tcp_below_gb_s,
 )
 from hpclaunch.check.model import Check
 from hpclaunch.check.mpi_families import family, fit, linked_mpi
 from hpclaunch.check.probe import MARK
+from hpclaunch.check.remedies import Remedies
 from hpclaunch.site.load import load_site
 from tests.check.verdicts import DATA
 
@@ -96,6 +99,26 @@ def test_the_cause_is_picked_out_of_a_launchers_noise() -> None:
     found = launch(said(exit_code=1, stderr=noise))["mpi-launch"]
     assert found.status == "missing"
     assert "undefined symbol: ompi_mpi_errors_throw_exceptions" in found.evidence
+
+
+def test_a_launcher_that_refuses_here_may_work_in_jobs() -> None:
+    refused = said(exit_code=1, stderr="mpiexec: this must be run in a job\n")
+    assert launch(refused)["mpi-launch"].status == "unknown"
+    assert launch(refused, site="polaris")["mpi-launch"].status == "missing"
+
+
+def test_open_mpi_5_under_a_build_for_4_is_a_known_bad_pair() -> None:
+    facts = LaunchFacts(ranks={"mpi4py": said((0, 2), (1, 2))}, ranks_started=2)
+    assert open_mpi_at_run_time(facts) is None  # the line has no comma: it is cut off
+    whole = MARK + json.dumps({"rank": 0, "size": 1, "library": "Open MPI v5.0.11, package: x"})
+    facts = LaunchFacts(ranks={"mpi4py": Outcome(exit_code=0, stdout=whole)}, ranks_started=1)
+    runtime = open_mpi_at_run_time(facts)
+    assert runtime == "5.0.11"
+    build = BuildFacts(linked={"pytorch": Outcome(exit_code=0, stdout=LDD)})
+    (found,) = judge_versions(build, Remedies(), runtime)
+    assert found.status == "missing"
+    assert "which Open MPI 5 has not" in found.evidence
+    assert judge_versions(build, Remedies(), "4.1.4")[0].status == "have"
 
 
 def test_what_proves_nothing_stays_unknown() -> None:

@@ -26,6 +26,7 @@ from .loop import Training
 from .optim import OPTIMIZERS
 from .options import DEFAULT_LR, DEFAULT_OPTIMIZER, Options
 from .report import Reporter
+from .schedule import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
 from .shard import images_per_rank
 from .signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
 
@@ -100,6 +101,11 @@ def _parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     add("--model", choices=sorted(DEFAULT_OPTIMIZER), default=default.model, help="network to train")
     add("--optimizer", choices=sorted(OPTIMIZERS), help="update rule (default: the model's)")
     add("--lr", type=float, help="learning rate (default: fits model and optimizer)")
+    add("--lr-scaling", choices=SCALINGS, default=default.lr_scaling, help="how --lr grows with the ranks")
+    warmup = f"epochs from --lr to the scaled rate (default: {DEFAULT_WARMUP_EPOCHS:g} with --lr-scaling)"
+    add("--warmup-epochs", type=float, metavar="N", help=warmup)
+    add("--decay", choices=DECAYS, default=default.decay, help="how the rate falls after the warm-up")
+    add("--target-accuracy", type=float, metavar="SHARE", help="stop when the test accuracy is that, as 0.99")
     add("--epochs", type=int, default=default.epochs, help="passes over the training images")
     add("--batch-size", type=int, default=default.batch_size, help="images a rank and step")
     add("--seed", type=int, default=default.seed, help="of parameters, order and dropout")
@@ -165,6 +171,9 @@ def _result(comm: MPI.Intracomm, options: Options, data: Dataset, training: Trai
         "parameters": training.engine.gradients.size,
         "optimizer": options.optimizer,
         "lr": options.lr,
+        "lr_scaling": options.lr_scaling,
+        "warmup_epochs": options.schedule(ranks).warmup_epochs,
+        "decay": options.decay,
         "batch_size": options.batch_size,
         "seed": options.seed,
         "engine": options.engine,
@@ -179,12 +188,15 @@ def _result(comm: MPI.Intracomm, options: Options, data: Dataset, training: Trai
         "test_images": len(data.test_labels),
         "test_accuracy": last["test_accuracy"],
         "test_loss": last["test_loss"],
+        "target_accuracy": options.target_accuracy,
+        "seconds_to_target_accuracy": position.elapsed_s if training.reached_target() else None,
         "history": position.history,
         "images_per_s": training.images_seen / max(training_s, 1e-9),
         "seconds": {
             "training": training_s,
             "compute": training_s - communication_s,
             "communication": communication_s,
+            "waiting": training.waiting_s(),
             "evaluation": largest(comm, clock.evaluation),
             "checkpoints": largest(comm, clock.checkpoints),
         },

@@ -52,6 +52,8 @@ class Position:
     """Steps that are done since the start of the run, before a resume included."""
     running: Sums = field(default_factory=Sums)
     """Over all ranks, what the current epoch has seen up to the last checkpoint."""
+    elapsed_s: float = 0.0
+    """Seconds of training and evaluation since the start of the run, on rank 0, pauses not counted."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """One entry a finished epoch."""
 
@@ -81,6 +83,8 @@ class Training:
         self._report = report
         self._stop = stop
         self._vote = Vote(comm)
+        self._schedule = options.schedule(self._ranks)
+        self._exchange_s: list[float] = []  # of each step
         self._images = len(data.train_labels)
         self._metrics = ALLREDUCES["ring"](comm)  # apart from the gradients', whose bytes are counted
         self._folder = (
@@ -105,9 +109,24 @@ class Training:
         """
         self._prepare()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found by its gradient
-            while self.position.epoch < self._options.epochs:
+            while self.position.epoch < self._options.epochs and not self.reached_target():
                 self._epoch()
         return self._same_parameters()
+
+    def reached_target(self) -> bool:
+        """Whether the last epoch's test accuracy is the one that was asked for."""
+        target, history = self._options.target_accuracy, self.position.history
+        return target is not None and bool(history) and history[-1]["test_accuracy"] >= target
+
+    def waiting_s(self) -> float:
+        """Seconds of communication that the mean rank spent waiting for slower ones; collective.
+
+        The rank that comes last to a step's exchange waits for nobody: its time there is what the exchange
+        takes, and all that others spend above it is waiting.
+        """
+        mine = np.array(self._exchange_s)
+        by_rank = np.array(self._comm.allgather(mine))
+        return float((by_rank - by_rank.min(axis=0, initial=math.inf)).sum() / self._ranks)
 
     def _prepare(self) -> None:
         """The first parameters, drawn by rank 0 or from its newest checkpoint, on all ranks."""
@@ -161,7 +180,7 @@ class Training:
                 self._leave()
         speed = _rate(self.images_seen - images, self.clock.training - seconds)
         self._finish_epoch(speed, self.clock.training - seconds)
-        if stop and self.position.epoch < self._options.epochs:
+        if stop and self.position.epoch < self._options.epochs and not self.reached_target():
             self._leave()
 
     def _step(self, order: npt.NDArray[np.int64]) -> tuple[Sums, bool]:
@@ -172,14 +191,19 @@ class Training:
         mine = order[share(first, last, self._ranks, self._rank)]
         self._vote.cast(self._stop.told)
         images, labels = self._data.train_images[mine], self._data.train_labels[mine]
+        exchange_s = self.exchange.communication_s
         sums = self.exchange.gradients(images, labels, position.step)
+        self._exchange_s.append(self.exchange.communication_s - exchange_s)
         stop = self._vote.outcome()
         self._stop_if_not_finite()
-        self.engine.update(learning_rate(self._options, position.step), last - first)
+        rate = self._schedule.rate(position.epoch + first / self._images)
+        self.engine.update(rate, last - first)
         position.step += 1
         position.images_in_epoch = last
         self.images_seen += last - first
-        self.clock.training += time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        self.clock.training += seconds
+        position.elapsed_s += seconds
         loss = float(np.round(sums.loss / _LOSS_GRAIN)) * _LOSS_GRAIN
         return Sums(loss, sums.correct, sums.images), stop and self._may_stop()
 
@@ -214,7 +238,8 @@ class Training:
         position, trained = self.position, self.position.running
         start = time.perf_counter()
         test = self._evaluate()
-        self.clock.evaluation += time.perf_counter() - start
+        evaluation_s = time.perf_counter() - start
+        self.clock.evaluation += evaluation_s
         entry = {
             "epoch": position.epoch + 1,
             "steps": position.step,
@@ -227,7 +252,14 @@ class Training:
             "images_per_s": images_per_s,
             "seconds": seconds,
         }
-        self.position = Position(position.epoch + 1, 0, position.step, Sums(), [*position.history, entry])
+        self.position = Position(
+            position.epoch + 1,
+            0,
+            position.step,
+            Sums(),
+            position.elapsed_s + evaluation_s,
+            [*position.history, entry],
+        )
         self._report.epoch(self._options.epochs, entry)
         self._save()
 
@@ -300,7 +332,7 @@ class Training:
             raise BadCheckpointError(f"{path}: not a checkpoint of this model ({error})") from error
 
     def _newest_whole(self, paths: Sequence[Path]) -> tuple[Path, Checkpoint]:
-        """The first of ``paths`` that can be read, and what is before it named; the last one's error if none."""
+        """The first of ``paths`` that can be read, naming those before it; the last one's error if none."""
         for path in paths[:-1]:
             try:
                 return path, read_checkpoint(path)
@@ -309,15 +341,17 @@ class Training:
         return paths[-1], read_checkpoint(paths[-1])
 
 
-def learning_rate(options: Options, step: int) -> float:
-    """The learning rate of global ``step``: constant so far."""
-    return options.lr
-
-
 def _position(checkpoint: Checkpoint) -> Position:
     meta = checkpoint.meta
     running = Sums(**meta["running"])
-    return Position(meta["epoch"], meta["images_in_epoch"], meta["step"], running, list(meta["history"]))
+    return Position(
+        meta["epoch"],
+        meta["images_in_epoch"],
+        meta["step"],
+        running,
+        meta["elapsed_s"],
+        list(meta["history"]),
+    )
 
 
 def _rate(images: int, seconds: float) -> float:

@@ -42,6 +42,8 @@ class Network:
     def __init__(self, layers: list[Layer], dtype: npt.DTypeLike = np.float32) -> None:
         items = sum(math.prod(shape) for layer in layers for shape in layer.parameter_shapes)
         self.layers = layers
+        self.parts: list[slice] = []
+        """Where the weights, and the biases, of each layer stand in the buffers."""
         self.parameters: Array = np.zeros(items, dtype)
         self.gradients: Array = np.zeros(items, dtype)
         start = 0
@@ -49,6 +51,7 @@ class Network:
             stop = start + sum(math.prod(shape) for shape in layer.parameter_shapes)
             parameters = _views(self.parameters[start:stop], layer.parameter_shapes)
             gradients = _views(self.gradients[start:stop], layer.parameter_shapes)
+            self.parts += _parts(start, layer.parameter_shapes)
             layer.bind(list(parameters), list(gradients), Scratch(dtype))
             start = stop
 
@@ -72,9 +75,12 @@ class Network:
             passed = self.layers[index].backward(passed, need_input=index > 0)
 
 
-def _views(flat: Array, shapes: tuple[Shape, ...]) -> Iterator[Array]:
-    start = 0
+def _parts(start: int, shapes: tuple[Shape, ...]) -> Iterator[slice]:
     for shape in shapes:
         stop = start + math.prod(shape)
-        yield flat[start:stop].reshape(shape)
+        yield slice(start, stop)
         start = stop
+
+
+def _views(flat: Array, shapes: tuple[Shape, ...]) -> Iterator[Array]:
+    return (flat[part].reshape(shape) for part, shape in zip(_parts(0, shapes), shapes, strict=True))

@@ -26,7 +26,7 @@ class NumpyEngine:
     ) -> None:
         """Build ``model`` of `NUMPY_MODELS` with ``optimizer`` of `OPTIMIZERS`; all parameters still zero."""
         self.network = Network(NUMPY_MODELS[model](), dtype)
-        self._optimizer = OPTIMIZERS[optimizer](self.network.parameters.size, dtype)
+        self._optimizer = OPTIMIZERS[optimizer](self.network.parameters.size, dtype, self.network.parts)
         self._seed = seed
         self._rank = rank
         self._scratch = Scratch(dtype)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ class Optimizer(Protocol):
 
     name: str
     state: dict[str, Array]
-    """What the rule remembers between steps, by name; each of the parameters' length."""
+    """What the rule remembers between steps, by name."""
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """Change ``parameters`` in place by the mean ``gradients``, which stay; ``lr``: the learning rate."""
@@ -94,8 +95,166 @@ class Adadelta:
         average += scratch
 
 
+class Adam:
+    """D. P. Kingma, J. Ba, "Adam" (arXiv:1412.6980), in the form of its section 2's last paragraph.
+
+    m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; after t steps
+    parameters -= lr sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + eps). As keras.optimizers.Adam.
+    """
+
+    name = "adam"
+
+    def __init__(
+        self,
+        items: int,
+        dtype: npt.DTypeLike,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+    ) -> None:
+        """State for ``items`` parameters of ``dtype``."""
+        self._betas = beta_1, beta_2
+        self._epsilon = epsilon
+        self.state: dict[str, Array] = {
+            "first_moments": np.zeros(items, dtype),
+            "second_moments": np.zeros(items, dtype),
+            "steps": np.zeros(1, np.float64),
+        }
+        self._scratch: Array = np.empty((2, min(items, _BLOCK_ITEMS)), dtype)
+
+    def step(self, parameters: Array, gradients: Array, lr: float) -> None:
+        """One step of the rule above."""
+        beta_1, beta_2 = self._betas
+        self.state["steps"] += 1
+        steps = float(self.state["steps"][0])
+        rate = lr * math.sqrt(1 - beta_2**steps) / (1 - beta_1**steps)
+        for block in _blocks(parameters.size):
+            g, m, v = (
+                gradients[block],
+                self.state["first_moments"][block],
+                self.state["second_moments"][block],
+            )
+            change, other = self._scratch[0, : g.size], self._scratch[1, : g.size]
+            np.multiply(g, 1 - beta_1, out=other)
+            m *= beta_1
+            m += other
+            np.multiply(g, g, out=other)
+            other *= 1 - beta_2
+            v *= beta_2
+            v += other
+            np.sqrt(v, out=other)
+            other += self._epsilon
+            np.divide(m, other, out=change)
+            change *= rate
+            parameters[block] -= change
+
+
+class RMSProp:
+    """T. Tieleman, G. Hinton, lecture 6.5 of "Neural Networks for Machine Learning" (2012).
+
+    a = rho a + (1 - rho) g^2; parameters -= lr g / sqrt(a + eps). As keras.optimizers.RMSprop.
+    """
+
+    name = "rmsprop"
+
+    def __init__(self, items: int, dtype: npt.DTypeLike, rho: float = 0.9, epsilon: float = 1e-7) -> None:
+        """State for ``items`` parameters of ``dtype``."""
+        self._rho, self._epsilon = rho, epsilon
+        self.state: dict[str, Array] = {"squared_gradients": np.zeros(items, dtype)}
+        self._scratch: Array = np.empty(min(items, _BLOCK_ITEMS), dtype)
+
+    def step(self, parameters: Array, gradients: Array, lr: float) -> None:
+        """One step of the rule above."""
+        for block in _blocks(parameters.size):
+            g, a = gradients[block], self.state["squared_gradients"][block]
+            scratch = np.multiply(g, g, out=self._scratch[: g.size])
+            scratch *= 1 - self._rho
+            a *= self._rho
+            a += scratch
+            _step_by_root(parameters[block], g, a, self._epsilon, lr, scratch)
+
+
+class Adagrad:
+    """J. Duchi et al., "Adaptive subgradient methods" (JMLR 12, 2011).
+
+    a += g^2, from 0.1 on; parameters -= lr g / sqrt(a + eps). As keras.optimizers.Adagrad.
+    """
+
+    name = "adagrad"
+
+    def __init__(self, items: int, dtype: npt.DTypeLike, start: float = 0.1, epsilon: float = 1e-7) -> None:
+        """State for ``items`` parameters of ``dtype``."""
+        self._epsilon = epsilon
+        self.state: dict[str, Array] = {"squared_gradients": np.full(items, start, dtype)}
+        self._scratch: Array = np.empty(min(items, _BLOCK_ITEMS), dtype)
+
+    def step(self, parameters: Array, gradients: Array, lr: float) -> None:
+        """One step of the rule above."""
+        for block in _blocks(parameters.size):
+            g, a = gradients[block], self.state["squared_gradients"][block]
+            scratch = np.multiply(g, g, out=self._scratch[: g.size])
+            a += scratch
+            _step_by_root(parameters[block], g, a, self._epsilon, lr, scratch)
+
+
+class LARS:
+    """Y. You, I. Gitman, B. Ginsburg, "Large batch training of convolutional networks" (arXiv:1708.03888).
+
+    Algorithm 1, for the parameters w and gradients g of each layer apart:
+    local = trust |w| / (|g| + decay |w|); v = momentum v + lr local (g + decay w); w -= v.
+    Where |w| or |g| is 0 (biases before the first step), local is 1.
+    """
+
+    name = "lars"
+
+    def __init__(
+        self,
+        items: int,
+        dtype: npt.DTypeLike,
+        parts: Sequence[slice],
+        momentum: float = 0.9,
+        weight_decay: float = 5e-4,
+        trust: float = 1e-3,
+    ) -> None:
+        """State for ``items`` parameters of ``dtype``; ``parts``: where each layer's stand."""
+        self._parts = parts
+        self._momentum, self._weight_decay, self._trust = momentum, weight_decay, trust
+        self.state: dict[str, Array] = {"velocity": np.zeros(items, dtype)}
+
+    def step(self, parameters: Array, gradients: Array, lr: float) -> None:
+        """One step of the rule above."""
+        for part in self._parts:
+            w, g, v = parameters[part], gradients[part], self.state["velocity"][part]
+            local = self._local_rate(float(np.linalg.norm(w)), float(np.linalg.norm(g)))
+            v *= self._momentum
+            v += lr * local * (g + self._weight_decay * w)
+            w -= v
+
+    def _local_rate(self, weights: float, gradients: float) -> float:
+        if weights == 0 or gradients == 0:
+            return 1.0
+        return self._trust * weights / (gradients + self._weight_decay * weights)
+
+
+def _step_by_root(p: Array, g: Array, a: Array, epsilon: float, lr: float, scratch: Array) -> None:
+    """``p -= lr g / sqrt(a + epsilon)``."""
+    np.add(a, epsilon, out=scratch)
+    np.sqrt(scratch, out=scratch)
+    np.divide(g, scratch, out=scratch)
+    scratch *= lr
+    p -= scratch
+
+
 def _blocks(items: int) -> Iterator[slice]:
     return (slice(start, start + _BLOCK_ITEMS) for start in range(0, items, _BLOCK_ITEMS))
 
 
-OPTIMIZERS: dict[str, Callable[[int, npt.DTypeLike], Optimizer]] = {SGD.name: SGD, Adadelta.name: Adadelta}
+# From the number of parameters, their type, and where each layer's stand.
+OPTIMIZERS: dict[str, Callable[[int, npt.DTypeLike, Sequence[slice]], Optimizer]] = {
+    SGD.name: lambda items, dtype, parts: SGD(items, dtype),
+    Adadelta.name: lambda items, dtype, parts: Adadelta(items, dtype),
+    Adam.name: lambda items, dtype, parts: Adam(items, dtype),
+    RMSProp.name: lambda items, dtype, parts: RMSProp(items, dtype),
+    Adagrad.name: lambda items, dtype, parts: Adagrad(items, dtype),
+    LARS.name: LARS,
+}

@@ -7,15 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import BadRequestError
+from .schedule import DEFAULT_WARMUP_EPOCHS, SCALINGS, Schedule
 
 # model -> the optimiser it trains with unless told otherwise, and the learning rates per optimiser.
 # Chosen on MNIST for three epochs of 64 images a rank with 1, 2 and 4 ranks.
 DEFAULT_OPTIMIZER = {"mlp": "sgd", "cnn": "adadelta"}
 DEFAULT_LR = {
-    ("mlp", "sgd"): 0.03,
-    ("mlp", "adadelta"): 1.0,
-    ("cnn", "sgd"): 0.03,
-    ("cnn", "adadelta"): 1.0,
+    (model, optimizer): lr
+    for model in DEFAULT_OPTIMIZER
+    for optimizer, lr in {
+        "sgd": 0.03,
+        "adadelta": 1.0,
+        "adam": 0.001,
+        "rmsprop": 0.001,
+        "adagrad": 0.01,
+        "lars": 5.0,
+    }.items()
 }
 
 
@@ -26,6 +33,11 @@ class Options:
     model: str = "mlp"
     optimizer: str = "sgd"
     lr: float = 0.03
+    """Base learning rate, of one rank."""
+    lr_scaling: str = "none"
+    warmup_epochs: float | None = None
+    """None: `DEFAULT_WARMUP_EPOCHS` where the rate is scaled."""
+    decay: str = "none"
     epochs: int = 3
     batch_size: int = 64
     """Images a rank and step."""
@@ -40,6 +52,17 @@ class Options:
     keep: int = 3
     """Checkpoints of a run that stay; older ones are removed."""
     resume: bool = False
+    target_accuracy: float | None = None
+    """Stop after the epoch whose test accuracy (0..1) is at least this."""
+
+    def schedule(self, ranks: int) -> Schedule:
+        """The learning rate over the run."""
+        warmup = self.warmup_epochs
+        if warmup is None:
+            warmup = 0 if self.lr_scaling == "none" else DEFAULT_WARMUP_EPOCHS
+        return Schedule(
+            self.lr, SCALINGS[self.lr_scaling](ranks), min(warmup, self.epochs), self.decay, self.epochs
+        )
 
     def check(self) -> None:
         """Raise BadRequestError, naming the option, where a value cannot be."""
@@ -52,6 +75,18 @@ class Options:
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise BadRequestError(
                 f"--lr {self.lr}: not a learning rate", "Use a number above 0, such as 0.03."
+            )
+        warmup, target = self.warmup_epochs, self.target_accuracy
+        if warmup is not None and not (math.isfinite(warmup) and warmup >= 0):
+            raise BadRequestError(f"--warmup-epochs {warmup}: not a number of epochs", "Use 0 or more.")
+        if warmup and self.lr_scaling == "none":
+            raise BadRequestError(
+                "--warmup-epochs without --lr-scaling: there is no higher rate to warm up to",
+                "Add --lr-scaling linear or sqrt.",
+            )
+        if target is not None and not 0 < target <= 1:
+            raise BadRequestError(
+                f"--target-accuracy {target}: not a share of 1", "Use a number such as 0.99."
             )
         if self.checkpoint_dir is None and (self.resume or self.checkpoint_every):
             option = "--resume" if self.resume else "--checkpoint-every"

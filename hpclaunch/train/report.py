@@ -55,7 +55,7 @@ class Reporter:
             "optimizer": f"{result['optimizer']}, learning rate {result['lr']:g}",
             "ranks": f"{result['ranks']} on {len(result['hosts'])} host(s), {result['allreduce']} allreduce",
             "batch": f"{result['batch_size']} images a rank, {result['batch_size'] * result['ranks']} a step",
-            "steps": f"{result['steps']:,} in {result['epochs']} epochs",
+            "steps": f"{result['steps']:,} in {len(result['history'])} epochs",
             "test accuracy": f"{result['test_accuracy']:.4f} on {result['test_images']:,} images",
             "test loss": f"{result['test_loss']:.4f}",
             "images/s": f"{result['images_per_s']:,.0f}",

@@ -41,5 +41,11 @@ def _loader(module: str, name: str) -> Callable[[MPI.Intracomm], Allreduce]:
 
 
 ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
+    "halving-doubling": _loader("halving", "HalvingDoublingAllreduce"),
+    "hierarchical": _loader("hierarchical", "HierarchicalAllreduce"),
+    "mpi": _loader("library", "LibraryAllreduce"),
+    "parameter-server": _loader("central", "ParameterServerAllreduce"),
     "ring": _loader("ring", "RingAllreduce"),
+    "shared": _loader("shared", "SharedAllreduce"),
+    "tree": _loader("tree", "TreeAllreduce"),
 }

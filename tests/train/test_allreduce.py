@@ -1,4 +1,4 @@
-"""The ring allreduce under a real MPI."""
+"""All allreduce algorithms under a real MPI."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.train.mpirun import run_program
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
-def test_the_ring_is_a_plain_sum_with_the_same_bits_on_all_ranks(ranks: int) -> None:
-    """Lengths 0, 1, shorter than p, not divisible; many types; one message or many a chunk."""
-    run_program(ranks, "ring", "60")
+def test_each_is_a_plain_sum_with_the_same_bits_on_all_ranks(ranks: int) -> None:
+    """Lengths 0, 1, shorter than p, not divisible; many types; one message or many a chunk; fake nodes."""
+    run_program(ranks, "allreduces", "8")
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpclaunch.answer import Answer
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.base import NoAnswerError
+from hpclaunch.host.base import Host, NoAnswerError
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
 from hpclaunch.host.ssh_auth import Ask, ask_on_terminal
 from hpclaunch.host.ssh_config import parse_address, read_config
@@ -52,7 +52,7 @@ def connect(host: str, *, config: Path | None = None, ask: Ask = ask_on_terminal
         remote.close()
 
 
-def state_folder(host: SshHost) -> str:
+def state_folder(host: Host) -> str:
     """Return the absolute folder on the host that takes job folders: ``$XDG_STATE_HOME/hpclaunch`` there.
 
     Raises RefusedError where the host does not say.

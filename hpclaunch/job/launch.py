@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import posixpath
 import shlex
 import shutil
 import sys
@@ -211,7 +210,8 @@ def start(
     """
     now = dt.datetime.now(dt.timezone.utc).astimezone()
     job_id = new_job_id(now)
-    folder = str(store.folder(job_id)) if prepared.host is None else _folder_there(host, job_id)
+    state = _state_folder(prepared, store, host)
+    folder = f"{state}/jobs/{job_id}"
     target = _target(prepared, store, host, job_id, folder, note)
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
     script = render(plan, target)
@@ -226,17 +226,18 @@ def start(
     if prepared.request.command.bundled and prepared.profile.scheduler.kind != "local":
         send_files(host, _runner(), f"{folder}/runner")
     if prepared.sync is not None:
-        synced = sync_folder(host, prepared.sync, record.workdir, f"{posixpath.dirname(folder)}/../code")
+        synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync")
         note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")
     return submit_job(store, host, scheduler, record, script), plan
 
 
-def _folder_there(host: Host, job_id: str) -> str:
-    """Return the folder of a job on another host, beside those that were submitted from there."""
-    answer = host.run(["sh", "-c", 'printf %s "${XDG_STATE_HOME:-$HOME/.local/state}"'], timeout_s=60)
-    if answer.exit_code != 0 or not answer.stdout.startswith("/"):
-        raise RefusedError(f"{host.name}: it does not say where its home folder is: {answer.stderr.strip()}")
-    return f"{answer.stdout}/hpclaunch/jobs/{job_id}"
+def _state_folder(prepared: Prepared, store: Store, host: Host) -> str:
+    """Return the folder whose ``jobs`` holds the job folders: the store's, or its twin on the other host."""
+    if prepared.host is None:
+        return str(store.root)
+    from hpclaunch.host.ssh import state_folder
+
+    return state_folder(host)
 
 
 def _target(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> Target:

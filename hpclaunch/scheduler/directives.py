@@ -138,8 +138,8 @@ def _qsub_file(path: str) -> str:
 
 
 def _select(want: Resources) -> str:
-    if want.select:
-        return f"{want.nodes}:{want.select}"
+    if want.select is not None:
+        return f"{want.nodes}:{want.select}" if want.select else str(want.nodes)
     cpus = want.tasks_per_node * (want.cpus_per_task or 1)
     gpus = f":ngpus={want.gpus_per_node}" if want.gpus_per_node else ""
     return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}"

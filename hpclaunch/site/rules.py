@@ -71,9 +71,9 @@ def _scheduler(part: Scheduler, _: SiteProfile) -> Iterator[Broken]:
     if part.launcher not in fitting:
         found = f"launcher {part.launcher} does not start ranks under {part.kind}"
         yield ("launcher",), found, f"it must be {' or '.join(fitting)}"
-    if part.select is not None and part.kind != "pbs":
+    if part.select and part.kind != "pbs":
         yield ("select",), f"select is set and the scheduler is {part.kind}", "leave it out: only PBS has it"
-    if part.select is not None and not re.fullmatch(r"[\w.:=,+-]+", part.select):
+    if part.select and not re.fullmatch(r"[\w.:=,+-]+", part.select):
         yield ("select",), f"select is {part.select!r}", "write resource=value, several with a colon between"
 
 

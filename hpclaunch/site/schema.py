@@ -60,7 +60,8 @@ class Scheduler(_Strict, frozen=True, kw_only=True):
     launcher: Literal["srun", "pals", "mpiexec"]
     """What starts the ranks inside a job: Slurm's srun, PALS' mpiexec under PBS, or an MPI's mpiexec."""
     select: str | None = None
-    """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus."""
+    """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
+    empty: nothing."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 

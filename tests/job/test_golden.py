@@ -28,6 +28,7 @@ TRAIN = Command(argv=("--epochs", "3", "--data", "/data/my mnist"), bundled=True
 ACCOUNTS = {
     "lumi-g": "project_465000001",
     "polaris": "MyProject",
+    "aurora": "MyProject",
     "olivia": "nn1234k",
     "alps-gh200": "g123",
     "daint": "g123",

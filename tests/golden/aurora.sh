@@ -1,0 +1,159 @@
+#!/bin/bash -l
+# the name in qstat
+#PBS -N mnist
+# the project that pays
+#PBS -A MyProject
+# the first queue that fits: up to 2 nodes, 01:00:00
+#PBS -q debug
+# nodes, and what each of them must be
+#PBS -l select=1
+# walltime limit
+#PBS -l walltime=00:30:00
+# stderr goes where stdout goes
+#PBS -j oe
+# file systems the job needs (home, flare); a job that names none is refused (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
+#PBS -l filesystems=home:flare
+# each chunk on a node of its own (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
+#PBS -l place=scatter
+
+# Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max a node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# 1 nodes x 12 ranks = 12 ranks.
+# Each local rank's share of a node:
+#   rank 0: CPUs 1-8  GPU 0  NUMA node 0
+#   rank 1: CPUs 9-16  GPU 1  NUMA node 0
+#   rank 2: CPUs 17-24  GPU 2  NUMA node 0
+#   rank 3: CPUs 25-32  GPU 3  NUMA node 0
+#   rank 4: CPUs 33-40  GPU 4  NUMA node 0
+#   rank 5: CPUs 41-48  GPU 5  NUMA node 0
+#   rank 6: CPUs 53-60  GPU 6  NUMA node 1
+#   rank 7: CPUs 61-68  GPU 7  NUMA node 1
+#   rank 8: CPUs 69-76  GPU 8  NUMA node 1
+#   rank 9: CPUs 77-84  GPU 9  NUMA node 1
+#   rank 10: CPUs 85-92  GPU 10  NUMA node 1
+#   rank 11: CPUs 93-100  GPU 11  NUMA node 1
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
+export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# PBS starts a job in the home folder
+cd "$PBS_O_WORKDIR"
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=12
+
+# the training runner, which submit copies beside the script
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# the site's Python with torch and mpi4py (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
+module load frameworks
+
+# oneCCL learns from PALS' PMIx who its ranks are (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
+export CCL_PROCESS_LAUNCHER="pmix"
+
+# oneCCL's messages go over MPI, and so over Slingshot (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
+export CCL_ATL_TRANSPORT="mpi"
+
+# oneCCL exchanges addresses over MPI (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
+export CCL_KVS_MODE="mpi"
+
+# libfabric's default memory monitor can deadlock (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
+export FI_MR_CACHE_MONITOR="userfaultfd"
+
+# each tile is a device of its own, so ZE_AFFINITY_MASK counts tiles (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
+export ZE_FLAT_DEVICE_HIERARCHY="FLAT"
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < "$PBS_NODEFILE"
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=8
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is, under the names that torch.distributed and others read
+export RANK="$PMI_RANK" LOCAL_RANK="$PMI_LOCAL_RANK" WORLD_SIZE=12
+# CPUs planned for each local rank
+cpus=(1-8 9-16 17-24 25-32 33-40 41-48 53-60 61-68 69-76 77-84 85-92 93-100)
+# GPUs of each local rank, nearest to its cores
+gpus=(0 1 2 3 4 5 6 7 8 9 10 11)
+# NUMA nodes of each local rank's cores
+numa=(0 0 0 0 0 0 1 1 1 1 1 1)
+# PCI addresses of those GPUs
+bus=('' '' '' '' '' '' '' '' '' '' '' '')
+# this rank sees only its own
+export ZE_AFFINITY_MASK="${gpus[LOCAL_RANK]}"
+# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+root=${HPCLAUNCH_SYSROOT:-}
+while read -r key value; do
+  case $key in
+    Cpus_allowed_list:) got_cpus=$value ;;
+    Mems_allowed_list:) got_mems=$value ;;
+  esac
+done < "$root/proc/self/status"
+read -r host < "$root/proc/sys/kernel/hostname"
+# PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
+found=()
+for ((n = 0; ; n++)); do
+  node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
+  [ -r "$node" ] || break
+  simd_count=0 location_id=0 domain=0
+  while read -r key value; do
+    case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
+  done < "$node"
+  [ "$simd_count" != 0 ] || continue  # a CPU
+  printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
+  found+=("$id")
+done
+for node in "$root"/proc/driver/nvidia/gpus/*; do
+  [ ! -e "$node" ] || found+=("${node##*/}")
+done
+IFS=, read -ra mine <<< "${ZE_AFFINITY_MASK:-}"
+got_bus='' got_gpu_numa=''
+for gpu in "${mine[@]}"; do
+  id=unknown on=unknown
+  if [[ $gpu =~ ^[0-9]+$ ]]; then id=${found[gpu]:-unknown}; fi
+  if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
+  got_bus+=,$id got_gpu_numa+=,$on
+done
+verdict=ok
+[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+case $got_bus in
+  *unknown*) ;;  # no driver shows the addresses here
+  ",${bus[LOCAL_RANK]}") ;;
+  *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
+esac
+for on in ${got_gpu_numa//,/ }; do
+  case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
+done
+printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
+  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  "${ZE_AFFINITY_MASK:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+mpiexec -n 12 --ppn 12 --cpu-bind list:1-8:9-16:17-24:25-32:33-40:41-48:53-60:61-68:69-76:77-84:85-92:93-100 \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,189 @@
+"""``mpiexec -n P python -m hpclaunch.train.bench``: the allreduce algorithms alone, side by side.
+
+In each round every algorithm takes its turn at a size, on arrays in its own buffer ("window" where that is
+shared memory) and on ordinary ones ("array"); the median over the rounds counts. A round is as many calls as
+fill some milliseconds, between two barriers; its time is the mean over the ranks. Bandwidths as nccl-tests
+define them: algorithmic, bytes / time; bus, times 2(p-1)/p.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .allreduce import ALLREDUCES, Allreduce
+from .chunks import Array
+from .collective import AgreedError, together
+from .errors import BadRequestError, TrainError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_ROUND_S = 0.02
+_ITEM_BYTES = 4  # float32
+# Those whose own buffer is shared memory; the others have none but ordinary ones.
+_IN_WINDOW = ("hierarchical", "shared")
+
+
+class Candidate(NamedTuple):
+    """An algorithm and an array to sum with it, of one size."""
+
+    algorithm: str
+    buffer: str
+    """``window`` or ``array``."""
+    sum: Callable[[Array], None]
+    array: Array
+
+
+def size_in_bytes(text: str) -> int:
+    """``64K`` is 64 * 1024; argparse.ArgumentTypeError for anything but a positive multiple of an item."""
+    digits, unit = (text[:-1], _UNITS[text[-1:].upper()]) if text[-1:].upper() in _UNITS else (text, 1)
+    size = int(digits) * unit if digits.isdecimal() else 0
+    if size <= 0 or size % _ITEM_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size of float32 numbers, such as 64K or 1M")
+    return size
+
+
+def _sizes(text: str) -> list[int]:
+    return [size_in_bytes(part) for part in text.split(",")]
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in ALLREDUCES:
+            known = ", ".join(sorted(ALLREDUCES))
+            raise argparse.ArgumentTypeError(f"{name!r} is no algorithm; there are {known}")
+    return names
+
+
+def measure(
+    comm: MPI.Intracomm, names: Sequence[str], sizes: Sequence[int], rounds: int
+) -> list[dict[str, Any]]:
+    """One row a size, algorithm and kind of buffer; collective.
+
+    Raises AgreedError on all ranks where a sum is wrong or an algorithm cannot work here.
+    """
+    rows = []
+    made = together(comm, lambda: {name: ALLREDUCES[name](comm) for name in names})
+    for size in sizes:
+        candidates = [found for name in names for found in _candidates(name, made[name], size)]
+        for candidate in candidates:
+            together(comm, lambda candidate=candidate: _check(comm, candidate))  # type: ignore[misc]
+        repeats = [_repeats(comm, candidate) for candidate in candidates]
+        samples = [
+            [
+                _seconds_per_call(comm, candidate, times)
+                for candidate, times in zip(candidates, repeats, strict=True)
+            ]
+            for _ in range(rounds)
+        ]
+        for candidate, seconds in zip(candidates, zip(*samples, strict=True), strict=True):
+            together(comm, lambda candidate=candidate: _check(comm, candidate))  # type: ignore[misc]
+            rows.append(_row(comm.Get_size(), candidate, statistics.median(seconds)))
+    for algorithm in made.values():
+        algorithm.close()
+    return rows
+
+
+def _candidates(name: str, algorithm: Allreduce, size: int) -> list[Candidate]:
+    items = size // _ITEM_BYTES
+    ordinary = Candidate(name, "array", algorithm.sum, np.zeros(items, np.float32))
+    if name not in _IN_WINDOW:
+        return [ordinary]
+    return [Candidate(name, "window", algorithm.sum, algorithm.buffer(items, np.float32)), ordinary]
+
+
+def _check(comm: MPI.Intracomm, candidate: Candidate) -> None:
+    """Sum whole numbers that differ by place and rank; exact in float32. TrainError where one is wrong."""
+    ranks, rank, array = comm.Get_size(), comm.Get_rank(), candidate.array
+    place = np.arange(array.size, dtype=np.float32) % 1000
+    array[:] = place * (rank + 1)
+    candidate.sum(array)
+    wrong = int(np.count_nonzero(array != place * (ranks * (ranks + 1) // 2)))
+    array[:] = 0
+    if wrong:
+        where = f"{candidate.algorithm}, {array.nbytes} bytes, {candidate.buffer}"
+        raise TrainError(f"{where}: {wrong} of {array.size} sums are wrong")
+
+
+def _seconds_per_call(comm: MPI.Intracomm, candidate: Candidate, repeats: int) -> float:
+    comm.Barrier()
+    start = time.perf_counter()
+    for _ in range(repeats):
+        candidate.sum(candidate.array)
+    seconds = (time.perf_counter() - start) / repeats
+    return float(sum(comm.allgather(seconds)) / comm.Get_size())
+
+
+def _repeats(comm: MPI.Intracomm, candidate: Candidate) -> int:
+    """Calls that fill a round, the same on all ranks; those made here warm up."""
+    seconds = min(_seconds_per_call(comm, candidate, 3) for _ in range(2))
+    return max(2, int(_ROUND_S / max(seconds, 1e-7)))
+
+
+def _row(ranks: int, candidate: Candidate, seconds: float) -> dict[str, Any]:
+    algorithmic = candidate.array.nbytes / seconds / 1e9
+    return {
+        "algorithm": candidate.algorithm,
+        "ranks": ranks,
+        "bytes": candidate.array.nbytes,
+        "buffer": candidate.buffer,
+        "median_us": seconds * 1e6,
+        "algbw_gb_s": algorithmic,
+        "busbw_gb_s": algorithmic * 2 * (ranks - 1) / ranks,
+    }
+
+
+def _print_table(rows: Sequence[dict[str, Any]]) -> None:
+    print(f"{'bytes':>10}  {'algorithm':<17} {'buffer':<7} {'median us':>11} {'alg GB/s':>9} {'bus GB/s':>9}")
+    for row in rows:
+        print(
+            f"{row['bytes']:>10}  {row['algorithm']:<17} {row['buffer']:<7} {row['median_us']:>11.1f} "
+            f"{row['algbw_gb_s']:>9.3f} {row['busbw_gb_s']:>9.3f}"
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure on all ranks, print on rank 0. 0 done; 1 a wrong sum; 3 an algorithm that cannot work here."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {__package__}.bench",
+        description="Measure the allreduce alone, on all ranks of an MPI job.",
+    )
+    parser.add_argument("--sizes", type=_sizes, default=_sizes("4K,64K,1M,16M"), help="bytes; K = 1024")
+    parser.add_argument(
+        "--algorithms", type=_names, default=["ring", "shared", "mpi"], help="as in --allreduce"
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="of which the median counts (default 7)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args(argv)
+    # Before MPI starts: Open MPI 5 prints errors about windows over UCX where that network is missing;
+    # those of one node do without.
+    os.environ.setdefault("OMPI_MCA_osc", "^ucx")
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    try:
+        if options.rounds < 1:
+            raise AgreedError(BadRequestError(f"--rounds {options.rounds}: too small", "Use 1 or more."))
+        rows = measure(comm, options.algorithms, options.sizes, options.rounds)
+    except AgreedError as agreed:
+        if comm.Get_rank() == 0:
+            print(f"{__package__}.bench: {agreed}", file=sys.stderr)
+        return agreed.error.exit_code
+    if comm.Get_rank() == 0:
+        print(json.dumps({"rows": rows}, indent=2)) if options.json else _print_table(rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,6 +11,7 @@ from hpclaunch.job.report import BindingVerdict
 from hpclaunch.scheduler.base import JobState
 from hpclaunch.scheduler.directives import Line
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.model import Environment
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +64,8 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     directives: tuple[str, ...] = ()
     """Extra header lines, passed through as given."""
     env: dict[str, str] = {}
+    environment: Environment | None = None
+    """Software that the job needs beyond the site's setup; None: that alone."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

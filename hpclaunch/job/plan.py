@@ -22,7 +22,8 @@ from hpclaunch.job.mpi import plugin_is_open
 from hpclaunch.scheduler import launchers
 from hpclaunch.scheduler.directives import Line, Resources, pbs_header, slurm_header
 from hpclaunch.site.limits import cite
-from hpclaunch.site.schema import EnvVar, SiteProfile
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.lines import environment_lines, launch_options, site_variables, wrap_command
 from hpclaunch.topology.model import NodeTopology
 from hpclaunch.units import format_walltime, parse_walltime_s
 
@@ -268,10 +269,7 @@ def _environment(
                 reason="the training runner, which submit copies beside the script",
             )
         )
-    lines += [
-        Line(text=step.text, reason=_reason(profile, step.reason, step.source))
-        for step in profile.software.setup
-    ]
+    lines += environment_lines(request.environment, profile)
     lines += launchers.launcher_environment(profile.scheduler.launcher, batch, cpus_per_task)
     if target.allocation:
         lines.append(launchers.OUTER_SIZES)
@@ -282,7 +280,7 @@ def _environment(
                 reason="ranks share cores: one that waits must leave its core to the others (Open MPI)",
             )
         )
-    lines += _site_variables(request, profile, shape)
+    lines += site_variables(profile, shape.nodes, frozenset(request.env))
     lines += launchers.rendezvous(batch, array=bool(request.array))
     lines.append(_threads(request, shape))
     if request.timeline:
@@ -303,34 +301,10 @@ def _tasks(shape: _Shape) -> int:
     return shape.nodes * shape.tasks_per_node
 
 
-def _site_variables(request: JobRequest, profile: SiteProfile, shape: _Shape) -> list[Line]:
-    """Return the profile's variables that fit the number of nodes, without those the request sets itself."""
-    fabric = profile.fabric
-    fitting = fabric.multi_node if shape.nodes > 1 else fabric.single_node
-    merged: dict[str, EnvVar] = {**fabric.common, **fitting, **profile.env}
-    return [
-        Line(text=_assignment(name, variable), reason=_reason(profile, variable.reason, variable.source))
-        for name, variable in merged.items()
-        if name not in request.env
-    ]
-
-
-def _assignment(name: str, variable: EnvVar) -> str:
-    if variable.value is None:
-        return f"unset {_variable(name)}"
-    return f"export {_variable(name)}={double_quote(variable.value)}"
-
-
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise BadInputError(f"{name!r} is no name of an environment variable", "use letters, digits and _")
     return name
-
-
-def double_quote(text: str) -> str:
-    """Quote for the shell so that $NAME and ${NAME} are still expanded and nothing else is."""
-    escaped = re.sub(r'([\\"`])', r"\\\1", text).replace("$(", "\\$(")
-    return f'"{escaped}"'
 
 
 def _threads(request: JobRequest, shape: _Shape) -> Line:
@@ -405,7 +379,10 @@ def _launch(request: JobRequest, profile: SiteProfile, shape: _Shape, target: Ta
             tasks_per_node=shape.tasks_per_node,
             cpu_bind=_cpu_bind(request, profile, shape),
             mpi_plugin=request.mpi or profile.mpi.plugin or target.mpi_plugin,
-            options=profile.fabric.launch_options if shape.nodes > 1 else (),
+            options=(
+                *(profile.fabric.launch_options if shape.nodes > 1 else ()),
+                *launch_options(request.environment, profile),
+            ),
             batch=profile.scheduler.kind,
             in_allocation=target.allocation is not None,
         ),
@@ -426,11 +403,12 @@ def _cpu_bind(request: JobRequest, profile: SiteProfile, shape: _Shape) -> str |
 
 
 def _argv(request: JobRequest, profile: SiteProfile, target: Target) -> tuple[str, ...]:
-    if not request.command.bundled:
-        return request.command.argv
-    here = target.python if profile.scheduler.kind == "local" else None
-    python = request.python or here or profile.software.python
-    return (python, "-m", "hpclaunch.train", *request.command.argv, *_checkpoints(request, target))
+    argv = request.command.argv
+    if request.command.bundled:
+        here = target.python if profile.scheduler.kind == "local" else None
+        python = request.python or here or profile.software.python
+        argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, target))
+    return wrap_command(request.environment, profile, argv)
 
 
 def _checkpoints(request: JobRequest, target: Target) -> tuple[str, ...]:

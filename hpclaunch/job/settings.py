@@ -18,6 +18,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.model import Command, JobRequest, Setting
 from hpclaunch.site.tree import read_tree
 from hpclaunch.site.validate import type_problems
+from hpclaunch.software.model import Environment
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
@@ -54,6 +55,8 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     exclude: tuple[str, ...] | None = None
     directives: tuple[str, ...] = ()
     env: dict[str, str] = {}
+    environment: Environment | None = None
+    """Modules, EasyBuild, EESSI, container, virtual environment: see docs/how-to/check-before.md."""
 
 
 class UserConfig(JobSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -21,6 +21,7 @@ from hpclaunch.job.render import render
 from hpclaunch.resources import resource_dir
 from hpclaunch.site.load import load_site
 from hpclaunch.site.node import site_topology
+from hpclaunch.software.model import Container, Environment
 from hpclaunch.topology.model import Core, NodeTopology, NumaNode
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -35,6 +36,10 @@ ACCOUNTS = {
     "clariden": "g123",
     "santis": "g123",
 }
+CONTAINER = Environment(
+    modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
+    container=Container(image="/cluster/images/it's.sif", venv="$HOME/venv"),
+)
 LAPTOP = NodeTopology(
     cores=tuple(Core(cpus=(n, n + 2), numa=0, l3=0) for n in range(2)),
     numa_nodes=(NumaNode(id=0, cpus=frozenset(range(4))),),
@@ -52,6 +57,7 @@ def cases() -> dict[str, dict[str, Any]]:
         "polaris.two-nodes": {**known["polaris"], "nodes": 2, "directives": ("-l filesystems=home",)},
         "olivia.two-nodes": {**known["olivia"], "nodes": 2, "queue": "devel", "env": {"WHO": "it's me"}},
         "olivia.restarts": {**known["olivia"], "max_restarts": 3, "idle_timeout": "30m"},
+        "olivia.container": {**known["olivia"], "environment": CONTAINER},
         "polaris.restarts": {**known["polaris"], "max_restarts": 3},
         "olivia.array": {**known["olivia"], "array": "0-9%2", "after": ("12", "13"), "exclude": ("gpu-1-2",)},
         "polaris.array": {**known["polaris"], "array": "0-9", "after": ("12.polaris",), "after_any": True},

@@ -55,11 +55,12 @@ def command(
 
 def _bad_nodes(record: JobRecord) -> dict[str, str]:
     """Return the blamed nodes, having said why each is."""
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.host.open import open_host
     from hpclaunch.job.blame import bad_nodes
     from hpclaunch.job.run import log_text
 
-    bad = bad_nodes(record, log_text(LocalHost(), record))
+    with open_host(record.host) as host:
+        bad = bad_nodes(record, log_text(host, record))
     for node, why in bad.items():
         click.echo(f"hpclaunch: left out: {node}: {why}", err=True)
     if not bad:

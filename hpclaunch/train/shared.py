@@ -16,6 +16,7 @@ from mpi4py import MPI
 
 from .algorithm import SEGMENT_BYTES, Algorithm
 from .chunks import Array, chunk_bounds
+from .collective import AgreedError
 from .errors import BadRequestError
 
 Bytes = npt.NDArray[np.uint8]
@@ -80,17 +81,16 @@ class SharedAllreduce(Algorithm):
 
         Where a job has more nodes, the first ``owners`` ranks of each own slices, and ``between`` sums an
         owner's slice over the nodes.
-        Raises BadRequestError on all ranks where they are on several nodes.
+        Raises AgreedError where they are on several nodes.
         """
         super().__init__(comm, segment_bytes)
         node = comm.Split_type(MPI.COMM_TYPE_SHARED)
         together = node.Get_size() == self._ranks
         node.Free()
         if not comm.allreduce(together, op=MPI.LAND):
-            raise BadRequestError(
-                "--allreduce shared: the ranks are on several nodes, which share no memory",
-                "Use --allreduce hierarchical: shared memory in each node and a ring between them.",
-            )
+            message = "--allreduce shared: the ranks are on several nodes, which share no memory"
+            hint = "Use --allreduce hierarchical: shared memory in each node and a ring between them."
+            raise AgreedError(BadRequestError(message, hint))
         self._between = between
         self._alone = owners is None
         self._owners = owners or self._ranks

@@ -38,7 +38,7 @@ def command(
     Example: hpclaunch resubmit last --exclude-bad-nodes
     """
     from hpclaunch.cli.submit import run, settings_table, show
-    from hpclaunch.job.launch import Manner
+    from hpclaunch.job.prepare import Manner
     from hpclaunch.job.resubmit import repeat
     from hpclaunch.job.store import Store
 

@@ -13,8 +13,8 @@ import click
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
-    from hpclaunch.job.launch import Prepared
     from hpclaunch.job.model import JobRecord, Setting
+    from hpclaunch.job.prepare import Prepared
     from hpclaunch.job.settings import JobSettings
 
 
@@ -145,7 +145,7 @@ def command(
       hpclaunch submit --site lumi-g --nodes 2 --account project_465000001 --dry-run mnist
       hpclaunch submit --site polaris --account MyProject --time 30m -- python train.py --lr 0.1
     """
-    from hpclaunch.job.launch import Manner, prepare
+    from hpclaunch.job.prepare import Manner, prepare
     from hpclaunch.job.settings import read_layers
 
     if interactive and wait is False:
@@ -175,10 +175,9 @@ def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any
 
 def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:
     """Print the script, the settings, or both (then the settings on stderr)."""
-    from hpclaunch.job import launch
-    from hpclaunch.job.store import Store
+    from hpclaunch.job import prepare
 
-    plan, script = launch.dry_run(prepared, Store())
+    plan, script = prepare.dry_run(prepared)
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
     if as_json:

@@ -6,8 +6,8 @@ import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.launch import Manner, Prepared, settle
 from hpclaunch.job.model import JobRecord, JobRequest, Setting
+from hpclaunch.job.prepare import Manner, Prepared, settle
 
 
 def repeat(record: JobRecord, exclude: tuple[str, ...], manner: Manner) -> Prepared:

@@ -1,0 +1,189 @@
+"""From settings to a plan: what a job is, before it has a place. A dry run ends here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.allocation import Allocation, allocation_here
+from hpclaunch.job.model import JobRequest, LaunchPlan, Setting
+from hpclaunch.job.plan import Target, make_plan
+from hpclaunch.job.render import render
+from hpclaunch.job.settings import Layer, merge
+from hpclaunch.site.load import load_site
+from hpclaunch.site.node import site_topology
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.topology.model import NodeTopology
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a job is started."""
+
+    here: bool | None = None
+    """In the allocation that this shell is in; None: if it is in one."""
+    interactive: bool = False
+    host: str | None = None
+    """Submit over ssh on ``[user@]host[:port]``, or with ``site`` on the profile's login host."""
+    sync: Path | None = None
+    """Folder of this machine that goes along, where the job then runs; only with ``host``."""
+
+
+_USUAL = Manner()
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A job before it has a place: settings merged, site and node known."""
+
+    request: JobRequest
+    settings: tuple[Setting, ...]
+    profile: SiteProfile
+    topology: NodeTopology | None
+    allocation: Allocation | None = None
+    """Start in this allocation instead of queueing."""
+    interactive: bool = False
+    """Allocate and run from here instead of handing a batch script over."""
+    workdir: str
+    """Where the job runs; empty: in the home folder of another host, or in what ``sync`` takes there."""
+    host: str | None = None
+    sync: Path | None = None
+    resubmit_of: str | None = None
+    """Id of the job that is repeated."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the command that starts it usually waits for its end."""
+        return self.profile.scheduler.kind == "local" or self.allocation is not None or self.interactive
+
+
+def prepare(layers: list[Layer], manner: Manner = _USUAL) -> Prepared:
+    """Settle the site, merge the settings, load the profile and its node (for ``local`` the live one)."""
+    site, origin = _site(layers, manner.host)
+    request, settings = merge(layers, site, origin)
+    return settle(request, settings, manner, os.getcwd() if manner.host is None else "")
+
+
+def settle(request: JobRequest, settings: tuple[Setting, ...], manner: Manner, workdir: str) -> Prepared:
+    """Load the request's profile and its node, and look whether there is an allocation to run in.
+
+    Raises BadInputError where the job cannot be started in this manner.
+    """
+    profile = load_site(request.site)
+    kind = profile.scheduler.kind
+    host = _remote(manner, profile)
+    allocation = None if host else _allocation(manner, kind)
+    if allocation and request.nodes is None and request.tasks is None:
+        request = msgspec.structs.replace(request, nodes=allocation.nodes)
+        origin = f"the allocation {allocation.job_id}"
+        settings = (*settings, Setting(name="nodes", value=str(allocation.nodes), origin=origin))
+    interactive = manner.interactive and kind != "local" and allocation is None
+    if interactive:
+        _check_interactive(request, kind)
+    return Prepared(
+        request=request,
+        settings=settings,
+        profile=profile,
+        topology=_topology(profile),
+        allocation=allocation,
+        interactive=interactive,
+        workdir=workdir,
+        host=host,
+        sync=manner.sync,
+    )
+
+
+def _remote(manner: Manner, profile: SiteProfile) -> str | None:
+    """Return the host to submit on; raises BadInputError for what only works on this machine."""
+    if manner.host is None:
+        if manner.sync is not None:
+            raise BadInputError(f"--sync {manner.sync}: there is no --host to take it to", "leave --sync out")
+        return None
+    if profile.scheduler.kind == "local":
+        raise BadInputError(
+            f"--host {manner.host}: site {profile.name} is this machine", "name the host's site"
+        )
+    if manner.interactive or manner.here:
+        raise BadInputError("--interactive and --here work on this machine only", "leave --host out")
+    if manner.sync is not None and not manner.sync.is_dir():
+        raise BadInputError(f"--sync {manner.sync}: there is no such folder", "name the folder of your code")
+    if manner.host != "site":
+        return manner.host
+    if not profile.login.hosts:
+        raise BadInputError(f"--host site: the profile {profile.name} names no login host", "name the host")
+    return profile.login.hosts[0]
+
+
+def _topology(profile: SiteProfile) -> NodeTopology | None:
+    if profile.scheduler.kind != "local":
+        return site_topology(profile)
+    from hpclaunch.topology.sources import read_live
+
+    return read_live()
+
+
+def _allocation(manner: Manner, kind: str) -> Allocation | None:
+    if manner.here is False or (kind != "slurm" and not manner.here):
+        return None
+    found = allocation_here(os.environ) if kind == "slurm" else None
+    if found is None and manner.here:
+        raise BadInputError(
+            "--here: this shell is in no allocation of Slurm's (no SLURM_JOB_ID, or a batch job's)",
+            "make one with salloc, or leave --here out and the job is queued",
+        )
+    return found
+
+
+def _check_interactive(request: JobRequest, kind: str) -> None:
+    if kind != "slurm":
+        raise BadInputError(
+            "--interactive is for Slurm: PBS runs interactive jobs only at a terminal of their own",
+            "--wait shows the output of a queued job, too, and Ctrl-C cancels it",
+        )
+    for name, value in (("--array", request.array), ("--max-restarts", request.max_restarts)):
+        if value:
+            raise BadInputError(f"{name} is for jobs in the queue, not for --interactive", "leave one out")
+
+
+def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
+    for layer in layers:
+        if layer.settings.site is not None:
+            return layer.settings.site, layer.origin
+    if host is not None:
+        raise BadInputError(f"--host {host}: which site is it?", "name it with --site (hpclaunch sites list)")
+    from hpclaunch.site.detect import detect_here  # seldom needed, and it starts programs
+
+    found = detect_here()
+    if found.site is None:
+        raise BadInputError(
+            "no site was named, and this machine is none that is known for certain",
+            "name one with --site (hpclaunch sites list); --site local trains on this machine",
+        )
+    return found.site, f"detected: {found.reason}"
+
+
+def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
+    """Return the plan and the script, having changed no file and asked no scheduler and no MPI."""
+    target = Target(
+        python=python_here(prepared.profile), after=_after(prepared), allocation=prepared.allocation
+    )
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
+    return plan, render(plan, target)
+
+
+def _after(prepared: Prepared) -> tuple[str, ...]:
+    """Return the scheduler's ids of the jobs that --after names, as their records were last known."""
+    if not prepared.request.after:
+        return ()
+    from hpclaunch.job.after import settle_after
+    from hpclaunch.job.store import Store
+
+    kind = prepared.profile.scheduler.kind
+    return settle_after(prepared.request, kind, Store(), lambda record: record)
+
+
+def python_here(profile: SiteProfile) -> str | None:
+    """Return this interpreter for jobs on this machine, None for jobs elsewhere."""
+    return sys.executable if profile.scheduler.kind == "local" else None

@@ -105,12 +105,13 @@ launcher=$!
 trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
 
 # local gives no signal before the walltime limit: this shell sends it to itself.
-( sleep 480 && kill -USR1 $$ ) &
+( trap 'kill $!' TERM; sleep 480 & wait $! && kill -USR1 $$ ) &
 timer=$!
 
 # The watchdog: no output and no heartbeat for 300 s is a hang.
 (
-  while sleep 75; do
+  trap 'kill $!' TERM
+  while { sleep 75 & wait $!; }; do
     last=$(stat -c %Y "$HPCLAUNCH_JOB_FOLDER/out.log" "$HPCLAUNCH_HEARTBEAT" 2> /dev/null | sort -n | tail -n 1) || :
     if [ -n "$last" ] && [ $(($(date +%s) - last)) -ge 300 ]; then
       echo "hung: no output and no heartbeat for 300 s; ended by --idle-timeout" > "$HPCLAUNCH_JOB_FOLDER/reason"

@@ -228,7 +228,8 @@ trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher h
 
 # The watchdog: no output and no heartbeat for 1800 s is a hang.
 (
-  while sleep 450; do
+  trap 'kill $!' TERM
+  while { sleep 450 & wait $!; }; do
     last=$(stat -c %Y "$HPCLAUNCH_JOB_FOLDER/out.log" "$HPCLAUNCH_HEARTBEAT" 2> /dev/null | sort -n | tail -n 1) || :
     if [ -n "$last" ] && [ $(($(date +%s) - last)) -ge 1800 ]; then
       echo "hung: no output and no heartbeat for 1800 s; ended by --idle-timeout" > "$HPCLAUNCH_JOB_FOLDER/reason"

@@ -199,7 +199,7 @@ launcher=$!
 trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
 
 # pbs gives no signal before the walltime limit: this shell sends it to itself.
-( sleep 1680 && kill -USR1 $$ ) &
+( trap 'kill $!' TERM; sleep 1680 & wait $! && kill -USR1 $$ ) &
 timer=$!
 
 while caught='' status=0; do

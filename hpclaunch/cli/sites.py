@@ -206,20 +206,16 @@ def detect(as_json: bool) -> None:
 
     Example: hpclaunch sites detect
     """
+    import socket
+
     import msgspec
 
-    from hpclaunch.site.detect import detect as weigh
-    from hpclaunch.site.detect import gather
-    from hpclaunch.site.load import load_all
+    from hpclaunch.site.detect import detect_here
 
-    profiles, broken = load_all()
-    facts = gather()
-    notes = (*facts.notes, *(f"profile {name} cannot be read: {error}" for name, error in broken.items()))
-    found = weigh(facts.environ, facts.hostname, facts.cluster_name, facts.gpu_models, profiles, notes)
+    found = detect_here()
     if as_json:
-        _print_json(
-            {**msgspec.to_builtins(found), "site": found.site or "unknown", "hostname": facts.hostname}
-        )
+        known = {"site": found.site or "unknown", "hostname": socket.gethostname()}
+        _print_json({**msgspec.to_builtins(found), **known})
         return
     click.echo(f"{found.site or 'unknown'}: {found.reason}")
     for item in found.evidence:

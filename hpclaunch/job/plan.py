@@ -21,7 +21,7 @@ from hpclaunch.job.model import JobRequest, LaunchPlan, Setting, Supervision
 from hpclaunch.job.mpi import plugin_is_open
 from hpclaunch.scheduler import launchers
 from hpclaunch.scheduler.directives import Line, Resources, pbs_header, slurm_header
-from hpclaunch.site.limits import cite
+from hpclaunch.site.limits import reason_with_source
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.lines import environment_lines, launch_options, site_variables, wrap_command
 from hpclaunch.topology.model import NodeTopology
@@ -219,7 +219,7 @@ def _header(
     header = slurm_header(want) if profile.scheduler.kind == "slurm" else pbs_header(want)
     given = {_directive_key(text) for text in request.directives}
     site = tuple(
-        Line(text=d.text, reason=_reason(profile, d.reason, d.source))
+        Line(text=d.text, reason=reason_with_source(profile, d.reason, d.source))
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
@@ -240,10 +240,6 @@ def _directive_key(text: str) -> str:
     """Return what two directives must share for the user's to replace the site's: ``-l filesystems``."""
     words = re.split(r"[=\s]", text)
     return " ".join(words[:2]) if words[0] == "-l" else words[0]
-
-
-def _reason(profile: SiteProfile, reason: str, source: str | None) -> str:
-    return f"{reason} ({cite(profile, source)})" if source else reason
 
 
 def _environment(

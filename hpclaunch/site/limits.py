@@ -21,6 +21,11 @@ def cite(profile: SiteProfile, source: str | None) -> str:
     return f"{page.url}, read {page.checked}{doubt}"
 
 
+def reason_with_source(profile: SiteProfile, reason: str, source: str | None) -> str:
+    """Return the reason of a line of a script, with where the fact comes from if the profile says."""
+    return f"{reason} ({cite(profile, source)})" if source else reason
+
+
 def misfit(queue: Queue, nodes: int, walltime_s: int) -> str | None:
     """Return why a job does not fit a queue, or None when it does."""
     return next((why for _, why in misfits(queue, nodes, walltime_s)), None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.directives import Line
-from hpclaunch.site.limits import cite
+from hpclaunch.site.limits import reason_with_source
 from hpclaunch.site.schema import EnvVar, SiteProfile
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.easyconfig import module_of
@@ -67,13 +67,9 @@ def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
 
 def _site_setup(profile: SiteProfile) -> tuple[Line, ...]:
     return tuple(
-        Line(text=step.text, reason=_cited(profile, step.reason, step.source))
+        Line(text=step.text, reason=reason_with_source(profile, step.reason, step.source))
         for step in profile.software.setup
     )
-
-
-def _cited(profile: SiteProfile, reason: str, source: str | None) -> str:
-    return f"{reason} ({cite(profile, source)})" if source else reason
 
 
 def _load(name: str, why: str) -> Line:
@@ -183,7 +179,7 @@ def site_variables(profile: SiteProfile, nodes: int, given: frozenset[str] = fro
     return tuple(
         Line(
             text=f"unset {name}" if each.value is None else f"export {name}={double_quote(each.value)}",
-            reason=_cited(profile, each.reason, each.source),
+            reason=reason_with_source(profile, each.reason, each.source),
         )
         for name, each in merged.items()
         if name not in given

@@ -10,6 +10,7 @@ import datetime as dt
 import os
 import secrets
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,8 @@ from hpclaunch.job.model import JobRecord
 from hpclaunch.scheduler.base import FINAL_STATES
 
 RECORD = "record.json"
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # without the letters that are read as others
+# Without the letters that are read as others; in the order of their codes, as file names sort.
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def default_root() -> Path:
@@ -32,9 +34,17 @@ def default_root() -> Path:
 
 
 def new_job_id(now: dt.datetime) -> str:
-    """Return ``YYYYMMDD-HHMMSS-xxxx``: the time in UTC, so that ids sort by age, and four random signs."""
+    """Return ``YYYYMMDD-HHMMSS-xxyyyy``, so that ids sort by age: the time in UTC and four random signs.
+
+    ``xx`` are the 1024ths of the second: one person's two submissions are not as near as that.
+    """
     stamp = now.astimezone(dt.timezone.utc).strftime("%Y%m%d-%H%M%S")
-    return f"{stamp}-{''.join(secrets.choice(_ALPHABET) for _ in range(4))}"
+    fraction = divmod(now.microsecond * 1024 // 1_000_000, 32)
+    return f"{stamp}-{_signs(fraction)}{_signs(secrets.randbelow(32) for _ in range(4))}"
+
+
+def _signs(digits: Iterable[int]) -> str:
+    return "".join(_ALPHABET[digit] for digit in digits)
 
 
 class Store:

@@ -46,8 +46,10 @@ def writer(store: Store, count: int, name: str) -> subprocess.Popen[bytes]:
 
 def test_ids_sort_by_age_and_do_not_collide() -> None:
     now = dt.datetime(2026, 11, 21, 1, 2, 3, tzinfo=dt.timezone(dt.timedelta(hours=2)))
-    assert re.fullmatch(r"20261120-230203-[0-9a-z]{4}", new_job_id(now))
-    assert new_job_id(now) < new_job_id(now + dt.timedelta(seconds=1))
+    assert re.fullmatch(r"20261120-230203-[0-9a-z]{6}", new_job_id(now))
+    later = (0, 1, 2, 31, 32, 500, 999, 1000, 60_000)
+    ids = [new_job_id(now + dt.timedelta(milliseconds=ms)) for ms in later]
+    assert ids == sorted(ids)
     assert len({new_job_id(now) for _ in range(100)}) > 90
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.chunks import Array
+from hpclaunch.train.allreduce.chunks import Array
 
 COMM = MPI.COMM_WORLD
 ROUND_S = 0.03

@@ -44,6 +44,8 @@ HEAVY = {
     "horovod",
 }
 TRAIN_MAY_IMPORT = {"numpy", "mpi4py", *sys.stdlib_module_names}
+# In modules named torch_*, which the runner imports only where a framework is asked for.
+TORCH_MAY_IMPORT = {"torch", "horovod"}
 # Rooms with no effect on the world: data in, data out.
 PURE = {"binding", "scheduler"}
 
@@ -97,7 +99,8 @@ def is_wrong(path: Path, module: str) -> bool:
     """Whether the module at ``path`` may not import that module."""
     room, package, target = room_of(path), module.split(".")[0], target_room(module)
     if room == "train":
-        return module != "." and package not in TRAIN_MAY_IMPORT
+        more = TORCH_MAY_IMPORT if path.name.startswith("torch_") else set()
+        return module != "." and package not in TRAIN_MAY_IMPORT | more
     if module == "." or target == "train":  # relative imports are for train only, and nobody imports train
         return True
     if target is not None:
@@ -129,6 +132,7 @@ def test_imports_go_down_only() -> None:
         ("job/x.py", "from .model import JobRequest"),
         ("train/x.py", "from hpclaunch.errors import HpclaunchError"),
         ("train/x.py", "import psutil"),
+        ("train/engine/x.py", "import torch"),
     ],
 )
 def test_a_wrong_import_is_found(module: str, source: str) -> None:
@@ -142,6 +146,7 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
         ("job/x.py", "from hpclaunch import __version__"),
         ("topology/x.py", "from hpclaunch.topology.model import Core"),
         ("train/x.py", "import gzip\nimport numpy as np\nfrom . import ring\nfrom mpi4py import MPI"),
+        ("train/engine/torch_x.py", "import torch"),
         ("host/x.py", "import subprocess"),
     ],
 )

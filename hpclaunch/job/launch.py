@@ -159,5 +159,8 @@ def _need_local_parts(plan: LaunchPlan) -> None:
 def _runner() -> dict[str, bytes]:
     """Return the runner's files, which go beside the script: compute nodes need no hpclaunch installed."""
     source = Path(str(files("hpclaunch"))) / "train"
-    runner = {f"hpclaunch/train/{file.name}": file.read_bytes() for file in sorted(source.glob("*.py"))}
+    runner = {
+        f"hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()
+        for file in sorted(source.rglob("*.py"))
+    }
     return {"hpclaunch/__init__.py": b"", **runner}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .allreduce import ALLREDUCES, Allreduce
-from .chunks import Array
+from .allreduce.chunks import Array
 from .collective import AgreedError, together
 from .errors import BadRequestError, TrainError
 

@@ -25,7 +25,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from .chunks import Array
+from .allreduce.chunks import Array
 from .errors import BadCheckpointError, BadRequestError, TrainError
 from .files import prepare_folder, write_whole
 

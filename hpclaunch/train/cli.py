@@ -17,17 +17,17 @@ import numpy as np
 
 from .allreduce import ALLREDUCES
 from .collective import AgreedError, largest, on_rank_0, together
-from .dataset import DATASETS, Dataset, load_dataset
+from .data.dataset import DATASETS, Dataset, load_dataset
+from .data.shard import images_per_rank
 from .engine import ENGINES
+from .engine.optim import OPTIMIZERS
 from .errors import EXIT_FAILED, TrainError
 from .files import prepare_folder, write_whole
 from .launcher import launcher_rank, threads_per_rank
 from .loop import Training
-from .optim import OPTIMIZERS
 from .options import DEFAULT_LR, DEFAULT_OPTIMIZER, Options
 from .report import Reporter
 from .schedule import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
-from .shard import images_per_rank
 from .signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
 
 if TYPE_CHECKING:

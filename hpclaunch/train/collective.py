@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .chunks import Array
+from .allreduce.chunks import Array
 from .errors import TrainError
 
 if TYPE_CHECKING:

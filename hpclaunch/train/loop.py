@@ -19,16 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .allreduce import ALLREDUCES
+from .allreduce.chunks import chunk_bounds
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
-from .chunks import chunk_bounds
 from .collective import AgreedError, broadcast, on_rank_0, same_everywhere
-from .dataset import Dataset
+from .data.dataset import Dataset
+from .data.shard import epoch_order, share, steps_per_epoch
 from .engine import ENGINES, Sums
 from .errors import BadCheckpointError, TrainError
 from .exchange import GradientExchange
 from .options import Options
 from .report import Reporter
-from .shard import epoch_order, share, steps_per_epoch
 from .signals import Checkpointed, StopRequest, Vote
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hpclaunch.train.chunks import chunk_bounds
+from hpclaunch.train.allreduce.chunks import chunk_bounds
 from tests.train.mpirun import run_program
 
 

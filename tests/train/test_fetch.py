@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.train import dataset, fetch
-from hpclaunch.train.dataset import Dataset, load_dataset
+from hpclaunch.train.data import dataset, fetch
+from hpclaunch.train.data.dataset import Dataset, load_dataset
 from hpclaunch.train.errors import BadDataError, BadRequestError
 from tests.train.mirror import (
     Answer,
@@ -281,7 +281,7 @@ def test_mirrors_by_argument_then_environment_then_default(monkeypatch: pytest.M
 _LOAD = """
 import hashlib, json, sys
 from pathlib import Path
-from hpclaunch.train import dataset
+from hpclaunch.train.data import dataset
 from hpclaunch.train.errors import TrainError
 from tests.train.mirror import small_files
 

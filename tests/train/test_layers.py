@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hpclaunch.train.layers import (
+from hpclaunch.train.engine.layers import (
     Conv2D,
     Dense,
     Dropout,
@@ -18,7 +18,7 @@ from hpclaunch.train.layers import (
     ReLU,
     softmax_cross_entropy,
 )
-from hpclaunch.train.models import Network
+from hpclaunch.train.engine.models import Network
 
 Array = npt.NDArray[Any]
 STEP = 1e-6

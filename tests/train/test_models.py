@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hpclaunch.train.models import NUMPY_MODELS, Network, cnn, mlp
-from hpclaunch.train.numpy_engine import NumpyEngine
+from hpclaunch.train.data.synthetic import synthetic_digits
+from hpclaunch.train.engine.models import NUMPY_MODELS, Network, cnn, mlp
+from hpclaunch.train.engine.numpy_engine import NumpyEngine
 from hpclaunch.train.options import DEFAULT_LR, DEFAULT_OPTIMIZER
-from hpclaunch.train.synthetic import synthetic_digits
 
 IMAGES, LABELS, _, _ = synthetic_digits(40, 1, 3)
 

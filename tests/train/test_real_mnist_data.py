@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpclaunch.train.dataset import load_dataset
-from hpclaunch.train.fetch import MNIST_FILES
+from hpclaunch.train.data.dataset import load_dataset
+from hpclaunch.train.data.fetch import MNIST_FILES
 from tests.train.mirror import sends, serving
 
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.train.errors import BadRequestError
-from hpclaunch.train.shard import (
+from hpclaunch.train.data.shard import (
     epoch_order,
     images_per_rank,
     rank_shard,
@@ -19,6 +18,7 @@ from hpclaunch.train.shard import (
     step_size,
     steps_per_epoch,
 )
+from hpclaunch.train.errors import BadRequestError
 
 
 @st.composite

@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpi4py import MPI
 
-from hpclaunch.train.algorithm import Algorithm
-from hpclaunch.train.central import ParameterServerAllreduce
-from hpclaunch.train.halving import HalvingDoublingAllreduce
-from hpclaunch.train.hierarchical import HierarchicalAllreduce
-from hpclaunch.train.library import LibraryAllreduce
-from hpclaunch.train.ring import RingAllreduce
-from hpclaunch.train.shared import SharedAllreduce
-from hpclaunch.train.tree import TreeAllreduce
+from hpclaunch.train.allreduce.algorithm import Algorithm
+from hpclaunch.train.allreduce.central import ParameterServerAllreduce
+from hpclaunch.train.allreduce.halving import HalvingDoublingAllreduce
+from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
+from hpclaunch.train.allreduce.library import LibraryAllreduce
+from hpclaunch.train.allreduce.ring import RingAllreduce
+from hpclaunch.train.allreduce.shared import SharedAllreduce
+from hpclaunch.train.allreduce.tree import TreeAllreduce
 
 COMM = MPI.COMM_WORLD
 RANK, RANKS = COMM.Get_rank(), COMM.Get_size()

@@ -6,11 +6,11 @@ import numpy as np
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce import ALLREDUCES
+from hpclaunch.train.data.shard import rank_shard, step_size
+from hpclaunch.train.data.synthetic import synthetic_digits
 from hpclaunch.train.engine import Engine
+from hpclaunch.train.engine.numpy_engine import NumpyEngine
 from hpclaunch.train.exchange import GradientExchange
-from hpclaunch.train.numpy_engine import NumpyEngine
-from hpclaunch.train.shard import rank_shard, step_size
-from hpclaunch.train.synthetic import synthetic_digits
 
 COMM = MPI.COMM_WORLD
 RANK, RANKS = COMM.Get_rank(), COMM.Get_size()

@@ -11,8 +11,8 @@ from mpi4py import MPI
 
 from hpclaunch.train import cli
 from hpclaunch.train.engine import ENGINES
+from hpclaunch.train.engine.numpy_engine import NumpyEngine
 from hpclaunch.train.errors import BadRequestError
-from hpclaunch.train.numpy_engine import NumpyEngine
 from hpclaunch.train.options import Options
 
 LAST = MPI.COMM_WORLD.Get_rank() == MPI.COMM_WORLD.Get_size() - 1
@@ -23,10 +23,10 @@ class FaultyEngine(NumpyEngine):
 
     fault = ""
 
-    def compute_gradients(self, images: Any, labels: Any, step: int) -> Any:
+    def compute_gradients(self, images: Any, labels: Any, step: int, ready: Any = None) -> Any:
         if LAST and step == 2 and self.fault == "crash":
             raise ZeroDivisionError("an unforeseen error")
-        sums = super().compute_gradients(images, labels, step)
+        sums = super().compute_gradients(images, labels, step, ready)
         if LAST and step == 2 and self.fault == "nan":
             self.gradients[-1] = np.nan
         return sums

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from hpclaunch.train.ring import RingAllreduce
+from hpclaunch.train.allreduce.ring import RingAllreduce
 
 if __name__ == "__main__":
     ring = RingAllreduce(MPI.COMM_WORLD)

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
+from ..collective import AgreedError
+from ..errors import BadRequestError
 from .algorithm import SEGMENT_BYTES, Algorithm
 from .chunks import Array, chunk_bounds
-from .collective import AgreedError
-from .errors import BadRequestError
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from .engine import Images, Labels, Sums
+from . import Images, Labels, Ready, Sums, Tensor
 from .layers import Array, Scratch, softmax_cross_entropy
 from .models import NUMPY_MODELS, PIXEL_DEVIATION, PIXEL_MEAN, Network
 from .optim import OPTIMIZERS
@@ -36,20 +36,33 @@ class NumpyEngine:
         """The network's flat gradient buffer."""
         return self.network.gradients
 
+    @property
+    def tensors(self) -> Sequence[Tensor]:
+        """Weights and biases of the layers, in their order."""
+        return self.network.tensors
+
+    def place_gradients(self, buffer: Array) -> None:
+        """Let the layers write into ``buffer``."""
+        self.network.place_gradients(buffer)
+
     def initialise(self) -> None:
         """Draw the first parameters from the seed."""
         self.network.initialise(np.random.default_rng([self._seed, _INITIAL]))
 
-    def compute_gradients(self, images: Images, labels: Labels, step: int) -> Sums:
+    def compute_gradients(
+        self, images: Images, labels: Labels, step: int, ready: Ready | None = None
+    ) -> Sums:
         """One forward and backward pass in training mode."""
         if len(images) == 0:
             self.network.gradients[:] = 0
+            if ready is not None:
+                ready(slice(0, self.network.gradients.size))
             return Sums()
         # SFC64: dropout draws a number per activation, and this generator is numpy's fastest.
         generator = np.random.Generator(np.random.SFC64([self._seed, _DROPOUT, self._rank, step]))
         logits = self.network.forward(self._as_input(images), generator)
         loss, correct, gradient = softmax_cross_entropy(logits, labels)
-        self.network.backward(gradient)
+        self.network.backward(gradient, ready)
         return Sums(loss, correct, len(images))
 
     def update(self, lr: float, images: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from . import Ready, Tensor
 from .layers import Array, Conv2D, Dense, Dropout, Layer, MaxPool2, ReLU, Scratch, Shape
 
 PIXEL_MEAN = 0.1307
@@ -42,18 +43,40 @@ class Network:
     def __init__(self, layers: list[Layer], dtype: npt.DTypeLike = np.float32) -> None:
         items = sum(math.prod(shape) for layer in layers for shape in layer.parameter_shapes)
         self.layers = layers
-        self.parts: list[slice] = []
-        """Where the weights, and the biases, of each layer stand in the buffers."""
+        self.spans: list[slice] = []
+        """By layer: its part of the buffers; empty where it has no parameters."""
+        self.tensors: list[Tensor] = []
+        """The weights, and the biases, of each layer."""
         self.parameters: Array = np.zeros(items, dtype)
         self.gradients: Array = np.zeros(items, dtype)
         start = 0
-        for layer in layers:
+        for index, layer in enumerate(layers):
             stop = start + sum(math.prod(shape) for shape in layer.parameter_shapes)
-            parameters = _views(self.parameters[start:stop], layer.parameter_shapes)
-            gradients = _views(self.gradients[start:stop], layer.parameter_shapes)
-            self.parts += _parts(start, layer.parameter_shapes)
-            layer.bind(list(parameters), list(gradients), Scratch(dtype))
+            self.spans.append(slice(start, stop))
+            name = f"{type(layer).__name__.lower()}{index}"
+            parts = zip(("weight", "bias"), _parts(start, layer.parameter_shapes), strict=False)
+            self.tensors += [Tensor(f"{name}.{kind}", part) for kind, part in parts]
             start = stop
+        self._bind()
+
+    @property
+    def parts(self) -> list[slice]:
+        """Where the tensors stand in the buffers."""
+        return [tensor.part for tensor in self.tensors]
+
+    def place_gradients(self, buffer: Array) -> None:
+        """Have the gradients written into ``buffer`` instead, which is as long."""
+        if buffer.shape != self.gradients.shape or buffer.dtype != self.gradients.dtype:
+            raise ValueError(f"a buffer of {buffer.size} {buffer.dtype} for {self.gradients.size} gradients")
+        self.gradients = buffer
+        self._bind()
+
+    def _bind(self) -> None:
+        """Give every layer its views of the buffers."""
+        for layer, span in zip(self.layers, self.spans, strict=True):
+            parameters = _views(self.parameters[span], layer.parameter_shapes)
+            gradients = _views(self.gradients[span], layer.parameter_shapes)
+            layer.bind(list(parameters), list(gradients), Scratch(self.parameters.dtype))
 
     def initialise(self, generator: np.random.Generator) -> None:
         """Draw the first parameters of every layer."""
@@ -67,12 +90,18 @@ class Network:
             x = layer.forward(x, generator)
         return x
 
-    def backward(self, gradient: Array) -> None:
-        """Fill `gradients` from the gradient of the loss with respect to the last `forward`'s logits."""
+    def backward(self, gradient: Array, ready: Ready | None = None) -> None:
+        """Fill `gradients` from the gradient of the loss with respect to the last `forward`'s logits.
+
+        ``ready`` is told of each layer's gradients when they are there.
+        """
         passed: Array | None = gradient
         for index in reversed(range(len(self.layers))):
             assert passed is not None  # noqa: S101
             passed = self.layers[index].backward(passed, need_input=index > 0)
+            span = self.spans[index]
+            if ready is not None and span.stop > span.start:
+                ready(span)
 
 
 def _parts(start: int, shapes: tuple[Shape, ...]) -> Iterator[slice]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ..options import Options
 from .layers import Array
-from .options import Options
 
 Images = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.uint8]
@@ -38,23 +38,46 @@ class Sums:
         return self.correct / max(1, self.images)
 
 
+@dataclass(frozen=True)
+class Tensor:
+    """A parameter of the model by the name that people know it by, such as ``dense1.weight``."""
+
+    name: str
+    part: slice
+    """Where it stands in the flat buffers."""
+
+
+Ready = Callable[[slice], None]
+"""Told which part of the gradients is final, from the last layer's to the first's, without gaps."""
+
+
 class Engine(Protocol):
     """A model, its optimiser, and the arithmetic of a step on one rank."""
 
     name: str
 
     @property
+    def tensors(self) -> Sequence[Tensor]:
+        """All parameters in the order of the flat buffers, which they fill."""
+
+    @property
     def gradients(self) -> Array:
         """The flat buffer of all gradients in host memory, to be summed over the ranks in place."""
+
+    def place_gradients(self, buffer: Array) -> None:
+        """Keep the gradients in ``buffer`` from now on: flat, in host memory, as long as `gradients`."""
 
     def initialise(self) -> None:
         """Draw the first parameters from the seed."""
 
-    def compute_gradients(self, images: Images, labels: Labels, step: int) -> Sums:
+    def compute_gradients(
+        self, images: Images, labels: Labels, step: int, ready: Ready | None = None
+    ) -> Sums:
         """Fill `gradients` with the sum (not the mean) over ``images``, in training mode.
 
         ``images`` uint8 (n, 28, 28), ``labels`` uint8 (n,); n may be 0: zeros. What is random depends on
-        seed, rank and global ``step`` alone, so that a resumed run draws the same.
+        seed, rank and global ``step`` alone, so that a resumed run draws the same. ``ready`` is called
+        while earlier layers are still to come.
         """
 
     def update(self, lr: float, images: int) -> None:

@@ -1,0 +1,1 @@
+"""Where the images come from, and which rank sees which of them."""

@@ -25,7 +25,7 @@ _GROUPS = {
         *("nodes", "tasks", "tasks_per_node", "gpus_per_task", "cpus_per_task", "threads_per_core"),
         *("time", "exclusive"),
     ),
-    "Ranks": ("binding", "mpi", "python", "timeline"),
+    "Ranks": ("framework", "zero_stage", "timeline", "binding", "mpi", "python"),
     "Other jobs": ("after", "after_any", "array"),
     "Restarts and hangs": ("max_restarts", "warn_before", "idle_timeout"),
     "How": ("dry_run", "explain", "test_first", "wait", "interactive", "here", "as_json"),
@@ -88,6 +88,12 @@ class _SubmitCommand(click.Command):
 @click.option("--after-any", is_flag=True, default=None, help="With --after: however they have ended.")
 @click.option("--array", metavar="INDICES", help="A job for each index: 0-9, or 0-9%2 for two at once.")
 @click.option("--timeline", metavar="FILE", help="Horovod timeline to write.")
+@click.option(
+    "--framework",
+    type=click.Choice(["horovod", "torch", "deepspeed", "mpi4py", "none"]),
+    help="What the ranks are made with: sets what it needs, nothing else.",
+)
+@click.option("--zero-stage", type=click.IntRange(0, 3), help="ZeRO stage of DeepSpeed's configuration.")
 @click.option(
     "--sbatch-arg",
     "--directive",

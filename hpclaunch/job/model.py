@@ -13,6 +13,8 @@ from hpclaunch.scheduler.directives import Line
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.model import Environment
 
+FrameworkName = Literal["horovod", "torch", "deepspeed", "mpi4py", "none"]
+
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """What every rank runs."""
@@ -45,6 +47,10 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     exclusive: bool = True
     """Whole nodes."""
     binding: Literal["warn", "strict", "off"] = "warn"
+    framework: FrameworkName | None = None
+    """What the ranks are made with, which settles what each of them needs; None: nobody said."""
+    zero_stage: int | None = None
+    """Stage of DeepSpeed's ZeRO, 0 to 3."""
     timeline: str | None = None
     """File for HOROVOD_TIMELINE."""
     max_restarts: int = 0

@@ -9,6 +9,7 @@ import msgspec
 
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.base import Host
+from hpclaunch.job.frameworks import framework_of, interpreter
 from hpclaunch.job.model import JobRequest
 from hpclaunch.site.schema import SiteProfile
 
@@ -37,7 +38,9 @@ def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
 
 
 def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plugin | None:
-    """Ask srun what it offers and the bundled runner's Python which MPI it has; None: nothing is open.
+    """Ask srun what it offers, and a Python whose ranks find each other by MPI which it has.
+
+    None: nothing is open.
 
     Raises RefusedError where srun cannot be asked.
     """
@@ -45,8 +48,9 @@ def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plug
         return None
     answer = host.run(["srun", "--mpi=list"], timeout_s=_LIST_TIMEOUT_S)
     offered = (answer.stdout + answer.stderr).replace(",", " ").split()
-    python = request.python or profile.software.python
-    library = _library(host, python) if request.command.bundled else None
+    python = interpreter(request, profile)
+    ask = request.command.bundled or framework_of(request).by_mpi
+    library = _library(host, python) if ask else None
     if library is None:
         name = next((plugin for plugin in ("pmix", "pmi2") if plugin in offered), None)
         return Plugin(name=name, reason="the first that srun --mpi=list offers; --mpi chooses another")

@@ -16,6 +16,7 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.job import rules
 from hpclaunch.job.allocation import Allocation, check_fit
+from hpclaunch.job.frameworks import check_framework, framework_lines, rank_lines, shows_all_gpus
 from hpclaunch.job.geometry import resolve
 from hpclaunch.job.model import JobRequest, LaunchPlan, Setting, Supervision
 from hpclaunch.job.mpi import plugin_is_open
@@ -89,7 +90,7 @@ def make_plan(
         binding=shape.binding,
         header=_header(request, profile, shape, target, cpus_per_task),
         environment=environment,
-        rank_setup=_rank_setup(profile, shape),
+        rank_setup=_rank_setup(request, profile, shape),
         launch=_launch(request, profile, shape, target),
         argv=_argv(request, profile, target),
         supervision=_supervision(request, profile, shape),
@@ -111,6 +112,7 @@ def _shape(
     _check_name(request.name)
     rules.check_directives(profile.scheduler.kind, request.directives)
     rules.check_wishes(profile.scheduler.kind, request)
+    check_framework(request)
     if allocation:
         check_fit(allocation, request, nodes, tasks_per_node)
         choice = rules.QueueChoice(name=None, queue=None, reason=f"in the allocation {allocation.job_id}")
@@ -277,10 +279,8 @@ def _environment(
             )
         )
     lines += site_variables(profile, shape.nodes, frozenset(request.env))
-    lines += launchers.rendezvous(batch, array=bool(request.array))
+    lines += framework_lines(request, profile, shape.nodes, shape.tasks_per_node)
     lines.append(_threads(request, shape))
-    if request.timeline:
-        lines += _timeline(request.timeline)
     lines += [
         Line(text=f"export {_variable(name)}={shlex.quote(value)}", reason="given in the request")
         for name, value in request.env.items()
@@ -313,18 +313,11 @@ def _threads(request: JobRequest, shape: _Shape) -> Line:
     return Line(text=f"export OMP_NUM_THREADS={max(1, cores)}", reason=reason)
 
 
-def _timeline(file: str) -> list[Line]:
-    return [
-        Line(
-            text=f"export HOROVOD_TIMELINE={shlex.quote(file)}",
-            reason="Horovod's rank 0 writes the timeline of all ranks here (Horovod docs, timeline)",
-        ),
-        Line(text="export HOROVOD_TIMELINE_MARK_CYCLES=1", reason="with Horovod's cycles marked in it"),
-    ]
-
-
-def _rank_setup(profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
-    lines = list(launchers.rank_identity(profile.scheduler.launcher, _tasks(shape)))
+def _rank_setup(request: JobRequest, profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
+    read = {"RANK": bool(request.max_restarts or request.idle_timeout), "LOCAL_RANK": False}
+    needed = read if shape.binding is None else dict.fromkeys(read, True)
+    names = frozenset(name for name, wanted in needed.items() if wanted)
+    lines = list(rank_lines(request, profile, shape.nodes, shape.tasks_per_node, names))
     if shape.binding is None:
         return tuple(lines)
     ranks = shape.binding.ranks
@@ -332,11 +325,14 @@ def _rank_setup(profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
     lines.append(Line(text=f"cpus=({lists})", reason="CPUs planned for each local rank"))
     variable = profile.binding.gpu_visible_var
     if variable and any(rank.gpus for rank in ranks):
+        gpus = tuple(rank.gpus for rank in ranks)
+        everyone = shows_all_gpus(request, gpus)
+        if not everyone:
+            lines.append(_array("gpus", gpus, "GPUs of each local rank, nearest to its cores"))
         lines += [
-            _array("gpus", (rank.gpus for rank in ranks), "GPUs of each local rank, nearest to its cores"),
             _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores"),
             _array("bus", (_known_bus(rank, shape.bus_ids) for rank in ranks), "PCI addresses of those GPUs"),
-            Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own"),
+            _visible(variable, gpus if everyone else None),
         ]
         if variable == "CUDA_VISIBLE_DEVICES":
             lines.append(
@@ -353,6 +349,15 @@ def _rank_setup(profile: SiteProfile, shape: _Shape) -> tuple[Line, ...]:
             )
         )
     return tuple(lines)
+
+
+def _visible(variable: str, gpus: tuple[tuple[int, ...], ...] | None) -> Line:
+    """Show each rank its own GPUs; ``gpus``: all of them, in the order of the ranks."""
+    if gpus is None:
+        return Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own")
+    listed = ",".join(str(gpu) for each in gpus for gpu in each)
+    reason = "all GPUs in the order of the ranks: the program takes that of its local rank's number"
+    return Line(text=f"export {variable}={listed}", reason=reason)
 
 
 def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:

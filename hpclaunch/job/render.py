@@ -7,6 +7,7 @@ import shlex
 from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from hpclaunch.job.frameworks import shows_all_gpus
 from hpclaunch.job.model import LaunchPlan
 from hpclaunch.job.plan import Target, about
 from hpclaunch.resources import resource_dir
@@ -54,6 +55,7 @@ def render(plan: LaunchPlan, target: Target) -> str:
         report=plan.binding is not None,
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),
+        own_gpus=_own_gpus(plan),
         job_id=shlex.quote(target.job_id) if target.job_id else f'"{number}"',
         folder=shlex.quote(target.folder) if target.folder else f'"{here}/hpclaunch-{number}"',
     )
@@ -62,6 +64,12 @@ def render(plan: LaunchPlan, target: Target) -> str:
 def _visible_var(plan: LaunchPlan) -> str | None:
     ranks = plan.binding.ranks if plan.binding else ()
     return plan.profile.binding.gpu_visible_var if any(rank.gpus for rank in ranks) else None
+
+
+def _own_gpus(plan: LaunchPlan) -> int:
+    """Return how many of the GPUs that a rank sees are its own; 0: all of them."""
+    gpus = tuple(rank.gpus for rank in plan.binding.ranks) if plan.binding else ()
+    return len(gpus[0]) if shows_all_gpus(plan.request, gpus) else 0
 
 
 def comment(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.model import Command, JobRequest, Setting
+from hpclaunch.job.model import Command, FrameworkName, JobRequest, Setting
 from hpclaunch.site.tree import read_tree
 from hpclaunch.site.validate import type_problems
 from hpclaunch.software.model import Environment
@@ -45,6 +45,8 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     python: str | None = None
     exclusive: bool | None = None
     binding: Literal["warn", "strict", "off"] | None = None
+    framework: FrameworkName | None = None
+    zero_stage: int | None = None
     timeline: str | None = None
     max_restarts: int | None = None
     warn_before: str | None = None

@@ -72,15 +72,10 @@ _WHO = {
 }
 
 
-def rank_identity(launcher: str, tasks: int) -> tuple[Line, ...]:
-    """Return the shell lines that tell a rank's program who it is, as torch and others read it."""
+def rank_identity(launcher: str) -> dict[str, str]:
+    """Return RANK and LOCAL_RANK, each as a shell expression that a rank's shell expands."""
     rank, local_rank = _WHO[launcher]
-    return (
-        Line(
-            text=f'export RANK="{rank}" LOCAL_RANK="{local_rank}" WORLD_SIZE={tasks}',
-            reason="who this rank is, under the names that torch.distributed and others read",
-        ),
-    )
+    return {"RANK": rank, "LOCAL_RANK": local_rank}
 
 
 # Open MPI binds and refuses by itself; MPICH's hydra does neither and ignores these.
@@ -135,6 +130,18 @@ _RENDEZVOUS = {
     "pbs": ('read -r MASTER_ADDR < "$PBS_NODEFILE"', "${PBS_JOBID%%[!0-9]*}"),
     "local": ("MASTER_ADDR=127.0.0.1", "$$"),
 }
+
+# scheduler -> shell command that prints the job's nodes, one a line; PBS' file may name a node for each rank.
+_NODE_NAMES = {
+    "slurm": 'scontrol show hostnames "$SLURM_JOB_NODELIST"',
+    "pbs": "awk '!seen[$0]++' \"$PBS_NODEFILE\"",
+    "local": "echo localhost",
+}
+
+
+def node_names(batch: str) -> str:
+    """Return a shell command that prints the job's nodes, one a line."""
+    return _NODE_NAMES[batch]
 
 
 def rendezvous(batch: str, array: bool = False) -> tuple[Line, ...]:

@@ -102,14 +102,14 @@ export MASTER_ADDR
 # rendezvous: a port of this job's own, below the ephemeral range
 export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 
-# threads for each rank: the cores it is bound to
-export OMP_NUM_THREADS=7
-
 # Horovod's rank 0 writes the timeline of all ranks here (Horovod docs, timeline)
 export HOROVOD_TIMELINE=timeline.json
 
 # with Horovod's cycles marked in it
 export HOROVOD_TIMELINE_MARK_CYCLES=1
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=7
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

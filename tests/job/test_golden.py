@@ -36,6 +36,7 @@ ACCOUNTS = {
     "clariden": "g123",
     "santis": "g123",
 }
+PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 CONTAINER = Environment(
     modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
     container=Container(image="/cluster/images/it's.sif", venv="$HOME/venv"),
@@ -68,12 +69,34 @@ def cases() -> dict[str, dict[str, Any]]:
             "time": "10m",
             "idle_timeout": "5m",
         },
+        "lumi-g.horovod": {
+            **known["lumi-g"],
+            "nodes": 2,
+            "command": PROGRAM,
+            "framework": "horovod",
+            "timeline": "timeline.json",
+        },
+        "olivia.torch": {**known["olivia"], "nodes": 2, "command": PROGRAM, "framework": "torch"},
+        "polaris.deepspeed": {
+            **known["polaris"],
+            "nodes": 2,
+            "command": PROGRAM,
+            "framework": "deepspeed",
+            "zero_stage": 3,
+        },
+        "generic-slurm.mpi4py": {
+            "site": "generic-slurm",
+            "tasks": 2,
+            "command": PROGRAM,
+            "framework": "mpi4py",
+            "max_restarts": 1,
+        },
         "generic-slurm.gpus": {"site": "generic-slurm", "nodes": 2, "tasks_per_node": 4, "gpus_per_task": 1},
     }
 
 
 def script_of(asked: dict[str, Any]) -> str:
-    request = JobRequest(command=TRAIN, name="mnist", **asked)
+    request = JobRequest(**{"command": TRAIN, "name": "mnist", **asked})
     profile = load_site(request.site)
     local = request.site == "local"
     target = Target(python="/opt/env/bin/python3" if local else None)

@@ -1,0 +1,119 @@
+#!/bin/bash
+# the name in squeue
+#SBATCH --job-name=mnist
+# nodes
+#SBATCH --nodes=2
+# ranks on each node
+#SBATCH --ntasks-per-node=1
+# CPUs for each rank
+#SBATCH --cpus-per-task=1
+# whole nodes, also where the partition shares them
+#SBATCH --exclusive
+# walltime limit
+#SBATCH --time=00:30:00
+# stdout and stderr of the job
+#SBATCH --output=hpclaunch-%j.out
+# told so many seconds before the limit (man sbatch)
+#SBATCH --signal=B:USR1@120
+# the job may come back after a checkpoint
+#SBATCH --requeue
+# a restart writes on in the same log
+#SBATCH --open-mode=append
+
+# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm, of which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# 2 nodes x 1 ranks = 2 ranks.
+# The binding is left to the launcher: the node is not described, or --binding off.
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  [ -z "${restarting:-}" ] || exit 0  # not the end
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=2
+
+# an outer allocation's binding, if inherited, would win over srun's default
+unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE
+
+# since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)
+export SRUN_CPUS_PER_TASK=1
+
+# threads for each rank: --cpus-per-task
+export OMP_NUM_THREADS=1
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is; for this shell only
+RANK="$SLURM_PROCID"
+# Run the program and tell a checkpoint from a failure. Launchers signal all of a rank's processes, so this
+# shell must live through the signal that is meant for the program.
+trap : USR1 TERM
+code=0
+"$@" || code=$?
+if [ "$code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
+  [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+  exit 0
+fi
+exit "$code"
+HPCLAUNCH_RANK
+
+# What keeps an eye on the launch: a signal before the time is over, a restart from the checkpoint, a watchdog.
+export HPCLAUNCH_CHECKPOINT_SIGNAL=USR1  # what a program gets when it must write a checkpoint and leave
+export HPCLAUNCH_CHECKPOINT_EXIT_CODE=85  # what it leaves with: "call me again"
+restarts_file=$HPCLAUNCH_JOB_FOLDER/restarts
+HPCLAUNCH_RESTART=0  # how often this job was restarted from a checkpoint
+if [ -r "$restarts_file" ]; then read -r HPCLAUNCH_RESTART < "$restarts_file"; fi
+export HPCLAUNCH_RESTART
+export HPCLAUNCH_HEARTBEAT=$HPCLAUNCH_JOB_FOLDER/heartbeat  # a program that prints nothing may touch this file
+export PYTHONUNBUFFERED=1  # the watchdog and people read the log while it is written
+rm -f "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+
+srun --kill-on-bad-exit=1 --cpu-bind=cores \
+  bash -c "$rank_start" rank \
+  python train.py --deepspeed_config 'ds config.json' &
+launcher=$!
+trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
+
+while caught='' status=0; do
+  wait "$launcher" || status=$?
+  # A caught signal makes wait return 128+N before the launcher has ended.
+  [ "$caught" ] && [ "$status" -gt 128 ] || break
+done
+
+if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
+  if [ "$HPCLAUNCH_RESTART" -ge 1 ]; then
+    echo "checkpointed, and all 1 restarts (--max-restarts) are used up" > "$HPCLAUNCH_JOB_FOLDER/reason"
+    exit 85
+  fi
+  restarting=1  # this is not the job's end: no exit status is kept
+  echo $((HPCLAUNCH_RESTART + 1)) > "$restarts_file.new"
+  mv "$restarts_file.new" "$restarts_file"
+  echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 1"
+  trap 'exit 0' TERM
+  if scontrol requeue "$SLURM_JOB_ID"; then
+    sleep 60 & wait $!  # until Slurm ends this run
+    exit 0
+  fi
+  # Requeueing is not allowed here, so the next job of a chain takes over.
+  sbatch --parsable "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"
+  exit 0
+fi
+exit "$status"

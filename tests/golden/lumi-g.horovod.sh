@@ -1,0 +1,175 @@
+#!/bin/bash
+# the name in squeue
+#SBATCH --job-name=mnist
+# the project that pays
+#SBATCH --account=project_465000001
+# the first partition that fits: up to 1024 nodes, 2-00:00:00
+#SBATCH --partition=standard-g
+# nodes
+#SBATCH --nodes=2
+# ranks on each node
+#SBATCH --ntasks-per-node=8
+# GPUs of each node, visible to its ranks together
+#SBATCH --gpus-per-node=8
+# memory of each node
+#SBATCH --mem=480G
+# whole nodes, also where the partition shares them
+#SBATCH --exclusive
+# walltime limit
+#SBATCH --time=00:30:00
+# stdout and stderr of the job
+#SBATCH --output=hpclaunch-%j.out
+
+# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs a node), facts read 2026-11-20 to 2026-11-20.
+# 2 nodes x 8 ranks = 16 ranks.
+# Each local rank's share of a node:
+#   rank 0: CPUs 49-55  GPU 0  NUMA node 3
+#   rank 1: CPUs 57-63  GPU 1  NUMA node 3
+#   rank 2: CPUs 17-23  GPU 2  NUMA node 1
+#   rank 3: CPUs 25-31  GPU 3  NUMA node 1
+#   rank 4: CPUs 1-7  GPU 4  NUMA node 0
+#   rank 5: CPUs 9-15  GPU 5  NUMA node 0
+#   rank 6: CPUs 33-39  GPU 6  NUMA node 2
+#   rank 7: CPUs 41-47  GPU 7  NUMA node 2
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=16
+
+# the software stack for the GPU nodes (https://docs.lumi-supercomputer.eu/software/installing/easybuild/, read 2026-11-20)
+module load LUMI/24.03 partition/G
+
+# a Python with numpy and mpi4py for Cray MPICH (https://github.com/HichamAgueny/DL-Horovod, read 2026-11-20, stated)
+module load cray-python
+
+# an outer allocation's binding, if inherited, would win over srun's default
+unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE
+
+# RCCL finds its peers over Slingshot, not over the management network (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)
+export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
+
+# the NICs read GPU memory directly (LUMI's PyTorch containers set 3; HPE's guide says PHB) (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)
+export NCCL_NET_GDR_LEVEL="3"
+
+# libfabric's default memory monitor, memhooks, can deadlock with RCCL (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+export FI_MR_CACHE_MONITOR="userfaultfd"
+
+# keeps libfabric from registering host memory with the GPU, which can deadlock (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+export FI_CXI_DISABLE_HOST_REGISTER="1"
+
+# completion queues large enough for collectives over many ranks (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+export FI_CXI_DEFAULT_CQ_SIZE="131072"
+
+# lets RCCL use the direct path between GPUs and NICs (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+export HSA_FORCE_FINE_GRAIN_PCIE="1"
+
+# MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
+export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
+
+# MIOpen's kernel cache beside its database (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"
+
+# torch's downloads go to scratch, not into the 20 GB home folder (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)
+export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"
+
+# the launcher starts the ranks, so they find each other by MPI (Gloo needs horovodrun)
+export HOROVOD_CONTROLLER=mpi
+
+# and tensors in host memory go by MPI, also where Gloo is the build's default
+export HOROVOD_CPU_OPERATIONS=mpi
+
+# Horovod's rank 0 writes the timeline of all ranks here (Horovod docs, timeline)
+export HOROVOD_TIMELINE="$HPCLAUNCH_JOB_FOLDER"/timeline.json
+
+# with Horovod's cycles marked in it
+export HOROVOD_TIMELINE_MARK_CYCLES=1
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=7
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is; for this shell only
+RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"
+# CPUs planned for each local rank
+cpus=(49-55 57-63 17-23 25-31 1-7 9-15 33-39 41-47)
+# NUMA nodes of each local rank's cores
+numa=(3 3 1 1 0 0 2 2)
+# PCI addresses of those GPUs
+bus=(0000:c1:00.0 0000:c6:00.0 0000:c9:00.0 0000:ce:00.0 0000:d1:00.0 0000:d6:00.0 0000:d9:00.0 0000:de:00.0)
+# all GPUs in the order of the ranks: the program takes that of its local rank's number
+export ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7
+# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+root=${HPCLAUNCH_SYSROOT:-}
+while read -r key value; do
+  case $key in
+    Cpus_allowed_list:) got_cpus=$value ;;
+    Mems_allowed_list:) got_mems=$value ;;
+  esac
+done < "$root/proc/self/status"
+read -r host < "$root/proc/sys/kernel/hostname"
+# PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
+found=()
+for ((n = 0; ; n++)); do
+  node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
+  [ -r "$node" ] || break
+  simd_count=0 location_id=0 domain=0
+  while read -r key value; do
+    case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
+  done < "$node"
+  [ "$simd_count" != 0 ] || continue  # a CPU
+  printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
+  found+=("$id")
+done
+for node in "$root"/proc/driver/nvidia/gpus/*; do
+  [ ! -e "$node" ] || found+=("${node##*/}")
+done
+IFS=, read -ra mine <<< "${ROCR_VISIBLE_DEVICES:-}"
+mine=("${mine[@]:LOCAL_RANK * 1:1}")  # of all that it sees, those planned for it
+got_bus='' got_gpu_numa=''
+for gpu in "${mine[@]}"; do
+  id=unknown on=unknown
+  if [[ $gpu =~ ^[0-9]+$ ]]; then id=${found[gpu]:-unknown}; fi
+  if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
+  got_bus+=,$id got_gpu_numa+=,$on
+done
+verdict=ok
+[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+case $got_bus in
+  *unknown*) ;;  # no driver shows the addresses here
+  ",${bus[LOCAL_RANK]}") ;;
+  *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
+esac
+for on in ${got_gpu_numa//,/ }; do
+  case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
+done
+printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
+  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  "$(IFS=,; echo "${mine[*]:-none}")" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000 \
+  bash -c "$rank_start" rank \
+  python train.py --deepspeed_config 'ds config.json'

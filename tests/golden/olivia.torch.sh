@@ -1,0 +1,207 @@
+#!/bin/bash
+# the name in squeue
+#SBATCH --job-name=mnist
+# the project that pays
+#SBATCH --account=nn1234k
+# the first partition that fits: up to 8 nodes, 7-00:00:00
+#SBATCH --partition=accel
+# nodes
+#SBATCH --nodes=2
+# ranks on each node
+#SBATCH --ntasks-per-node=4
+# GPUs of each node, visible to its ranks together
+#SBATCH --gpus-per-node=4
+# memory of each node
+#SBATCH --mem=440G
+# whole nodes, also where the partition shares them
+#SBATCH --exclusive
+# walltime limit
+#SBATCH --time=00:30:00
+# stdout and stderr of the job
+#SBATCH --output=hpclaunch-%j.out
+
+# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 a node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# 2 nodes x 4 ranks = 8 ranks.
+# Each local rank's share of a node:
+#   rank 0: CPUs 0-71  GPU 0  NUMA node 0
+#   rank 1: CPUs 72-143  GPU 1  NUMA node 1
+#   rank 2: CPUs 144-215  GPU 2  NUMA node 2
+#   rank 3: CPUs 216-287  GPU 3  NUMA node 3
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=8
+
+# the software stack for the GPU nodes (https://documentation.sigma2.no/hpc_machines/olivia/software_stack.html, read 2026-11-20)
+module load NRIS/GPU
+
+# the site's Open MPI for Slingshot (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
+module load OpenMPI/5.0.10-GCC-14.3.0
+
+# NCCL with its Slingshot plugin (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
+
+# an outer allocation's binding, if inherited, would win over srun's default
+unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE
+
+# LL128 gave wrong sums on this hardware (NVIDIA/nccl issue 2001) (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export NCCL_PROTO="^LL128"
+
+# second guard against the wrong sums - no GDRCopy path (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export FI_CXI_RDZV_THRESHOLD="0"
+
+# second guard against the wrong sums - no GDRCopy path (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export FI_CXI_RDZV_GET_MIN="0"
+
+# no eager data with rendezvous messages (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export FI_CXI_RDZV_EAGER_SIZE="0"
+
+# libfabric's default memory monitor, memhooks, can deadlock with NCCL (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export FI_MR_CACHE_MONITOR="userfaultfd"
+
+# keeps libfabric from registering host memory with CUDA, which can deadlock (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export FI_CXI_DISABLE_HOST_REGISTER="1"
+
+# completion queues large enough for collectives over many ranks (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export FI_CXI_DEFAULT_CQ_SIZE="131072"
+
+# send queues large enough for collectives over many ranks (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export FI_CXI_DEFAULT_TX_SIZE="2048"
+
+# message matching goes on in software when the NIC's lists are full (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export FI_CXI_RX_MATCH_MODE="hybrid"
+
+# a ring may leave a node by another NIC than it came in (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export NCCL_CROSS_NIC="1"
+
+# the NICs read GPU memory directly where both hang on one host bridge (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export NCCL_NET_GDR_LEVEL="PHB"
+
+# NCCL finds its peers over Slingshot, not over the management network (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
+
+# fail rather than fall back to TCP when the Slingshot plugin cannot be loaded (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+export NCCL_NET="AWS Libfabric"
+
+# the rendezvous protocol that HPE advises (with --network=disable_rdzv_get) (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+export FI_CXI_RDZV_PROTO="alt_read"
+
+# Open MPI sends over libfabric, and fails rather than falling back to TCP (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
+export OMPI_MCA_pml="cm"
+
+# Open MPI sends over libfabric (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
+export OMPI_MCA_mtl="ofi"
+
+# the address table that the cxi provider supports (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
+export OMPI_MCA_mtl_ofi_av="table"
+
+# a daemon on the first node too, as the site sets it (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
+export PRTE_MCA_ras_base_launch_orted_on_hn="1"
+
+# libfabric's provider for Slingshot (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
+export FI_PROVIDER="cxi"
+
+# compute nodes reach the internet through the proxy only (https://documentation.sigma2.no/hpc_machines/olivia/software_stack.html, read 2026-11-20)
+export http_proxy="http://10.63.2.48:3128/"
+
+# compute nodes reach the internet through the proxy only (https://documentation.sigma2.no/hpc_machines/olivia/software_stack.html, read 2026-11-20)
+export https_proxy="http://10.63.2.48:3128/"
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=72
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is, under the names that torch.distributed reads
+export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=8 LOCAL_WORLD_SIZE=4
+# CPUs planned for each local rank
+cpus=(0-71 72-143 144-215 216-287)
+# NUMA nodes of each local rank's cores
+numa=(0 1 2 3)
+# PCI addresses of those GPUs
+bus=(0009:01:00.0 0019:01:00.0 0029:01:00.0 0039:01:00.0)
+# all GPUs in the order of the ranks: the program takes that of its local rank's number
+export CUDA_VISIBLE_DEVICES=0,1,2,3
+# CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
+# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+root=${HPCLAUNCH_SYSROOT:-}
+while read -r key value; do
+  case $key in
+    Cpus_allowed_list:) got_cpus=$value ;;
+    Mems_allowed_list:) got_mems=$value ;;
+  esac
+done < "$root/proc/self/status"
+read -r host < "$root/proc/sys/kernel/hostname"
+# PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
+found=()
+for ((n = 0; ; n++)); do
+  node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
+  [ -r "$node" ] || break
+  simd_count=0 location_id=0 domain=0
+  while read -r key value; do
+    case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
+  done < "$node"
+  [ "$simd_count" != 0 ] || continue  # a CPU
+  printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
+  found+=("$id")
+done
+for node in "$root"/proc/driver/nvidia/gpus/*; do
+  [ ! -e "$node" ] || found+=("${node##*/}")
+done
+IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
+mine=("${mine[@]:LOCAL_RANK * 1:1}")  # of all that it sees, those planned for it
+got_bus='' got_gpu_numa=''
+for gpu in "${mine[@]}"; do
+  id=unknown on=unknown
+  if [[ $gpu =~ ^[0-9]+$ ]]; then id=${found[gpu]:-unknown}; fi
+  if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
+  got_bus+=,$id got_gpu_numa+=,$on
+done
+verdict=ok
+[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+case $got_bus in
+  *unknown*) ;;  # no driver shows the addresses here
+  ",${bus[LOCAL_RANK]}") ;;
+  *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
+esac
+for on in ${got_gpu_numa//,/ }; do
+  case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
+done
+printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
+  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  "$(IFS=,; echo "${mine[*]:-none}")" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=mask_cpu:0xffffffffffffffffff,0xffffffffffffffffff000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000000000000000000000 --network=disable_rdzv_get \
+  bash -c "$rank_start" rank \
+  python train.py --deepspeed_config 'ds config.json'

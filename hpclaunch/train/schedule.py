@@ -1,8 +1,9 @@
 """The learning rate as a function of how far the training is: scaling, warm-up, decay. Pure.
 
-Time counts in epochs, so a schedule does not depend on how an epoch is cut into steps. An optimiser of this
-package keeps the rate outside of its momentum (Goyal et al. 2017, arXiv:1706.02677, equation 9): no momentum
-correction is needed where the rate changes. LARS, as in its paper, has the rate inside.
+Time counts in epochs, so a schedule does not depend on how an epoch is cut into steps. Momentum correction
+(Goyal et al. 2017, arXiv:1706.02677, section 3: where the rate stands inside of the momentum, v grows by new
+rate / old rate when it changes) is built in: every optimiser of this package keeps the rate outside of its
+momentum (their equation 9), which is the same thing.
 """
 
 from __future__ import annotations

@@ -149,6 +149,25 @@ def test_lars_has_a_rate_for_each_layer() -> None:
         for layer, v, g in ((w, velocities[0], gradients[:2]), (b, velocities[1], gradients[2:])):
             norm, slope = math.sqrt(sum(layer**2)), math.sqrt(sum(g**2))
             local = 0.1 * norm / (slope + 0.01 * norm) if norm else 1.0
-            v[:] = 0.9 * v + lr * local * (g + 0.01 * layer)
-            layer -= v
+            v[:] = 0.9 * v + local * (g + 0.01 * layer)
+            layer -= lr * v
         assert parameters == pytest.approx(np.concatenate([w, b]), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["sgd", "lars"])
+def test_momentum_is_corrected_where_the_rate_changes(name: str) -> None:
+    """Against the rate inside of the momentum, v growing by new rate / old rate (Goyal et al. 2017, 3)."""
+    generator = np.random.default_rng(5)
+    parameters = generator.standard_normal(50)
+    expected, velocity, last = parameters.copy(), np.zeros(50), 0.1
+    rule = OPTIMIZERS[name](50, np.float64, [slice(0, 50)])
+    for lr in (0.1, 0.2, 0.4, 0.4, 0.004):
+        g = generator.standard_normal(50)
+        rule.step(parameters, g, lr)
+        local = 1.0
+        if name == "lars":
+            norm = np.linalg.norm(expected)
+            g, local = g + 5e-4 * expected, 1e-3 * norm / (np.linalg.norm(g) + 5e-4 * norm)
+        velocity = 0.9 * velocity * (lr / last) + lr * local * g
+        expected, last = expected - velocity, lr
+        assert parameters == pytest.approx(expected, rel=1e-9)

@@ -200,9 +200,10 @@ class Adagrad:
 class LARS:
     """Y. You, I. Gitman, B. Ginsburg, "Large batch training of convolutional networks" (arXiv:1708.03888).
 
-    Algorithm 1, for the parameters w and gradients g of each layer apart:
-    local = trust |w| / (|g| + decay |w|); v = momentum v + lr local (g + decay w); w -= v.
-    Where |w| or |g| is 0 (biases before the first step), local is 1.
+    For the parameters w and gradients g of each layer apart:
+    local = trust |w| / (|g| + decay |w|); v = momentum v + local (g + decay w); w -= lr v.
+    Where |w| or |g| is 0 (biases before the first step), local is 1. The paper's algorithm 1 has lr inside of
+    v: the same while lr stays; outside, v needs no correction where lr changes, as in `SGD`.
     """
 
     name = "lars"
@@ -227,8 +228,8 @@ class LARS:
             w, g, v = parameters[part], gradients[part], self.state["velocity"][part]
             local = self._local_rate(float(np.linalg.norm(w)), float(np.linalg.norm(g)))
             v *= self._momentum
-            v += lr * local * (g + self._weight_decay * w)
-            w -= v
+            v += local * (g + self._weight_decay * w)
+            w -= lr * v
 
     def _local_rate(self, weights: float, gradients: float) -> float:
         if weights == 0 or gradients == 0:

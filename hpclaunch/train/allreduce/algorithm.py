@@ -49,7 +49,8 @@ class Algorithm(ABC):
         ``array`` is one-dimensional, contiguous, writable and of the same length and dtype (any that
         numpy adds) on all ranks; ValueError otherwise. All ranks end with the same bits.
         """
-        if array.ndim != 1 or not array.flags.c_contiguous or not array.flags.writeable:
+        flags = array.flags
+        if array.ndim != 1 or not flags.c_contiguous or not flags.writeable:
             raise ValueError("allreduce needs a one-dimensional, contiguous, writable array")
         if self._ranks > 1 and array.size > 0:
             self._sum(array)

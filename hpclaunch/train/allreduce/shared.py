@@ -7,8 +7,9 @@ pass through in segments that stay in the cache.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
-from typing import cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ from .algorithm import SEGMENT_BYTES, Algorithm
 from .chunks import Array, chunk_bounds
 
 Bytes = npt.NDArray[np.uint8]
+K = TypeVar("K")
+V = TypeVar("V")
 
 # Two ranks never write to the same line of a cache; also the widest item that a slice must not cut.
 _LINE_BYTES = 64
@@ -27,6 +30,8 @@ _LINE_BYTES = 64
 DIRECT_BYTES = 1 << 15
 # A segment that is being filled, one being summed, one being read.
 _SLOTS = 3
+# Views of shared memory are kept between calls: making them anew takes longer than summing a short array.
+_MOST_KEPT = 1024
 
 
 class SharedMemory:
@@ -39,9 +44,16 @@ class SharedMemory:
         self._comm = comm
         self.parts = [self._part(rank, nbytes) for rank in range(comm.Get_size())]
         """By rank: its bytes, starting at a cache line."""
-        self.parts[comm.Get_rank()][:] = 0
+        mine = self.parts[comm.Get_rank()]
+        mine[:] = 0
+        self._addresses = range(mine.ctypes.data, mine.ctypes.data + nbytes)
         self._window.Lock_all(MPI.MODE_NOCHECK)
         self.meet()
+
+    def offset(self, address: int, nbytes: int) -> int | None:
+        """Where in this rank's part ``nbytes`` bytes at ``address`` begin; None where they are not in it."""
+        start = address - self._addresses.start
+        return start if start >= 0 and address + nbytes <= self._addresses.stop else None
 
     def _part(self, rank: int, nbytes: int) -> Bytes:
         memory, _ = self._window.Shared_query(rank)
@@ -97,6 +109,8 @@ class SharedAllreduce(Algorithm):
         self._buffers: list[SharedMemory] = []
         self._transit: SharedMemory | None = None
         self._turn = 0
+        self._resident: dict[tuple[int, int, np.dtype[Any]], _Resident] = {}
+        self._slots: dict[tuple[int, np.dtype[Any], int], _Slot] = {}
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in memory that the node's ranks share."""
@@ -107,102 +121,85 @@ class SharedAllreduce(Algorithm):
 
     def close(self) -> None:
         """Free all buffers."""
+        self._resident.clear()
+        self._slots.clear()
         for memory in [*self._buffers, *([self._transit] if self._transit else [])]:
             memory.close()
         super().close()
 
     def _sum(self, array: Array) -> None:
         """Choose by size and place; all ranks choose alike, for an array is in the same buffer on all."""
-        resident = self._resident(array)
         if self._alone and array.nbytes <= min(DIRECT_BYTES, self._slot_bytes()):
             self._sum_directly(array)
-        elif resident is not None:
-            self._sum_resident(resident)
+            return
+        place = (MPI.Get_address(array), array.size, array.dtype)
+        found = self._resident.get(place) or self._find_resident(array, place)
+        if found is not None:
+            self._sum_resident(found)
         else:
             self._sum_in_transit(array)
 
-    def _resident(self, array: Array) -> tuple[SharedMemory, list[Array]] | None:
-        """The memory that holds ``array``, and there all ranks' arrays; None: it is an ordinary one."""
-        start = array.ctypes.data
-        for memory in self._buffers:
-            part = memory.parts[self._rank]
-            offset = start - part.ctypes.data
-            if offset >= 0 and offset + array.nbytes <= part.nbytes:
-                span = slice(offset, offset + array.nbytes)
-                return memory, [other[span].view(array.dtype) for other in memory.parts]
-        return None
-
     # --- in place: the arrays are in shared memory -------------------------------------------------------
 
-    def _sum_resident(self, resident: tuple[SharedMemory, list[Array]]) -> None:
-        memory, arrays = resident
+    def _find_resident(self, array: Array, place: tuple[int, int, np.dtype[Any]]) -> _Resident | None:
+        """How to sum an array that lies in one of the buffers; None where it is an ordinary one."""
+        for memory in self._buffers:
+            offset = memory.offset(place[0], array.nbytes)
+            if offset is not None:
+                span = slice(offset, offset + array.nbytes)
+                arrays = [part[span].view(array.dtype) for part in memory.parts]
+                found = _Resident(memory.meet, self._blocks(arrays), self._moved(array))
+                _keep(self._resident, place, found)
+                return found
+        return None
+
+    def _blocks(self, arrays: list[Array]) -> list[list[Array]]:
+        """This rank's slice of all arrays, in blocks that stay in the cache."""
         start, stop = self._slices(arrays[0])[self._rank]
-        memory.meet()
-        if self._between is None:
-            step = max(1, self._segment_bytes // arrays[0].itemsize // 2)
-            blocks = [(at, min(at + step, stop)) for at in range(start, stop, step)]
-        else:
-            blocks = [(start, stop)]
-        for low, high in blocks:
-            mine = [array[low:high] for array in arrays]
-            _add(mine, mine[0])
+        step = max(1, self._segment_bytes // arrays[0].itemsize // 2)
+        if self._between is not None:
+            step = max(1, stop - start)  # in one piece through the network
+        return [[array[at : min(at + step, stop)] for array in arrays] for at in range(start, stop, step)]
+
+    def _sum_resident(self, resident: _Resident) -> None:
+        resident.meet()
+        for block in resident.blocks:
+            total = block[0]
+            _add(block, total)
             if self._between is not None:
-                self._between.sum(mine[0])
-            for other in mine[1:]:
-                other[:] = mine[0]
-        self.bytes_sent += self._moved(arrays[0])
-        memory.meet()
+                self._between.sum(total)
+            for other in block[1:]:
+                np.copyto(other, total)
+        self.bytes_sent += resident.moved
+        resident.meet()
 
     # --- in transit: segments of ordinary arrays -----------------------------------------------------------
 
     def _sum_directly(self, array: Array) -> None:
         """One copy, one barrier, and every rank adds up everything: the same additions on all."""
         slot = self._slot(array)
-        slot[self._rank][:] = array
+        np.copyto(slot.mine, array)
         self._shared_slots().meet()
-        _add(slot, array)
+        _add(slot.arrays, array)
         self._turn += 1
         self.bytes_sent += (self._ranks - 1) * array.nbytes
 
     def _sum_in_transit(self, array: Array) -> None:
         """In each phase: fill a slot, sum the one filled before, read the one summed before."""
         parts = self._segments(array)
-        slots = [(part, self._slot(part, index)) for index, part in enumerate(parts)]
+        meet = self._shared_slots().meet
+        slots = [self._slot(part, index) for index, part in enumerate(parts)]
         for phase in range(len(parts) + 2):
             if phase < len(parts):
-                self._fill(*slots[phase])
+                slots[phase].fill(parts[phase])
             if 1 <= phase <= len(parts):
-                self._reduce(*slots[phase - 1])
+                slots[phase - 1].reduce(parts[phase - 1], self._between)
             if phase >= 2:
-                self._read(*slots[phase - 2])
+                slots[phase - 2].read(parts[phase - 2])
             if phase <= len(parts):
-                self._shared_slots().meet()
+                meet()
         self._turn += len(parts)
         self.bytes_sent += self._moved(array)
-
-    def _fill(self, part: Array, slot: list[Array]) -> None:
-        """Show the others what they sum: all but this rank's slice."""
-        start, stop = self._slices(part)[self._rank]
-        slot[self._rank][:start] = part[:start]
-        slot[self._rank][stop:] = part[stop:]
-
-    def _reduce(self, part: Array, slot: list[Array]) -> None:
-        """Sum this rank's slice into its own array, and show it."""
-        start, stop = self._slices(part)[self._rank]
-        if start == stop:
-            return
-        arrays = [part if rank == self._rank else other for rank, other in enumerate(slot)]
-        result = slot[self._rank][start:stop]
-        _add([array[start:stop] for array in arrays], result)
-        if self._between is not None:
-            self._between.sum(result)
-        part[start:stop] = result
-
-    def _read(self, part: Array, slot: list[Array]) -> None:
-        """Take the slices that the others have summed."""
-        for rank, (start, stop) in enumerate(self._slices(part)):
-            if rank != self._rank:
-                part[start:stop] = slot[rank][start:stop]
 
     def _shared_slots(self) -> SharedMemory:
         """Memory for what passes through, taken when first needed."""
@@ -213,10 +210,18 @@ class SharedAllreduce(Algorithm):
     def _slot_bytes(self) -> int:
         return -(-self._segment_bytes // _LINE_BYTES) * _LINE_BYTES
 
-    def _slot(self, part: Array, ahead: int = 0) -> list[Array]:
-        """By rank, where ``part`` passes through: the slot of this turn, or so many turns ahead."""
-        start = (self._turn + ahead) % _SLOTS * self._slot_bytes()
-        return [other[start : start + part.nbytes].view(part.dtype) for other in self._shared_slots().parts]
+    def _slot(self, part: Array, ahead: int = 0) -> _Slot:
+        """Where ``part`` passes through: the slot of this turn, or so many turns ahead."""
+        turn = (self._turn + ahead) % _SLOTS
+        key = (part.nbytes, part.dtype, turn)
+        slot = self._slots.get(key)
+        if slot is None:
+            start = turn * self._slot_bytes()
+            memory = self._shared_slots()
+            arrays = [other[start : start + part.nbytes].view(part.dtype) for other in memory.parts]
+            slot = _Slot(arrays, self._rank, self._slices(part))
+            _keep(self._slots, key, slot)
+        return slot
 
     # --- slices ---------------------------------------------------------------------------------------------
 
@@ -233,11 +238,67 @@ class SharedAllreduce(Algorithm):
         return array.nbytes - own + own * (self._ranks - 1)
 
 
+class _Resident(NamedTuple):
+    """An array in shared memory, ready to be summed."""
+
+    meet: Callable[[], None]
+    blocks: list[list[Array]]
+    """Of each block of this rank's slice: all ranks' arrays."""
+    moved: int
+    """Bytes that `Algorithm.bytes_sent` counts."""
+
+
+class _Slot:
+    """Shared memory that a segment of ordinary arrays passes through, seen by one rank."""
+
+    def __init__(self, arrays: list[Array], rank: int, slices: list[tuple[int, int]]) -> None:
+        """``arrays`` and ``slices`` by rank: where its segment stands, and what of all it sums."""
+        self.arrays = arrays
+        self.mine = arrays[rank]
+        self._start, self._stop = start, stop = slices[rank]
+        self._before, self._behind = self.mine[:start], self.mine[stop:]
+        self._result = self.mine[start:stop]
+        self._lower = [array[start:stop] for array in arrays[:rank]]
+        self._higher = [array[start:stop] for array in arrays[rank + 1 :]]
+        self._of_others = [
+            (low, high, arrays[owner][low:high])
+            for owner, (low, high) in enumerate(slices)
+            if owner != rank and low < high
+        ]
+
+    def fill(self, part: Array) -> None:
+        """Show the others what they sum: all but this rank's slice."""
+        np.copyto(self._before, part[: self._start])
+        np.copyto(self._behind, part[self._stop :])
+
+    def reduce(self, part: Array, between: Algorithm | None) -> None:
+        """Sum this rank's slice into its own array, and show it."""
+        if self._start == self._stop:
+            return
+        own = part[self._start : self._stop]
+        _add([*self._lower, own, *self._higher], self._result)
+        if between is not None:
+            between.sum(self._result)
+        np.copyto(own, self._result)
+
+    def read(self, part: Array) -> None:
+        """Take the slices that the others have summed."""
+        for low, high, total in self._of_others:
+            np.copyto(part[low:high], total)
+
+
+def _keep(cache: dict[K, V], key: K, value: V) -> None:
+    """Remember; forget all where that becomes too much."""
+    if len(cache) >= _MOST_KEPT:
+        cache.clear()
+    cache[key] = value
+
+
 def _add(arrays: list[Array], result: Array) -> None:
     """Sum in the order given; ``result`` may be the first of ``arrays``."""
     if len(arrays) == 1:
-        result[:] = arrays[0]
+        np.copyto(result, arrays[0])
         return
-    np.add(arrays[0], arrays[1], out=result)
+    np.add(arrays[0], arrays[1], result)
     for array in arrays[2:]:
-        np.add(result, array, out=result)
+        np.add(result, array, result)

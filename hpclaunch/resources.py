@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
 
 def resource_dir(name: str) -> Path:
     """Return the folder ``templates`` or ``site_profiles``, wherever this installation keeps it."""
-    package = Path(str(files("hpclaunch")))
+    package = Path(__file__).parent
     inside = package / name
     return inside if inside.is_dir() else package.parent / name

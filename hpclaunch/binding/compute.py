@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
+
+import msgspec
 
 from hpclaunch.binding.model import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
@@ -67,8 +68,7 @@ def deal_gpus(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
     return NodeBinding(ranks=ranks, notes=("no source tells the CPUs of this node: ranks have GPUs only",))
 
 
-@dataclass(frozen=True)
-class _Machine:
+class _Machine(msgspec.Struct, frozen=True):
     """The node as this request sees it."""
 
     topology: NodeTopology
@@ -77,7 +77,7 @@ class _Machine:
     """CPUs to use of each core; empty: the core is reserved or not granted."""
     reserved: frozenset[int]
     numa: tuple[int | None, ...]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
 
     @property
     def cores(self) -> tuple[Core, ...]:
@@ -93,22 +93,20 @@ class _Machine:
         return [core for core in block if self.threads[core]]
 
 
-@dataclass
-class _User:
+class _User(msgspec.Struct):
     """Who takes part of a NUMA node's cores: a GPU with its ranks, or ranks without a GPU there."""
 
     gpu: Gpu | None
     ranks: list[int]
 
 
-@dataclass
-class _Numa:
+class _Numa(msgspec.Struct):
     """One NUMA node with usable cores, and who is at home there."""
 
     id: int | None
     block: Block
     capacity: int
-    users: list[_User] = field(default_factory=list)
+    users: list[_User] = []
 
     def ranks(self) -> list[int]:
         """Return the ranks that get cores here, each once, in order of the users."""

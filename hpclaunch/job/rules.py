@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 import msgspec
 
@@ -75,6 +74,8 @@ def choose_queue(profile: SiteProfile, named: str | None, nodes: int, walltime_s
 def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) -> QueueChoice:
     queue = profile.queues.get(named)
     if queue is None:
+        from difflib import get_close_matches  # only messages need it
+
         near = get_close_matches(named, profile.queues, n=1)
         warning = None
         if profile.queues:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -42,6 +41,8 @@ def broken_rules(profile: SiteProfile) -> Iterator[Broken]:
     for path, part in structs_of(profile, ()):
         source = getattr(part, "source", None)
         if source is not None and source not in profile.sources:
+            from difflib import get_close_matches  # only messages need it
+
             near = get_close_matches(source, profile.sources, n=1)
             right = f"did you mean {near[0]!r}?" if near else "add it to sources: with url and checked"
             yield (*path, "source"), f"source {source!r} is not in sources", right

@@ -7,13 +7,13 @@ is ``true``, ``false``, ``null``, a decimal number or text. (YAML 1.1 reads ``48
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from hpclaunch.errors import BadInputError
@@ -30,8 +30,7 @@ _INT = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]{1,17}")
 
 
-@dataclasses.dataclass(frozen=True)
-class Tree:
+class Tree(msgspec.Struct, frozen=True):
     """A value and where it stands. ``value`` is a scalar, a dict of Trees or a list of Trees."""
 
     value: Any

@@ -9,8 +9,7 @@ import datetime as dt
 import json
 import types
 from collections.abc import Iterator
-from difflib import get_close_matches
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -18,6 +17,8 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.site.rules import broken_rules
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.tree import KeyPath, Tree
+
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 class Problem(NamedTuple):
@@ -36,13 +37,20 @@ class Problem(NamedTuple):
 
 def to_profile(tree: Tree) -> SiteProfile:
     """Return the typed profile. Raises BadInputError with every problem, one a line."""
-    problems = list(type_problems(tree, SiteProfile, ()))
-    if not problems:
-        profile = msgspec.convert(tree.plain(), SiteProfile)
-        problems = [Problem(tree.at(path).where, what, right) for path, what, right in broken_rules(profile)]
-        if not problems:
-            return profile
-    raise BadInputError("\n".join(map(str, problems)))
+    profile = to_struct(tree, SiteProfile)
+    problems = [Problem(tree.at(path).where, what, right) for path, what, right in broken_rules(profile)]
+    if problems:
+        raise BadInputError("\n".join(map(str, problems)))
+    return profile
+
+
+def to_struct(tree: Tree, wanted: type[_T]) -> _T:
+    """Return the typed struct. Raises BadInputError with every value of a wrong type, one a line."""
+    try:
+        return msgspec.convert(tree.plain(), wanted)
+    except msgspec.ValidationError as error:  # it names the first one only, and no line
+        problems = [str(problem) for problem in type_problems(tree, wanted, ())]
+        raise BadInputError("\n".join(problems) or f"{tree.where}: {error}") from None
 
 
 def type_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:
@@ -107,6 +115,8 @@ def _leaf_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:
 
 def _leaf_hint(value: Any, wanted: Any) -> str:
     if get_origin(wanted) is Literal:
+        from difflib import get_close_matches  # only messages need it
+
         near = get_close_matches(str(value), [str(choice) for choice in get_args(wanted)], n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return f"it must be {_right(wanted)}{meant}"
@@ -148,5 +158,7 @@ def show_keys(path: KeyPath) -> str:
 def did_you_mean(word: str, known: Any) -> str:
     """Return ``did you mean 'x'?``, or the words that are known."""
     names = sorted(known)
+    from difflib import get_close_matches  # only messages need it
+
     near = get_close_matches(word, names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names) or 'none'}"

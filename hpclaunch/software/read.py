@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.tree import read_tree
-from hpclaunch.site.validate import type_problems
+from hpclaunch.site.validate import to_struct
 from hpclaunch.software.model import Environment
 
 
@@ -23,6 +21,4 @@ def read_environment(path: Path) -> Environment | None:
     below = tree.value.get("environment")
     if below is None or below.value is None:
         return None
-    if problems := list(type_problems(below, Environment, ())):
-        raise BadInputError("\n".join(map(str, problems)))
-    return msgspec.convert(below.plain(), Environment)
+    return to_struct(below, Environment)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.model import ArrayJob, JobRecord
-from hpclaunch.job.report import PREFIX, BindingVerdict, verdict
+from hpclaunch.job.report import BindingVerdict, verdict
 from hpclaunch.scheduler.base import FINAL_STATES, JobState, JobStatus, array_state
 
 _SHOWN = 5
@@ -63,7 +63,7 @@ def with_array_status(
         record,
         array=array,
         state=state,
-        reason=_sentence(array, over=over),
+        reason=sentence(array, over=over),
         exit_code=(0 if state == "done" else next(iter(codes), None)) if over else None,
         started=started,
         ended=ended if over else None,
@@ -103,7 +103,7 @@ def _judged(
     )
 
 
-def _sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:
+def sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:
     """Return how many are in which state, and which did not end well; None where all are done."""
     counts = Counter(job.state for job in array.values())
     if counts["done"] == len(array):
@@ -119,26 +119,16 @@ def _sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:
     return text
 
 
-def report_command(record: JobRecord) -> tuple[str, ...]:
-    """Return the command that finds the ranks' reports in all the logs, each after its file and a NUL."""
-    return ("grep", "-rHaZ", "--include=out.log", "-e", PREFIX, "--", record.folder)
-
-
-def array_verdict(record: JobRecord, found: str) -> BindingVerdict:
-    """Judge the reports that ``report_command`` found; of those that differ the first one is kept.
+def array_verdict(record: JobRecord, logs: Mapping[int, str]) -> BindingVerdict:
+    """Judge the reports in the jobs' logs, by index; of those that differ the first one is kept.
 
     Jobs that never began have no reports and are passed over, unless they say that they are done.
     """
-    logs: dict[str, list[str]] = {}
-    for line in found.splitlines():
-        path, _, text = line.partition("\0")
-        logs.setdefault(path, []).append(text)
     best: BindingVerdict | None = None
     for index, job in sorted(record.array.items()):
-        lines = logs.get(f"{record.folder}/{index}/out.log", [])
-        if not lines and job.state != "done":
+        of_this = verdict(logs.get(index, ""), record.tasks)
+        if not of_this.ranks and job.state != "done":
             continue
-        of_this = verdict("\n".join(lines), record.tasks)
         if not of_this.ok:
             return replace(of_this, finding=f"job {index} of the array: {of_this.finding}")
         best = best or of_this

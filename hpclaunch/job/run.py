@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -26,20 +26,21 @@ from hpclaunch.job.array_log import ArrayLogReader
 from hpclaunch.job.array_status import (
     array_paths,
     array_verdict,
+    job_of_array,
     open_indices,
-    report_command,
+    sentence,
     with_array_status,
 )
-from hpclaunch.job.blame import first_death
-from hpclaunch.job.model import JobRecord
+from hpclaunch.job.blame import alone, first_death, refused_mask
+from hpclaunch.job.model import ArrayJob, JobRecord
 from hpclaunch.job.report import BindingVerdict, verdict
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover, submit_once
-from hpclaunch.scheduler.base import FINAL_STATES, JobStatus, Scheduler
+from hpclaunch.job.traces import EXIT_STATUS, LOG, Trace, read_traces
+from hpclaunch.scheduler.base import FINAL_STATES, JobStatus, Scheduler, array_state
 from hpclaunch.scheduler.registry import get_scheduler
 
-SCRIPT, LOG, RESULT, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "result.json", "exit_status", "cancelled"
-REASON, NEXT_ID = "reason", "next_id"
+SCRIPT, RESULT, CANCELLED, REASON, NEXT_ID = "job.sh", "result.json", "cancelled", "reason", "next_id"
 _LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID)
 
 _Files = Mapping[str, bytes]
@@ -153,18 +154,33 @@ def _refresh_group(
         left = _left_behind(host, records, known)
     except RefusedError as error:  # the host itself cannot be asked
         return list(records), trouble or error
-    fresh = []
-    for old in records:
-        new = old
-        status = known.get(old.scheduler_id or "")
-        asked = trouble is None and old.scheduler_id is not None
-        if old.array and (_is_open(old) or old.state == "lost"):
-            new = with_array_status(old, status, left, _now(), asked=asked and _is_open(old))
-            new = replace(new, binding=binding_verdict(host, new)) if new.state in FINAL_STATES else new
-        elif _is_open(old) or old.state == "lost":
-            new = _with_status(host, old, status, left, asked=trouble is None)
-        fresh.append(store.save(new) if new != old else old)
-    return fresh, trouble
+    judged = [_judged(old, known.get(old.scheduler_id or ""), left, trouble is None) for old in records]
+    changed = [new for new, old in zip(judged, records, strict=True) if new != old]
+    ended = [folder for new in changed if new.state in FINAL_STATES for folder in _run_folders(new)]
+    try:
+        traces = read_traces(host, ended)
+    except RefusedError as error:
+        return list(records), trouble or error
+    saved = {
+        new.id: store.save(_explained(new, traces, left) if new.state in FINAL_STATES else new)
+        for new in changed
+    }
+    return [saved.get(old.id, old) for old in records], trouble
+
+
+def _judged(record: JobRecord, status: JobStatus | None, left: _Files, asked: bool) -> JobRecord:
+    """Return the record with what its scheduler, if that was ``asked``, and its small files say."""
+    if not _is_open(record) and record.state != "lost":
+        return record
+    if record.array:
+        asked = asked and record.scheduler_id is not None and _is_open(record)
+        return with_array_status(record, status, left, _now(), asked=asked)
+    return _with_status(record, status, left, asked=asked)
+
+
+def _run_folders(record: JobRecord) -> list[str]:
+    """Return the folders with a log: the job's own, of an array one a job."""
+    return [f"{record.folder}/{index}" for index in sorted(record.array)] or [record.folder]
 
 
 def _is_open(record: JobRecord) -> bool:
@@ -225,9 +241,7 @@ def _unknown(wanted: Mapping[str, frozenset[int]], known: Mapping[str, JobStatus
     return [i for i, indices in wanted.items() if i not in known or indices - known[i].jobs.keys()]
 
 
-def _with_status(
-    host: Host, record: JobRecord, status: JobStatus | None, files: _Files, asked: bool
-) -> JobRecord:
+def _with_status(record: JobRecord, status: JobStatus | None, files: _Files, asked: bool) -> JobRecord:
     """Return the record with what its scheduler or, where that does not know, its exit file says."""
     if status and status.state not in FINAL_STATES:
         started = status.started or record.started
@@ -242,28 +256,60 @@ def _with_status(
     code = status.exit_code if status.exit_code is not None else left
     if status.state != "done" and code == 0:
         code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
-    reason = status.reason
-    if status.state == "failed":
-        death = first_death(log_text(host, record)) if record.scheduler == "slurm" and code else None
-        reason = _reason(files, record) or "; ".join(filter(None, (reason, death))) or None
+    own = _reason(files, record) if status.state == "failed" else None
     return replace(
         record,
         state=status.state,
         exit_code=code,
-        reason=reason,
+        reason=own or status.reason,
         started=status.started or record.started,
-        ended=status.ended or record.ended or _ended(host, record),
-        binding=binding_verdict(host, record),
+        ended=status.ended or record.ended,
     )
 
 
-def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
-    """Return what the ranks said of their binding, where one was planned."""
+def _explained(record: JobRecord, traces: Mapping[str, Trace], files: _Files) -> JobRecord:
+    """Return the record of an ended job with what its log says of its end and of its ranks' binding."""
+    if record.array:
+        array = {
+            index: _with_log(job_of_array(record, index), job, traces, files)
+            for index, job in record.array.items()
+        }
+        record = replace(record, array=array)
+        record = replace(record, state=array_state(job.state for job in array.values()))
+        return replace(record, reason=sentence(array, over=True), binding=_binding(record, traces))
+    record = _with_log(record, record, traces, files)
+    ended = record.ended or traces[record.folder].ended or _now()
+    return replace(record, ended=ended, binding=_binding(record, traces))
+
+
+_Ended = TypeVar("_Ended", JobRecord, ArrayJob)
+
+
+def _with_log(record: JobRecord, job: _Ended, traces: Mapping[str, Trace], files: _Files) -> _Ended:
+    """Return the job, ``record`` itself or one of its array, with what its log says of its end."""
+    log = traces[record.folder].log
+    if job.state == "done" and (why := alone(record, log)):
+        return replace(job, state="failed", exit_code=None, reason=why)
+    if job.state != "failed" or _reason(files, record):
+        return job
+    why = refused_mask(record, log) or (first_death(log) if job.exit_code else None)
+    if not why or why in (job.reason or ""):
+        return job
+    return replace(job, reason="; ".join(filter(None, (job.reason, why))) or None)
+
+
+def _binding(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict | None:
     if record.plan.get("binding") is None:
         return None
     if record.array:
-        return array_verdict(record, host.run(report_command(record)).stdout)
-    return verdict(log_text(host, record), record.tasks)
+        logs = {index: traces[f"{record.folder}/{index}"].log for index in record.array}
+        return array_verdict(record, logs)
+    return verdict(traces[record.folder].log, record.tasks)
+
+
+def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
+    """Return what the ranks said of their binding so far, where one was planned."""
+    return _binding(record, read_traces(host, _run_folders(record)))
 
 
 def log_text(host: Host, record: JobRecord) -> str:
@@ -302,14 +348,6 @@ def _exit_status(files: _Files, record: JobRecord) -> int | None:
     """Return what the script left in its exit file; None: nothing, or nothing that is a number."""
     text = files.get(f"{record.folder}/{EXIT_STATUS}", b"").strip()
     return int(text) if text.isdigit() and len(text) <= 3 else None
-
-
-def _ended(host: Host, record: JobRecord) -> str:
-    """Return when the exit file was written; without one, now."""
-    answer = host.run(("stat", "-c", "%Y", f"{record.folder}/{EXIT_STATUS}"))
-    if answer.exit_code != 0 or not answer.stdout.strip().isdigit():
-        return _now()
-    return dt.datetime.fromtimestamp(int(answer.stdout), dt.timezone.utc).astimezone().isoformat()
 
 
 def wait_job(

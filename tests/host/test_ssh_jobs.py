@@ -18,6 +18,7 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.host.base import NoAnswerError
 from hpclaunch.host.ssh import SshHost, connect
 from hpclaunch.job.model import JobRecord
+from hpclaunch.job.report import PREFIX
 from hpclaunch.job.run import cancel_job, read_log, refresh, refresh_all, submit_job, wait_job
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
@@ -209,17 +210,22 @@ def test_names_paths_and_arguments_arrive_as_given(host: SshHost, store: Store, 
 
 
 @pytest.mark.slurm
-def test_status_of_many_jobs_is_one_round_trip(
+def test_status_of_many_jobs_is_one_round_trip_to_each_source(
     host: SshHost, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = record_there(store, tmp_path, "slurm")
     first = submit_job(store, host, SLURM, first, script_of(first, "true", "#SBATCH --begin=now+1hour"))
     waiting = [replace(first, id=f"{first.id}-{i}", folder=f"{first.folder}-{i}") for i in range(100)]
-    forgotten = [replace(record, id=f"{record.id}-f", scheduler_id="999999999") for record in waiting]
+    forgotten = [
+        replace(record, id=f"{record.id}-f", scheduler_id=f"9999999{i:02}")
+        for i, record in enumerate(waiting)
+    ]
+    report = PREFIX + "rank=0 host=n{} local_rank=0 cpus=0 planned=0 verdict=ok\n"
     for i, record in enumerate(forgotten):
         os.makedirs(record.folder)
-        (Path(record.folder) / "exit_status").write_text("0\n")
-        forgotten[i] = replace(record, ended=record.created)
+        (Path(record.folder) / "exit_status").write_text("0\n" if i % 2 else "3\n")
+        (Path(record.folder) / "out.log").write_text(report.format(i) + "srun: error: n1: task 0: Killed\n")
+        forgotten[i] = replace(record, plan={"binding": {"ranks": []}})
     for record in (*waiting, *forgotten):
         store.create(record)
     trips: list[str] = []
@@ -238,10 +244,16 @@ def test_status_of_many_jobs_is_one_round_trip(
     assert {record.state for record in refresh_all(store, host, waiting)} == {"queued"}
     assert trips == ["squeue"]
     trips.clear()
-    assert {record.state for record in refresh_all(store, host, forgotten)} == {"done"}
-    # What the sources do not know is read from the jobs' folders, all of them at once.
-    assert list(dict.fromkeys(trips)) == [*SLURM.status_sources, "tar"]
-    assert trips.count("tar") == 1
+    ended = refresh_all(store, host, forgotten)
+    # What the sources do not know is read from the jobs' folders, and then their logs, of all at once.
+    assert trips == ["squeue", "sacct", *["scontrol"] * 4, "tar", "xargs"]
+    assert [record.state for record in ended] == ["failed", "done"] * 50
+    assert all(record.ended for record in ended)
+    assert [r.binding.ranks[0].host for r in ended if r.binding] == [f"n{i}" for i in range(100)]
+    assert {record.reason for record in ended} == {
+        None,
+        "the script ended with exit status 3; first ended rank 0 on n1: Killed",
+    }
     monkeypatch.undo()
     cancel_job(store, host, SLURM, first)
 

@@ -15,8 +15,10 @@ USERS_ENVIRONMENT = dict(os.environ)
 _NEEDED_FOLDERS = {
     "HPCLAUNCH_TEST_CAPTURES": "test_captures*.py",
     "HPCLAUNCH_TEST_MNIST": "test_real_mnist*.py",
-    # A virtual environment with Horovod for torch, built with MPI and Gloo.
+    # What tests/horovod/build.sh torch prints.
     "HPCLAUNCH_TEST_HOROVOD": "test_real_horovod*.py",
+    # Links to its other builds, under the names of their variants.
+    "HPCLAUNCH_TEST_HOROVODS": "test_other_horovods*.py",
 }
 collect_ignore_glob = [
     f"{prefix}{pattern}"

@@ -6,20 +6,18 @@ HPCLAUNCH_TEST_HOROVOD names its virtual environment; its mpiexec must be found 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.check.verdicts import check_json, names_by_status, one
+from tests.horovod.builds import in_venv
 from tests.train.mpirun import mpiexec
 
 VENV = Path(os.environ["HPCLAUNCH_TEST_HOROVOD"])
-OWN_BIN = str(Path(sys.executable).parent)
-OUTSIDE = os.pathsep.join(
-    [str(VENV / "bin"), *(p for p in os.environ["PATH"].split(os.pathsep) if p != OWN_BIN)]
-)
+OUTSIDE = in_venv(VENV)
 pytestmark = pytest.mark.mpi
 
 
@@ -49,6 +47,26 @@ def test_its_boxes_agree_with_its_library(tmp_path: Path) -> None:
         "missing": {"nccl", "ddl", "ccl", "tensorflow", "mxnet"},
         "unknown": {"pytorch"},
     }
+
+
+@pytest.mark.parametrize(
+    ("library", "words"),
+    [(b"", "file too short"), (None, "has no compiled library for it")],
+    ids=["cut off", "not compiled"],
+)
+def test_a_library_that_does_not_load(library: bytes | None, words: str, tmp_path: Path) -> None:
+    """What a full disk and what HOROVOD_SKIP_COMPILE=1 leave."""
+    (package,) = (VENV / "lib").glob("python3*/site-packages/horovod")
+    shutil.copytree(package, tmp_path / "horovod", copy_function=os.symlink)
+    (file,) = (tmp_path / "horovod" / "torch").glob("mpi_lib_v2*.so")
+    file.unlink()
+    if library is not None:
+        file.write_bytes(library)
+    status, document = check_json("--require", "mpi,torch", PATH=OUTSIDE, PYTHONPATH=str(tmp_path))
+    found = one(document, "pytorch")
+    assert (status, found["status"]) == (1, "missing")
+    assert words in found["evidence"]
+    assert "HOROVOD_WITH_PYTORCH=1" in found["remedy"]
 
 
 def test_open_mpi_5_at_run_time_is_the_wrong_mpi() -> None:

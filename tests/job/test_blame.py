@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hpclaunch.job.blame import bad_nodes, first_death
+from hpclaunch.job.blame import alone, bad_nodes, first_death, refused_mask
 from hpclaunch.job.report import PREFIX, verdict
 from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record
@@ -55,3 +55,50 @@ def test_the_rank_that_ended_first_is_named(log: str, words: str | None) -> None
     found = first_death(log)
     assert (found is None) == (words is None)
     assert (words or "") in (found or "")
+
+
+@pytest.mark.parametrize(
+    ("log", "tasks", "found"),
+    [
+        ("rank 0 of 1\n" * 4, 4, True),
+        ("0: Hello from rank 0/1 on n1\n1: Hello from rank 0/1 on n1\n", 2, True),
+        ("[n1] MPI rank=0, world_size=1\n" * 2, 2, True),
+        ("rank 0 of 1\n", 4, False),  # a rank that says it for itself
+        ("rank 0 of 1\n" * 4, 1, False),
+        ("rank 0 of 10\n" * 4, 4, False),
+        ("rank 0 of 1.5\n" * 4, 4, False),
+        ("local rank 0 of 1\n" * 4, 4, False),  # one rank a node
+        ("data parallel rank 0 of 1\n" * 4, 4, False),
+        ("prank 0 of 1\n" * 4, 4, False),
+        ("rank 0 of 1\n" * 4 + "rank 3 of 4\n", 4, False),
+    ],
+)
+def test_ranks_that_each_ran_alone(tmp_path: Path, log: str, tasks: int, found: bool) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=tasks)
+    assert (alone(record, log) is not None) == found
+
+
+def test_why_they_ran_alone(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=2)
+    log = "rank 0 of 1\n" * 2
+    by = {("srun", "--mpi=pmi2"): "plugin pmi2", ("srun",): "default plugin", ("mpiexec",): "another MPI"}
+    for launch, words in by.items():
+        assert words in (alone(replace(record, plan={"launch": launch}), log) or "")
+
+
+def test_a_refused_mask_of_a_shared_node_may_name_others_cores(tmp_path: Path) -> None:
+    record = new_record(Store(tmp_path), "slurm", tmp_path)
+    words = "srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0x0000{}.\n"
+    ranks = [{"cpus": [1, 2]}, {"cpus": [3, 4]}, {"cpus": [5, 6]}]
+    record = replace(record, plan={"binding": {"ranks": ranks}}, request={"exclusive": False})
+    said = refused_mask(record, words.format("1E")) or ""
+    assert "local rank 2 (CPUs 5-6) holds CPUs that are not the job's: 5-6; the job's are 1-4" in said
+    assert "--exclusive" in said
+    said = refused_mask(replace(record, request={"exclusive": True}), words.format("6")) or ""
+    assert "and 1 more masks do" in said
+    assert "node.reserved_cores: 3-6)" in said
+    assert refused_mask(replace(record, plan={}), words.format("6")) == (
+        "Slurm refused the CPU binding; the job's are 1-2. "
+        "Masks hold on whole nodes only: ask for them (--exclusive), or add --binding off"
+    )
+    assert refused_mask(record, NOT_THE_NODES) is None

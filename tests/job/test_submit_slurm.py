@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hpclaunch.cpuset import parse_cpu_list
+from hpclaunch.resources import resource_dir
 from tests.testbed.cluster import Slurm
 
 pytestmark = pytest.mark.slurm
@@ -127,6 +128,62 @@ def test_lumi_gs_bundled_training_runs_on_sixteen_ranks(on_lumig: Slurm) -> None
     document = json.loads(answer.stdout)
     assert document["result"]["ranks"] == 16
     assert record_of(document["id"])["binding"]["ranks"][15]["host"] == "n2"
+
+
+@pytest.fixture
+def without_reserve(tmp_path: Path) -> str:
+    """A profile as a person might write it who does not know of low-noise mode: masks hold all the cores."""
+    text = (resource_dir("site_profiles") / "lumi-g.yaml").read_text()
+    reserved = "  reserved_cores: 0,8,16,24,32,40,48,56\n"
+    assert reserved in text
+    profile = tmp_path / "mine.yaml"
+    profile.write_text(text.replace(reserved, "").replace("name: lumi-g", "name: mine", 1))
+    return str(profile)
+
+
+def test_a_refused_mask_is_explained(on_lumig: Slurm, without_reserve: str) -> None:
+    usual = ("--site", without_reserve, "--account", "project_465000001", "--mpi", "none")
+    answer = hpclaunch("submit", *usual, "--wait", "--json", "--", "true")
+    assert answer.returncode == 1
+    assert "the mask of local rank 0 (CPUs 48-55) holds CPUs that are not the job's: 48" in answer.stderr
+    said = hpclaunch("status", "last").stdout
+    assert "Slurm refused the CPU binding: the mask of local rank 0 (CPUs 48-55)" in said
+    assert "the job's are 1-7,9-15," in said
+    assert "node.reserved_cores: 0,8,16,24,32,40,48,56" in said
+
+
+def test_a_refused_mask_is_explained_for_each_job_of_an_array(on_lumig: Slurm, without_reserve: str) -> None:
+    usual = ("--site", without_reserve, "--account", "project_465000001", "--mpi", "none")
+    answer = hpclaunch("submit", *usual, "--array", "0-1", "--wait", "--json", "--", "true")
+    jobs = record_of(json.loads(answer.stdout)["id"])["array"]
+    assert ["48-55) holds CPUs that are not the job's: 48" in job["reason"] for job in jobs.values()] == [
+        True,
+        True,
+    ]
+
+
+HELLO = "from mpi4py import MPI; c = MPI.COMM_WORLD; print(f'{PREFIX}rank {c.rank} of {c.size}', flush=True)"
+
+
+@pytest.mark.parametrize(
+    ("mpi", "prefix", "state"),
+    [
+        ("none", "Hello from ", "failed"),
+        ("none", "[n1] ", "failed"),
+        ("pmix", "Hello from ", "done"),
+        ("none", "tensor parallel ", "done"),
+    ],
+)
+def test_any_program_whose_ranks_all_say_rank_0_of_1_has_failed(
+    on_slurm: Slurm, mpi: str, prefix: str, state: str
+) -> None:
+    words = ("submit", "--site", "generic-slurm", "--nodes", "2", "--mpi", mpi, "--wait", "--json", "--")
+    answer = hpclaunch(*words, sys.executable, "-c", HELLO.replace("{PREFIX}", prefix))
+    record = record_of(json.loads(answer.stdout)["id"])
+    assert record["state"] == state, answer.stderr
+    if state == "failed":
+        assert answer.returncode == 1
+        assert "all 2 ranks say 'rank 0 of 1': each ran alone, as srun's plugin none" in record["reason"]
 
 
 def test_a_mask_with_a_reserved_core_is_refused_by_slurm(on_lumig: Slurm, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ import re
 
 
 def double_quote(text: str) -> str:
-    """Quote for the shell so that $NAME and ${NAME} are still expanded and nothing else is."""
-    escaped = re.sub(r'([\\"`])', r"\\\1", text).replace("$(", "\\$(")
+    """Quote for the shell so that $NAME, ${NAME} and ~/ before paths are still expanded and nothing else is."""
+    at_home = re.sub(r"(^|[,:])~(?=/)", r"\1$HOME", text)
+    escaped = re.sub(r'([\\"`])', r"\\\1", at_home).replace("$(", "\\$(")
     return f'"{escaped}"'
 
 

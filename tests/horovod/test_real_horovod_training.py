@@ -49,7 +49,6 @@ def test_two_ranks_of_this_machine(tmp_path: Path) -> None:
 
 @pytest.mark.slurm
 def test_one_rank_on_each_of_two_nodes(slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plugin of srun is found by asking the environment's Python which MPI it has."""
     monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
     options = ("--site", "generic-slurm", "--nodes", "2", "--tasks-per-node", "1")
     job = ("--file", str(job_file(tmp_path, VENV)), "--timeline", str(tmp_path / "timeline.json"))

@@ -85,6 +85,7 @@ def test_quoting_expands_variables_and_nothing_else(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     assert shell(f"printf %s {double_quote(NASTY + '$NAME/${NAME}')}", NAME="n m") == f"{NASTY}n m/n m"
     assert shell(f"printf %s {word(NASTY)}") == NASTY
+    assert shell(f"printf %s {word('~/my venv,~/b:~root ~/c')}", HOME="/h") == "/h/my venv,/h/b:~root ~/c"
     assert list(tmp_path.iterdir()) == []
     assert word("Horovod/0.28.1-foss-2022a") == "Horovod/0.28.1-foss-2022a"
 

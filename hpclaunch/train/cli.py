@@ -22,6 +22,7 @@ from .data.shard import images_per_rank
 from .engine import ENGINES
 from .engine.optim import OPTIMIZERS
 from .errors import EXIT_FAILED, TrainError
+from .exchange import COMMS
 from .files import prepare_folder, write_whole
 from .launcher import launcher_rank, threads_per_rank
 from .loop import Training
@@ -107,13 +108,17 @@ def _parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     add("--decay", choices=DECAYS, default=default.decay, help="how the rate falls after the warm-up")
     add("--target-accuracy", type=float, metavar="SHARE", help="stop when the test accuracy is that, as 0.99")
     add("--epochs", type=int, default=default.epochs, help="passes over the training images")
-    add("--batch-size", type=int, default=default.batch_size, help="images a rank and step")
+    add("--batch-size", type=int, default=default.batch_size, help="images that a rank computes at once")
+    add(
+        "--accumulate", type=int, default=default.accumulate, metavar="N", help="such batches a rank and step"
+    )
     add("--seed", type=int, default=default.seed, help="of parameters, order and dropout")
     add("--checkpoint-dir", type=Path, metavar="DIR", help="write checkpoints there, one an epoch")
     add("--checkpoint-every", type=int, metavar="STEPS", help="and one every so many steps")
     add("--keep", type=int, default=default.keep, help="checkpoints of a run that stay")
     add("--resume", action="store_true", help="continue from the newest checkpoint, if there is one")
     add("--allreduce", choices=sorted(ALLREDUCES), default=default.allreduce, help="algorithm between ranks")
+    add("--comm", choices=sorted(COMMS), default=default.comm, help="whose gradient exchange; ring: our own")
     add("--engine", choices=sorted(ENGINES), default=default.engine, help="what computes")
     add("--json", action="store_true", help="print the result as one JSON document, all else to stderr")
     given = vars(parser.parse_args(argv))
@@ -135,15 +140,15 @@ def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: b
     if result_file:
         on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
     data = together(comm, lambda: _load(comm, options, report))
-    training = Training(comm, options, data, report, stop)
-    hosts = list(dict.fromkeys(comm.allgather(platform.node())))
-    report.line(
-        f"training {options.model} on {len(data.train_labels):,} images ({data.name}): "
-        f"{comm.Get_size()} rank(s) on {len(hosts)} host(s), {options.batch_size} images a rank and step"
-    )
-    digests = training.run()
-    facts = {"hosts": hosts, "parameters_sha256": digests, "versions": _versions(library)}
-    result = _result(comm, options, data, training) | facts
+    with Training(comm, options, data, report, stop) as training:
+        hosts = list(dict.fromkeys(comm.allgather(platform.node())))
+        report.line(
+            f"training {options.model} on {len(data.train_labels):,} images ({data.name}): "
+            f"{comm.Get_size()} rank(s) on {len(hosts)} host(s), {options.step_images} images a rank and step"
+        )
+        digests = training.run()
+        facts = {"hosts": hosts, "parameters_sha256": digests, "versions": _versions(library)}
+        result = _result(comm, options, data, training) | facts
     report.table(result)
     text = json.dumps(result, indent=2, allow_nan=False) + "\n"
     if result_file:
@@ -154,7 +159,7 @@ def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: b
 
 def _load(comm: MPI.Intracomm, options: Options, report: Reporter) -> Dataset:
     data = load_dataset(options.dataset, options.data_dir, comm=comm, log=report.line)
-    images_per_rank(len(data.train_labels), options.batch_size, comm.Get_size())  # refuses too many ranks
+    images_per_rank(len(data.train_labels), options.step_images, comm.Get_size())  # refuses too many ranks
     return data
 
 
@@ -175,6 +180,8 @@ def _result(comm: MPI.Intracomm, options: Options, data: Dataset, training: Trai
         "warmup_epochs": options.schedule(ranks).warmup_epochs,
         "decay": options.decay,
         "batch_size": options.batch_size,
+        "accumulate": options.accumulate,
+        "images_per_step": training.images_per_step,
         "seed": options.seed,
         "engine": options.engine,
         "ranks": ranks,
@@ -184,7 +191,7 @@ def _result(comm: MPI.Intracomm, options: Options, data: Dataset, training: Trai
         "steps": position.step,
         "resumed_from_step": training.resumed_from_step,
         "train_images": len(data.train_labels),
-        "train_images_per_rank": images_per_rank(len(data.train_labels), options.batch_size, ranks),
+        "train_images_per_rank": images_per_rank(len(data.train_labels), options.step_images, ranks),
         "test_images": len(data.test_labels),
         "test_accuracy": last["test_accuracy"],
         "test_loss": last["test_loss"],

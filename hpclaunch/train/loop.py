@@ -26,7 +26,7 @@ from .data.dataset import Dataset
 from .data.shard import epoch_order, share, steps_per_epoch
 from .engine import ENGINES, Sums
 from .errors import BadCheckpointError, TrainError
-from .exchange import GradientExchange
+from .exchange import COMMS
 from .options import Options
 from .report import Reporter
 from .signals import Checkpointed, StopRequest, Vote
@@ -90,10 +90,10 @@ class Training:
         self._folder = (
             CheckpointFolder(options.checkpoint_dir, options.keep) if options.checkpoint_dir else None
         )
-        self.images_per_step = options.batch_size * self._ranks
-        self.steps_per_epoch = steps_per_epoch(self._images, options.batch_size, self._ranks)
+        self.images_per_step = options.step_images * self._ranks
+        self.steps_per_epoch = steps_per_epoch(self._images, options.step_images, self._ranks)
         self.engine = ENGINES[options.engine](options, self._rank)
-        self.exchange = GradientExchange(self.engine, ALLREDUCES[options.allreduce](comm))
+        self.exchange = COMMS[options.comm](comm, options, self.engine, None)
         self.position = Position()
         self.clock = Clock()
         self.resumed_from_step: int | None = None
@@ -112,6 +112,20 @@ class Training:
             while self.position.epoch < self._options.epochs and not self.reached_target():
                 self._epoch()
         return self._same_parameters()
+
+    def __enter__(self) -> Training:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """`close`, unless an error is this rank's alone: the others would not come."""
+        if kind is None or issubclass(kind, (AgreedError, Checkpointed)):
+            self.close()
+
+    def close(self) -> None:
+        """Free what the ranks hold together; parameters and gradients stay readable."""
+        self.exchange.close()
+        self._metrics.close()
+        self._vote.close()
 
     def reached_target(self) -> bool:
         """Whether the last epoch's test accuracy is the one that was asked for."""

@@ -40,9 +40,12 @@ class Options:
     decay: str = "none"
     epochs: int = 3
     batch_size: int = 64
-    """Images a rank and step."""
+    """Images that a rank computes at once."""
+    accumulate: int = 1
+    """Batches a rank and step, whose gradients add up before they are exchanged."""
     seed: int = 0
     engine: str = "numpy"
+    comm: str = "ring"
     allreduce: str = "ring"
     dataset: str = "auto"
     data_dir: Path | None = None
@@ -55,6 +58,11 @@ class Options:
     target_accuracy: float | None = None
     """Stop after the epoch whose test accuracy (0..1) is at least this."""
 
+    @property
+    def step_images(self) -> int:
+        """Images a rank and step."""
+        return self.batch_size * self.accumulate
+
     def schedule(self, ranks: int) -> Schedule:
         """The learning rate over the run."""
         warmup = self.warmup_epochs
@@ -66,7 +74,7 @@ class Options:
 
     def check(self) -> None:
         """Raise BadRequestError, naming the option, where a value cannot be."""
-        least = {"epochs": 1, "batch_size": 1, "keep": 1, "checkpoint_every": 1, "seed": 0}
+        least = {"epochs": 1, "batch_size": 1, "accumulate": 1, "keep": 1, "checkpoint_every": 1, "seed": 0}
         for name, smallest in least.items():
             value = getattr(self, name)
             if value is not None and value < smallest:

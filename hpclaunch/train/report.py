@@ -54,7 +54,7 @@ class Reporter:
             "model": f"{result['model']}, {result['parameters']:,} parameters",
             "optimizer": f"{result['optimizer']}, learning rate {result['lr']:g}",
             "ranks": f"{result['ranks']} on {len(result['hosts'])} host(s), {result['allreduce']} allreduce",
-            "batch": f"{result['batch_size']} images a rank, {result['batch_size'] * result['ranks']} a step",
+            "batch": f"{result['batch_size']} images a rank, {result['images_per_step']:,} a step",
             "steps": f"{result['steps']:,} in {len(result['history'])} epochs",
             "test accuracy": f"{result['test_accuracy']:.4f} on {result['test_images']:,} images",
             "test loss": f"{result['test_loss']:.4f}",

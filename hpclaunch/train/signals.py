@@ -85,6 +85,10 @@ class Vote:
         self._request.Wait()
         return bool(self._any[0])
 
+    def close(self) -> None:
+        """Free the communicator; collective, with no vote open."""
+        self._comm.Free()
+
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

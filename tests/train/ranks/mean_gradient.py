@@ -10,7 +10,8 @@ from hpclaunch.train.data.shard import rank_shard, step_size
 from hpclaunch.train.data.synthetic import synthetic_digits
 from hpclaunch.train.engine import Engine
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
-from hpclaunch.train.exchange import GradientExchange
+from hpclaunch.train.exchange.own import GradientExchange
+from hpclaunch.train.options import Options
 
 COMM = MPI.COMM_WORLD
 RANK, RANKS = COMM.Get_rank(), COMM.Get_size()
@@ -22,7 +23,7 @@ def check(images: int, batch_size: int, algorithm: str) -> None:
     engine = NumpyEngine("mlp", "sgd", seed=0, rank=RANK, dtype=np.float64)
     alone = NumpyEngine("mlp", "sgd", seed=0, rank=0, dtype=np.float64)
     steps = -(-images // (batch_size * RANKS))
-    exchange = GradientExchange(engine, ALLREDUCES[algorithm](COMM))
+    exchange = GradientExchange(COMM, Options(batch_size=batch_size, allreduce=algorithm), engine)
     for step in {0, steps - 1}:
         engine.initialise()
         alone.initialise()

@@ -1,0 +1,76 @@
+"""How the gradients of a step come from all ranks, by the name that ``--comm`` takes.
+
+An exchange is the only place where computing meets communicating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ..engine import Engine, Images, Labels, Sums
+from ..options import Options
+from ..timeline import Timeline
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+class Exchange(Protocol):
+    """Gradients of all ranks, step by step. Making one is collective, and so is every call."""
+
+    @property
+    def communication_s(self) -> float:
+        """Seconds so far in which this rank did nothing else, waiting for slower ranks included."""
+
+    @property
+    def overlapped_s(self) -> float | None:
+        """Seconds so far of communication hidden behind computing; None: not known."""
+
+    @property
+    def bytes_sent(self) -> int:
+        """Gradient bytes that this rank has sent so far."""
+
+    @property
+    def messages(self) -> int | None:
+        """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
+
+    def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
+        """Leave the sum of all ranks' gradients in the engine; return this rank's loss and right answers.
+
+        ``images`` are all of this rank's in the global ``step``: those of `micro_batches`, maybe none.
+        """
+
+    def close(self) -> None:
+        """Free what was taken; the engine's gradients stay readable."""
+
+
+class MicroBatch(NamedTuple):
+    """What an engine computes at once."""
+
+    images: Images
+    labels: Labels
+    step: int
+    """What the engine is told as its step: another number for every micro-batch of the run."""
+
+
+def micro_batches(images: Images, labels: Labels, step: int, options: Options) -> Iterator[MicroBatch]:
+    """A rank's images of a step, at most ``--batch-size`` at a time; one empty micro-batch where it has none.
+
+    Their gradients add up (``--accumulate``) and are exchanged once.
+    """
+    size = options.batch_size
+    for index, start in enumerate(range(0, max(1, len(images)), size)):
+        part = slice(start, start + size)
+        yield MicroBatch(images[part], labels[part], step * options.accumulate + index)
+
+
+def _own(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
+    from .own import GradientExchange
+
+    return GradientExchange(comm, options, engine, timeline)
+
+
+# By the name that --comm takes; a module is imported only when it is asked for. A rank that keeps no timeline
+# gives None.
+COMMS: Mapping[str, Callable[[MPI.Intracomm, Options, Engine, Timeline | None], Exchange]] = {"ring": _own}

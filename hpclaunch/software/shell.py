@@ -6,7 +6,7 @@ import re
 
 
 def double_quote(text: str) -> str:
-    """Quote for the shell so that $NAME, ${NAME} and ~/ before paths are still expanded and nothing else is."""
+    """Quote for the shell so that $NAME, ${NAME} and ~/ before a path are still expanded, nothing else."""
     at_home = re.sub(r"(^|[,:])~(?=/)", r"\1$HOME", text)
     escaped = re.sub(r'([\\"`])', r"\\\1", at_home).replace("$(", "\\$(")
     return f'"{escaped}"'

@@ -1,7 +1,6 @@
 """JobRequest, LaunchPlan and JobRecord: the three forms of a job."""
 
-from __future__ import annotations
-
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from typing import Any, Literal
 
 import msgspec
@@ -69,6 +68,10 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that the job must not get."""
     directives: tuple[str, ...] = ()
     """Extra header lines, passed through as given."""
+    preflight: bool = False
+    """Look at each node before the ranks start, and end the job where one fails."""
+    space: tuple[str, ...] = ()
+    """Folders that must have room, for the preflight and ``--check``."""
     env: dict[str, str] = {}
     environment: Environment | None = None
     """Software that the job needs beyond the site's setup; None: that alone."""
@@ -94,6 +97,28 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: int | None
 
 
+class Preflight(msgspec.Struct, frozen=True, kw_only=True):
+    """How each node is looked at before the ranks start; all words are shell text."""
+
+    look: tuple[str, ...]
+    """Starts the look, one process a node."""
+    judge: tuple[str, ...]
+    """Reads what they said; the names of the nodes follow."""
+    node_names: str
+    """Command that prints these names."""
+    limit_s: int
+
+
+class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What one check of the preflight said of one node."""
+
+    host: str
+    check: str
+    """cpus, gpus, fabric-plugin, clock, space, answer, or the module that was imported."""
+    status: Literal["have", "missing", "unknown"]
+    evidence: str
+
+
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a script needs, computed; templates only lay it out."""
 
@@ -117,6 +142,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The launcher and its options as shell text."""
     supervision: Supervision | None
     """None: nobody asked for restarts or a watchdog."""
+    preflight: Preflight | None = None
     settings: tuple[Setting, ...]
     warnings: tuple[str, ...] = ()
 
@@ -170,6 +196,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     """Index -> that job of an array; its files are in the folder of that name; empty where it is none."""
     binding: BindingVerdict | None = None
     """What the ranks said of their binding; None before the end, or where none was planned."""
+    preflight: tuple[NodeVerdict, ...] = ()
+    """What the nodes said before the ranks started; empty before the end, or where nobody asked them."""
     profile_digest: str
     """sha256 of the merged profile in canonical JSON."""
     versions: dict[str, str]

@@ -1,7 +1,6 @@
 """What the ranks said of their binding: the lines that every script's rank shell leaves in the log."""
 
-from __future__ import annotations
-
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
 
 import msgspec

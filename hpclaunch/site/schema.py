@@ -5,8 +5,7 @@ of the profile reference in the docs. Mappings keyed by name (queues, env, sourc
 profile ``extends`` another; everything else is replaced (see ``hpclaunch.site.load``).
 """
 
-from __future__ import annotations
-
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import datetime as dt
 from typing import Annotated, Literal
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from hpclaunch.cli.job_words import complete_job
@@ -30,6 +28,8 @@ def command(job: str, as_json: bool) -> None:
         with open_host(record.host) as host:
             record = refresh(store, host, get_scheduler(record.scheduler), record)
     if as_json:
+        import json
+
         click.echo(json.dumps(describe(record)))
         return
     shown = {

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -30,6 +28,8 @@ class LocalHost:
         cwd: str | None = None,
     ) -> Answer:
         """Run a program in a session of its own, so that Ctrl-C reaches hpclaunch and not, say, sbatch."""
+        import subprocess  # not for commands that only read records
+
         if cwd is not None and not Path(cwd).is_dir():
             raise RefusedError(f"cannot run {argv[0]} in {cwd}: no such folder")
         try:
@@ -57,9 +57,11 @@ class LocalHost:
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         """Write a whole file at once: temporary name, fsync, rename, fsync of the folder."""
         target = Path(path)
-        temporary: str | None = None
+        temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
+        made = False
         try:
-            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            made = True
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
@@ -68,8 +70,8 @@ class LocalHost:
             os.replace(temporary, target)
             _sync_folder(target.parent)
         except OSError as error:
-            if temporary is not None and os.path.exists(temporary):
-                os.unlink(temporary)
+            if made:
+                temporary.unlink(missing_ok=True)
             raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
 
     def read_file(self, path: str) -> bytes | None:

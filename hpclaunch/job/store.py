@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import secrets
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -40,7 +38,7 @@ def new_job_id(now: dt.datetime) -> str:
     """
     stamp = now.astimezone(dt.timezone.utc).strftime("%Y%m%d-%H%M%S")
     fraction = divmod(now.microsecond * 1024 // 1_000_000, 32)
-    return f"{stamp}-{_signs(fraction)}{_signs(secrets.randbelow(32) for _ in range(4))}"
+    return f"{stamp}-{_signs(fraction)}{_signs(byte % 32 for byte in os.urandom(4))}"
 
 
 def _signs(digits: Iterable[int]) -> str:
@@ -71,6 +69,8 @@ class Store:
             LocalHost().write_file(str(temporary / RECORD), _encode(record))
             os.rename(temporary, target)  # fails on a folder that is not empty: no job replaces another
         except OSError as error:
+            import shutil  # seldom needed
+
             shutil.rmtree(temporary, ignore_errors=True)
             if target.exists():
                 raise BadInputError(f"{target}: there is a job of that id already", "submit again") from None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hpclaunch.train.data.synthetic import synthetic_digits
+from hpclaunch.train.engine.layers import Dropout
 from hpclaunch.train.engine.models import NUMPY_MODELS, Network, cnn, mlp
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
 from hpclaunch.train.options import DEFAULT_LR, DEFAULT_OPTIMIZER
@@ -30,8 +31,8 @@ def test_gradients_of_parts_of_a_batch_add_up(model: str) -> None:
     engine = NumpyEngine(model, "sgd", seed=0, rank=0, dtype=np.float64)
     engine.initialise()
     for layer in engine.network.layers:
-        if hasattr(layer, "_rate"):
-            layer._rate = 0.0
+        if isinstance(layer, Dropout):
+            layer.rate = 0.0
     whole = engine.compute_gradients(IMAGES, LABELS, 0)
     expected = engine.gradients.copy()
     parts = np.zeros_like(expected)

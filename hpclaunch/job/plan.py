@@ -79,7 +79,10 @@ def make_plan(
     shape = _shape(request, profile, topology, target.allocation)
     batch = profile.scheduler.kind
     cpus_per_task = _scheduler_cpus(request, profile, shape)
-    environment = _environment(request, profile, shape, target, cpus_per_task)
+    header = _header(request, profile, shape, target, cpus_per_task)
+    environment = _environment(
+        request, profile, shape, target, _launcher_lines(profile, cpus_per_task, header)
+    )
     return LaunchPlan(
         request=request,
         profile=profile,
@@ -88,7 +91,7 @@ def make_plan(
         walltime_s=None if batch == "local" or target.allocation else shape.walltime_s,
         queue=shape.choice.name,
         binding=shape.binding,
-        header=_header(request, profile, shape, target, cpus_per_task),
+        header=header,
         environment=environment,
         rank_setup=_rank_setup(request, profile, shape),
         launch=_launch(request, profile, shape, target),
@@ -244,8 +247,20 @@ def _directive_key(text: str) -> str:
     return " ".join(words[:2]) if words[0] == "-l" else words[0]
 
 
+def _launcher_lines(
+    profile: SiteProfile, cpus_per_task: int | None, header: Iterable[Line]
+) -> tuple[Line, ...]:
+    options = (line.text for line in header)
+    kind = profile.scheduler
+    return launchers.launcher_environment(kind.launcher, kind.kind, cpus_per_task, options)
+
+
 def _environment(
-    request: JobRequest, profile: SiteProfile, shape: _Shape, target: Target, cpus_per_task: int | None
+    request: JobRequest,
+    profile: SiteProfile,
+    shape: _Shape,
+    target: Target,
+    for_launcher: tuple[Line, ...],
 ) -> tuple[Line, ...]:
     batch = profile.scheduler.kind
     lines: list[Line] = []
@@ -268,9 +283,7 @@ def _environment(
             )
         )
     lines += environment_lines(request.environment, profile)
-    lines += launchers.launcher_environment(profile.scheduler.launcher, batch, cpus_per_task)
-    if target.allocation:
-        lines.append(launchers.OUTER_SIZES)
+    lines += for_launcher
     if _shares_cores(shape.binding):
         lines.append(
             Line(

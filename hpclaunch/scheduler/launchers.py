@@ -5,6 +5,10 @@ A launcher is the words before the program and the shell lines by which a rank l
 
 from __future__ import annotations
 
+import re
+import textwrap
+from collections.abc import Iterable
+
 import msgspec
 
 from hpclaunch.scheduler.directives import Line
@@ -95,32 +99,69 @@ _MPIEXEC_ENVIRONMENT = (
     ),
 )
 
-_SRUN_ENVIRONMENT = (
-    Line(
-        text="unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE",
-        reason="an outer allocation's binding, if inherited, would win over srun's default",
-    ),
-)
+# What salloc, sbatch and srun set for the commands of an allocation and srun reads as options (man pages of
+# 22.05, tried with it; SLURM_TRES_PER_TASK is newer): variables -> the options that they stand for. sbatch
+# hands its environment on, so a job that is submitted from inside an allocation finds them, unless its own
+# options set them anew. What every job sets anew (SLURM_NTASKS, SLURM_JOB_NUM_NODES, ...) is not here.
+_OUTER = {
+    "SLURM_ACCTG_FREQ": "--acctg-freq",
+    "SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE": "--cpu-bind",
+    "SLURM_CPU_FREQ_REQ": "--cpu-freq",
+    "SLURM_CPUS_PER_GPU": "--cpus-per-gpu",
+    "SLURM_CPUS_PER_TASK": "--cpus-per-task -c",
+    "SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE": "--distribution -m",
+    "SLURM_EXPORT_ENV": "--export",
+    "SLURM_GPU_BIND": "--gpu-bind",
+    "SLURM_GPU_FREQ": "--gpu-freq",
+    "SLURM_GPUS": "--gpus -G",
+    "SLURM_GPUS_PER_NODE": "--gpus-per-node",
+    "SLURM_GPUS_PER_SOCKET": "--gpus-per-socket",
+    "SLURM_GPUS_PER_TASK": "--gpus-per-task",
+    "SLURM_HINT": "--hint",
+    "SLURM_MEM_BIND SLURM_MEM_BIND_LIST SLURM_MEM_BIND_PREFER SLURM_MEM_BIND_SORT"
+    " SLURM_MEM_BIND_TYPE SLURM_MEM_BIND_VERBOSE": "--mem-bind",
+    "SLURM_MEM_PER_CPU": "--mem-per-cpu",
+    "SLURM_MEM_PER_GPU": "--mem-per-gpu",
+    "SLURM_MEM_PER_NODE": "--mem",
+    "SLURM_NETWORK": "--network",
+    "SLURM_NTASKS_PER_CORE": "--ntasks-per-core",
+    "SLURM_NTASKS_PER_GPU": "--ntasks-per-gpu",
+    "SLURM_NTASKS_PER_SOCKET": "--ntasks-per-socket",
+    "SLURM_OVERCOMMIT": "--overcommit -O",
+    "SLURM_PROFILE": "--profile",
+    "SLURM_THREADS_PER_CORE": "--threads-per-core",
+    "SLURM_TRES_PER_TASK": "--tres-per-task",
+}
 
-OUTER_SIZES = Line(
-    text="unset SLURM_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_HINT SLURM_THREADS_PER_CORE",
-    reason="what the allocation was asked for with is not this job's wish, and srun would take it over",
-)
+
+def _forget_outer(header: Iterable[str]) -> Line:
+    given = {re.split(r"[=\s]", text)[0] for text in header}
+    names = [names for names, options in _OUTER.items() if not given.intersection(options.split())]
+    words = textwrap.wrap(f"unset {' '.join(names)}", 100, break_long_words=False)
+    return Line(
+        text=" \\\n  ".join(words),
+        reason="wishes of an allocation that this was submitted from, which srun would take for options",
+    )
 
 
-def launcher_environment(launcher: str, batch: str, cpus_per_task: int | None) -> tuple[Line, ...]:
-    """Return the shell lines that the launcher itself needs before it is called."""
+def launcher_environment(
+    launcher: str, batch: str, cpus_per_task: int | None, header: Iterable[str] = ()
+) -> tuple[Line, ...]:
+    """Return the shell lines that the launcher itself needs before it is called.
+
+    ``header``: the options that the job itself was submitted with.
+    """
     if launcher == "mpiexec":
         return _MPIEXEC_ENVIRONMENT if batch == "local" else _MPIEXEC_ENVIRONMENT[:1]
     if launcher != "srun":
         return ()
     if not cpus_per_task:
-        return _SRUN_ENVIRONMENT
+        return (_forget_outer(header),)
     handed_on = Line(
         text=f"export SRUN_CPUS_PER_TASK={cpus_per_task}",
         reason="since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)",
     )
-    return (*_SRUN_ENVIRONMENT, handed_on)
+    return (_forget_outer(header), handed_on)
 
 
 # scheduler -> (shell line that sets MASTER_ADDR to the first node, number of the job as a shell expression).

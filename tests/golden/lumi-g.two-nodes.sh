@@ -65,8 +65,14 @@ module load LUMI/24.03 partition/G
 # a Python with numpy and mpi4py for Cray MPICH (https://github.com/HichamAgueny/DL-Horovod, read 2026-11-20, stated)
 module load cray-python
 
-# an outer allocation's binding, if inherited, would win over srun's default
-unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE
+# wishes of an allocation that this was submitted from, which srun would take for options
+unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
+  SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE \
+  SLURM_EXPORT_ENV SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_SOCKET SLURM_GPUS_PER_TASK \
+  SLURM_HINT SLURM_MEM_BIND SLURM_MEM_BIND_LIST SLURM_MEM_BIND_PREFER SLURM_MEM_BIND_SORT \
+  SLURM_MEM_BIND_TYPE SLURM_MEM_BIND_VERBOSE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_NETWORK \
+  SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_SOCKET SLURM_OVERCOMMIT SLURM_PROFILE \
+  SLURM_THREADS_PER_CORE SLURM_TRES_PER_TASK
 
 # RCCL finds its peers over Slingshot, not over the management network (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)
 export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"

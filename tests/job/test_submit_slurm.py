@@ -96,7 +96,10 @@ def test_lumi_gs_script_runs_on_lumi_g_nodes_with_the_masks_that_slurm_accepts(
         assert {int(cpu) for cpu in cpus} == parse_cpu_list(documented[int(local_rank)])
 
 
-def test_lumi_gs_masks_hold_inside_an_allocation(on_lumig: Slurm) -> None:
+@pytest.mark.parametrize(
+    "gpus", [("--gpus-per-node=8",), ("--gpus-per-task=1", "-n16", "--hint=nomultithread"), ("--gpus=16",)]
+)
+def test_lumi_gs_masks_hold_inside_an_allocation(on_lumig: Slurm, gpus: tuple[str, ...]) -> None:
     """``salloc`` gave the nodes; the account and the partition are its matter."""
     words = (
         "submit",
@@ -107,9 +110,9 @@ def test_lumi_gs_masks_hold_inside_an_allocation(on_lumig: Slurm) -> None:
         "--",
         "bash",
         "-c",
-        f"echo $(cat {on_lumig.lab}/cpus/$$)",
+        f"echo $(cat {on_lumig.lab}/cpus/$$) GPU $SLURM_STEP_GPUS",
     )
-    salloc = ("salloc", "-N2", "--exclusive", "--gpus-per-node=8", "-t", "5")
+    salloc = ("salloc", "-N2", "--exclusive", *gpus, "-t", "5")
     answer = subprocess.run(
         [*salloc, sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True
     )
@@ -117,6 +120,7 @@ def test_lumi_gs_masks_hold_inside_an_allocation(on_lumig: Slurm) -> None:
     lists = [line for line in answer.stdout.splitlines() if line[:1].isdigit()]
     assert len(lists) == 16
     assert len(set(lists)) == 8
+    assert {line.partition(" GPU ")[2] for line in lists} == {"0,1,2,3,4,5,6,7"}
 
 
 def test_lumi_gs_bundled_training_runs_on_sixteen_ranks(on_lumig: Slurm) -> None:

@@ -158,6 +158,29 @@ def test_no_here_queues_a_job_of_its_own(on_slurm: Slurm) -> None:
     assert f"in {number}" not in answer.stdout
 
 
+@pytest.mark.parametrize("cleared", [True, False])
+def test_what_an_outer_allocation_wished_does_not_reach_a_queued_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cleared: bool
+) -> None:
+    """The same script without the line that clears it shows that it would."""
+    outer = ("-N1", "-n6", "--distribution=cyclic", "--gpus-per-task=1", "--mem-per-cpu=100", "--overcommit")
+    monkeypatch.setenv("SLURM_EXPORT_ENV", "NONE")
+    got = 'echo "GOT $RANK $SLURMD_NODENAME ${HPCLAUNCH_JOB_ID:-lost}"'
+    words = ("--nodes", "2", "--tasks-per-node", "2", "--no-here", "--", "bash", "-c", got)
+    script, log = tmp_path / "job.sh", tmp_path / "log"
+    text = hpclaunch("submit", *USUAL, "--dry-run", *words).stdout
+    lines = text.replace(" \\\n", " ").splitlines(keepends=True)
+    assert sum(line.startswith("unset SLURM_") for line in lines) == 1
+    script.write_text("".join(line for line in lines if cleared or not line.startswith("unset SLURM_")))
+    inner = ("sbatch", "--wait", f"--output={log}", str(script))
+    done = subprocess.run(["salloc", "-t", "5", *outer, *inner], capture_output=True, text=True, cwd=tmp_path)
+    ranks = [line.split()[1:] for line in log.read_text().splitlines() if line.startswith("GOT")]
+    nodes = [node for _, node, _ in sorted(ranks)]
+    right = done.returncode == 0 and len(ranks) == 4 and nodes[0] == nodes[1] != nodes[2] == nodes[3]
+    right = right and all(job != "lost" for _, _, job in ranks)
+    assert right == cleared, log.read_text() + done.stderr
+
+
 def test_here_outside_an_allocation_is_refused() -> None:
     answer = hpclaunch("submit", *USUAL, "--here", "--", "true")
     assert answer.returncode == 3

@@ -30,7 +30,7 @@ FLOORS: list[set[str]] = [
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # Only hosts start programs, and the module that asks this machine which site it is.
 STARTS_PROGRAMS = {"subprocess", "pty", "multiprocessing", "asyncio"}
-MAY_START_PROGRAMS = {"site/detect.py"}
+MAY_START_PROGRAMS = {"site/detect.py", "check/probe.py"}
 HEAVY = {
     "jinja2",
     "yaml",

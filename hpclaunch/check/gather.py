@@ -13,20 +13,13 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.check.facts import NOT_FOUND, SETUP_MARK, BuildFacts, LaunchFacts, NodeFacts, Outcome
+from hpclaunch.check.probe import GPU_TOOLS, IMPORT_LIMIT_S, TOOL_LIMIT_S
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.base import Host, NoAnswerError
 from hpclaunch.scheduler.directives import Line
 
-IMPORT_LIMIT_S = 120.0
-"""An import of TensorFlow from a busy Lustre takes a minute; twice that means it hangs."""
-TOOL_LIMIT_S = 30.0
 _KILL_AFTER_S = 5.0
 _PROBE = Path(__file__).with_name("probe.py")
-_GPU_TOOLS = {
-    "nvidia": ("nvidia-smi", "-L"),
-    "amd": ("rocm-smi", "--showid"),
-    "intel": ("xpu-smi", "discovery"),
-}
 
 Argv = tuple[str, ...]
 
@@ -177,7 +170,7 @@ def node_facts(place: Place, *, vendor: str | None, fabric: bool, space: Sequenc
     on_lustre = [
         f for f in space if isinstance(folders.get(f), dict) and folders[f]["filesystem"] == "lustre"
     ]
-    tool = _GPU_TOOLS.get(vendor or "")
+    tool = GPU_TOOLS.get(vendor or "")
     quota = 'exec lfs quota -q -u "$(id -un)" "$1"'
     return NodeFacts(
         node=node,

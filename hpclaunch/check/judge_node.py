@@ -8,19 +8,8 @@ from typing import Any
 
 from hpclaunch.check.facts import NodeFacts, Outcome
 from hpclaunch.check.model import Check
+from hpclaunch.check.probe import GPU_LINES, MAX_CLOCK_OFFSET_S, MIN_FREE_BYTES, MIN_FREE_INODES
 from hpclaunch.site.schema import SiteProfile
-
-MIN_FREE_BYTES = 1 << 30
-"""Less than this is no room for a checkpoint."""
-MIN_FREE_INODES = 10_000
-"""A Python environment of one framework has some tens of thousands of files."""
-MAX_CLOCK_OFFSET_S = 1.0
-"""More lets rendezvous time out early, and puts a timeline's and a log's lines in the wrong order."""
-_GPU_LINES = {
-    "nvidia-smi": re.compile(r"^GPU (\d+): (.*?)(?: \(UUID.*)?$", re.MULTILINE),
-    "rocm-smi": re.compile(r"^GPU\[(\d+)\]\s*:\s*(.*)$", re.MULTILINE),
-    "xpu-smi": re.compile(r"^\|\s*(\d+)\s*\|\s*Device Name:\s*(.*?)\s*\|?$", re.MULTILINE),
-}
 
 
 def format_bytes(count: int) -> str:
@@ -51,7 +40,7 @@ def judge_node(facts: NodeFacts, profile: SiteProfile | None) -> tuple[Check, ..
 def gpu_names(tool: str, text: str) -> dict[int, str]:
     """Return the GPUs that a tool lists, by index."""
     names: dict[int, str] = {}
-    for index, name in _GPU_LINES[tool].findall(text):
+    for index, name in re.findall(GPU_LINES[tool], text, re.MULTILINE):
         names.setdefault(int(index), name.strip())
     return names
 

@@ -1,8 +1,9 @@
 """The questions that only the job's own interpreter can answer, asked in a process of its own.
 
-This file's text is handed to that interpreter with ``-c``: it imports nothing of hpclaunch and runs on any
-Python from 3.7 on. ``MODE [ARG...]`` says what to ask; each answer is one line, ``MARK`` and a JSON object,
-written at once so that it is kept when the next step crashes or hangs. What imports print is passed over.
+This file's text is handed to that interpreter with ``-c``, and for a preflight the file itself goes with the
+job: it imports nothing of hpclaunch and runs on any Python from 3.7 on. ``MODE [ARG...]`` says what to ask;
+each answer is one line, ``MARK`` and a JSON object, written at once so that it is kept when the next step
+crashes or hangs. What imports print is passed over.
 """
 
 from __future__ import annotations
@@ -12,12 +13,36 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import socket
+import subprocess
 import sys
 import time
 from typing import Any, Callable  # noqa: UP035 (the interpreter of a job may be old)
 
 MARK = "HPCLAUNCH-PROBE "
+PREFLIGHT_MARK = "hpclaunch-preflight "
+MIN_FREE_BYTES = 1 << 30
+"""Less than this is no room for a checkpoint."""
+MIN_FREE_INODES = 10000
+"""A Python environment of one framework has some tens of thousands of files."""
+MAX_CLOCK_OFFSET_S = 1.0
+"""More lets rendezvous time out early, and puts a timeline's and a log's lines in the wrong order."""
+GPU_TOOLS = {
+    "nvidia": ("nvidia-smi", "-L"),
+    "amd": ("rocm-smi", "--showid"),
+    "intel": ("xpu-smi", "discovery"),
+}
+"""Vendor -> the command that lists the GPUs that are there."""
+GPU_LINES = {
+    "nvidia-smi": r"^GPU (\d+): (.*?)(?: \(UUID.*)?$",
+    "rocm-smi": r"^GPU\[(\d+)\]\s*:\s*(.*)$",
+    "xpu-smi": r"^\|\s*(\d+)\s*\|\s*Device Name:\s*(.*?)\s*\|?$",
+}
+"""Tool -> a line of its output: index and name of a GPU."""
+TOOL_LIMIT_S = 30.0
+IMPORT_LIMIT_S = 120.0
+"""An import of TensorFlow from a busy Lustre takes a minute; twice that means it hangs."""
 # framework -> (module of Horovod, the library file that its build leaves there)
 _EXTENSIONS = {
     "tensorflow": ("horovod.tensorflow", ("tensorflow", "mpi_lib")),
@@ -161,6 +186,11 @@ def ranks(via: str) -> None:
 
 
 def plugin() -> None:
+    """Say which network plugin NCCL or RCCL would load."""
+    _say(**_plugin())
+
+
+def _plugin() -> dict[str, Any]:
     """Load the network plugin that NCCL or RCCL would, by the names they try, from this environment."""
     import ctypes
 
@@ -176,9 +206,8 @@ def plugin() -> None:
             tried[name] = str(error)
             continue
         table = [v for v in range(3, 16) if _has(library, f"ncclNetPlugin_v{v}")]
-        _say(loaded=name, table=table, wanted=wanted, tried=tried)
-        return
-    _say(loaded=None, wanted=wanted, tried=tried)
+        return {"loaded": name, "table": table, "wanted": wanted, "tried": tried}
+    return {"loaded": None, "wanted": wanted, "tried": tried}
 
 
 def _has(library: Any, symbol: str) -> bool:
@@ -191,10 +220,21 @@ def _has(library: Any, symbol: str) -> bool:
 
 def node(*folders: str) -> None:
     """Describe this node: its clock against the file system's, the GPUs shown to it, its folders."""
+    facts: dict[str, Any] = {"host": socket.gethostname(), "cwd": os.getcwd()}
+    facts.update(_clock())
+    facts["time_s"] = time.time()
+    shown = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
+    facts["visible"] = {name: os.environ[name] for name in shown if name in os.environ}
+    facts["nccl"] = {k: v for k, v in os.environ.items() if k.startswith(("NCCL_", "FI_CXI_"))}
+    facts["folders"] = {folder: _ask(functools.partial(_folder, folder)) for folder in folders}
+    facts["filesystem"] = _ask(lambda: _filesystem(os.getcwd()))
+    _say(**facts)
+
+
+def _clock() -> dict[str, Any]:
+    """Return how far the clock of the file system is ahead of this node's, in seconds."""
     import tempfile
 
-    facts: dict[str, Any] = {"host": socket.gethostname(), "cwd": os.getcwd()}
-    facts.update(fs_offset_s=None, fs_error=None)
     try:
         before = time.time()
         with tempfile.NamedTemporaryFile(dir=".", prefix=".hpclaunch-clock-") as file:
@@ -203,16 +243,10 @@ def node(*folders: str) -> None:
             os.fsync(file.fileno())
             written = os.stat(file.name).st_mtime
         after = time.time()
-        facts["fs_offset_s"] = 0.0 if before <= written <= after else round(written - (before + after) / 2, 3)
     except OSError as error:
-        facts["fs_error"] = str(error)
-    facts["time_s"] = time.time()
-    shown = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
-    facts["visible"] = {name: os.environ[name] for name in shown if name in os.environ}
-    facts["nccl"] = {k: v for k, v in os.environ.items() if k.startswith(("NCCL_", "FI_CXI_"))}
-    facts["folders"] = {folder: _ask(functools.partial(_folder, folder)) for folder in folders}
-    facts["filesystem"] = _ask(lambda: _filesystem(os.getcwd()))
-    _say(**facts)
+        return {"fs_offset_s": None, "fs_error": str(error)}
+    offset = 0.0 if before <= written <= after else round(written - (before + after) / 2, 3)
+    return {"fs_offset_s": offset, "fs_error": None}
 
 
 def _folder(path: str) -> dict[str, Any]:
@@ -239,6 +273,185 @@ def _filesystem(path: str) -> str | None:
     return kind
 
 
+def imports(module: str) -> None:
+    """Import what a framework's program does, and start nothing: no rank, no MPI."""
+    if importlib.util.find_spec(module) is None:
+        _say(there=False)
+        return
+    names = [module]
+    if module == "horovod":
+        there = {"tensorflow": "tensorflow", "pytorch": "torch"}
+        names = [_EXTENSIONS[name][0] for name, own in there.items() if importlib.util.find_spec(own)]
+    if module == "mpi4py":
+        importlib.import_module(module).rc.initialize = False
+        names = ["mpi4py.MPI"]
+    wrong = {}
+    for name in names:
+        try:
+            loaded = importlib.import_module(name)
+        except Exception as error:
+            wrong[name] = type(error).__name__ + ": " + str(error)
+            continue
+        if module == "horovod" and not hasattr(loaded, "init"):
+            wrong[name] = "has no compiled library"
+    _say(there=True, imported=[name for name in names if name not in wrong], wrong=wrong)
+
+
+# --- preflight ---------------------------------------------------------------------------------------------
+
+
+def preflight(text: str) -> None:
+    """Judge this node before a job's ranks start: one line for each check, ``PREFLIGHT_MARK`` and JSON.
+
+    ``text``: JSON with what is expected here: ``cpus`` (list of the kernel's form), ``gpus`` and ``vendor``,
+    ``fabric``, ``module`` (to import), ``space`` (folders). What is not in it is not looked at; the clock is
+    always.
+    """
+    wanted = json.loads(text)
+    host = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+    judges: list[Callable[[dict[str, Any]], tuple[str, str, str] | None]] = [
+        _cpus_planned, _gpus_seen, _fabric_loads, _clock_agrees, _imports_work,
+    ]  # fmt: skip
+    found = [judge(wanted) for judge in judges]
+    found += [_has_room(folder) for folder in wanted.get("space", ())]
+    for each in found:
+        if each:
+            _judged(host, *each)
+    sys.stdout.flush()
+
+
+def _cpus_planned(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
+    if not wanted.get("cpus"):
+        return None
+    status = os.environ.get("HPCLAUNCH_SYSROOT", "") + "/proc/self/status"
+    with open(status) as file:
+        allowed = next(line.split()[1] for line in file if line.startswith("Cpus_allowed_list:"))
+    lacking = sorted(_cpu_list(wanted["cpus"]) - _cpu_list(allowed))
+    if lacking:
+        shown = ",".join(map(str, lacking[:8])) + (",..." if len(lacking) > 8 else "")
+        return (
+            "cpus",
+            "missing",
+            f"CPUs {shown} of the plan are not the job's here: it has {allowed}",
+        )
+    return "cpus", "have", "the job has CPUs " + allowed
+
+
+def _cpu_list(text: str) -> set[int]:
+    """Read the kernel's form of a CPU list, such as ``0-3,8``."""
+    ends = [part.partition("-") for part in text.split(",") if part]
+    return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}
+
+
+def _gpus_seen(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
+    if wanted.get("vendor") not in GPU_TOOLS or not wanted.get("gpus"):
+        return None
+    argv = GPU_TOOLS[wanted["vendor"]]
+    try:
+        answer = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TOOL_LIMIT_S, check=False
+        )
+    except FileNotFoundError:
+        return "gpus", "unknown", f"there is no {argv[0]} here"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return "gpus", "missing", f"{argv[0]}: {error}"
+    text = answer.stdout.decode(errors="replace")
+    count = len({index for index, _ in re.findall(GPU_LINES[argv[0]], text, re.MULTILINE)})
+    status = "have" if count >= wanted["gpus"] else "missing"
+    return "gpus", status, "{} lists {} GPUs, the job needs {}".format(argv[0], count, wanted["gpus"])
+
+
+def _fabric_loads(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
+    if not wanted.get("fabric"):
+        return None
+    said = _plugin()
+    if said.get("loaded") and said.get("table"):
+        return "fabric-plugin", "have", said["loaded"] + " loads"
+    tried = [said["loaded"]] if said["loaded"] else list(said["tried"])
+    return "fabric-plugin", "missing", "none of {} loads: messages would go by TCP".format(", ".join(tried))
+
+
+def _clock_agrees(wanted: dict[str, Any]) -> tuple[str, str, str]:
+    said = _clock()
+    if said["fs_offset_s"] is None:
+        return "clock", "unknown", "no file can be written in {}: {}".format(os.getcwd(), said["fs_error"])
+    offset = abs(said["fs_offset_s"])
+    status = "have" if offset <= MAX_CLOCK_OFFSET_S else "missing"
+    return "clock", status, f"this node's clock and its file system's differ by {offset:.2g} s"
+
+
+def _imports_work(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
+    module = wanted.get("module")
+    if not module:
+        return None
+    argv = [sys.executable, os.path.abspath(__file__), "imports", module]
+    try:
+        answer = subprocess.run(argv, capture_output=True, timeout=IMPORT_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return module, "missing", f"import {module} takes more than {IMPORT_LIMIT_S:g} s"
+    text = answer.stdout.decode(errors="replace")
+    said = [json.loads(line[len(MARK) :]) for line in text.splitlines() if line.startswith(MARK)]
+    if not said:
+        words = answer.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
+        evidence = f"import {module} ended with exit status {answer.returncode}: {words[0]}"
+        return module, "missing", evidence
+    if not said[0]["there"]:
+        return module, "unknown", f"{sys.executable} has no module {module}"
+    if said[0]["wrong"] or not said[0]["imported"]:
+        wrong = "; ".join("{}: {}".format(*pair) for pair in sorted(said[0]["wrong"].items()))
+        return module, "missing", wrong or "no framework for it is installed"
+    return module, "have", "imports " + ", ".join(said[0]["imported"])
+
+
+def _has_room(folder: str) -> tuple[str, str, str]:
+    found = _ask(functools.partial(_folder, folder))
+    if not isinstance(found, dict):
+        return "space", "missing", f"{folder}: {found}"
+    inodes = found["free_inodes"]
+    little = found["free_bytes"] < MIN_FREE_BYTES or (inodes is not None and inodes < MIN_FREE_INODES)
+    evidence = "{}: {} MiB free, {} files more may be made".format(
+        folder, found["free_bytes"] >> 20, "any number of" if inodes is None else inodes
+    )
+    return "space", "missing" if little else "have", evidence
+
+
+def verdict(count: str, *nodes: str) -> None:
+    """Read the preflight of ``count`` nodes from stdin; say in words which failed and exit with status 1.
+
+    ``nodes``: names of the job's nodes, to name those that gave no answer; each gets a line of its own, too.
+    """
+    failed: dict[str, list[str]] = {}
+    answered = set()
+    for line in sys.stdin:
+        _, mark, text = line.partition(PREFLIGHT_MARK)
+        try:
+            said = json.loads(text) if mark else None
+        except ValueError:
+            said = None
+        if said:
+            answered.add(said["host"])
+            if said["status"] == "missing":
+                failed.setdefault(said["host"], []).append(said["check"] + ": " + said["evidence"])
+    silent = sorted({node.partition(".")[0] for node in nodes} - answered)
+    lacking = int(count) - len(answered)
+    if lacking > 0:
+        for host in silent if len(silent) == lacking else ():
+            evidence = f"no answer ({len(answered)} of {count} nodes answered)"
+            failed[host] = [evidence]
+            _judged(host, "answer", "missing", evidence)
+        if len(silent) != lacking:
+            failed["nodes"] = [f"{lacking} of {count} gave no answer"]
+    if failed:
+        words = [f"{host}: {', '.join(each)}" for host, each in sorted(failed.items())]
+        sys.stdout.write("preflight failed: " + "; ".join(words) + "\n")
+        sys.exit(1)
+
+
+def _judged(host: str, check: str, status: str, evidence: str) -> None:
+    text = json.dumps({"host": host, "check": check, "status": status, "evidence": evidence[:300]})
+    sys.stdout.write(PREFLIGHT_MARK + text + "\n")
+
+
 if __name__ == "__main__":
     _MODES: dict[str, Callable[..., None]] = {
         "installed": installed,
@@ -246,5 +459,8 @@ if __name__ == "__main__":
         "ranks": ranks,
         "plugin": plugin,
         "node": node,
+        "imports": imports,
+        "preflight": preflight,
+        "verdict": verdict,
     }
     _MODES[sys.argv[1]](*sys.argv[2:])

@@ -14,7 +14,6 @@ import hpclaunch
 from hpclaunch.check.across import merge, node_command, read_nodes
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, NodeFacts, Outcome
 from hpclaunch.check.gather import (
-    IMPORT_LIMIT_S,
     Argv,
     Place,
     ask,
@@ -27,6 +26,7 @@ from hpclaunch.check.judge_build import judge_build, working_frameworks
 from hpclaunch.check.judge_launch import judge_launch, judge_setup, open_mpi_at_run_time
 from hpclaunch.check.judge_node import judge_node
 from hpclaunch.check.model import Check, Report, Requirement, report
+from hpclaunch.check.probe import IMPORT_LIMIT_S
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.check.requirements import FRAMEWORKS, default_requirements, site_requirements
 from hpclaunch.errors import RefusedError

@@ -26,6 +26,7 @@ _GROUPS = {
         *("time", "exclusive"),
     ),
     "Ranks": ("framework", "zero_stage", "timeline", "binding", "mpi", "python"),
+    "Before it starts": ("preflight", "space"),
     "Other jobs": ("after", "after_any", "array"),
     "Restarts and hangs": ("max_restarts", "warn_before", "idle_timeout"),
     "How": ("dry_run", "explain", "test_first", "wait", "interactive", "here", "as_json"),
@@ -75,6 +76,12 @@ class _SubmitCommand(click.Command):
 @click.option(
     "--binding", type=click.Choice(["warn", "strict", "off"]), help="CPU-GPU binding. Default: warn."
 )
+@click.option(
+    "--preflight/--no-preflight",
+    default=None,
+    help="Look at each node before the ranks start; end where one fails. Default: no.",
+)
+@click.option("--space", multiple=True, metavar="FOLDER", help="Folder that must have room, for that look.")
 @click.option(
     "--max-restarts", type=int, help="Restarts from a checkpoint when the time is over. Default: 0."
 )
@@ -176,7 +183,8 @@ def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any
         )
     words = ("mnist", *tail) if job else tail
     after = tuple(filter(None, re.split(r"[,\s]+", options.pop("after") or "")))
-    return JobSettings(command=words or None, after=after or None, **options)
+    space = options.pop("space") or None
+    return JobSettings(command=words or None, after=after or None, space=space, **options)
 
 
 def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:

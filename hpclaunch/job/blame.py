@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.job.model import JobRecord
+from hpclaunch.job.node_report import failed_nodes, read_preflight
 
 SLURM_SAYS = "^(srun|slurmstepd[^ ]*): "
 """What a line of Slurm's own programs starts with, as a POSIX extended regular expression."""
@@ -95,8 +96,8 @@ def _who_of_all(line: str) -> Iterator[re.Match[str]]:
 
 
 def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
-    """Return node -> why it is blamed: its ranks did not get their binding, or it failed as Slurm says."""
-    found: dict[str, str] = {}
+    """Return node -> why: it failed the preflight or as Slurm says, or ranks there are bound otherwise."""
+    found = failed_nodes(read_preflight(log))
     for rank in record.binding.ranks if record.binding else ():
         if not rank.ok:
             found.setdefault(rank.host, f"rank {rank.rank} did not get its binding ({rank.verdict})")

@@ -43,6 +43,8 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     """``HOST slots=N`` for each node, in the job's folder."""
     all_gpus: bool = False
     """Each rank sees all GPUs of its node, its own at the number of its local rank; else its own alone."""
+    nccl: bool = False
+    """On GPUs its tensors go by NCCL or RCCL, which want the fabric's plugin."""
     module: str | None = None
     """What a Python must be able to import."""
 
@@ -53,14 +55,19 @@ UNNAMED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
 """Nobody named one: the bundled runner, or a program of which nothing is known."""
 
 FRAMEWORKS = {
-    "horovod": Framework(by_mpi=True, timeline=True, all_gpus=True, module="horovod"),
+    "horovod": Framework(by_mpi=True, timeline=True, all_gpus=True, nccl=True, module="horovod"),
     "torch": Framework(
-        rank_variables=(*_TORCH, "LOCAL_WORLD_SIZE"), rendezvous=True, all_gpus=True, module="torch"
+        rank_variables=(*_TORCH, "LOCAL_WORLD_SIZE"),
+        rendezvous=True,
+        all_gpus=True,
+        nccl=True,
+        module="torch",
     ),
     "deepspeed": Framework(
         rank_variables=(*_TORCH, "LOCAL_WORLD_SIZE", "LOCAL_SIZE"),
         rendezvous=True,
         all_gpus=True,
+        nccl=True,
         hostfile=True,
         module="deepspeed",
     ),

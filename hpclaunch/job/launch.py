@@ -22,6 +22,7 @@ from hpclaunch.job.array import array_indices
 from hpclaunch.job.model import ArrayJob, JobRecord, LaunchPlan
 from hpclaunch.job.mpi import choose_plugin
 from hpclaunch.job.plan import Target, make_plan
+from hpclaunch.job.preflight import PROBE, probe_file
 from hpclaunch.job.prepare import Prepared, python_here
 from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.render import render
@@ -59,6 +60,8 @@ def start(
     host.make_folder(folder)
     if prepared.request.command.bundled and prepared.profile.scheduler.kind != "local":
         send_files(host, _runner(), f"{folder}/runner")
+    if plan.preflight is not None:
+        host.write_file(f"{folder}/{PROBE}", probe_file())
     if prepared.sync is not None:
         synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync")
         note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")

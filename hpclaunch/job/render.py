@@ -52,6 +52,7 @@ def render(plan: LaunchPlan, target: Target) -> str:
         kind=kind,
         array_index=_ARRAY_INDEX[kind] if plan.request.array else None,
         supervision=plan.supervision,
+        preflight=plan.preflight,
         report=plan.binding is not None,
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),

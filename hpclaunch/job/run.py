@@ -33,6 +33,7 @@ from hpclaunch.job.array_status import (
 )
 from hpclaunch.job.blame import alone, first_death, refused_mask
 from hpclaunch.job.model import ArrayJob, JobRecord
+from hpclaunch.job.node_report import failed_nodes, read_preflight
 from hpclaunch.job.report import BindingVerdict, verdict
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover, submit_once
@@ -279,7 +280,10 @@ def _explained(record: JobRecord, traces: Mapping[str, Trace], files: _Files) ->
         return replace(record, reason=sentence(array, over=True), binding=_binding(record, traces))
     record = _with_log(record, record, traces, files)
     ended = record.ended or traces[record.folder].ended or _now()
-    return replace(record, ended=ended, binding=_binding(record, traces))
+    preflight = read_preflight(traces[record.folder].log)
+    # Ranks that were never started have no binding to speak of.
+    binding = None if failed_nodes(preflight) else _binding(record, traces)
+    return replace(record, ended=ended, binding=binding, preflight=preflight)
 
 
 _Ended = TypeVar("_Ended", JobRecord, ArrayJob)

@@ -53,6 +53,8 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     after_any: bool | None = None
     array: str | None = None
     exclude: tuple[str, ...] | None = None
+    preflight: bool | None = None
+    space: tuple[str, ...] | None = None
     directives: tuple[str, ...] = ()
     env: dict[str, str] = {}
     environment: Environment | None = None

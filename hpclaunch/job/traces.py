@@ -11,6 +11,7 @@ import msgspec
 
 from hpclaunch.host.base import Host
 from hpclaunch.job.blame import SAYS_RANK, SLURM_SAYS
+from hpclaunch.job.node_report import PREFIX as PREFLIGHT
 from hpclaunch.job.report import PREFIX
 
 LOG, EXIT_STATUS = "out.log", "exit_status"
@@ -24,7 +25,7 @@ grep -aHZEi -m 20000 -e "$RANK_SAID" -- "$@"
 exit 0
 """
 _COMMAND = ("xargs", "-0", "-r", "sh", "-c", _LOOK, "sh")
-_PATTERNS = {"LC_ALL": "C", "SAID": f"{PREFIX}|{SLURM_SAYS}", "RANK_SAID": SAYS_RANK}
+_PATTERNS = {"LC_ALL": "C", "SAID": f"{PREFIX}|{PREFLIGHT}|{SLURM_SAYS}", "RANK_SAID": SAYS_RANK}
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):

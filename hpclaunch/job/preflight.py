@@ -1,0 +1,73 @@
+"""The look at each node before a job's ranks start: what is looked at, and by which words of the script.
+
+The looking itself is ``hpclaunch/check/probe.py``, which goes into the job's folder: one process a node.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from importlib.resources import files
+
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.job.frameworks import framework_of, interpreter
+from hpclaunch.job.model import JobRequest, Preflight
+from hpclaunch.scheduler import launchers
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.lines import wrap_command
+
+PROBE = "probe.py"
+"""Its name in the job's folder."""
+_LIMIT_S = 300
+"""Longer than the import of a framework may take there."""
+
+
+def plan_preflight(
+    request: JobRequest,
+    profile: SiteProfile,
+    nodes: int,
+    gpus_per_node: int | None,
+    cpus: Iterable[int],
+) -> Preflight | None:
+    """Return how each node is looked at; None: nobody asked.
+
+    ``cpus``: those of a node that the plan uses, empty where it leaves them to the launcher.
+    """
+    if not request.preflight:
+        return None
+    python = interpreter(request, profile)
+    text = json.dumps(_wanted(request, profile, nodes, gpus_per_node, cpus))
+    argv = wrap_command(request.environment, profile, (python, PROBE, "preflight", text))
+    # The probe's place is known where the script runs; every other word is as it is given.
+    words = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, argv)]
+    verdict = wrap_command(request.environment, profile, (python, PROBE, "verdict", str(nodes)))
+    judge = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, verdict)]
+    batch = profile.scheduler.kind
+    launch = () if batch == "local" else launchers.one_each_words(profile.scheduler.launcher, nodes)
+    return Preflight(
+        look=(*launch, *words), judge=tuple(judge), node_names=launchers.node_names(batch), limit_s=_LIMIT_S
+    )
+
+
+def _wanted(
+    request: JobRequest, profile: SiteProfile, nodes: int, gpus_per_node: int | None, cpus: Iterable[int]
+) -> dict[str, object]:
+    """Return what a node must show, as the probe reads it; what the profile does not know is left out."""
+    vendor = profile.node.gpu_vendor if profile.node and gpus_per_node else None
+    framework = framework_of(request)
+    plugin = framework.nccl and nodes > 1 and profile.fabric.kind.startswith("slingshot")
+    wanted: dict[str, object] = {
+        "cpus": format_cpu_list(cpus),
+        "gpus": gpus_per_node if vendor else None,
+        "vendor": vendor,
+        "fabric": plugin and vendor in ("amd", "nvidia"),
+        "module": framework.module,
+        "space": list(request.space),
+    }
+    return {name: value for name, value in wanted.items() if value}
+
+
+def probe_file() -> bytes:
+    """Return the text of the probe."""
+    return (files("hpclaunch") / "check" / PROBE).read_bytes()

@@ -18,8 +18,9 @@ from hpclaunch.job import rules
 from hpclaunch.job.allocation import Allocation, check_fit
 from hpclaunch.job.frameworks import check_framework, framework_lines, rank_lines, shows_all_gpus
 from hpclaunch.job.geometry import resolve
-from hpclaunch.job.model import JobRequest, LaunchPlan, Setting, Supervision
+from hpclaunch.job.model import JobRequest, LaunchPlan, Preflight, Setting, Supervision
 from hpclaunch.job.mpi import plugin_is_open
+from hpclaunch.job.preflight import plan_preflight
 from hpclaunch.scheduler import launchers
 from hpclaunch.scheduler.directives import Line, Resources, pbs_header, slurm_header
 from hpclaunch.site.limits import reason_with_source
@@ -97,6 +98,7 @@ def make_plan(
         launch=_launch(request, profile, shape, target),
         argv=_argv(request, profile, target),
         supervision=_supervision(request, profile, shape),
+        preflight=_preflight(request, profile, shape),
         settings=(*settings, *_computed(request, profile, shape, target)),
         warnings=_warnings(request, shape),
     )
@@ -191,6 +193,11 @@ def _supervision(request: JobRequest, profile: SiteProfile, shape: _Shape) -> Su
     return Supervision(
         max_restarts=request.max_restarts, exit_code=CHECKPOINTED, timer_s=timer_s, idle_s=idle_s
     )
+
+
+def _preflight(request: JobRequest, profile: SiteProfile, shape: _Shape) -> Preflight | None:
+    cpus = {cpu for rank in shape.binding.ranks for cpu in rank.cpus} if shape.binding else set()
+    return plan_preflight(request, profile, shape.nodes, shape.gpus_per_node, cpus)
 
 
 def _header(

@@ -65,6 +65,20 @@ def _mpiexec(launch: Launch) -> tuple[str, ...]:
     return ("mpiexec", "-n", str(launch.nodes * launch.tasks_per_node), *hosts, *launch.options)
 
 
+def one_each_words(launcher: str, nodes: int) -> tuple[str, ...]:
+    """Return the words, as shell text, that start one unbound process on each node of the job.
+
+    It is no MPI program; that one of them fails must not end the others. The nodes, each once, stand in the
+    file ``nodes`` of the job's folder: PBS' own file may name a node for each rank.
+    """
+    if launcher == "srun":
+        sizes = (f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1")
+        return ("srun", *sizes, "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0")
+    if launcher == "pals":
+        return ("mpiexec", "-n", str(nodes), "--ppn", "1", "--cpu-bind", "none")
+    return ("mpiexec", "-n", str(nodes), "-machinefile", '"$HPCLAUNCH_JOB_FOLDER/nodes"')
+
+
 # launcher -> (rank, local rank) as shell expressions; for mpiexec Open MPI's names, then MPICH hydra's.
 _WHO = {
     "srun": ("$SLURM_PROCID", "$SLURM_LOCALID"),

@@ -61,8 +61,14 @@ module load OpenMPI/5.0.10-GCC-14.3.0
 # NCCL with its Slingshot plugin (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 
-# an outer allocation's binding, if inherited, would win over srun's default
-unset SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE
+# wishes of an allocation that this was submitted from, which srun would take for options
+unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
+  SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE \
+  SLURM_EXPORT_ENV SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_SOCKET SLURM_GPUS_PER_TASK \
+  SLURM_HINT SLURM_MEM_BIND SLURM_MEM_BIND_LIST SLURM_MEM_BIND_PREFER SLURM_MEM_BIND_SORT \
+  SLURM_MEM_BIND_TYPE SLURM_MEM_BIND_VERBOSE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_NETWORK \
+  SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_SOCKET SLURM_OVERCOMMIT SLURM_PROFILE \
+  SLURM_THREADS_PER_CORE SLURM_TRES_PER_TASK
 
 # LL128 gave wrong sums on this hardware (NVIDIA/nccl issue 2001) (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export NCCL_PROTO="^LL128"
@@ -136,6 +142,19 @@ export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 
 # threads for each rank: the cores it is bound to
 export OMP_NUM_THREADS=72
+
+# Preflight: one process a node looks at it before the ranks start. A node that fails is named and ends the job.
+probe=$HPCLAUNCH_JOB_FOLDER/probe.py
+preflight=$HPCLAUNCH_JOB_FOLDER/preflight
+scontrol show hostnames "$SLURM_JOB_NODELIST" > "$HPCLAUNCH_JOB_FOLDER/nodes"
+mapfile -t nodes < "$HPCLAUNCH_JOB_FOLDER/nodes"
+timeout 300 srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --mpi=none --cpu-bind=none --kill-on-bad-exit=0 python "$probe" preflight '{"cpus": "0-287", "gpus": 4, "vendor": "nvidia", "fabric": true, "module": "torch", "space": ["/cluster/work"]}' \
+  | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
+if ! python "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
+  cat "$preflight.words"
+  grep -v ^hpclaunch- "$preflight.words" > "$HPCLAUNCH_JOB_FOLDER/reason"
+  exit 1
+fi
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

@@ -76,7 +76,16 @@ def cases() -> dict[str, dict[str, Any]]:
             "framework": "horovod",
             "timeline": "timeline.json",
         },
-        "olivia.torch": {**known["olivia"], "nodes": 2, "command": PROGRAM, "framework": "torch"},
+        "olivia.torch": {
+            **known["olivia"],
+            "nodes": 2,
+            "command": PROGRAM,
+            "framework": "torch",
+            "preflight": True,
+            "space": ("/cluster/work",),
+        },
+        "polaris.preflight": {**known["polaris"], "nodes": 2, "preflight": True, "array": "0-3"},
+        "generic-pbs.preflight": {"site": "generic-pbs", "nodes": 2, "preflight": True},
         "polaris.deepspeed": {
             **known["polaris"],
             "nodes": 2,

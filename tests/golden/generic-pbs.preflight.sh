@@ -1,0 +1,81 @@
+#!/bin/bash -l
+# the name in qstat
+#PBS -N mnist
+# nodes, and what each of them must be
+#PBS -l select=2:ncpus=1:mpiprocs=1
+# walltime limit
+#PBS -l walltime=00:30:00
+# stderr goes where stdout goes
+#PBS -j oe
+
+# Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS, of which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# 2 nodes x 1 ranks = 2 ranks.
+# The binding is left to the launcher: the node is not described, or --binding off.
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
+export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# PBS starts a job in the home folder
+cd "$PBS_O_WORKDIR"
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=2
+
+# the training runner, which submit copies beside the script
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < "$PBS_NODEFILE"
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
+
+# threads for each rank: --cpus-per-task
+export OMP_NUM_THREADS=1
+
+# Preflight: one process a node looks at it before the ranks start. A node that fails is named and ends the job.
+probe=$HPCLAUNCH_JOB_FOLDER/probe.py
+preflight=$HPCLAUNCH_JOB_FOLDER/preflight
+awk '!seen[$0]++' "$PBS_NODEFILE" > "$HPCLAUNCH_JOB_FOLDER/nodes"
+mapfile -t nodes < "$HPCLAUNCH_JOB_FOLDER/nodes"
+timeout 300 mpiexec -n 2 -machinefile "$HPCLAUNCH_JOB_FOLDER/nodes" python3 "$probe" preflight '{}' \
+  | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
+if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
+  cat "$preflight.words"
+  grep -v ^hpclaunch- "$preflight.words" > "$HPCLAUNCH_JOB_FOLDER/reason"
+  exit 1
+fi
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is, under the names that torch.distributed and others read
+export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=2
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+mpiexec -n 2 -machinefile "$PBS_NODEFILE" \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

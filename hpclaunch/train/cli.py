@@ -23,6 +23,7 @@ from .engine import ENGINES
 from .engine.optim import OPTIMIZERS
 from .errors import EXIT_FAILED, TrainError
 from .exchange import COMMS
+from .exchange.agreement import agree_on_options
 from .files import prepare_folder, write_whole
 from .launcher import launcher_rank, threads_per_rank
 from .loop import Training
@@ -119,6 +120,12 @@ def _parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     add("--resume", action="store_true", help="continue from the newest checkpoint, if there is one")
     add("--allreduce", choices=sorted(ALLREDUCES), default=default.allreduce, help="algorithm between ranks")
     add("--comm", choices=sorted(COMMS), default=default.comm, help="whose gradient exchange; ring: our own")
+    fusion = "gradients of neighbouring tensors share a message up to so many bytes; 0: each its own"
+    add("--fusion-bytes", type=int, metavar="BYTES", default=default.fusion_bytes, help=fusion)
+    overlap = "send gradients while those of earlier layers are computed"
+    add("--overlap", action=argparse.BooleanOptionalAction, default=default.overlap, help=overlap)
+    cycle = "with --overlap: agree so often on what is ready on all ranks"
+    add("--cycle-ms", type=float, metavar="MS", default=default.cycle_ms, help=cycle)
     add("--engine", choices=sorted(ENGINES), default=default.engine, help="what computes")
     add("--json", action="store_true", help="print the result as one JSON document, all else to stderr")
     given = vars(parser.parse_args(argv))
@@ -136,6 +143,7 @@ def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: b
     report = Reporter(stream, speaks=comm.Get_rank() == 0, live=live)
     result_file = os.environ.get("HPCLAUNCH_RESULT_FILE")
     together(comm, options.check)
+    agree_on_options(comm, options)
     together(comm, checkpoint_exit_code)
     if result_file:
         on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))

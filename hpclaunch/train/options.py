@@ -47,6 +47,14 @@ class Options:
     engine: str = "numpy"
     comm: str = "ring"
     allreduce: str = "ring"
+    fusion_bytes: int = 128 << 20
+    """Gradients of neighbouring tensors share a message up to so many bytes; 0: each tensor its own."""
+    overlap: bool = False
+    """Send messages while earlier layers are still computed."""
+    cycle_ms: float | None = None
+    """With ``overlap``, agree so often on what is ready on all ranks; None: each message waits for its own."""
+    timeline: Path | None = None
+    timeline_ranks: str = "0"
     dataset: str = "auto"
     data_dir: Path | None = None
     checkpoint_dir: Path | None = None
@@ -75,6 +83,7 @@ class Options:
     def check(self) -> None:
         """Raise BadRequestError, naming the option, where a value cannot be."""
         least = {"epochs": 1, "batch_size": 1, "accumulate": 1, "keep": 1, "checkpoint_every": 1, "seed": 0}
+        least["fusion_bytes"] = 0
         for name, smallest in least.items():
             value = getattr(self, name)
             if value is not None and value < smallest:
@@ -96,6 +105,14 @@ class Options:
             raise BadRequestError(
                 f"--target-accuracy {target}: not a share of 1", "Use a number such as 0.99."
             )
+        if self.cycle_ms is not None and not (math.isfinite(self.cycle_ms) and self.cycle_ms > 0):
+            raise BadRequestError(f"--cycle-ms {self.cycle_ms}: not a time", "Use a number above 0.")
+        if self.cycle_ms is not None and not self.overlap:
+            raise BadRequestError(
+                "--cycle-ms without --overlap: messages wait for the last layer anyway", "Add --overlap."
+            )
+        if self.timeline_ranks == "all" and self.timeline is None:
+            raise BadRequestError("--timeline-ranks all without --timeline", "Name the file of the timeline.")
         if self.checkpoint_dir is None and (self.resume or self.checkpoint_every):
             option = "--resume" if self.resume else "--checkpoint-every"
             raise BadRequestError(f"{option} without --checkpoint-dir", "Name the folder of the checkpoints.")

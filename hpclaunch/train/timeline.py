@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .files import write_whole
@@ -18,7 +19,10 @@ _CLOSING = "\n]\n"
 
 
 class Timeline:
-    """Events are kept in memory until `flush`. Several threads may add events, each to lanes of its own."""
+    """Events are kept in memory until `flush`, which no other thread may meet with an event.
+
+    Several threads may add events, each to lanes that the others leave alone for the time.
+    """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.perf_counter) -> None:
         """Replace ``path`` by a timeline without events; ``clock`` tells seconds. OSError if that fails."""
@@ -46,9 +50,18 @@ class Timeline:
             f'{{"ph": "B", "name": "{name}", "ts": {(at - self._start) * 1e6:.0f}, "pid": {lane}}}'
         )
 
-    def end(self, lane: int, at: float) -> None:
-        """The phase on ``lane`` that began last ends."""
-        self._pending.append(f'{{"ph": "E", "ts": {(at - self._start) * 1e6:.0f}, "pid": {lane}}}')
+    def end(self, lane: int, at: float, facts: str = "") -> None:
+        """The phase on ``lane`` that began last ends; ``facts``: a JSON object."""
+        more = f', "args": {facts}' if facts else ""
+        self._pending.append(f'{{"ph": "E", "ts": {(at - self._start) * 1e6:.0f}, "pid": {lane}{more}}}')
+
+    @contextmanager
+    def phase(self, lane: str, name: str) -> Iterator[None]:
+        """What is done within, on the lane called so."""
+        number = self.lane(lane)
+        self.begin(number, name, self._clock())
+        yield
+        self.end(number, self._clock())
 
     def flush(self) -> None:
         """Write what came since the last flush."""

@@ -30,7 +30,7 @@ if __name__ == "__main__":
     # Every rank would start a thread per core, and the ranks of a node share its cores. Before numpy loads.
     if threads_per_rank() is None:
         os.environ["OMP_NUM_THREADS"] = "1"
-    # Open MPI 5 prints errors about windows over UCX where that network is missing; those of one node do without.
+    # Open MPI 5 prints errors about windows over UCX where that network is missing; ours do without.
     os.environ.setdefault("OMPI_MCA_osc", "^ucx")
     problem = _missing()
     if problem is not None:

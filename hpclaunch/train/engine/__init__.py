@@ -45,10 +45,15 @@ class Tensor:
     name: str
     part: slice
     """Where it stands in the flat buffers."""
+    shape: tuple[int, ...] | None = None
+    """None: one-dimensional."""
 
 
 Ready = Callable[[slice], None]
-"""Told which part of the gradients is final, from the last layer's to the first's, without gaps."""
+"""Told which part of the gradients is final, from the last layer's to the first's, without gaps.
+
+An empty part at the end, before all others, says that back-propagation begins.
+"""
 
 
 class Engine(Protocol):

@@ -54,8 +54,9 @@ class Network:
             stop = start + sum(math.prod(shape) for shape in layer.parameter_shapes)
             self.spans.append(slice(start, stop))
             name = f"{type(layer).__name__.lower()}{index}"
-            parts = zip(("weight", "bias"), _parts(start, layer.parameter_shapes), strict=False)
-            self.tensors += [Tensor(f"{name}.{kind}", part) for kind, part in parts]
+            shapes = layer.parameter_shapes
+            parts = zip(("weight", "bias"), _parts(start, shapes), shapes, strict=False)
+            self.tensors += [Tensor(f"{name}.{kind}", part, shape) for kind, part, shape in parts]
             start = stop
         self._bind()
 
@@ -95,6 +96,8 @@ class Network:
 
         ``ready`` is told of each layer's gradients when they are there.
         """
+        if ready is not None:
+            ready(slice(len(self.gradients), len(self.gradients)))
         passed: Array | None = gradient
         for index in reversed(range(len(self.layers))):
             assert passed is not None  # noqa: S101

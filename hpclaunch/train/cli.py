@@ -17,7 +17,8 @@ import numpy as np
 
 from .allreduce import ALLREDUCES
 from .collective import AgreedError, largest, on_rank_0, together
-from .data.dataset import DATASETS, Dataset, load_dataset
+from .data.dataset import DATASETS
+from .data.reading import READINGS, Source, open_source
 from .data.shard import images_per_rank
 from .engine import ENGINES
 from .engine.optim import OPTIMIZERS
@@ -67,11 +68,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if comm.Get_rank() == 0:
             _complain(str(checkpointed))
         return checkpoint_exit_code()
+    except TrainError as error:  # one rank alone: the others wait for it and must be ended
+        _complain(f"rank {comm.Get_rank()}: {error}")
+        return _abort(comm, error.exit_code)
     except (KeyboardInterrupt, Interrupted):
         if comm.Get_rank() == 0:
             _complain("interrupted")
         return _abort(comm, _EXIT_INTERRUPTED)
-    except Exception:  # one rank alone: the others wait for it and must be ended
+    except Exception:  # likewise, and unforeseen
         _complain(f"rank {comm.Get_rank()} failed\n{traceback.format_exc()}")
         return _abort(comm, EXIT_FAILED)
     return 0
@@ -100,6 +104,12 @@ def _parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     add, default = parser.add_argument, Options()
     add("--data", dest="data_dir", type=Path, metavar="DIR", help="folder with MNIST's four IDX files")
     add("--dataset", choices=DATASETS, default=default.dataset, help="auto: synthetic without network")
+    add("--reading", choices=READINGS, default=default.reading, help="how images come from files to ranks")
+    add(
+        "--prefetch",
+        action=argparse.BooleanOptionalAction,
+        help="gather batches ahead in a thread (default: with --reading shard)",
+    )
     add("--model", choices=sorted(DEFAULT_OPTIMIZER), default=default.model, help="network to train")
     add("--optimizer", choices=sorted(OPTIMIZERS), help="update rule (default: the model's)")
     add("--lr", type=float, help="learning rate (default: fits model and optimizer)")
@@ -165,17 +175,18 @@ def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: b
         print(text, end="", flush=True)
 
 
-def _load(comm: MPI.Intracomm, options: Options, report: Reporter) -> Dataset:
-    data = load_dataset(options.dataset, options.data_dir, comm=comm, log=report.line)
+def _load(comm: MPI.Intracomm, options: Options, report: Reporter) -> Source:
+    data = open_source(options.reading, options.dataset, options.data_dir, comm, report.line)
     images_per_rank(len(data.train_labels), options.step_images, comm.Get_size())  # refuses too many ranks
     return data
 
 
-def _result(comm: MPI.Intracomm, options: Options, data: Dataset, training: Training) -> dict[str, Any]:
+def _result(comm: MPI.Intracomm, options: Options, data: Source, training: Training) -> dict[str, Any]:
     """The facts of the run, for a record; the same on all ranks but for their clocks."""
     clock, position, ranks = training.clock, training.position, comm.Get_size()
     training_s = largest(comm, clock.training)
     communication_s = sum(comm.allgather(training.exchange.communication_s)) / ranks
+    data_s = sum(comm.allgather(clock.data)) / ranks
     last = position.history[-1]
     return {
         "dataset": data.name,
@@ -194,6 +205,8 @@ def _result(comm: MPI.Intracomm, options: Options, data: Dataset, training: Trai
         "engine": options.engine,
         "ranks": ranks,
         "threads_per_rank": threads_per_rank(),
+        "reading": options.reading,
+        "prefetch": options.prefetches,
         "allreduce": options.allreduce,
         "epochs": options.epochs,
         "steps": position.step,
@@ -209,8 +222,9 @@ def _result(comm: MPI.Intracomm, options: Options, data: Dataset, training: Trai
         "images_per_s": training.images_seen / max(training_s, 1e-9),
         "seconds": {
             "training": training_s,
-            "compute": training_s - communication_s,
+            "compute": training_s - communication_s - data_s,
             "communication": communication_s,
+            "data": data_s,
             "waiting": training.waiting_s(),
             "evaluation": largest(comm, clock.evaluation),
             "checkpoints": largest(comm, clock.checkpoints),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from .errors import BadRequestError
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Let ``write`` fill a file beside ``path``, make it durable, rename it; OSError if anything fails."""
-    temporary = path.with_name(f".{path.name}.part")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # several runs may write one path
     try:
         with temporary.open("wb") as file:
             write(file)

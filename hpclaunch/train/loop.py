@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate, pairwise, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .allreduce import ALLREDUCES
-from .allreduce.chunks import chunk_bounds
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
 from .collective import AgreedError, broadcast, on_rank_0, same_everywhere
-from .data.dataset import Dataset
-from .data.shard import epoch_order, share, steps_per_epoch
-from .engine import ENGINES, Sums
+from .data.prefetch import ahead
+from .data.reading import Source
+from .data.shard import epoch_order, shares, steps_per_epoch
+from .engine import ENGINES, Images, Labels, Sums
 from .errors import BadCheckpointError, TrainError
 from .exchange import COMMS
 from .options import Options
@@ -63,7 +65,9 @@ class Clock:
     """Seconds of this rank since the start or the resume."""
 
     training: float = 0.0
-    """In steps: gradients, their exchange, updates."""
+    """In steps: gradients, their exchange, updates, and what they waited for their data."""
+    data: float = 0.0
+    """Of it, until the images of a step were there."""
     evaluation: float = 0.0
     checkpoints: float = 0.0
 
@@ -72,7 +76,7 @@ class Training:
     """A run on one rank. All methods are collective."""
 
     def __init__(
-        self, comm: MPI.Intracomm, options: Options, data: Dataset, report: Reporter, stop: StopRequest
+        self, comm: MPI.Intracomm, options: Options, data: Source, report: Reporter, stop: StopRequest
     ) -> None:
         """Build engine and exchange for ``options``; draws nothing and trains nothing yet."""
         self._comm = comm
@@ -166,15 +170,41 @@ class Training:
 
     def _epoch(self) -> None:
         """The rest of the current epoch, an evaluation, an entry in the history, a checkpoint."""
+        with closing(self._batches()) as batches:
+            stop = self._steps(batches)
+        if stop and self.position.epoch < self._options.epochs and not self.reached_target():
+            self._leave()
+
+    def _batches(self) -> Generator[tuple[Images, Labels], None, None]:
+        """This rank's part of each step that is left in the epoch, first to last."""
+        order = epoch_order(self._images, self._options.seed, self.position.epoch)
+        start = self.position.images_in_epoch
+
+        def parts(rank: int) -> list[slice]:
+            return shares(start, self._images, self.images_per_step, self._ranks, rank)
+
+        def wanted(rank: int) -> npt.NDArray[np.int64]:
+            return np.concatenate([order[part] for part in parts(rank)])
+
+        take, labels = self._data.epoch(wanted), self._data.train_labels[wanted(self._rank)]
+
+        def batch(places: slice) -> tuple[Images, Labels]:
+            return take(places), labels[places]
+
+        ends = accumulate(part.stop - part.start for part in parts(self._rank))
+        places = starmap(slice, pairwise([0, *ends]))
+        yield from ahead(batch, places) if self._options.prefetches else map(batch, places)
+
+    def _steps(self, batches: Iterator[tuple[Images, Labels]]) -> bool:
+        """The rest of the epoch; whether any rank was asked to stop in its last step."""
         position, stop = self.position, False
-        order = epoch_order(self._images, self._options.seed, position.epoch)
         # Steps since the last report or checkpoint are in ``local``, this rank's alone; those before, of all
         # ranks, in the position, where a checkpoint finds them.
         seconds, images, local = self.clock.training, self.images_seen, Sums()
         report_every = max(1, self.steps_per_epoch // _REPORTS_PER_EPOCH)
         reported = (seconds, images)
         while position.images_in_epoch < self._images:
-            sums, stop = self._step(order)
+            sums, stop = self._step(batches)
             local += sums
             index = -(-position.images_in_epoch // self.images_per_step)
             last = position.images_in_epoch == self._images
@@ -194,17 +224,16 @@ class Training:
                 self._leave()
         speed = _rate(self.images_seen - images, self.clock.training - seconds)
         self._finish_epoch(speed, self.clock.training - seconds)
-        if stop and self.position.epoch < self._options.epochs and not self.reached_target():
-            self._leave()
+        return stop
 
-    def _step(self, order: npt.NDArray[np.int64]) -> tuple[Sums, bool]:
+    def _step(self, batches: Iterator[tuple[Images, Labels]]) -> tuple[Sums, bool]:
         """One optimiser step; this rank's loss and right answers, and whether any rank was asked to stop."""
         position, start = self.position, time.perf_counter()
         first = position.images_in_epoch
         last = min(first + self.images_per_step, self._images)
-        mine = order[share(first, last, self._ranks, self._rank)]
         self._vote.cast(self._stop.told)
-        images, labels = self._data.train_images[mine], self._data.train_labels[mine]
+        images, labels = next(batches)
+        self.clock.data += time.perf_counter() - start
         exchange_s = self.exchange.communication_s
         sums = self.exchange.gradients(images, labels, position.step)
         self._exchange_s.append(self.exchange.communication_s - exchange_s)
@@ -279,9 +308,8 @@ class Training:
 
     def _evaluate(self) -> Sums:
         """Loss and right answers over all test images, each seen by one rank."""
-        bounds = chunk_bounds(len(self._data.test_labels), self._ranks)
-        mine = slice(bounds[self._rank], bounds[self._rank + 1])
-        sums = self.engine.evaluate(self._data.test_images[mine], self._data.test_labels[mine])
+        labels = self._data.test_labels[self._data.test_part]
+        sums = self.engine.evaluate(self._data.test_images, labels)
         total = self._over_ranks(sums)
         if not math.isfinite(total.loss):
             message = f"the test loss is not finite after epoch {self.position.epoch + 1}"

@@ -57,6 +57,9 @@ class Options:
     timeline_ranks: str = "0"
     dataset: str = "auto"
     data_dir: Path | None = None
+    reading: str = "broadcast"
+    prefetch: bool | None = None
+    """Whether a thread makes batches ready; None: where they come from a file."""
     checkpoint_dir: Path | None = None
     checkpoint_every: int | None = None
     """Steps between checkpoints beside those at the end of each epoch."""
@@ -71,6 +74,11 @@ class Options:
         """Images a rank and step."""
         return self.batch_size * self.accumulate
 
+    @property
+    def prefetches(self) -> bool:
+        """Whether a thread makes batches ready: one that is in memory is gathered faster than handed over."""
+        return self.reading == "shard" if self.prefetch is None else self.prefetch
+
     def schedule(self, ranks: int) -> Schedule:
         """The learning rate over the run."""
         warmup = self.warmup_epochs
@@ -82,7 +90,14 @@ class Options:
 
     def check(self) -> None:
         """Raise BadRequestError, naming the option, where a value cannot be."""
-        least = {"epochs": 1, "batch_size": 1, "accumulate": 1, "keep": 1, "checkpoint_every": 1, "seed": 0}
+        least = {
+            "epochs": 1,
+            "batch_size": 1,
+            "accumulate": 1,
+            "keep": 1,
+            "checkpoint_every": 1,
+            "seed": 0,
+        }
         least["fusion_bytes"] = 0
         for name, smallest in least.items():
             value = getattr(self, name)

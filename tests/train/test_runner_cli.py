@@ -55,7 +55,8 @@ def test_the_result_accounts_for_images_steps_and_bytes(digits: Path, ranks: int
     assert seen == [(1, 301, 50), (2, 301, 50)], "each image once an epoch, by one rank"
     assert result["history"][-1]["test_accuracy"] == result["test_accuracy"]
     seconds = result["seconds"]
-    assert seconds["compute"] + seconds["communication"] == pytest.approx(seconds["training"])
+    parts = seconds["compute"] + seconds["communication"] + seconds["data"]
+    assert parts == pytest.approx(seconds["training"])
     assert result["images_per_s"] == pytest.approx(602 / seconds["training"])
     assert set(result["versions"]) == {"python", "numpy", "mpi4py", "mpi"}
 

@@ -6,9 +6,9 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Bytes = npt.NDArray[np.uint8]
 Log = Callable[[str], None]
+T = TypeVar("T")
 
 DATASETS = ("auto", "mnist", "synthetic")
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
@@ -34,7 +35,8 @@ class Dataset:
     """Grey images of the digits 0..9 with their labels; the arrays may be read-only.
 
     ``name`` is "mnist" or "synthetic"; ``source`` says in words for a record where the data came from.
-    Images are uint8 (n, 28, 28), 0 the background and 255 full ink; labels are uint8 (n,).
+    Images are uint8 (n, 28, 28), 0 the background and 255 full ink; labels are uint8 (n,). ``train_file`` and
+    ``test_file`` are the IDX files that hold the images uncompressed, where there are such; not broadcast.
     """
 
     name: str
@@ -43,6 +45,8 @@ class Dataset:
     train_labels: Bytes
     test_images: Bytes
     test_labels: Bytes
+    train_file: Path | None = None
+    test_file: Path | None = None
 
 
 def load_dataset(
@@ -68,7 +72,9 @@ def load_dataset(
     def load() -> Dataset:
         return _load(dataset, data_dir, cache_dir or default_cache(), mirrors, log)
 
-    return load() if comm is None or comm.Get_size() == 1 else _on_rank_0(load, comm)
+    if comm is None or comm.Get_size() == 1:
+        return load()
+    return _broadcast(rank_0_alone(load, comm), comm)
 
 
 def _load(
@@ -104,13 +110,16 @@ def _synthetic(source: str) -> Dataset:
 def _from_folder(folder: Path, log: Log) -> Dataset:
     """The IDX files in the user's folder; files other than the original MNIST's are used, and said."""
     paths = _named_files(folder)
-    contents = [unpack(read_bytes(path), str(path)) for path in paths]
+    raw = [read_bytes(path) for path in paths]
+    contents = [unpack(content, str(path)) for content, path in zip(raw, paths, strict=True)]
     source = str(folder.resolve())
     digests = [hashlib.sha256(content).hexdigest() for content in contents]
     if digests != [file.content_sha256 for file in MNIST_FILES]:
         log(f"The files in {folder} are not the original MNIST (other checksums); used as they are.")
         source += " (not the original MNIST)"
-    return _mnist(source, contents, [str(path) for path in paths])
+    data = _mnist(source, contents, [str(path) for path in paths])
+    train, test = (paths[index].resolve() if contents[index] is raw[index] else None for index in (0, 2))
+    return replace(data, train_file=train, test_file=test)
 
 
 def _named_files(folder: Path) -> list[Path]:
@@ -145,22 +154,25 @@ def _mnist(source: str, contents: Sequence[bytes], where: Sequence[str]) -> Data
     return Dataset("mnist", source, *train, *test)
 
 
-def _on_rank_0(load: Callable[[], Dataset], comm: Intracomm) -> Dataset:
-    """What ``load`` gives on rank 0, on every rank; an error on rank 0 is raised on every rank."""
-    data: Dataset | None = None
+def rank_0_alone(action: Callable[[], T], comm: Intracomm) -> T | None:
+    """What ``action`` gives on rank 0, there, and None elsewhere; an error on rank 0 is raised on every rank.
+
+    The others wait without using their CPU, however long it takes.
+    """
+    done: T | None = None
     error: Exception | None = None
     if comm.Get_rank() == 0:
         try:
-            data = load()
+            done = action()
         except Exception as caught:
             error = caught
-    _wait_for_all(comm)
+    wait_for_all(comm)
     # What is no TrainError is a defect: rank 0 shows its traceback, the others must not wait for ever.
     told = error if error is None or isinstance(error, TrainError) else TrainError(f"rank 0: {error!r}")
     failed: TrainError | None = comm.bcast(told, root=0)
     if failed is not None:
         raise error or failed
-    return _broadcast(data, comm)
+    return done
 
 
 def _broadcast(data: Dataset | None, comm: Intracomm) -> Dataset:
@@ -171,10 +183,11 @@ def _broadcast(data: Dataset | None, comm: Intracomm) -> Dataset:
     arrays: list[Bytes] = [np.empty(shape, np.uint8) for shape in shapes] if own is None else own
     for array in arrays:
         comm.Bcast(array, root=0)
-    return Dataset(name, source, *arrays)
+    train_images, train_labels, test_images, test_labels = arrays
+    return Dataset(name, source, train_images, train_labels, test_images, test_labels)
 
 
-def _wait_for_all(comm: Intracomm) -> None:
+def wait_for_all(comm: Intracomm) -> None:
     """A barrier that sleeps: MPI's own would spin on the cores that rank 0 may need."""
     request = comm.Ibarrier()
     while not request.Test():

@@ -55,6 +55,13 @@ def share(start: int, stop: int, ranks: int, rank: int) -> slice:
     return slice(first, first + each + (rank < more))
 
 
+def shares(start: int, stop: int, step_images: int, ranks: int, rank: int) -> list[slice]:
+    """``rank``'s `share` of each step between two positions; ``step_images`` over all ranks."""
+    return [
+        share(first, min(first + step_images, stop), ranks, rank) for first in range(start, stop, step_images)
+    ]
+
+
 def step_shards(n: int, batch_per_rank: int, ranks: int, step: int) -> list[slice]:
     """`rank_shard` of every rank, by rank: contiguous, disjoint, together the whole step."""
     return [rank_shard(n, batch_per_rank, ranks, step, rank) for rank in range(ranks)]

@@ -7,21 +7,33 @@ from collections.abc import Mapping
 
 # Open MPI 5 and Slurm's PMIx; Open MPI; MPICH, Cray and Intel (PMI-1, PMI-2); PALS; Slurm.
 _RANK_VARIABLES = ("PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "SLURM_PROCID")
+# Those of Open MPI, MPICH and Intel, PALS, Slurm.
+_LOCAL_RANK_VARIABLES = (
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "PALS_LOCAL_RANKID",
+    "SLURM_LOCALID",
+)
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def launcher_rank(environment: Mapping[str, str] = os.environ) -> int | None:
     """The rank that the launcher gave this process; None where none did."""
-    for name in _RANK_VARIABLES:
-        value = environment.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return None
+    return _first_number(_RANK_VARIABLES, environment)
+
+
+def launcher_local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
+    """This process's number among those of its node; None where the launcher did not say."""
+    return _first_number(_LOCAL_RANK_VARIABLES, environment)
 
 
 def threads_per_rank(environment: Mapping[str, str] = os.environ) -> int | None:
     """How many threads numpy's BLAS was told to use; None: nobody said."""
-    for name in _THREAD_VARIABLES:
+    return _first_number(_THREAD_VARIABLES, environment)
+
+
+def _first_number(names: tuple[str, ...], environment: Mapping[str, str]) -> int | None:
+    for name in names:
         value = environment.get(name, "").split(",")[0]
         if value.isdigit():
             return int(value)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import TrainError
 from ..options import Options
 from .layers import Array
 
@@ -62,6 +63,14 @@ class Engine(Protocol):
     name: str
 
     @property
+    def device(self) -> str:
+        """What computes on this rank: ``cpu``, or a GPU with its name."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """By name, those of libraries that only this engine needs."""
+
+    @property
     def tensors(self) -> Sequence[Tensor]:
         """All parameters in the order of the flat buffers, which they fill."""
 
@@ -104,5 +113,15 @@ def _numpy(options: Options, rank: int) -> Engine:
     return NumpyEngine(options.model, options.optimizer, options.seed, rank)
 
 
-# By the name that --engine takes; an engine's module is imported only when it is asked for.
-ENGINES: dict[str, Callable[[Options, int], Engine]] = {"numpy": _numpy}
+def _torch(options: Options, rank: int) -> Engine:
+    try:
+        from .torch_engine import torch_engine
+    except ImportError as error:
+        hint = "Activate an environment that has it, or pip install 'hpclaunch[torch]'."
+        raise TrainError(f"--engine torch: PyTorch does not load ({error})", hint) from error
+    return torch_engine(options, rank)
+
+
+# By the name that --engine takes; an engine's module is imported only when it is asked for. TrainError where
+# it cannot be.
+ENGINES: dict[str, Callable[[Options, int], Engine]] = {"numpy": _numpy, "torch": _torch}

@@ -260,7 +260,7 @@ class Dropout(_Stateless):
 
 
 def dropout_factors(generator: np.random.Generator, rate: float, out: Array) -> None:
-    """Fill ``out`` with 0 for a share ``rate`` (to 2^-16) of the values, and 1 / (1 - rate) for the others."""
+    """Fill ``out`` with 0 for a share ``rate`` of the values (to 2^-16) and 1 / (1 - rate) for the others."""
     # Raw bits: a third of the time of drawing floating-point numbers.
     drawn = np.frombuffer(generator.bytes(2 * out.size), np.dtype("<u2")).reshape(out.shape)
     np.multiply(drawn >= round(rate * 65536), out.dtype.type(1 / (1 - rate)), out=out)

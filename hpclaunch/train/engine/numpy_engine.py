@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,22 @@ _EVALUATION_BATCH = 128
 _INITIAL, _DROPOUT = 1, 2  # keep the random streams of one seed apart
 
 
+def first_draw(seed: int) -> np.random.Generator:
+    """The generator of a run's first parameters."""
+    return np.random.default_rng([seed, _INITIAL])
+
+
+def step_draws(seed: int, rank: int, step: int) -> np.random.Generator:
+    """The generator of what a rank draws in a step; of numpy's fastest kind, for dropout draws much."""
+    return np.random.Generator(np.random.SFC64([seed, _DROPOUT, rank, step]))
+
+
 class NumpyEngine:
     """A `Network` with an optimiser, on the cores of one rank."""
 
     name = "numpy"
+    device = "cpu"
+    versions: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self, model: str, optimizer: str, seed: int, rank: int, dtype: npt.DTypeLike = np.float32
@@ -47,7 +60,7 @@ class NumpyEngine:
 
     def initialise(self) -> None:
         """Draw the first parameters from the seed."""
-        self.network.initialise(np.random.default_rng([self._seed, _INITIAL]))
+        self.network.initialise(first_draw(self._seed))
 
     def compute_gradients(
         self, images: Images, labels: Labels, step: int, ready: Ready | None = None
@@ -58,9 +71,7 @@ class NumpyEngine:
             if ready is not None:
                 ready(slice(0, self.network.gradients.size))
             return Sums()
-        # SFC64: dropout draws a number per activation, and this generator is numpy's fastest.
-        generator = np.random.Generator(np.random.SFC64([self._seed, _DROPOUT, self._rank, step]))
-        logits = self.network.forward(self._as_input(images), generator)
+        logits = self.network.forward(self._as_input(images), step_draws(self._seed, self._rank, step))
         loss, correct, gradient = softmax_cross_entropy(logits, labels)
         self.network.backward(gradient, ready)
         return Sums(loss, correct, len(images))

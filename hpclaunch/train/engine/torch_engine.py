@@ -1,0 +1,287 @@
+"""The same models computed by PyTorch, on the CPU or on one GPU (CUDA, ROCm) a rank.
+
+Architecture, names, first parameters and the layout of the flat buffers are those of the numpy engine's
+`Network`, so that checkpoints and results of the two engines can be compared, and exchanged. On the CPU the
+tensors are views of numpy's buffers: the gradients can lie in memory that ranks share. A GPU has buffers of
+its own; what is ready there is copied to the host's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional
+
+from ..launcher import launcher_local_rank, threads_per_rank
+from ..options import Options
+from . import Images, Labels, Ready, Sums, Tensor
+from .layers import Array, Shape, dropout_factors
+from .models import NUMPY_MODELS, PIXEL_DEVIATION, PIXEL_MEAN, Network
+from .numpy_engine import first_draw, step_draws
+from .optim import OPTIMIZERS
+from .torch_layers import torch_modules
+
+_EVALUATION_BATCH = 128
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
+
+
+class TorchEngine:
+    """A `Network` whose layers are torch's, with an optimiser."""
+
+    name = "torch"
+
+    def __init__(
+        self,
+        model: str,
+        optimizer: str,
+        seed: int,
+        rank: int,
+        device: str = "cpu",
+        dtype: npt.DTypeLike = np.float32,
+        host_memory: bool | None = None,
+    ) -> None:
+        """Build ``model`` of `NUMPY_MODELS` with ``optimizer`` of `OPTIMIZERS`; all parameters still zero.
+
+        ``host_memory``: whether the device computes in the host's memory; None: only the CPU does.
+        """
+        self._seed, self._rank = seed, rank
+        self._device = torch.device(device)
+        self._in_host_memory = self._device.type == "cpu" if host_memory is None else host_memory
+        self._network = Network(NUMPY_MODELS[model](), dtype)
+        self._network.parameters = self._aligned(dtype)
+        self._network.place_gradients(self._aligned(dtype))
+        self._parameters = self._place(self._network.parameters)
+        self._gradients = self._place(self._network.gradients)
+        self._optimizer = OPTIMIZERS[optimizer](self._parameters.numel(), dtype, self._network.parts)
+        if not self._in_host_memory:
+            self._optimizer.move(torch, self._place)
+        self._summed_on_device = False
+        self._draws = step_draws(seed, rank, 0)
+        self.network = torch_modules(self._network.layers, self._views(self._parameters), self._factors)
+        """The layers, whose parameters are views of one flat tensor."""
+        self.forward: Any = self.network
+        """What computes logits in training: `network`, or something around it that has its parameters."""
+        self._place_views()
+        self._ready: Ready | None = None
+        self._final: set[int] = set()
+        self._first_final = len(self.tensors)
+        for index, parameter in enumerate(self.network.parameters()):
+            parameter.register_post_accumulate_grad_hook(lambda _, index=index: self._is_final(index))
+
+    @property
+    def device(self) -> str:
+        """Such as ``cpu``, or ``cuda:0 (NVIDIA H200)``."""
+        if self._device.type == "cpu":
+            return "cpu"
+        return f"{self._device} ({torch.cuda.get_device_name(self._device)})"
+
+    @property
+    def device_type(self) -> str:
+        """``cpu`` or ``cuda``, which ROCm is called, too."""
+        return str(self._device.type)
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """That of torch, with the letters that tell its build."""
+        return {"torch": torch.__version__}
+
+    @property
+    def gradients(self) -> Array:
+        """The flat buffer in host memory."""
+        return self._network.gradients
+
+    @property
+    def tensors(self) -> Sequence[Tensor]:
+        """Weights and biases of the layers, in their order."""
+        return self._network.tensors
+
+    def place_gradients(self, buffer: Array) -> None:
+        """Let torch accumulate into ``buffer``, or copy there what a GPU has."""
+        self._network.place_gradients(buffer)
+        if self._in_host_memory:
+            self._gradients = self._place(buffer)
+            self._place_views()
+
+    def initialise(self) -> None:
+        """Draw the first parameters from the seed: the numpy engine's, bit for bit."""
+        self._network.initialise(first_draw(self._seed))
+        self._parameters.copy_(torch.from_numpy(self._network.parameters))
+
+    def compute_gradients(
+        self, images: Images, labels: Labels, step: int, ready: Ready | None = None
+    ) -> Sums:
+        """One forward and backward pass in training mode."""
+
+        def hand_over(part: slice) -> None:
+            if not self._in_host_memory:
+                torch.from_numpy(self.gradients[part]).copy_(self._gradients[part])
+            if ready is not None:
+                ready(part)
+
+        self.clear()
+        sums = self.accumulate(images, labels, step, hand_over)
+        self._summed_on_device = False
+        return sums
+
+    def clear(self) -> None:
+        """Set the gradients, where the device has them, to zero."""
+        self._gradients.zero_()
+
+    def accumulate(
+        self, images: Images, labels: Labels, step: int, ready: Ready | None = None, scale: float = 1.0
+    ) -> Sums:
+        """Add the gradients, times ``scale``, to those that the device has.
+
+        With no images every layer still computes, on a blank one that counts nothing: what waits in hooks for
+        the gradients of all ranks would wait forever.
+        """
+        count = len(images)
+        if count == 0:
+            images, labels, scale = np.zeros((1, 28, 28), np.uint8), np.zeros(1, np.uint8), 0.0
+        self._draws = step_draws(self._seed, self._rank, step)
+        logits = self.forward(self._as_input(images))
+        targets = self._as_targets(labels)
+        loss = functional.cross_entropy(logits, targets, reduction="sum")
+        self._ready, self._first_final = ready, len(self.tensors)
+        self._final.clear()
+        if ready is not None:
+            ready(slice(self._gradients.numel(), self._gradients.numel()))
+        # In this thread, so that MPI is called from no other, and what a hook raises comes out here.
+        with torch.autograd.set_multithreading_enabled(False):
+            (loss if scale == 1 else loss * scale).backward()
+        return _sums(loss, logits, targets) if count else Sums()
+
+    def fetch(self) -> None:
+        """The sums over all ranks were made on the device: let `gradients` have them, too."""
+        if not self._in_host_memory:
+            torch.from_numpy(self.gradients).copy_(self._gradients)
+            self._summed_on_device = True
+
+    def update(self, lr: float, images: int) -> None:
+        """Divide the summed gradients by ``images`` and take a step."""
+        if self._in_host_memory:
+            # Numpy's rules on blocks that fit a cache: as fast as torch's operations, often faster.
+            self.gradients[:] /= images
+            self._optimizer.step(self._network.parameters, self.gradients, lr)
+            return
+        if not self._summed_on_device:
+            self._gradients.copy_(torch.from_numpy(self.gradients))
+        self._gradients /= images
+        self._optimizer.step(self._parameters, self._gradients, lr)
+
+    def evaluate(self, images: Images, labels: Labels) -> Sums:
+        """Forward passes in blocks."""
+        total = Sums()
+        self.network.eval()
+        with torch.no_grad():
+            for start in range(0, len(images), _EVALUATION_BATCH):
+                block = slice(start, start + _EVALUATION_BATCH)
+                logits, targets = self.network(self._as_input(images[block])), self._as_targets(labels[block])
+                loss = functional.cross_entropy(logits, targets, reduction="sum")
+                total += _sums(loss, logits, targets)
+        self.network.train()
+        return total
+
+    def state(self) -> dict[str, Array]:
+        """The live arrays; copies of what a GPU has."""
+        return {name: tensor.cpu().numpy() for name, tensor in self._live().items()}
+
+    def load_state(self, state: Mapping[str, Array]) -> None:
+        """Copy ``state`` into the live tensors."""
+        own = self._live()
+        if own.keys() != state.keys():
+            raise KeyError(f"arrays {sorted(state)} instead of {sorted(own)}")
+        for name, tensor in own.items():
+            if state[name].shape != tuple(tensor.shape):
+                raise ValueError(f"{name} of {state[name].size} values instead of {tensor.numel()}")
+        for name, tensor in own.items():
+            tensor.copy_(torch.tensor(state[name]))
+
+    def _live(self) -> dict[str, torch.Tensor]:
+        optimizer = {name: torch.as_tensor(array) for name, array in self._optimizer.state.items()}
+        return {"parameters": self._parameters, **optimizer}
+
+    def _aligned(self, dtype: npt.DTypeLike) -> Array:
+        """A zeroed buffer for all parameters that begins at a line of the cache, in every run.
+
+        A library may choose other instructions, and round otherwise, for an array that begins elsewhere.
+        """
+        kind = torch.from_numpy(np.empty(0, dtype)).dtype
+        array: Array = torch.zeros(len(self._network.parameters), dtype=kind).numpy()
+        return array
+
+    def _place(self, array: Array) -> torch.Tensor:
+        """The tensor that stands for ``array``: a view, or a copy where the device has memory of its own."""
+        view = torch.from_numpy(array)
+        return view if self._in_host_memory else view.to(self._device, copy=True)
+
+    def _views(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        """The parameters, or their gradients, in their shapes."""
+        return [flat[tensor.part].view(tensor.shape) for tensor in self.tensors]
+
+    def _place_views(self) -> None:
+        for parameter, view in zip(self.network.parameters(), self._views(self._gradients), strict=True):
+            parameter.grad = view
+
+    def _is_final(self, index: int) -> None:
+        """Tell of what is final from the last tensor's gradient on, without gaps."""
+        self._final.add(index)
+        old = self._first_final
+        while self._first_final - 1 in self._final:
+            self._first_final -= 1
+        if self._ready is not None and self._first_final < old:
+            self._ready(slice(self.tensors[self._first_final].part.start, self.tensors[old - 1].part.stop))
+
+    def _factors(self, rate: float, shape: Shape) -> torch.Tensor:
+        """A dropout's factors: on the CPU the numpy engine's, bit for bit; elsewhere drawn on the device."""
+        kind = self._parameters.dtype
+        if self._in_host_memory:
+            factors = torch.empty(shape, dtype=kind)
+            dropout_factors(self._draws, rate, factors.numpy())
+            return factors
+        generator = torch.Generator(self._device)
+        generator.manual_seed(int(self._draws.integers(1 << 62)))
+        factors = torch.empty(shape, dtype=kind, device=self._device)
+        return factors.bernoulli_(1 - rate, generator=generator).mul_(1 / (1 - rate))
+
+    def _as_input(self, images: Images) -> torch.Tensor:
+        """Pixels as (n, 1, 28, 28), shifted and scaled to mean 0 and deviation 1 over MNIST."""
+        x = torch.tensor(images, device=self._device).to(self._parameters.dtype)
+        x.mul_(1 / (255 * PIXEL_DEVIATION)).sub_(PIXEL_MEAN / PIXEL_DEVIATION)
+        return x.unsqueeze(-1).permute(0, 3, 1, 2)
+
+    def _as_targets(self, labels: Labels) -> torch.Tensor:
+        return torch.tensor(labels, device=self._device, dtype=torch.int64)
+
+
+def _sums(loss: torch.Tensor, logits: torch.Tensor, targets: torch.Tensor) -> Sums:
+    return Sums(float(loss.detach()), int((logits.argmax(dim=1) == targets).sum()), len(targets))
+
+
+def torch_engine(options: Options, rank: int) -> TorchEngine:
+    """The engine of a rank as ``options`` ask for it, on the rank's GPU where torch sees one."""
+    torch.set_num_threads(threads_per_rank() or 1)
+    _keep_freed_memory()
+    device = "cpu"
+    if torch.cuda.is_available():
+        # The launcher may have bound the rank to its GPU; then there is one, the first.
+        device = f"cuda:{(launcher_local_rank() or 0) % torch.cuda.device_count()}"
+        torch.cuda.set_device(device)
+    return TorchEngine(options.model, options.optimizer, options.seed, rank, device)
+
+
+def _keep_freed_memory() -> None:
+    """Have the C library keep what a step frees for the next one.
+
+    Else it gives large arrays back, and page faults take a seventh of a step of the convolutional network.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # not the GNU C library: it decides for itself
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)

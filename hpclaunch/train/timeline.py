@@ -1,75 +1,118 @@
-"""A timeline of a rank as Horovod writes it: a Chrome trace in JSON, which https://ui.perfetto.dev opens.
+"""A timeline as Horovod writes it: a Chrome trace in JSON, which https://ui.perfetto.dev opens.
 
-One lane a tensor, named by its ``process_name``; times in microseconds since the start. The file is a whole
-JSON document at all times: what comes new overwrites the closing bracket, and brings another, in one call.
+One lane a tensor: a "process" with its name. Times are microseconds since the start, by rank 0's clock. The
+file is a whole JSON document between any two writes: what comes new takes the place of the closing bracket
+and brings another, in one call.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from .collective import together
+from .errors import BadRequestError
 from .files import write_whole
+from .options import Options
 
-_CLOSING = "\n]\n"
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+COMPUTING = "computing"
+"""The lane of what a rank computes."""
+
+_CLOSING = b"\n]\n"
+_PING_PONGS = 30  # of which the fastest tells most about the clocks
+_MERGED_LINES = 256  # of a rank that travel at once
 
 
 class Timeline:
-    """Events are kept in memory until `flush`, which no other thread may meet with an event.
+    """Events are kept in memory until `flush`, which may meet no event of another thread.
 
-    Several threads may add events, each to lanes that the others leave alone for the time.
+    Several threads may add events, each to lanes that the others leave alone meanwhile.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Replace ``path`` by a timeline without events; ``clock`` tells seconds. OSError if that fails."""
-        self._clock = clock
-        self._start = clock()
+    def __init__(self, path: Path, start: float, rank: int | None = None) -> None:
+        """Replace ``path`` by a timeline without events; OSError if that fails.
+
+        ``start``: what `time.perf_counter` said at time 0. Lanes have the ``rank`` in their name, if given.
+        """
+        self.path = path
+        self.start = start
+        self._suffix = "" if rank is None else f" (rank {rank})"
         self._lanes: dict[str, int] = {}
-        head = _metadata(0, "process_name", start_time_since_epoch_in_micros=int(time.time() * 1e6))
-        text = "[\n" + ",\n".join([head, _metadata(0, "process_sort_index", sort_index=0)])
-        write_whole(path, lambda file: file.write((text + _CLOSING).encode()))
+        epoch = int((time.time() - time.perf_counter() + start) * 1e6)
+        head = [_metadata(0, "process_name", start_time_since_epoch_in_micros=epoch)]
+        head.append(_metadata(0, "process_sort_index", sort_index=0))
+        text = ("[\n" + ",\n".join(head)).encode()
+        write_whole(path, lambda file: file.write(text + _CLOSING))
         self._file = os.open(path, os.O_WRONLY)
-        self._end = len(text.encode())
+        self._end = len(text)
         self._pending: list[str] = []
+        self.failed = False
+        """Whether it ended early because it could not be written."""
+
+    @property
+    def lanes(self) -> int:
+        """How many there are."""
+        return len(self._lanes)
 
     def lane(self, name: str) -> int:
         """The number of the lane called ``name``, a new one where there is none."""
         if name not in self._lanes:
             number = self._lanes[name] = len(self._lanes) + 1
-            self._pending.append("\n" + _metadata(number, "process_name", name=name))
-            self._pending.append("\n" + _metadata(number, "process_sort_index", sort_index=number))
+            self._pending.append(_metadata(number, "process_name", name=name + self._suffix))
+            self._pending.append(_metadata(number, "process_sort_index", sort_index=number))
         return self._lanes[name]
 
     def begin(self, lane: int, name: str, at: float) -> None:
-        """A phase, whose ``name`` needs no escape, begins on ``lane``; ``at`` by the clock."""
-        self._pending.append(
-            f'{{"ph": "B", "name": "{name}", "ts": {(at - self._start) * 1e6:.0f}, "pid": {lane}}}'
-        )
+        """A phase begins on ``lane``; its ``name`` needs no escape. ``at`` as `time.perf_counter` says."""
+        ts = int((at - self.start) * 1e6)
+        self._pending.append(f'{{"ph": "B", "name": "{name}", "ts": {ts}, "pid": {lane}}}')
 
     def end(self, lane: int, at: float, facts: str = "") -> None:
         """The phase on ``lane`` that began last ends; ``facts``: a JSON object."""
+        ts = int((at - self.start) * 1e6)
         more = f', "args": {facts}' if facts else ""
-        self._pending.append(f'{{"ph": "E", "ts": {(at - self._start) * 1e6:.0f}, "pid": {lane}{more}}}')
+        self._pending.append(f'{{"ph": "E", "ts": {ts}, "pid": {lane}{more}}}')
 
     @contextmanager
-    def phase(self, lane: str, name: str) -> Iterator[None]:
-        """What is done within, on the lane called so."""
-        number = self.lane(lane)
-        self.begin(number, name, self._clock())
+    def computing(self, name: str) -> Iterator[None]:
+        """What is computed within."""
+        lane = self.lane(COMPUTING)
+        self.begin(lane, name, time.perf_counter())
         yield
-        self.end(number, self._clock())
+        self.end(lane, time.perf_counter())
+
+    def add(self, line: str) -> None:
+        """Events as another timeline wrote them."""
+        self._pending.append(line)
 
     def flush(self) -> None:
-        """Write what came since the last flush."""
+        """Write what came since the last flush; a disk that is full ends the timeline, not the training."""
         pending, self._pending = self._pending, []
-        if pending:
-            data = (",\n" + ",".join(pending) + _CLOSING).encode()
-            os.pwrite(self._file, data, self._end)
-            self._end += len(data) - len(_CLOSING)
+        if not pending or self.failed:
+            return
+        data = (",\n" + ",".join(pending)).encode() + _CLOSING
+        try:
+            if os.pwrite(self._file, data, self._end) < len(data):
+                raise OSError("disk full")
+        except OSError as error:
+            self.failed = True
+            os.pwrite(self._file, _CLOSING, self._end)
+            os.ftruncate(self._file, self._end + len(_CLOSING))
+            message = f"timeline {self.path} ends early ({error.strerror or error})"
+            print(f"{__package__}: {message}", file=sys.stderr, flush=True)
+        self._end += len(data) - len(_CLOSING)
 
     def close(self) -> None:
         """Write all and close the file."""
@@ -77,5 +120,98 @@ class Timeline:
         os.close(self._file)
 
 
+def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
+    """This rank's timeline, None if it keeps none; collective. AgreedError where one cannot be written.
+
+    Ranks other than 0 write beside rank 0's, until `close_timeline` puts all into one.
+    """
+    path, rank = options.timeline, comm.Get_rank()
+    if path is None:
+        return None
+    everyone = options.timeline_ranks == "all"
+    start: float = comm.bcast(time.perf_counter()) - (_clock_offset(comm) if everyone else 0)
+    if rank and not everyone:
+        together(comm, lambda: None)
+        return None
+    mine = path if rank == 0 else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
+    return together(comm, lambda: _open(mine, start, rank if everyone else None))
+
+
+def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | None) -> None:
+    """Write all and put the events of all ranks into rank 0's file; collective."""
+    if options.timeline_ranks == "all" and timeline is not None:
+        _merge(comm, timeline)
+    elif timeline is not None:
+        timeline.close()
+
+
+def _open(path: Path, start: float, rank: int | None) -> Timeline:
+    try:
+        return Timeline(path, start, rank)
+    except OSError as error:
+        message = f"--timeline {path}: cannot write there ({error.strerror or error})"
+        raise BadRequestError(message, "Name a file in a folder that you may write to.") from error
+
+
+def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
+    """Rank 0 takes over the others' events, a piece at a time, and the files that had them go."""
+    rank = comm.Get_rank()
+    apart = _clock_offset(comm) - (comm.bcast(timeline.start) - timeline.start)
+    # The clocks have come apart evenly since the start.
+    stretch = 1 + apart / (time.perf_counter() - timeline.start)
+    lanes: list[int] = comm.allgather(timeline.lanes)
+    if rank == 0:
+        timeline.flush()
+        for other in range(1, comm.Get_size()):
+            while piece := comm.recv(source=other):
+                for line in piece:
+                    timeline.add(line)
+                timeline.flush()
+        timeline.close()
+    else:
+        timeline.close()
+        lines = _moved(timeline.path, stretch, sum(lanes[:rank]))
+        while piece := list(islice(lines, _MERGED_LINES)):
+            comm.send(piece, dest=0)
+        comm.send([], dest=0)
+    if not comm.bcast(timeline.failed) and rank:
+        timeline.path.unlink()
+
+
+def _moved(path: Path, stretch: float, lanes: int) -> Iterator[str]:
+    """The lines of a timeline without its head, with times stretched and lanes behind so many others."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            events = json.loads(f"[{line.strip().rstrip(',')}]") if line.startswith("{") else []
+            for event in events:
+                event["pid"] += lanes if event["pid"] else 0
+                if "ts" in event:
+                    event["ts"] = int(event["ts"] * stretch)
+                if "sort_index" in event.get("args", {}):
+                    event["args"]["sort_index"] = event["pid"]
+            kept = [json.dumps(event) for event in events if event["pid"]]
+            if kept:
+                yield ",".join(kept)
+
+
+def _clock_offset(comm: MPI.Intracomm) -> float:
+    """Seconds that rank 0's clock is ahead of this rank's, by the fastest of some ping-pongs; collective."""
+    rank, answer = comm.Get_rank(), np.zeros(1)
+    question = np.zeros(1)
+    if rank == 0:
+        for other in range(1, comm.Get_size()):
+            for _ in range(_PING_PONGS):
+                comm.Recv(question, source=other)
+                comm.Send(np.array([time.perf_counter()]), dest=other)
+        return 0.0
+    trips = []
+    for _ in range(_PING_PONGS):
+        sent = time.perf_counter()
+        comm.Sendrecv(question, 0, 0, answer, 0, 0)
+        back = time.perf_counter()
+        trips.append((back - sent, answer[0] - (sent + back) / 2))
+    return float(min(trips)[1])
+
+
 def _metadata(lane: int, kind: str, **arguments: object) -> str:
-    return json.dumps({"name": kind, "ph": "M", "pid": lane, "args": arguments})
+    return "\n" + json.dumps({"name": kind, "ph": "M", "pid": lane, "args": arguments})

@@ -9,6 +9,8 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..collective import AgreedError
 from ..errors import BadRequestError
 
@@ -92,7 +94,8 @@ class Messenger:
         while self.progress.begins():
             error: BaseException | None = None
             try:
-                self._send_all(self.progress)
+                with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for it in all sums
+                    self._send_all(self.progress)
             except BaseException as caught:
                 error = caught
             self._outcome.put(error)

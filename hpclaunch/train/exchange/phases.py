@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 
 from ..engine import Engine
-from ..timeline import Timeline
+from ..timeline import COMPUTING, Timeline
 from .fusion import Bucket, shape_of
-
-COMPUTING = "computing"
-"""The lane of forward and back-propagation, updates and evaluations."""
 
 
 class Phases:

@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import sys
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import msgspec
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.base import Host
 from hpclaunch.host.local import LocalHost
-from hpclaunch.host.sync import send_files, sync_folder
 from hpclaunch.job.after import settle_after
 from hpclaunch.job.array import array_indices
 from hpclaunch.job.model import ArrayJob, JobRecord, LaunchPlan
@@ -29,6 +27,7 @@ from hpclaunch.job.render import render
 from hpclaunch.job.run import Note, refresh, submit_job, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.trial import try_submission
+from hpclaunch.resources import resource_dir
 from hpclaunch.scheduler.base import Scheduler
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.salloc import SallocScheduler
@@ -59,10 +58,14 @@ def start(
     store.create(record)
     host.make_folder(folder)
     if prepared.request.command.bundled and prepared.profile.scheduler.kind != "local":
+        from hpclaunch.host.sync import send_files  # it loads much that a job on this machine does not need
+
         send_files(host, _runner(), f"{folder}/runner")
     if plan.preflight is not None:
         host.write_file(f"{folder}/{PROBE}", probe_file())
     if prepared.sync is not None:
+        from hpclaunch.host.sync import sync_folder
+
         synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync")
         note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")
     return submit_job(store, host, scheduler, record, script), plan
@@ -161,7 +164,7 @@ def _need_local_parts(plan: LaunchPlan) -> None:
 
 def _runner() -> dict[str, bytes]:
     """Return the runner's files, which go beside the script: compute nodes need no hpclaunch installed."""
-    source = Path(str(files("hpclaunch"))) / "train"
+    source = resource_dir("train")
     runner = {
         f"hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()
         for file in sorted(source.rglob("*.py"))

@@ -48,7 +48,7 @@ _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; those that are not there are left out."""
 
 _QUERY_TIMEOUT_S = 120.0
-_LOG_POLL_S = (0.05, 1.0)
+_LOG_POLL_MAX_S = 1.0
 # What a job wrote last may reach this machine late where the file system is a network's.
 _LATE_FILES_S = 5.0
 
@@ -149,7 +149,11 @@ def _refresh_group(
     store: Store, host: Host, scheduler: Scheduler, records: Sequence[JobRecord]
 ) -> tuple[list[JobRecord], RefusedError | None]:
     records = [_recovered(store, host, scheduler, record) for record in records]
-    wanted = {r.scheduler_id: open_indices(r) for r in records if _is_open(r) and r.scheduler_id}
+    asked_for = [record for record in records if _is_open(record) and record.scheduler_id]
+    if scheduler.starts_at_once:  # no queue that had a say: a job that left its exit status is over
+        over = host.read_files([f"{record.folder}/{EXIT_STATUS}" for record in asked_for])
+        asked_for = [record for record in asked_for if f"{record.folder}/{EXIT_STATUS}" not in over]
+    wanted = {record.scheduler_id or "": open_indices(record) for record in asked_for}
     known, trouble = _ask(host, scheduler, wanted)
     try:
         left = _left_behind(host, records, known)
@@ -393,7 +397,8 @@ def _wait(
     note: Note,
 ) -> JobRecord:
     log = _log_reader(host, record, on_output)
-    record = refresh(store, host, scheduler, record)
+    if record.state in FINAL_STATES or not scheduler.starts_at_once:  # else it may be over in a moment
+        record = refresh(store, host, scheduler, record)
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
         ended = _follow(host, record, log, pause_s, wake=not ended)
@@ -417,7 +422,7 @@ def _follow(host: Host, record: JobRecord, log: _Log, pause_s: float, wake: bool
     Returns whether it is there.
     """
     until = time.monotonic() + pause_s
-    step_s = _LOG_POLL_S[0]
+    step_s = min(pause_s / 10, _LOG_POLL_MAX_S)
     while True:
         log.drain()
         ended = host.exists(f"{record.folder}/{EXIT_STATUS}")
@@ -425,7 +430,7 @@ def _follow(host: Host, record: JobRecord, log: _Log, pause_s: float, wake: bool
         if left_s <= 0 or (ended and wake):
             return ended
         time.sleep(min(step_s, left_s))
-        step_s = min(step_s * 1.5, _LOG_POLL_S[1])
+        step_s = min(step_s * 1.5, _LOG_POLL_MAX_S)
 
 
 def _look_again(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, pairwise, starmap
 from pathlib import Path
@@ -28,10 +29,12 @@ from .data.reading import Source
 from .data.shard import epoch_order, shares, steps_per_epoch
 from .engine import ENGINES, Images, Labels, Sums
 from .errors import BadCheckpointError, TrainError
-from .exchange import COMMS
+from .exchange import COMMS, micro_batches
+from .exchange.agreement import agree_on_tensors, not_finite
 from .options import Options
 from .report import Reporter
 from .signals import Checkpointed, StopRequest, Vote
+from .timeline import close_timeline, open_timeline
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -97,7 +100,9 @@ class Training:
         self.images_per_step = options.step_images * self._ranks
         self.steps_per_epoch = steps_per_epoch(self._images, options.step_images, self._ranks)
         self.engine = ENGINES[options.engine](options, self._rank)
-        self.exchange = COMMS[options.comm](comm, options, self.engine, None)
+        agree_on_tensors(comm, self.engine)
+        self.timeline = open_timeline(comm, options)
+        self.exchange = COMMS[options.comm](comm, options, self.engine, self.timeline)
         self.position = Position()
         self.clock = Clock()
         self.resumed_from_step: int | None = None
@@ -128,6 +133,7 @@ class Training:
     def close(self) -> None:
         """Free what the ranks hold together; parameters and gradients stay readable."""
         self.exchange.close()
+        close_timeline(self._comm, self._options, self.timeline)
         self._metrics.close()
         self._vote.close()
 
@@ -238,9 +244,12 @@ class Training:
         sums = self.exchange.gradients(images, labels, position.step)
         self._exchange_s.append(self.exchange.communication_s - exchange_s)
         stop = self._vote.outcome()
-        self._stop_if_not_finite()
+        self._stop_if_not_finite(images, labels)
         rate = self._schedule.rate(position.epoch + first / self._images)
-        self.engine.update(rate, last - first)
+        with self._computing("UPDATE"):
+            self.engine.update(rate, last - first)
+        if self.timeline:
+            self.timeline.flush()
         position.step += 1
         position.images_in_epoch = last
         self.images_seen += last - first
@@ -249,6 +258,10 @@ class Training:
         position.elapsed_s += seconds
         loss = float(np.round(sums.loss / _LOSS_GRAIN)) * _LOSS_GRAIN
         return Sums(loss, sums.correct, sums.images), stop and self._may_stop()
+
+    def _computing(self, what: str) -> AbstractContextManager[None]:
+        """On the timeline, if there is one."""
+        return self.timeline.computing(what) if self.timeline else nullcontext()
 
     def _may_stop(self) -> bool:
         """Whether there is a point in stopping; where nothing can be saved, say so and go on."""
@@ -262,7 +275,7 @@ class Training:
         self._comm.Barrier()
         raise Checkpointed(self.position.step)
 
-    def _stop_if_not_finite(self) -> None:
+    def _stop_if_not_finite(self, images: Images, labels: Labels) -> None:
         """Raise on all ranks in the same step: the summed gradients are the same bits everywhere.
 
         A loss that is not finite makes gradients that are not; their squared norm is not finite then either.
@@ -270,17 +283,16 @@ class Training:
         if math.isfinite(float(np.dot(self.engine.gradients, self.engine.gradients))):
             return
         where = f"step {self.position.step + 1} (epoch {self.position.epoch + 1})"
-        raise AgreedError(
-            TrainError(
-                f"the loss is not finite at {where}: training diverged with --lr {self._options.lr:g}",
-                "Use a smaller --lr.",
-            )
-        )
+        message = f"the loss is not finite at {where}: training diverged with --lr {self._options.lr:g}"
+        batches = micro_batches(images, labels, self.position.step, self._options)
+        culprit = not_finite(self._comm, self.engine, batches)
+        raise AgreedError(TrainError(f"{message} ({culprit})", "Use a smaller --lr."))
 
     def _finish_epoch(self, images_per_s: float, seconds: float) -> None:
         position, trained = self.position, self.position.running
         start = time.perf_counter()
-        test = self._evaluate()
+        with self._computing("EVALUATION"):
+            test = self._evaluate()
         evaluation_s = time.perf_counter() - start
         self.clock.evaluation += evaluation_s
         entry = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -10,27 +9,23 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import mpi4py
 import numpy as np
 
-from .allreduce import ALLREDUCES
+from .arguments import parse
 from .collective import AgreedError, largest, on_rank_0, together
-from .data.dataset import DATASETS
-from .data.reading import READINGS, Source, open_source
+from .data.reading import Source, open_source
 from .data.shard import images_per_rank
-from .engine import ENGINES
-from .engine.optim import OPTIMIZERS
+from .engine import Engine
 from .errors import EXIT_FAILED, TrainError
-from .exchange import COMMS
 from .exchange.agreement import agree_on_options
 from .files import prepare_folder, write_whole
 from .launcher import launcher_rank, threads_per_rank
 from .loop import Training
-from .options import DEFAULT_LR, DEFAULT_OPTIMIZER, Options
+from .options import Options
 from .report import Reporter
-from .schedule import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
 from .signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
 
 if TYPE_CHECKING:
@@ -47,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     written. Errors that all ranks share are said once, by rank 0; an error of one rank alone is said
     by that rank, and ends the others through MPI_Abort.
     """
-    options, as_json = _parse(argv)
+    options, as_json = parse(argv)
     stop = StopRequest()
     stop.listen(keeps_checkpoints=options.checkpoint_dir is not None)
     from mpi4py import MPI
@@ -81,70 +76,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says a usage error once, not once a rank; exits with 2."""
-
-    def error(self, message: str) -> NoReturn:
-        if not launcher_rank():
-            super().error(message)
-        sys.exit(2)
-
-
-def _parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
-    """Options from the command line, and whether the result is printed as JSON."""
-    package = __package__ or "train"
-    parser = _Parser(
-        prog=f"python -m {package}",
-        description="Train a classifier of handwritten digits on all ranks of an MPI job.",
-        epilog=f"Example: mpiexec -n 2 python -m {package} --model mlp --epochs 3 --json",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    add, default = parser.add_argument, Options()
-    add("--data", dest="data_dir", type=Path, metavar="DIR", help="folder with MNIST's four IDX files")
-    add("--dataset", choices=DATASETS, default=default.dataset, help="auto: synthetic without network")
-    add("--reading", choices=READINGS, default=default.reading, help="how images come from files to ranks")
-    add(
-        "--prefetch",
-        action=argparse.BooleanOptionalAction,
-        help="gather batches ahead in a thread (default: with --reading shard)",
-    )
-    add("--model", choices=sorted(DEFAULT_OPTIMIZER), default=default.model, help="network to train")
-    add("--optimizer", choices=sorted(OPTIMIZERS), help="update rule (default: the model's)")
-    add("--lr", type=float, help="learning rate (default: fits model and optimizer)")
-    add("--lr-scaling", choices=SCALINGS, default=default.lr_scaling, help="how --lr grows with the ranks")
-    warmup = f"epochs from --lr to the scaled rate (default: {DEFAULT_WARMUP_EPOCHS:g} with --lr-scaling)"
-    add("--warmup-epochs", type=float, metavar="N", help=warmup)
-    add("--decay", choices=DECAYS, default=default.decay, help="how the rate falls after the warm-up")
-    add("--target-accuracy", type=float, metavar="SHARE", help="stop when the test accuracy is that, as 0.99")
-    add("--epochs", type=int, default=default.epochs, help="passes over the training images")
-    add("--batch-size", type=int, default=default.batch_size, help="images that a rank computes at once")
-    add(
-        "--accumulate", type=int, default=default.accumulate, metavar="N", help="such batches a rank and step"
-    )
-    add("--seed", type=int, default=default.seed, help="of parameters, order and dropout")
-    add("--checkpoint-dir", type=Path, metavar="DIR", help="write checkpoints there, one an epoch")
-    add("--checkpoint-every", type=int, metavar="STEPS", help="and one every so many steps")
-    add("--keep", type=int, default=default.keep, help="checkpoints of a run that stay")
-    add("--resume", action="store_true", help="continue from the newest checkpoint, if there is one")
-    add("--allreduce", choices=sorted(ALLREDUCES), default=default.allreduce, help="algorithm between ranks")
-    add("--comm", choices=sorted(COMMS), default=default.comm, help="whose gradient exchange; ring: our own")
-    fusion = "gradients of neighbouring tensors share a message up to so many bytes; 0: each its own"
-    add("--fusion-bytes", type=int, metavar="BYTES", default=default.fusion_bytes, help=fusion)
-    overlap = "send gradients while those of earlier layers are computed"
-    add("--overlap", action=argparse.BooleanOptionalAction, default=default.overlap, help=overlap)
-    cycle = "with --overlap: agree so often on what is ready on all ranks"
-    add("--cycle-ms", type=float, metavar="MS", default=default.cycle_ms, help=cycle)
-    add("--engine", choices=sorted(ENGINES), default=default.engine, help="what computes")
-    add("--json", action="store_true", help="print the result as one JSON document, all else to stderr")
-    given = vars(parser.parse_args(argv))
-    as_json = given.pop("json", False)
-    given.setdefault("optimizer", DEFAULT_OPTIMIZER[given["model"]])
-    given.setdefault("lr", DEFAULT_LR[given["model"], given["optimizer"]])
-    return Options(**given), as_json
-
-
 def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: bool, library: str) -> None:
     """Everything between the start of MPI and the exit code."""
     stream = sys.stderr if as_json else sys.stdout
@@ -165,7 +96,11 @@ def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: b
             f"{comm.Get_size()} rank(s) on {len(hosts)} host(s), {options.step_images} images a rank and step"
         )
         digests = training.run()
-        facts = {"hosts": hosts, "parameters_sha256": digests, "versions": _versions(library)}
+        facts = {
+            "hosts": hosts,
+            "parameters_sha256": digests,
+            "versions": _versions(library, training.engine),
+        }
         result = _result(comm, options, data, training) | facts
     report.table(result)
     text = json.dumps(result, indent=2, allow_nan=False) + "\n"
@@ -203,11 +138,13 @@ def _result(comm: MPI.Intracomm, options: Options, data: Source, training: Train
         "images_per_step": training.images_per_step,
         "seed": options.seed,
         "engine": options.engine,
+        "device": training.engine.device,
+        "comm": options.comm,
         "ranks": ranks,
         "threads_per_rank": threads_per_rank(),
         "reading": options.reading,
         "prefetch": options.prefetches,
-        "allreduce": options.allreduce,
+        "allreduce": options.allreduce if options.comm == "ring" else None,
         "epochs": options.epochs,
         "steps": position.step,
         "resumed_from_step": training.resumed_from_step,
@@ -230,17 +167,18 @@ def _result(comm: MPI.Intracomm, options: Options, data: Source, training: Train
             "checkpoints": largest(comm, clock.checkpoints),
         },
         "gradient_bytes": training.engine.gradients.nbytes,
-        "bytes_sent_per_rank": largest(comm, training.exchange.bytes_sent),
+        "bytes_sent_per_rank": largest(comm, training.exchange.bytes_sent or 0) or None,
     }
 
 
-def _versions(library: str) -> dict[str, str]:
+def _versions(library: str, engine: Engine) -> dict[str, str]:
     """Versions of all that a result may depend on."""
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
         "mpi4py": mpi4py.__version__,
         "mpi": library.strip("\0\n ").splitlines()[0],
+        **engine.versions,
     }
 
 

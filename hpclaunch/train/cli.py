@@ -20,6 +20,7 @@ from .data.reading import Source, open_source
 from .data.shard import images_per_rank
 from .engine import Engine
 from .errors import EXIT_FAILED, TrainError
+from .exchange import Exchange
 from .exchange.agreement import agree_on_options
 from .files import prepare_folder, write_whole
 from .launcher import launcher_rank, threads_per_rank
@@ -167,8 +168,15 @@ def _result(comm: MPI.Intracomm, options: Options, data: Source, training: Train
             "checkpoints": largest(comm, clock.checkpoints),
         },
         "gradient_bytes": training.engine.gradients.nbytes,
-        "bytes_sent_per_rank": largest(comm, training.exchange.bytes_sent or 0) or None,
+        "bytes_sent_per_rank": _sent_by_a_rank(comm, training.exchange),
     }
+
+
+def _sent_by_a_rank(comm: MPI.Intracomm, exchange: Exchange) -> int | None:
+    """Gradient bytes of the rank that sent most; None: not known."""
+    sent = exchange.bytes_sent
+    most: int | None = None if sent is None else largest(comm, sent)
+    return most
 
 
 def _versions(library: str, engine: Engine) -> dict[str, str]:

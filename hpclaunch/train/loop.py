@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from .allreduce import ALLREDUCES
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
-from .collective import AgreedError, broadcast, on_rank_0, same_everywhere
+from .collective import AgreedError, broadcast, on_rank_0, same_everywhere, together
 from .data.prefetch import ahead
 from .data.reading import Source
 from .data.shard import epoch_order, shares, steps_per_epoch
@@ -99,7 +99,7 @@ class Training:
         )
         self.images_per_step = options.step_images * self._ranks
         self.steps_per_epoch = steps_per_epoch(self._images, options.step_images, self._ranks)
-        self.engine = ENGINES[options.engine](options, self._rank)
+        self.engine = together(comm, lambda: ENGINES[options.engine](options, self._rank))
         agree_on_tensors(comm, self.engine)
         self.timeline = open_timeline(comm, options)
         self.exchange = COMMS[options.comm](comm, options, self.engine, self.timeline)

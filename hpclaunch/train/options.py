@@ -126,6 +126,11 @@ class Options:
             raise BadRequestError(
                 "--cycle-ms without --overlap: messages wait for the last layer anyway", "Add --overlap."
             )
+        if self.comm != "ring" and self.engine != "torch":
+            raise BadRequestError(
+                f"--comm {self.comm} with --engine {self.engine}: it sums the gradients of torch's tensors",
+                "Add --engine torch, or use --comm ring.",
+            )
         if self.timeline_ranks == "all" and self.timeline is None:
             raise BadRequestError("--timeline-ranks all without --timeline", "Name the file of the timeline.")
         if self.checkpoint_dir is None and (self.resume or self.checkpoint_every):

@@ -49,18 +49,20 @@ class Reporter:
         """The end of the run, one fact a line."""
         seconds = result["seconds"]
         share = seconds["communication"] / max(seconds["training"], 1e-9)
+        sent = result["bytes_sent_per_rank"]
+        how = f"{result['allreduce']} allreduce" if result["allreduce"] else result["comm"]
         rows = {
             "data": f"{result['dataset']} ({result['dataset_source']})",
             "model": f"{result['model']}, {result['parameters']:,} parameters",
             "optimizer": f"{result['optimizer']}, learning rate {result['lr']:g}",
-            "ranks": f"{result['ranks']} on {len(result['hosts'])} host(s), {result['allreduce']} allreduce",
+            "ranks": f"{result['ranks']} on {len(result['hosts'])} host(s), {how}",
             "batch": f"{result['batch_size']} images a rank, {result['images_per_step']:,} a step",
             "steps": f"{result['steps']:,} in {len(result['history'])} epochs",
             "test accuracy": f"{result['test_accuracy']:.4f} on {result['test_images']:,} images",
             "test loss": f"{result['test_loss']:.4f}",
             "images/s": f"{result['images_per_s']:,.0f}",
             "time": f"{seconds['training']:.1f} s of training, {share:.0%} of it in communication",
-            "sent by a rank": f"{result['bytes_sent_per_rank'] / 1e6:,.1f} MB of gradients",
+            "sent by a rank": "not known" if sent is None else f"{sent / 1e6:,.1f} MB of gradients",
             "parameters": f"sha256 {result['parameters_sha256'][0][:16]}..., the same on all ranks",
         }
         for name, value in rows.items():

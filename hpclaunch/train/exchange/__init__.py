@@ -28,8 +28,8 @@ class Exchange(Protocol):
         """Seconds so far of communication hidden behind computing; None: not known."""
 
     @property
-    def bytes_sent(self) -> int:
-        """Gradient bytes that this rank has sent so far."""
+    def bytes_sent(self) -> int | None:
+        """Gradient bytes that this rank has sent so far; None: not known."""
 
     @property
     def messages(self) -> int | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,6 +46,8 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
         add_options(parser.add_argument_group(title).add_argument, default)
     given = vars(parser.parse_args(argv))
     as_json = given.pop("json", False)
+    if given["comm"] != "horovod":  # which reads them itself
+        _take_from_environment(given, os.environ, parser)
     given.setdefault("optimizer", DEFAULT_OPTIMIZER[given["model"]])
     given.setdefault("lr", DEFAULT_LR[given["model"], given["optimizer"]])
     return Options(**given), as_json
@@ -77,17 +80,19 @@ def _add_training(add: Add, default: Options) -> None:
     )
     add("--target-accuracy", type=float, metavar="SHARE", help="stop when the test accuracy is that, as 0.99")
     add("--seed", type=int, default=default.seed, help="of parameters, order and dropout")
+    add("--deterministic", action="store_true", help="same options and ranks, same bits, or a refusal")
 
 
 def _add_ranks(add: Add, default: Options) -> None:
     add("--comm", choices=sorted(COMMS), default=default.comm, help="whose gradient exchange; ring: our own")
     add("--allreduce", choices=sorted(ALLREDUCES), default=default.allreduce, help="algorithm between ranks")
     fusion = "gradients of neighbouring tensors share a message up to so many bytes; 0: each its own"
-    add("--fusion-bytes", type=int, metavar="BYTES", default=default.fusion_bytes, help=fusion)
+    fusion += f" (default: HOROVOD_FUSION_THRESHOLD or {default.fusion_bytes})"
+    add("--fusion-bytes", type=int, metavar="BYTES", help=fusion)
     overlap = "send gradients while those of earlier layers are computed"
     add("--overlap", action=argparse.BooleanOptionalAction, default=default.overlap, help=overlap)
-    cycle = "with --overlap: agree so often on what is ready on all ranks"
-    add("--cycle-ms", type=float, metavar="MS", default=default.cycle_ms, help=cycle)
+    cycle = "with --overlap: agree so often on what is ready on all ranks (default: HOROVOD_CYCLE_TIME)"
+    add("--cycle-ms", type=float, metavar="MS", help=cycle)
 
 
 def _add_checkpoints(add: Add, default: Options) -> None:
@@ -98,7 +103,30 @@ def _add_checkpoints(add: Add, default: Options) -> None:
 
 
 def _add_output(add: Add, default: Options) -> None:
+    add("--baseline", action="store_true", help="measure one rank alone first; report the scaling efficiency")
+    add("--log-json", type=Path, metavar="FILE", help="write what happens, one JSON document a line")
+    add("--timeline", type=Path, metavar="FILE", help="write a Chrome trace (default: HOROVOD_TIMELINE)")
+    add("--timeline-ranks", choices=("0", "all"), default=default.timeline_ranks, help="whose events")
     add("--json", action="store_true", help="print the result as one JSON document, all else to stderr")
+
+
+def _take_from_environment(
+    given: dict[str, Any], environment: Mapping[str, str], parser: argparse.ArgumentParser
+) -> None:
+    """What users of Horovod have set holds where the option is not given."""
+    for variable, name, kind in (
+        ("HOROVOD_TIMELINE", "timeline", Path),
+        ("HOROVOD_FUSION_THRESHOLD", "fusion_bytes", int),
+        ("HOROVOD_CYCLE_TIME", "cycle_ms", float),
+    ):
+        value = environment.get(variable)
+        # Horovod's timeline called DYNAMIC begins when a program says so; its cycles overlap by nature.
+        if not value or name in given or value == "DYNAMIC" or (name == "cycle_ms" and not given["overlap"]):
+            continue
+        try:
+            given[name] = kind(value)
+        except ValueError:
+            parser.error(f"{variable}={value}: not a number")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -138,6 +138,7 @@ def _result(comm: MPI.Intracomm, options: Options, data: Source, training: Train
         "accumulate": options.accumulate,
         "images_per_step": training.images_per_step,
         "seed": options.seed,
+        "deterministic": options.deterministic,
         "engine": options.engine,
         "device": training.engine.device,
         "comm": options.comm,

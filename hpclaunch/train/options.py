@@ -66,6 +66,11 @@ class Options:
     keep: int = 3
     """Checkpoints of a run that stay; older ones are removed."""
     resume: bool = False
+    deterministic: bool = False
+    """Refuse, or do another way, what makes other bits of the same options and ranks."""
+    baseline: bool = False
+    """Before the run, measure one rank alone."""
+    log_json: Path | None = None
     target_accuracy: float | None = None
     """Stop after the epoch whose test accuracy (0..1) is at least this."""
 
@@ -130,6 +135,17 @@ class Options:
             raise BadRequestError(
                 f"--comm {self.comm} with --engine {self.engine}: it sums the gradients of torch's tensors",
                 "Add --engine torch, or use --comm ring.",
+            )
+        if self.deterministic and self.cycle_ms is not None:
+            raise BadRequestError(
+                "--deterministic with --cycle-ms: what shares a message, and so the order of its sums, would "
+                "be a matter of time",
+                "Leave one of the two out.",
+            )
+        if self.deterministic and self.comm == "horovod":
+            raise BadRequestError(
+                "--deterministic with --comm horovod: Horovod fuses what is ready when its cycle ends",
+                "Use --comm ring or ddp.",
             )
         if self.timeline_ranks == "all" and self.timeline is None:
             raise BadRequestError("--timeline-ranks all without --timeline", "Name the file of the timeline.")

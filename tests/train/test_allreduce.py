@@ -16,6 +16,12 @@ def test_each_is_a_plain_sum_with_the_same_bits_on_all_ranks(ranks: int) -> None
     run_program(ranks, "allreduces", "8")
 
 
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_compressed_sums_are_near_lose_nothing_and_send_less(ranks: int) -> None:
+    run_program(ranks, "compressed")
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
 @pytest.mark.parametrize("items", [0, 1, 2, 6, 7, 8, 1000])
 def test_chunks_cover_the_buffer_evenly(items: int, ranks: int) -> None:

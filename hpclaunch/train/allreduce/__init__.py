@@ -1,14 +1,17 @@
-"""The ways to sum gradients over the ranks, by the name that ``--allreduce`` takes."""
+"""The ways to sum gradients over the ranks, by the names that ``--allreduce`` and ``--compression`` take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 import numpy.typing as npt
 
+from ..errors import BadRequestError
 from .chunks import Array
+from .compression import Compression, parse_compression
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -19,6 +22,9 @@ class Allreduce(Protocol):
 
     bytes_sent: int
     """Payload that other ranks have got from this one so far, in bytes."""
+
+    choices: dict[str, str]
+    """What ``auto`` has chosen so far, by kind of array; empty for the others."""
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array where `sum` is fastest; valid until `close`."""
@@ -41,6 +47,7 @@ def _loader(module: str, name: str) -> Callable[[MPI.Intracomm], Allreduce]:
 
 
 ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
+    "auto": _loader("auto", "AutoAllreduce"),
     "halving-doubling": _loader("halving", "HalvingDoublingAllreduce"),
     "hierarchical": _loader("hierarchical", "HierarchicalAllreduce"),
     "mpi": _loader("library", "LibraryAllreduce"),
@@ -49,3 +56,63 @@ ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
     "shared": _loader("shared", "SharedAllreduce"),
     "tree": _loader("tree", "TreeAllreduce"),
 }
+
+# Those whose messages can be compressed: kind of compression -> algorithms.
+_COMPRESSIBLE = {"fp16": ("ring", "hierarchical"), "bf16": ("ring", "hierarchical"), "topk": ("ring",)}
+
+
+def resolve_allreduce(comm: MPI.Intracomm, name: str | None, compression: str = "none") -> str:
+    """The name in `ALLREDUCES` that a run uses: ``name``, or what suits the place of the ranks; collective.
+
+    Without a name that is ``ring`` on one node and ``hierarchical`` on several (``ring`` for top-k).
+    Raises AgreedError where ``compression`` is none or does not go with ``name``.
+    """
+    from ..collective import together  # which knows arrays from here
+
+    kind = together(comm, partial(_checked, name, compression)).kind
+    if name is not None:
+        return name
+    from .auto import on_one_node
+
+    alone = on_one_node(comm)
+    return "ring" if alone or kind == "topk" else "hierarchical"
+
+
+def make_allreduce(
+    name: str | None, compression: str, comm: MPI.Intracomm, *, deterministic: bool = False
+) -> Allreduce:
+    """The allreduce of ``--allreduce`` (None: the default) and ``--compression``; collective.
+
+    ``deterministic``: ``auto`` measures nothing, for another choice in another run makes other bits.
+    Raises AgreedError as `resolve_allreduce`, and where the algorithm cannot work on these ranks.
+    """
+    name = resolve_allreduce(comm, name, compression)
+    chosen = parse_compression(compression)
+    if chosen.kind == "topk":
+        from .topk import TopKAllreduce
+
+        return TopKAllreduce(comm, chosen.density)
+    if chosen.kind != "none":
+        return _with_half_ring(name, chosen.kind, comm)
+    if name == "auto" and deterministic:
+        from .auto import AutoAllreduce
+
+        return AutoAllreduce(comm, measured=False)
+    return ALLREDUCES[name](comm)
+
+
+def _checked(name: str | None, compression: str) -> Compression:
+    found = parse_compression(compression)
+    able = _COMPRESSIBLE.get(found.kind)
+    if able is not None and name is not None and name not in able:
+        message = f"--compression {compression} with --allreduce {name}: it does not compress"
+        raise BadRequestError(message, f"Use --allreduce {' or '.join(able)}, or leave it out.")
+    return found
+
+
+def _with_half_ring(name: str, kind: str, comm: MPI.Intracomm) -> Allreduce:
+    from .half import HalfRingAllreduce
+    from .hierarchical import HierarchicalAllreduce
+
+    ring = partial(HalfRingAllreduce, kind=kind)
+    return HierarchicalAllreduce(comm, ring=ring) if name == "hierarchical" else ring(comm)

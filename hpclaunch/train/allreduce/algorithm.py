@@ -35,6 +35,8 @@ class Algorithm(ABC):
         self._scratch = np.empty(0, np.uint8)
         self.bytes_sent = 0
         """Payload that other ranks have got from this one so far, in bytes, over all calls."""
+        self.choices: dict[str, str] = {}
+        """What `AutoAllreduce` has chosen so far, by kind of array; the other algorithms choose nothing."""
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array of ``items`` where `sum` is fastest; valid until `close`. Collective.

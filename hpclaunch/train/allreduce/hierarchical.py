@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy.typing as npt
 from mpi4py import MPI
 
@@ -28,8 +30,12 @@ class HierarchicalAllreduce(Algorithm):
         comm: MPI.Intracomm,
         segment_bytes: int = _NODE_SEGMENT_BYTES,
         node: MPI.Intracomm | None = None,
+        ring: Callable[[MPI.Intracomm, int], Algorithm] = RingAllreduce,
     ) -> None:
-        """Prepare for the ranks of ``comm``; ``node``: those of this node (what MPI says if None)."""
+        """Prepare for the ranks of ``comm``; ``node``: those of this node (what MPI says if None).
+
+        ``ring`` makes what sums between nodes, from its ranks and the length of a message.
+        """
         super().__init__(comm, segment_bytes)
         here = node or MPI.Intracomm(comm.Split_type(MPI.COMM_TYPE_SHARED, key=self._rank))
         place = here.Get_rank()
@@ -37,7 +43,7 @@ class HierarchicalAllreduce(Algorithm):
         peers = comm.Split(place if place < owners else MPI.UNDEFINED, self._rank)
         self._between = None
         if peers != MPI.COMM_NULL:
-            self._between = RingAllreduce(MPI.Intracomm(peers), min(segment_bytes, SEGMENT_BYTES))
+            self._between = ring(MPI.Intracomm(peers), min(segment_bytes, SEGMENT_BYTES))
             peers.Free()
         self._node = SharedAllreduce(here, segment_bytes, between=self._between, owners=owners)
         if node is None:
@@ -46,6 +52,10 @@ class HierarchicalAllreduce(Algorithm):
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in memory that the node's ranks share."""
         return self._node.buffer(items, dtype)
+
+    def holds(self, array: Array) -> bool:
+        """Whether ``array`` lies in one of the buffers."""
+        return self._node.holds(array)
 
     def _sum(self, array: Array) -> None:
         # Also where this node has one rank: all nodes must cut what goes between them into the same pieces.

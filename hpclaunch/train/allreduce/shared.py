@@ -23,6 +23,8 @@ from .chunks import Array, chunk_bounds
 Bytes = npt.NDArray[np.uint8]
 K = TypeVar("K")
 V = TypeVar("V")
+Place = tuple[int, int, np.dtype[Any]]
+"""Address, items, dtype."""
 
 # Two ranks never write to the same line of a cache; also the widest item that a slice must not cut.
 _LINE_BYTES = 64
@@ -104,12 +106,13 @@ class SharedAllreduce(Algorithm):
             hint = "Use --allreduce hierarchical: shared memory in each node and a ring between them."
             raise AgreedError(BadRequestError(message, hint))
         self._between = between
-        self._alone = owners is None
         self._owners = owners or self._ranks
         self._buffers: list[SharedMemory] = []
         self._transit: SharedMemory | None = None
         self._turn = 0
-        self._resident: dict[tuple[int, int, np.dtype[Any]], _Resident] = {}
+        # Several nodes must cut what goes between them alike, whatever they have in common inside.
+        self._direct_bytes = min(DIRECT_BYTES, self._slot_bytes()) if owners is None else -1
+        self._resident: dict[Place, _Resident] = {}
         self._slots: dict[tuple[int, np.dtype[Any], int], _Slot] = {}
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
@@ -127,22 +130,30 @@ class SharedAllreduce(Algorithm):
             memory.close()
         super().close()
 
+    def holds(self, array: Array) -> bool:
+        """Whether ``array`` lies in one of the buffers."""
+        return self._place(array) in self._resident or self._find_resident(array) is not None
+
     def _sum(self, array: Array) -> None:
         """Choose by size and place; all ranks choose alike, for an array is in the same buffer on all."""
-        if self._alone and array.nbytes <= min(DIRECT_BYTES, self._slot_bytes()):
+        if array.nbytes <= self._direct_bytes:
             self._sum_directly(array)
             return
-        place = (MPI.Get_address(array), array.size, array.dtype)
-        found = self._resident.get(place) or self._find_resident(array, place)
+        found = self._resident.get(self._place(array)) or self._find_resident(array)
         if found is not None:
             self._sum_resident(found)
         else:
             self._sum_in_transit(array)
 
+    @staticmethod
+    def _place(array: Array) -> Place:
+        return MPI.Get_address(array), array.size, array.dtype
+
     # --- in place: the arrays are in shared memory -------------------------------------------------------
 
-    def _find_resident(self, array: Array, place: tuple[int, int, np.dtype[Any]]) -> _Resident | None:
+    def _find_resident(self, array: Array) -> _Resident | None:
         """How to sum an array that lies in one of the buffers; None where it is an ordinary one."""
+        place = self._place(array)
         for memory in self._buffers:
             offset = memory.offset(place[0], array.nbytes)
             if offset is not None:

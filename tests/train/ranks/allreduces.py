@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce.algorithm import Algorithm
+from hpclaunch.train.allreduce.auto import AutoAllreduce
 from hpclaunch.train.allreduce.central import ParameterServerAllreduce
 from hpclaunch.train.allreduce.halving import HalvingDoublingAllreduce
 from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
@@ -50,6 +51,10 @@ def on_fake_nodes(placement: str) -> Callable[[MPI.Intracomm, int], Algorithm]:
     return make
 
 
+def auto(comm: MPI.Intracomm, _: int) -> Algorithm:
+    return AutoAllreduce(comm)
+
+
 KINDS: dict[str, Callable[[MPI.Intracomm, int], Algorithm]] = {
     "ring": RingAllreduce,
     "shared": SharedAllreduce,
@@ -58,6 +63,7 @@ KINDS: dict[str, Callable[[MPI.Intracomm, int], Algorithm]] = {
     "halving-doubling": HalvingDoublingAllreduce,
     "parameter-server": ParameterServerAllreduce,
     "hierarchical": HierarchicalAllreduce,
+    "auto": auto,
     **{f"hierarchical, {placement}": on_fake_nodes(placement) for placement in PLACEMENTS},
 }
 

@@ -1,0 +1,39 @@
+"""What ``--compression`` may say, read without starting MPI."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..errors import BadRequestError
+
+_DEFAULT_DENSITY = 0.01
+KINDS = ("none", "fp16", "bf16", "topk")
+
+
+class Compression(NamedTuple):
+    """How sums travel."""
+
+    kind: str = "none"
+    """One of `KINDS`."""
+    density: float = 1.0
+    """Of topk: the share of an array's numbers that a rank gives away at a time, above 0 and up to 1."""
+
+
+def parse_compression(text: str) -> Compression:
+    """``none``, ``fp16``, ``bf16``, ``topk`` or ``topk:DENSITY``; BadRequestError for anything else."""
+    kind, colon, tail = text.partition(":")
+    known = BadRequestError(
+        f"--compression {text}: not a compression",
+        "Use none, fp16, bf16, topk, or topk with a share of the numbers above 0 and up to 1, as topk:0.01.",
+    )
+    if kind not in KINDS or (colon and kind != "topk"):
+        raise known
+    if kind != "topk":
+        return Compression(kind)
+    try:
+        density = float(tail) if colon else _DEFAULT_DENSITY
+    except ValueError:
+        raise known from None
+    if not 0 < density <= 1:
+        raise known
+    return Compression(kind, density)

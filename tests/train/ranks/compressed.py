@@ -1,0 +1,202 @@
+"""On every rank: compressed sums, for drawn lengths, segment sizes, densities and places; and what they send.
+
+Rank 0 draws the cases with hypothesis and hands each one to all ranks, as in `allreduces`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpi4py import MPI
+
+from hpclaunch.train.allreduce.algorithm import Algorithm
+from hpclaunch.train.allreduce.half import HALVES, HalfRingAllreduce
+from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
+from hpclaunch.train.allreduce.ring import RingAllreduce
+from hpclaunch.train.allreduce.topk import TopKAllreduce
+
+COMM = MPI.COMM_WORLD
+RANK, RANKS = COMM.Get_rank(), COMM.Get_size()
+Floats = npt.NDArray[np.float32]
+EXAMPLES = 12
+
+
+class Case(NamedTuple):
+    kind: str
+    length: int
+    segment_bytes: int = 1 << 16
+    seed: int = 0
+    density: float = 1.0
+    offset: int = 0
+
+
+class Outcome(NamedTuple):
+    right: bool
+    same_bits: bool
+    sent_bytes: int
+    ring_bytes: int
+
+
+def whole_numbers(case: Case, rank: int) -> Floats:
+    """Few bits: exact in 16 of them, and so are their sums."""
+    return np.random.default_rng([case.seed, rank]).integers(-8, 9, case.length).astype(np.float32)
+
+
+def normal_numbers(case: Case, rank: int) -> Floats:
+    return np.random.default_rng([case.seed, rank, 1]).standard_normal(case.length).astype(np.float32)
+
+
+def sent_by(algorithm: Algorithm, array: Floats) -> int:
+    before = algorithm.bytes_sent
+    algorithm.sum(array)
+    return algorithm.bytes_sent - before
+
+
+def half_outcome(case: Case) -> Outcome:
+    """Sums of small whole numbers are exact; others are near, and the same everywhere."""
+    ring, half = RingAllreduce(COMM), HalfRingAllreduce(COMM, case.segment_bytes, kind=case.kind)
+    whole, normal = whole_numbers(case, RANK), normal_numbers(case, RANK)
+    sent, whole_sent = sent_by(half, normal), sent_by(half, whole)
+    exact = np.sum([whole_numbers(case, rank) for rank in range(RANKS)], axis=0)
+    plain = np.sum([normal_numbers(case, rank) for rank in range(RANKS)], axis=0)
+    size = np.sum([np.abs(normal_numbers(case, rank)) for rank in range(RANKS)], axis=0)
+    rounding = {"fp16": 2.0**-11, "bf16": 2.0**-8}[case.kind]
+    near = bool((np.abs(normal - plain) <= rounding * RANKS * (size + 1e-3)).all())
+    outcome = Outcome(
+        near and np.array_equal(whole, exact) and sent == whole_sent,
+        same_everywhere(normal),
+        sent,
+        sent_by(ring, plain.astype(np.float32)),
+    )
+    ring.close()
+    half.close()
+    return outcome
+
+
+def topk_outcome(case: Case) -> Outcome:
+    """Nothing is lost: what all gave away and what all hold back is what all had, over several sums."""
+    ring, topk = RingAllreduce(COMM), TopKAllreduce(COMM, case.density)
+    buffer = topk.buffer(case.length + case.offset + 3, np.float32)
+    array = buffer[case.offset : case.offset + case.length]
+    given_away, had, sent = np.zeros(case.length), np.zeros(case.length), []
+    right = True
+    for turn in range(3):
+        array[:] = whole_numbers(case._replace(seed=case.seed + turn), RANK)
+        had += array
+        sent.append(sent_by(topk, array))
+        right &= same_everywhere(array)
+        given_away += array
+    held_back = topk._residual(array)
+    all_held_back, all_had = held_back.astype(np.float64), had
+    COMM.Allreduce(MPI.IN_PLACE, all_held_back)
+    COMM.Allreduce(MPI.IN_PLACE, all_had)
+    right &= np.array_equal(given_away + all_held_back, all_had)
+    right &= case.density < 1 or not held_back.any()
+    right &= not buffer[: case.offset].any() and not buffer[case.offset + case.length :].any()
+    ring_bytes = sent_by(ring, all_had.astype(np.float32))
+    ring.close()
+    topk.close()
+    return Outcome(right, True, max(sent), ring_bytes)
+
+
+def same_everywhere(array: Floats) -> bool:
+    return len(set(COMM.allgather(array.tobytes()))) == 1
+
+
+def outcome(case: Case) -> Outcome:
+    return topk_outcome(case) if case.kind == "topk" else half_outcome(case)
+
+
+def check(case: Case) -> None:
+    """Rank 0: let all ranks do a case and judge what they found."""
+    COMM.bcast(case)
+    outcomes = COMM.gather(outcome(case))
+    assert outcomes is not None
+    assert all(found.right for found in outcomes), "wrong sums"
+    assert all(found.same_bits for found in outcomes), "ranks ended with different bits"
+    for found in outcomes:
+        if case.kind == "topk":
+            assert found.sent_bytes <= found.ring_bytes, "more than the dense ring"
+        else:
+            assert found.sent_bytes * 2 == found.ring_bytes, "not half of the ring"
+
+
+def any_case(kind: str) -> None:
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True)
+    @given(
+        st.builds(
+            Case,
+            st.just(kind),
+            st.one_of(st.integers(0, 2 * RANKS + 1), st.integers(0, 30_000)),
+            st.sampled_from((2, 1000, 1 << 16)),
+            st.integers(0, 1000),
+            st.sampled_from((0.001, 0.01, 0.2, 0.5, 1.0)),
+            st.integers(0, 9),
+        )
+    )
+    def one(case: Case) -> None:
+        check(case._replace(length=min(case.length, 500 * case.segment_bytes)))
+
+    one()
+
+
+def what_topk_saves() -> None:
+    """A hundredth of the numbers needs a small part of the bytes; all of them need no more than the ring."""
+    ring, length = RingAllreduce(COMM), 100_000
+    dense = sent_by(ring, np.ones(length, np.float32))
+    for density, most in ((0.01, 0.02 * RANKS), (1.0, 1.0)):
+        topk = TopKAllreduce(COMM, density)
+        array = topk.buffer(length, np.float32)
+        array[:] = normal_numbers(Case("topk", length), RANK)
+        assert sent_by(topk, array) <= most * dense
+        topk.close()
+    ring.close()
+
+
+def nan_reaches_all() -> None:
+    """A number that is none, on one rank, is seen by all."""
+    for value in (np.nan, np.inf, -np.inf):
+        for kind in (*HALVES, "topk"):
+            made = TopKAllreduce(COMM, 0.01) if kind == "topk" else HalfRingAllreduce(COMM, kind=kind)
+            array = made.buffer(5000, np.float32)
+            array[:] = normal_numbers(Case(kind, 5000), RANK)
+            if RANK == RANKS - 1:
+                array[1234] = value
+            made.sum(array)
+            assert not np.isfinite(array[1234]), (kind, value)
+            made.close()
+
+
+def between_fake_nodes() -> None:
+    """One rank a node: all goes through the half ring; sums of small whole numbers stay exact."""
+    for kind in HALVES:
+        node = MPI.Intracomm(COMM.Split(RANK, RANK))
+        made = HierarchicalAllreduce(COMM, node=node, ring=partial(HalfRingAllreduce, kind=kind))
+        array = made.buffer(50_000, np.float32)
+        array[:] = RANK + 1
+        made.sum(array)
+        assert (array == RANKS * (RANKS + 1) // 2).all()
+        assert RANKS == 1 or 0 < made.bytes_sent <= 4 * (RANKS - 1) / RANKS * array.size + 4 * RANKS
+        made.close()
+
+
+if __name__ == "__main__":
+    what_topk_saves()
+    nan_reaches_all()
+    between_fake_nodes()
+    if RANK == 0:
+        try:
+            for name in (*HALVES, "topk"):
+                for items in (0, 1, RANKS, RANKS + 1):
+                    check(Case(name, items))
+                any_case(name)
+        finally:
+            COMM.bcast(None)
+    else:
+        while (drawn := COMM.bcast(None)) is not None:
+            COMM.gather(outcome(drawn))

@@ -70,6 +70,24 @@ def judge_mpi_list(text: str, origin: str, profile: SiteProfile | None) -> Check
     )
 
 
+def judge_imports(outcome: Outcome, module: str, python: str) -> Check:
+    """Whether the interpreter imports what the framework's program does."""
+    said, name = outcome.answers(), "imports"
+    remedy = f"install {module} for {python}, or name what has it under environment: or with --python"
+    if not said:
+        evidence = f"import {module} by {python} {outcome.ending()}: {outcome.last_words()}"
+        status: Status = "unknown" if outcome.timed_out else "missing"
+        return Check(name=name, status=status, evidence=evidence, remedy=remedy)
+    if not said.get("there"):
+        return Check(name=name, status="missing", evidence=f"{python} has no {module}", remedy=remedy)
+    wrong: dict[str, str] = said.get("wrong") or {}
+    if wrong or not said.get("imported"):
+        words = "; ".join(f"{each}: {why}" for each, why in wrong.items())
+        evidence = f"{python}: {words or 'no framework for it is installed'}"
+        return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    return Check(name=name, status="have", evidence=f"{python} imports {', '.join(said['imported'])}")
+
+
 def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
     """Judge everything that was asked about starting ranks."""
     checks: list[Check] = []

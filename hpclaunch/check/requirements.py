@@ -11,8 +11,9 @@ from hpclaunch.site.schema import SiteProfile
 FRAMEWORKS = ("tensorflow", "keras", "pytorch", "mxnet")
 OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl", "cuda", "rocm")
 LAUNCH_LAYER = (
-    "environment", "versions", "gpu-arch", "mpi-threads", "mpi-plugin", "pmix", "mpi-library", "mpi-launch",
-    "horovod-launch", "gpus", "fabric-plugin", "space", "inodes", "clock", "stripes", "allreduce", "nodes",
+    "environment", "imports", "versions", "gpu-arch", "mpi-threads", "mpi-plugin", "pmix", "mpi-library",
+    "mpi-launch", "horovod-launch", "gpus", "fabric-plugin", "space", "inodes", "clock", "stripes",
+    "allreduce", "nodes",
 )  # fmt: skip
 KNOWN = (*FRAMEWORKS, *OPERATIONS, *LAUNCH_LAYER)
 # Horovod calls RCCL's operations NCCL too: one build flag, one box, one function for both.

@@ -23,7 +23,7 @@ from hpclaunch.check.gather import (
     probe,
 )
 from hpclaunch.check.judge_build import judge_build, working_frameworks
-from hpclaunch.check.judge_launch import judge_launch, judge_setup, open_mpi_at_run_time
+from hpclaunch.check.judge_launch import judge_imports, judge_launch, judge_setup, open_mpi_at_run_time
 from hpclaunch.check.judge_node import judge_node
 from hpclaunch.check.model import Check, Report, Requirement, report
 from hpclaunch.check.probe import IMPORT_LIMIT_S
@@ -42,7 +42,7 @@ _SIZES = (4096, 1 << 20, 1 << 24)
 _RANKS_HERE = 2
 # What may stay unknown (a login node has no GPUs and starts no ranks) but must not be wrong.
 _MUST_NOT_BE_MISSING = (
-    "environment", "versions", "mpi-plugin", "mpi-library", "mpi-launch", "horovod-launch", "gpus",
+    "environment", "imports", "versions", "mpi-plugin", "mpi-library", "mpi-launch", "horovod-launch", "gpus",
     "fabric-plugin", "clock",
 )  # fmt: skip
 _ASKED_FOR = ("environment", "allreduce", "space", "inodes", "nodes")
@@ -72,6 +72,12 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     allreduce: bool = False
     alone: bool = False
     """Start no ranks: one node among several, asked by itself."""
+    horovod: bool = True
+    """Ask for a Horovod build; else only for the launch layer and ``module``."""
+    by_mpi: bool = True
+    """The ranks find each other by MPI, so that starting some is a test."""
+    module: str | None = None
+    """What the interpreter must be able to import, beside or instead of Horovod."""
     import_limit_s: float = IMPORT_LIMIT_S
 
 
@@ -79,10 +85,13 @@ def requirements(question: Question) -> tuple[Requirement, ...]:
     """Return what must be ``have``."""
     if question.require:
         return question.require
+    imported = (Requirement(names=("imports",), reason="the framework"),) if question.module else ()
+    if not question.horovod:
+        return imported
     framework = default_requirements(frameworks=True)
     if question.profile is None:
-        return framework
-    return (*site_requirements(question.profile), framework[-1])
+        return (*framework, *imported)
+    return (*site_requirements(question.profile), framework[-1], *imported)
 
 
 def framework_meant(require: tuple[Requirement, ...], modules: frozenset[str] = frozenset()) -> str:
@@ -112,13 +121,14 @@ def check(host: Host, question: Question, environ: Mapping[str, str] = os.enviro
     setup = ask(place, ["true"], place.import_limit_s) if question.profile else None
     if setup is not None and setup.exit_code != 0:
         return judge(question, (judge_setup(setup), *_not_asked(question)))
-    build = build_facts(place)
+    build = build_facts(place) if question.horovod else BuildFacts(installed=_installed(place))
     modules = _modules(build.installed)
     remedies = Remedies(profile=question.profile, framework=framework_meant(question.require, modules))
     launch = _launch(place, question, working_frameworks(build), modules, setup)
     node = _node(place, question)
     checks = (
-        *judge_build(build, remedies, open_mpi_at_run_time(launch)),
+        *(judge_build(build, remedies, open_mpi_at_run_time(launch)) if question.horovod else ()),
+        *_imports(place, question),
         *judge_launch(launch, build, question.profile),
         *judge_node(node, question.profile),
     )
@@ -209,6 +219,17 @@ def _job_launcher(question: Question, nodes: int, each: int) -> Argv:
 # --- what --------------------------------------------------------------------------------------------------
 
 
+def _installed(place: Place) -> Outcome:
+    return probe(place, "installed", limit_s=place.import_limit_s)
+
+
+def _imports(place: Place, question: Question) -> tuple[Check, ...]:
+    if question.module is None:
+        return ()
+    outcome = probe(place, "imports", question.module, limit_s=place.import_limit_s)
+    return (judge_imports(outcome, question.module, place.python),)
+
+
 def _modules(installed: Outcome | None) -> frozenset[str]:
     return frozenset(installed.answers().get("modules") or ()) if installed else frozenset()
 
@@ -233,7 +254,7 @@ def _launch(
         place,
         setup=setup,
         slurm=slurm and not question.alone,
-        mpi4py="mpi4py" in modules,
+        mpi4py="mpi4py" in modules and question.by_mpi,
         frameworks=frameworks,
         allreduce=_known_sums(place, question, frameworks) if question.allreduce else (),
     )
@@ -275,7 +296,7 @@ def _on_nodes(place: Place, question: Question) -> tuple[Check, ...]:
     checks = merge(reports, nodes, outcome.last_words() or outcome.ending())
     there = {each.name for each in checks if each.status == "have"}
     frameworks = tuple(name for name in FRAMEWORKS if name in there) if "mpi" in there else ()
-    modules = _modules(probe(place, "installed", limit_s=place.import_limit_s))
+    modules = _modules(_installed(place))
     launch = judge_launch(_launch(place, question, frameworks, modules, None), BuildFacts(), question.profile)
     asked = {each.name for each in checks}
     return (*checks, *(each for each in launch if each.name not in asked))

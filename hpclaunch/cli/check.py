@@ -74,7 +74,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
         click.echo(json.dumps(msgspec.to_builtins(found)))
     else:
-        click.echo(_table(found, needs))
+        click.echo(verdict_table(found, needs))
     ctx.exit(0 if found.ok else EXIT_FAILED)
 
 
@@ -167,7 +167,7 @@ def _live(question: Question) -> tuple[Report, Sequence[Requirement]]:
     return found, unmet(found, requirements(question))
 
 
-def _table(found: Report, unmet: Sequence[Requirement]) -> str:
+def verdict_table(found: Report, unmet: Sequence[Requirement]) -> str:
     """Lay the verdicts out: name, status, evidence; the remedy below where one is needed."""
     from hpclaunch.check.requirements import LAUNCH_LAYER
 

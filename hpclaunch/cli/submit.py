@@ -13,6 +13,7 @@ import click
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
+    from hpclaunch.host.base import Host
     from hpclaunch.job.model import JobRecord, Setting
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.job.settings import JobSettings
@@ -26,7 +27,7 @@ _GROUPS = {
         *("time", "exclusive"),
     ),
     "Ranks": ("framework", "zero_stage", "timeline", "binding", "mpi", "python"),
-    "Before it starts": ("preflight", "space"),
+    "Before it starts": ("check", "preflight", "space"),
     "Other jobs": ("after", "after_any", "array"),
     "Restarts and hangs": ("max_restarts", "warn_before", "idle_timeout"),
     "How": ("dry_run", "explain", "test_first", "wait", "interactive", "here", "as_json"),
@@ -77,11 +78,16 @@ class _SubmitCommand(click.Command):
     "--binding", type=click.Choice(["warn", "strict", "off"]), help="CPU-GPU binding. Default: warn."
 )
 @click.option(
+    "--check/--no-check",
+    default=None,
+    help="Ask first for what the job needs, as hpclaunch check does; queue only what has it. Default: no.",
+)
+@click.option(
     "--preflight/--no-preflight",
     default=None,
     help="Look at each node before the ranks start; end where one fails. Default: no.",
 )
-@click.option("--space", multiple=True, metavar="FOLDER", help="Folder that must have room, for that look.")
+@click.option("--space", multiple=True, metavar="FOLDER", help="Folder that must have room, for both.")
 @click.option(
     "--max-restarts", type=int, help="Restarts from a checkpoint when the time is over. Default: 0."
 )
@@ -192,6 +198,10 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
     from hpclaunch.job import prepare
 
     plan, script = prepare.dry_run(prepared)
+    if prepared.request.check:
+        from hpclaunch.cli.submit_check import say_what
+
+        say_what(prepared)
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
     if as_json:
@@ -221,6 +231,8 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
 
     store, result = Store(), None
     with open_host(prepared.host) as host:
+        if prepared.request.check and not _checked(prepared, host, as_json=as_json):
+            return EXIT_FAILED
         record, plan = start(prepared, store, host, test_first=test_first)
         for warning in plan.warnings:
             click.echo(f"hpclaunch: {warning}", err=True)
@@ -247,6 +259,19 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     elif not wait:
         click.echo(f"{record.id}")
     return _exit_code(record) if wait else 0
+
+
+def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
+    """Return whether what the job needs is there; where not, nothing is submitted and there is no record."""
+    import msgspec
+
+    from hpclaunch.cli.submit_check import ask
+
+    found = ask(prepared, host)
+    if not found.ok and as_json:
+        document = {"id": None, "state": "not submitted", "exit_code": None, "result": None}
+        click.echo(json.dumps({**document, "check": msgspec.to_builtins(found)}))
+    return found.ok
 
 
 def _exit_code(record: JobRecord) -> int:

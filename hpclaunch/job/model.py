@@ -68,6 +68,8 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that the job must not get."""
     directives: tuple[str, ...] = ()
     """Extra header lines, passed through as given."""
+    check: bool = False
+    """Ask for what the job needs before it is queued, and do not submit it where that is missing."""
     preflight: bool = False
     """Look at each node before the ranks start, and end the job where one fails."""
     space: tuple[str, ...] = ()

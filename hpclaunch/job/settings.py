@@ -53,6 +53,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     after_any: bool | None = None
     array: str | None = None
     exclude: tuple[str, ...] | None = None
+    check: bool | None = None
     preflight: bool | None = None
     space: tuple[str, ...] | None = None
     directives: tuple[str, ...] = ()

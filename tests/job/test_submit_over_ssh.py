@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -111,3 +112,16 @@ def test_what_cannot_work_is_refused(login: Path, words: tuple[str, ...], code: 
     assert (answer.returncode, "Traceback" in answer.stderr) == (code, False), answer.stderr
     assert finding in answer.stderr
     assert not list(login.glob("jobs/*"))
+
+
+def test_the_check_asks_there_and_nothing_is_submitted(login: Path) -> None:
+    words = ("submit", "--site", "generic-slurm", "--host", "login", "--check", "--framework", "mpi4py")
+    refused = hpclaunch(*words, "--space", "/nosuch", "--", sys.executable, "x.py")
+    assert refused.returncode == 1
+    assert re.search(r"^space +missing +/nosuch: ", refused.stderr, re.MULTILINE), refused.stderr
+    assert re.search(r"^mpi-plugin +have ", refused.stderr, re.MULTILINE), refused.stderr
+    assert "nothing was submitted" in refused.stderr
+    assert not (login / "jobs").exists()
+    assert json.loads(hpclaunch("jobs", "--json").stdout) == []
+    taken = hpclaunch(*words, "--wait", "--", sys.executable, "-c", "print('RAN')")
+    assert (taken.returncode, "RAN" in taken.stdout) == (0, True), taken.stderr

@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, pairwise, starmap
 from pathlib import Path
@@ -91,7 +90,8 @@ class Training:
         self._stop = stop
         self._vote = Vote(comm)
         self._schedule = options.schedule(self._ranks)
-        self._exchange_s: list[float] = []  # of each step
+        self._exchange_s: list[float] = []  # of each step, what is hidden behind computing aside
+        self._messages_s: list[float] = []  # all of it
         self._images = len(data.train_labels)
         self._metrics = ALLREDUCES["ring"](comm)  # apart from the gradients', whose bytes are counted
         self._folder = (
@@ -151,6 +151,28 @@ class Training:
         mine = np.array(self._exchange_s)
         by_rank = np.array(self._comm.allgather(mine))
         return float((by_rank - by_rank.min(axis=0, initial=math.inf)).sum() / self._ranks)
+
+    def overlapped_s(self) -> float | None:
+        """Seconds of communication that the mean rank hid behind computing; None: not known. Collective."""
+        hidden = self._comm.allgather(self.exchange.overlapped_s)
+        return None if None in hidden else sum(hidden) / self._ranks
+
+    def messages_per_step(self) -> float | None:
+        """Sums over the ranks in a step, on average; None: not known, or no step was made."""
+        messages, steps = self.exchange.messages, len(self._messages_s)
+        return None if messages is None or steps == 0 else messages / steps
+
+    def bus_bandwidth_gb_s(self) -> float | None:
+        """What each rank's link carried while gradients were exchanged, as nccl-tests define it.
+
+        Bytes of the gradients / time * 2(p-1)/p, whatever the algorithm sends; the time of a step is that of
+        the rank that waited least. None on one rank, and where what is hidden is not known. Collective.
+        """
+        seconds = np.array(self._comm.allgather(np.array(self._messages_s))).min(axis=0, initial=math.inf).sum()
+        if self._ranks == 1 or self.exchange.overlapped_s is None or not seconds:
+            return None
+        moved = self.engine.gradients.nbytes * len(self._messages_s) * 2 * (self._ranks - 1) / self._ranks
+        return float(moved / seconds / 1e9)
 
     def _prepare(self) -> None:
         """The first parameters, drawn by rank 0 or from its newest checkpoint, on all ranks."""
@@ -240,9 +262,10 @@ class Training:
         self._vote.cast(self._stop.told)
         images, labels = next(batches)
         self.clock.data += time.perf_counter() - start
-        exchange_s = self.exchange.communication_s
+        exchange_s, hidden_s = self.exchange.communication_s, self.exchange.overlapped_s or 0
         sums = self.exchange.gradients(images, labels, position.step)
         self._exchange_s.append(self.exchange.communication_s - exchange_s)
+        self._messages_s.append(self._exchange_s[-1] + (self.exchange.overlapped_s or 0) - hidden_s)
         stop = self._vote.outcome()
         self._stop_if_not_finite(images, labels)
         rate = self._schedule.rate(position.epoch + first / self._images)

@@ -85,7 +85,10 @@ def _add_training(add: Add, default: Options) -> None:
 
 def _add_ranks(add: Add, default: Options) -> None:
     add("--comm", choices=sorted(COMMS), default=default.comm, help="whose gradient exchange; ring: our own")
-    add("--allreduce", choices=sorted(ALLREDUCES), default=default.allreduce, help="algorithm between ranks")
+    where = "algorithm between ranks (default: ring; hierarchical on several nodes)"
+    add("--allreduce", choices=sorted(ALLREDUCES), help=where)
+    what = "how gradients travel: none, fp16, bf16, or topk:SHARE of the numbers, the largest"
+    add("--compression", default=default.compression, help=what)
     fusion = "gradients of neighbouring tensors share a message up to so many bytes; 0: each its own"
     fusion += f" (default: HOROVOD_FUSION_THRESHOLD or {default.fusion_bytes})"
     add("--fusion-bytes", type=int, metavar="BYTES", help=fusion)

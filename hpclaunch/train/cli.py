@@ -8,12 +8,14 @@ import platform
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mpi4py
 import numpy as np
 
+from .allreduce import resolve_allreduce
 from .arguments import parse
 from .collective import AgreedError, largest, on_rank_0, together
 from .data.reading import Source, open_source
@@ -89,6 +91,9 @@ def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: b
     together(comm, checkpoint_exit_code)
     if result_file:
         on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
+    if options.comm == "ring":
+        resolved = resolve_allreduce(comm, options.allreduce, options.compression)
+        options = replace(options, allreduce=resolved)
     data = together(comm, lambda: _load(comm, options, report))
     with Training(comm, options, data, report, stop) as training:
         hosts = list(dict.fromkeys(comm.allgather(platform.node())))
@@ -147,6 +152,7 @@ def _result(comm: MPI.Intracomm, options: Options, data: Source, training: Train
         "reading": options.reading,
         "prefetch": options.prefetches,
         "allreduce": options.allreduce if options.comm == "ring" else None,
+        "compression": options.compression,
         "epochs": options.epochs,
         "steps": position.step,
         "resumed_from_step": training.resumed_from_step,

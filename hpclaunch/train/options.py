@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from .allreduce.compression import check_compression
 from .errors import BadRequestError
 from .schedule import DEFAULT_WARMUP_EPOCHS, SCALINGS, Schedule
 
@@ -46,13 +47,15 @@ class Options:
     seed: int = 0
     engine: str = "numpy"
     comm: str = "ring"
-    allreduce: str = "ring"
+    allreduce: str | None = None
+    """None: what suits the place of the ranks, as `resolve_allreduce` says."""
+    compression: str = "none"
     fusion_bytes: int = 128 << 20
     """Gradients of neighbouring tensors share a message up to so many bytes; 0: each tensor its own."""
     overlap: bool = False
     """Send messages while earlier layers are still computed."""
     cycle_ms: float | None = None
-    """With ``overlap``, agree so often on what is ready on all ranks; None: each message waits for its own."""
+    """With ``overlap``, agree so often on what is ready on all ranks; None: each message waits alone."""
     timeline: Path | None = None
     timeline_ranks: str = "0"
     dataset: str = "auto"
@@ -146,6 +149,12 @@ class Options:
             raise BadRequestError(
                 "--deterministic with --comm horovod: Horovod fuses what is ready when its cycle ends",
                 "Use --comm ring or ddp.",
+            )
+        check_compression(self.compression, self.allreduce)
+        if self.compression != "none" and self.comm != "ring":
+            raise BadRequestError(
+                f"--compression {self.compression} with --comm {self.comm}: it sends gradients as they are",
+                "Use --comm ring.",
             )
         if self.timeline_ranks == "all" and self.timeline is None:
             raise BadRequestError("--timeline-ranks all without --timeline", "Name the file of the timeline.")

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy.typing as npt
 
-from ..errors import BadRequestError
 from .chunks import Array
-from .compression import Compression, parse_compression
+from .compression import check_compression, parse_compression
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
 class Allreduce(Protocol):
-    """An algorithm bound to a communicator; creating one and every call are collective."""
+    """An algorithm bound to a communicator; creating one and every call are collective.
+
+    Calls may come from any thread, one at a time, where MPI lets several threads communicate.
+    """
+
+    @property
+    def name(self) -> str:
+        """As in `ALLREDUCES`; what compresses has the name of what it does so for."""
 
     bytes_sent: int
     """Payload that other ranks have got from this one so far, in bytes."""
@@ -57,25 +63,19 @@ ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
     "tree": _loader("tree", "TreeAllreduce"),
 }
 
-# Those whose messages can be compressed: kind of compression -> algorithms.
-_COMPRESSIBLE = {"fp16": ("ring", "hierarchical"), "bf16": ("ring", "hierarchical"), "topk": ("ring",)}
-
 
 def resolve_allreduce(comm: MPI.Intracomm, name: str | None, compression: str = "none") -> str:
     """The name in `ALLREDUCES` that a run uses: ``name``, or what suits the place of the ranks; collective.
 
     Without a name that is ``ring`` on one node and ``hierarchical`` on several (``ring`` for top-k).
-    Raises AgreedError where ``compression`` is none or does not go with ``name``.
+    Raises BadRequestError where ``compression`` is none or does not go with ``name``.
     """
-    from ..collective import together  # which knows arrays from here
-
-    kind = together(comm, partial(_checked, name, compression)).kind
+    kind = check_compression(compression, name).kind
     if name is not None:
         return name
     from .auto import on_one_node
 
-    alone = on_one_node(comm)
-    return "ring" if alone or kind == "topk" else "hierarchical"
+    return "ring" if on_one_node(comm) or kind == "topk" else "hierarchical"
 
 
 def make_allreduce(
@@ -84,10 +84,9 @@ def make_allreduce(
     """The allreduce of ``--allreduce`` (None: the default) and ``--compression``; collective.
 
     ``deterministic``: ``auto`` measures nothing, for another choice in another run makes other bits.
-    Raises AgreedError as `resolve_allreduce`, and where the algorithm cannot work on these ranks.
+    Raises BadRequestError as `resolve_allreduce`; AgreedError where it cannot work on these ranks.
     """
-    name = resolve_allreduce(comm, name, compression)
-    chosen = parse_compression(compression)
+    name, chosen = resolve_allreduce(comm, name, compression), parse_compression(compression)
     if chosen.kind == "topk":
         from .topk import TopKAllreduce
 
@@ -99,15 +98,6 @@ def make_allreduce(
 
         return AutoAllreduce(comm, measured=False)
     return ALLREDUCES[name](comm)
-
-
-def _checked(name: str | None, compression: str) -> Compression:
-    found = parse_compression(compression)
-    able = _COMPRESSIBLE.get(found.kind)
-    if able is not None and name is not None and name not in able:
-        message = f"--compression {compression} with --allreduce {name}: it does not compress"
-        raise BadRequestError(message, f"Use --allreduce {' or '.join(able)}, or leave it out.")
-    return found
 
 
 def _with_half_ring(name: str, kind: str, comm: MPI.Intracomm) -> Allreduce:

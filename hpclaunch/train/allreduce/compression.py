@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..errors import BadRequestError
 
 _DEFAULT_DENSITY = 0.01
-KINDS = ("none", "fp16", "bf16", "topk")
+# By kind, the algorithms that can send so; None: all.
+KINDS: Mapping[str, tuple[str, ...] | None] = {
+    "none": None,
+    "fp16": ("ring", "hierarchical"),
+    "bf16": ("ring", "hierarchical"),
+    "topk": ("ring",),
+}
 
 
 class Compression(NamedTuple):
@@ -37,3 +44,13 @@ def parse_compression(text: str) -> Compression:
     if not 0 < density <= 1:
         raise known
     return Compression(kind, density)
+
+
+def check_compression(text: str, allreduce: str | None) -> Compression:
+    """`parse_compression`; BadRequestError also where ``allreduce`` (None: the default) cannot send so."""
+    found = parse_compression(text)
+    able = KINDS[found.kind]
+    if able is not None and allreduce is not None and allreduce not in able:
+        message = f"--compression {text} with --allreduce {allreduce}: it does not compress"
+        raise BadRequestError(message, f"Use --allreduce {' or '.join(able)}, or leave it out.")
+    return found

@@ -29,7 +29,7 @@ class TopKAllreduce(Algorithm):
     What is held back of a part of a buffer comes with the next sum of that part. It is lost at `close`.
     """
 
-    name = "topk"
+    name = "ring"
 
     def __init__(self, comm: MPI.Intracomm, density: float) -> None:
         """``density``: the share of an array's numbers that a rank gives away, at least one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ..allreduce import ALLREDUCES
+from ..allreduce import make_allreduce
 from ..engine import Engine, Images, Labels, Sums
 from ..options import Options
 from ..timeline import Timeline
@@ -37,10 +37,12 @@ class GradientExchange:
         self._engine = engine
         if options.overlap:
             check_threads(comm)
-        self._allreduce = ALLREDUCES[options.allreduce](comm)
+        self._allreduce = make_allreduce(
+            options.allreduce, options.compression, comm, deterministic=options.deterministic
+        )
         start = time.perf_counter()
         engine.place_gradients(self._allreduce.buffer(engine.gradients.size, engine.gradients.dtype))
-        self._phases = Phases(timeline, engine, options.allreduce) if timeline else None
+        self._phases = Phases(timeline, engine, self._allreduce.name) if timeline else None
         if self._phases:
             self._phases.buffer(start, time.perf_counter())
         self._held = engine.gradients[:0]

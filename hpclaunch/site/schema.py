@@ -165,6 +165,8 @@ class Directive(_Strict, frozen=True, kw_only=True):
     """The option as the scheduler's command takes it (``-l filesystems=home:eagle``), or the shell line."""
     reason: str
     """Goes into the script as the line's comment."""
+    required: bool = False
+    """The site refuses a job without this option; else it only advises it."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.check.lint.lint import all_rules
-from tests.lint.cases import SCRIPTS, findings, places, read_case
+from hpclaunch.site.load import load_site
+from hpclaunch.software.gpu_arch import first_cuda
+from tests.lint.cases import DATA, SCRIPTS, findings, places, read_case
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden").glob("*.sh"))
 RULES = [rule.id for rule in all_rules()]
@@ -44,3 +46,22 @@ def test_nothing_is_found_in_our_own_scripts(path: Path, tmp_path: Path) -> None
 def test_a_rule_says_what_why_and_what_would_be_right(rule: object) -> None:
     for field in ("what", "why", "remedy", "bad", "good"):
         assert getattr(rule, field).strip()
+
+
+@pytest.mark.parametrize(("script", "severity"), [("filesystems", "error"), ("advised", "warning")])
+def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: str) -> None:
+    case = read_case(DATA / f"directive-missing.{script}.sh")
+    (found,) = findings(case.text, case.site)
+    assert found.severity == severity
+
+
+def test_lint_and_the_environment_have_one_table_of_cuda_and_gpus() -> None:
+    """The first CUDA that software.gpu_arch names is the first that lint takes."""
+    profile = load_site("olivia")
+    assert profile.node is not None
+    first = first_cuda(profile.node.gpu_arch or "")
+    assert first is not None
+    major, minor = first.split(".")
+    for version, rules in ((first, set[str]()), (f"{major}.{int(minor) - 1}", {"cuda-too-old-for-gpu"})):
+        found = findings(f"#!/bin/bash\nmodule load CUDA/{version}.0\n", "olivia")
+        assert {each.rule for each in found if each.rule.startswith("cuda")} == rules

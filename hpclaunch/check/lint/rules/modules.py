@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from hpclaunch.check.lint.rule import Context, Found, Severity, rule
 from hpclaunch.check.lint.script import Script
+from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
 
 _CUDA = re.compile(r"(?:^|-)(?:cuda|cudatoolkit|nvhpc-cuda)[/-](\d+)\.(\d+)", re.IGNORECASE)
 _ROCM = re.compile(r"(?:^|-)rocm[/-](\d+)\.(\d+)", re.IGNORECASE)
@@ -20,11 +21,6 @@ _GCC_OF_FOSS = {
     "2023b": "13.2.0", "2024a": "13.3.0", "2025a": "14.2.0", "2025b": "14.3.0",
 }  # fmt: skip
 
-# The first CUDA that compiles for an architecture (CUDA release notes).
-_FIRST_CUDA = {
-    "sm_70": (9, 0), "sm_75": (10, 0), "sm_80": (11, 0), "sm_86": (11, 1), "sm_89": (11, 8), "sm_90": (11, 8),
-    "sm_100": (12, 8), "sm_120": (12, 8),
-}  # fmt: skip
 _GPU_NAMES = {"sm_80": "A100", "sm_90": "Hopper: H100, GH200", "sm_100": "Blackwell"}
 
 
@@ -124,13 +120,12 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Found]:
     """Hold the CUDA of each module against the GPU's architecture."""
     node = context.profile.node if context.profile else None
     arch = node.gpu_arch if node and node.gpu_arch else ""
-    needed = _FIRST_CUDA.get(arch)
-    if needed is None or context.without_gpus:
+    if context.without_gpus:
         return
     for module, version in _versions(context.script, _CUDA):
-        if version < needed:
+        if cuda_addresses(_dotted(version), arch) is False:
             gpu = f"{arch} ({_GPU_NAMES[arch]})" if arch in _GPU_NAMES else arch
-            first = f"the first that does is {_dotted(needed)}"
+            first = f"the first that does is {first_cuda(arch)}"
             yield Found(module.line, f"{module.name}: CUDA {_dotted(version)} knows no {gpu}; {first}")
 
 

@@ -285,8 +285,9 @@ def account_pattern(context: Context) -> Iterator[Found]:
 @rule(
     "directive-missing",
     "error",
-    what="A directive that the site requires is missing.",
-    why="The scheduler refuses the job (Polaris: `Resource: filesystems is required to be set`).",
+    what="A directive that the site requires, or advises, is missing.",
+    why="The scheduler refuses the job (Polaris: `Resource: filesystems is required to be set`). What the"
+    " site only advises is a warning.",
     remedy="Add the line, or give it on the command line of sbatch or qsub.",
     bad="#PBS -A MyProject\n#PBS -l select=1:system=polaris",
     good="#PBS -A MyProject\n#PBS -l select=1:system=polaris\n#PBS -l filesystems=home:eagle\n"
@@ -303,11 +304,12 @@ def directive_missing(context: Context) -> Iterator[Found]:
         line = f"{sentinel} {option}{profile.account.example or 'PROJECT'}"
         source = cite(profile, profile.account.source)
         yield Found(None, f"no account is named, and {profile.name} requires one ({source})", f"add {line}")
-    for required in profile.directives:
-        for wanted in read_directives(f"{sentinel} {required.text}", None, frozenset()):
+    for advised in profile.directives:
+        mild: Severity | None = None if advised.required else "warning"
+        for wanted in read_directives(f"{sentinel} {advised.text}", None, frozenset()):
             if directive(script, wanted.option) is None:
-                message = f"{required.text} is missing: {required.reason} ({cite(profile, required.source)})"
-                yield Found(None, message, f"add {sentinel} {required.text}")
+                message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
+                yield Found(None, message, f"add {sentinel} {advised.text}", severity=mild)
 
 
 @rule(

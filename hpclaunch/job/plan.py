@@ -226,7 +226,7 @@ def _header(
         after_any=request.after_any,
         array=request.array,
         exclude=request.exclude,
-        output=f"{target.folder}/out.log" if target.folder else None,
+        output=f"{target.folder}/{_log_name(request, profile)}" if target.folder else None,
     )
     header = slurm_header(want) if profile.scheduler.kind == "slurm" else pbs_header(want)
     given = {_directive_key(text) for text in request.directives}
@@ -235,17 +235,27 @@ def _header(
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
-    if profile.scheduler.kind == "slurm" and request.max_restarts:
-        warn_s = parse_walltime_s(request.warn_before)
-        header += (
-            Line(
-                text=f"--signal=B:USR1@{warn_s}", reason="told so many seconds before the limit (man sbatch)"
-            ),
-            Line(text="--requeue", reason="the job may come back after a checkpoint"),
-            Line(text="--open-mode=append", reason="a restart writes on in the same log"),
-        )
+    if request.max_restarts:
+        header += _restart_header(request, profile.scheduler.kind)
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
     return (*header, *site, *extra)
+
+
+def _log_name(request: JobRequest, profile: SiteProfile) -> str:
+    """Return the file that the scheduler opens; of PBS' jobs that come back the script writes the log."""
+    return "pbs.log" if profile.scheduler.kind == "pbs" and request.max_restarts else "out.log"
+
+
+def _restart_header(request: JobRequest, scheduler: str) -> tuple[Line, ...]:
+    comes_back = "the job may come back after a checkpoint"
+    if scheduler == "pbs":
+        return (Line(text="-r y", reason=comes_back),)
+    warn_s = parse_walltime_s(request.warn_before)
+    return (
+        Line(text=f"--signal=B:USR1@{warn_s}", reason="told so many seconds before the limit (man sbatch)"),
+        Line(text="--requeue", reason=comes_back),
+        Line(text="--open-mode=append", reason="a restart writes on in the same log"),
+    )
 
 
 def _directive_key(text: str) -> str:

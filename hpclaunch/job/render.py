@@ -11,6 +11,7 @@ from hpclaunch.job.frameworks import shows_all_gpus
 from hpclaunch.job.model import LaunchPlan
 from hpclaunch.job.plan import Target, about
 from hpclaunch.resources import resource_dir
+from hpclaunch.scheduler.registry import get_scheduler
 
 # For a script without a job folder: scheduler -> (job number, folder of submission) as shell expressions.
 _BY_HAND = {
@@ -30,6 +31,7 @@ def render(plan: LaunchPlan, target: Target) -> str:
     """
     kind = plan.profile.scheduler.kind
     number, here = _BY_HAND[kind]
+    scheduler = get_scheduler(kind)
     if plan.request.array and kind == "slurm":
         number = "$SLURM_ARRAY_JOB_ID"
     environment = ImmutableSandboxedEnvironment(
@@ -50,6 +52,10 @@ def render(plan: LaunchPlan, target: Target) -> str:
         launch=plan.launch,
         argv=plan.argv,
         kind=kind,
+        requeue=scheduler.requeue,
+        submit_again=" ".join(scheduler.submit_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')),
+        # What PBS opens for a job that comes back may be emptied, so the script itself writes on.
+        own_log=bool(plan.request.array) or (kind == "pbs" and plan.request.max_restarts > 0),
         array_index=_ARRAY_INDEX[kind] if plan.request.array else None,
         supervision=plan.supervision,
         preflight=plan.preflight,

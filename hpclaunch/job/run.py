@@ -252,8 +252,13 @@ def _with_status(record: JobRecord, status: JobStatus | None, files: _Files, ask
         started = status.started or record.started
         return replace(record, state=status.state, reason=status.reason, started=started)
     left = _exit_status(files, record)
-    if left is None and (following := _following(files, record)):
-        return replace(record, scheduler_id=following, state="queued", reason="restarted from its checkpoint")
+    if following := _following(files, record):
+        record, status = (
+            replace(record, scheduler_id=following),
+            None,
+        )  # how its forerunner ended is no matter
+        if left is None:
+            return replace(record, state="queued", reason="restarted from its checkpoint")
     if status is None:
         if left is None and (not asked or not record.scheduler_id):
             return record

@@ -57,6 +57,8 @@ class Scheduler(Protocol):
     """True: there is no queue, and its jobs and their files are on the same machine."""
     poll_s: tuple[float, float]
     """Seconds between two questions while waiting: at first, and at most after backing off."""
+    requeue: str
+    """Shell text by which a running job asks to be put back into the queue; empty: it starts itself again."""
     query_env: Mapping[str, str]
     """Environment for the status commands, which makes times unambiguous."""
     status_sources: tuple[str, ...]

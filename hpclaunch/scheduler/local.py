@@ -91,6 +91,7 @@ class LocalScheduler:
     sentinel = ""
     starts_at_once = True
     poll_s = (0.05, 0.5)
+    requeue = ""
     query_env: Mapping[str, str] = {}
     status_sources: tuple[str, ...] = ("proc",)
 

@@ -1,4 +1,4 @@
-"""PBS Professional and OpenPBS: qsub, qstat, qdel.
+"""PBS Professional and OpenPBS: qsub, qstat, qdel, qrerun.
 
 Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 """
@@ -78,6 +78,8 @@ class PbsScheduler:
     sentinel = "#PBS"
     starts_at_once = False
     poll_s = (1.0, 30.0)
+    # Recorded: operators may, ordinary users not (qrerun-root, qrerun-user), nor anybody after qsub -r n.
+    requeue = 'qrerun "$PBS_JOBID"'
     query_env: Mapping[str, str] = {"TZ": "UTC0"}  # qstat prints local times without their zone
     status_sources: tuple[str, ...] = ("json", "text", "each")
 

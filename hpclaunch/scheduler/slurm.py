@@ -65,6 +65,7 @@ class SlurmScheduler:
     sentinel = "#SBATCH"
     starts_at_once = False
     poll_s = (1.0, 30.0)
+    requeue = 'scontrol requeue "$SLURM_JOB_ID"'
     query_env: Mapping[str, str] = {"SLURM_TIME_FORMAT": "%s"}  # seconds since 1970: no time zone to guess
     status_sources: tuple[str, ...] = ("squeue", "sacct", "scontrol")
 

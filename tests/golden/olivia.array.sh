@@ -48,7 +48,7 @@ export HPCLAUNCH_ARRAY_INDEX=$SLURM_ARRAY_TASK_ID
 HPCLAUNCH_JOB_FOLDER=$HPCLAUNCH_JOB_FOLDER/$HPCLAUNCH_ARRAY_INDEX
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
-exec > "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
+exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
 
 # However the job ends, its exit status is kept.
 # shellcheck disable=SC2329  # the trap calls it

@@ -267,11 +267,15 @@ if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
   echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 3"
   trap 'exit 0' TERM
   if scontrol requeue "$SLURM_JOB_ID"; then
-    sleep 60 & wait $!  # until Slurm ends this run
+    sleep 60 & wait $!  # until this run is ended for that
     exit 0
   fi
-  # Requeueing is not allowed here, so the next job of a chain takes over.
-  sbatch --parsable "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"
+  echo 'hpclaunch: this job may not requeue itself here, so the next job of a chain takes over'
+  if ! sbatch --parsable "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"; then
+    restarting=
+    echo "checkpointed, but neither requeued nor followed: the log says why; hpclaunch resubmit starts it again" > "$HPCLAUNCH_JOB_FOLDER/reason"
+    exit 85
+  fi
   mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"
   exit 0
 fi

@@ -11,6 +11,8 @@
 #PBS -l walltime=00:30:00
 # stderr goes where stdout goes
 #PBS -j oe
+# the job may come back after a checkpoint
+#PBS -r y
 # file systems the job needs (home, eagle); a job that names none is refused (https://docs.alcf.anl.gov/running-jobs/, read 2026-11-20)
 #PBS -l filesystems=home:eagle
 # each chunk on a node of its own (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
@@ -31,6 +33,7 @@ export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
 
 # However the job ends, its exit status is kept.
 # shellcheck disable=SC2329  # the trap calls it
@@ -218,8 +221,17 @@ if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
   echo $((HPCLAUNCH_RESTART + 1)) > "$restarts_file.new"
   mv "$restarts_file.new" "$restarts_file"
   echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 3"
-  # The next job of a chain takes over.
-  qsub "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"
+  trap 'exit 0' TERM
+  if qrerun "$PBS_JOBID"; then
+    sleep 60 & wait $!  # until this run is ended for that
+    exit 0
+  fi
+  echo 'hpclaunch: this job may not requeue itself here, so the next job of a chain takes over'
+  if ! qsub "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"; then
+    restarting=
+    echo "checkpointed, but neither requeued nor followed: the log says why; hpclaunch resubmit starts it again" > "$HPCLAUNCH_JOB_FOLDER/reason"
+    exit 85
+  fi
   mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"
   exit 0
 fi

@@ -13,6 +13,8 @@ import pytest
 
 from tests.testbed.cluster import Slurm
 
+FAKES = Path(__file__).parents[1] / "fakes"
+
 # A program that keeps the agreement: on the signal it leaves with the agreed code, and when called again it
 # goes on. It ends well in the run whose number is its first argument.
 PROGRAM = """
@@ -119,3 +121,52 @@ def test_where_requeueing_is_not_allowed_the_next_job_takes_over(
     job, log = submit(*SLURM, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
     assert (job["state"], job["exit_code"]) == ("done", 0), log
     assert runs(log) == [f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1)]
+
+
+@pytest.fixture
+def on_pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """A fake PBS whose jobs find it and the MPI on their PATH."""
+    (tmp_path / "pbs").mkdir()
+    jobs = f"{FAKES / 'fake_pbs'}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    monkeypatch.setenv("FAKE_PBS_HOME", str(tmp_path / "pbs"))
+    monkeypatch.setenv("FAKE_PBS_JOB_PATH", jobs)
+    monkeypatch.setenv("PATH", f"{FAKES / 'fake_pbs'}:{os.environ['PATH']}")
+    return ("--site", "generic-pbs", "--tasks", "2", "--time", "9s", "--warn-before", "5s")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("who", ["operator", "user", "not rerunnable"])
+def test_a_job_of_pbs_that_checkpoints_comes_back(
+    on_pbs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    """By qrerun where PBS lets it, else as the next job of a chain; its output is all there."""
+    monkeypatch.setenv("FAKE_PBS_OPERATOR", "0" if who == "user" else "1")
+    more = ("--directive", "-r n") if who == "not rerunnable" else ()
+    words = (*on_pbs, *more, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
+    job, log = submit(*words)
+    assert (job["state"], job["exit_code"]) == ("done", 0), log
+    assert runs(log) == [f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1, 2)]
+    said = {"operator": None, "user": "qrerun: Unauthorized Request", "not rerunnable": "is not rerunnable"}
+    refusal = said[who]
+    assert refusal in log if refusal else "qrerun: " not in log
+    status = subprocess.run(
+        [sys.executable, "-m", "hpclaunch", "status", "--json"], capture_output=True, text=True
+    )
+    number = json.loads(status.stdout)["scheduler_id"]
+    assert number == ("1.fakepbs" if who == "operator" else "3.fakepbs")
+
+
+@pytest.mark.mpi
+def test_a_chain_that_pbs_refuses_is_a_failure_with_its_reason(
+    on_pbs: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "qsub").write_text("#!/bin/sh\necho 'qsub: would exceed per-user limit' >&2; exit 38\n")
+    (full / "qsub").chmod(0o755)
+    monkeypatch.setenv("FAKE_PBS_JOB_PATH", f"{full}:{os.environ['FAKE_PBS_JOB_PATH']}")
+    words = (*on_pbs, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
+    job, log = submit(*words)
+    assert (job["state"], job["exit_code"]) == ("failed", 85), log
+    assert "qsub: would exceed per-user limit" in log
+    assert "checkpointed, but neither requeued nor followed" in log

@@ -1,4 +1,4 @@
-"""A fake PBS: qsub, qstat and qdel of one node, for tests of the flow where there is no PBS.
+"""A fake PBS: qsub, qstat, qdel and qrerun of one node, for tests of the flow where there is no PBS.
 
 It really runs the scripts, in the background, and answers in the form, words and exit codes recorded from
 OpenPBS 23.06 (tests/data/pbs). Settings, from the environment:
@@ -8,7 +8,7 @@ FAKE_PBS_JOB_PATH  PATH of the jobs; by default a bare system's: PBS does not ha
 FAKE_PBS_HISTORY   0: ended jobs are forgotten at once
 FAKE_PBS_JSON      broken: qstat -F json prints what some versions do, a quote that is not escaped
 
-FAKE_PBS_JOB_PATH  PATH of the jobs, a bare system's by default: PBS does not hand the submitter's on
+FAKE_PBS_OPERATOR  1: users are PBS operators, who alone may qrerun
 """
 
 from __future__ import annotations
@@ -202,6 +202,11 @@ def run(argv: list[str]) -> None:
         )
         save((load(number) or job) | {"pid": child.pid})
         status, substate = watch(job, child, file)
+    if substate == QUEUED:
+        count = (load(number) or job).get("run_count", 1) + 1
+        save((load(number) or job) | {"state": "Q", "substate": QUEUED, "run_count": count})
+        run(argv)
+        return
     if not direct and target.parent.is_dir():
         target.write_bytes(spool.read_bytes())
     save(
@@ -263,8 +268,11 @@ def job_environment(job: Job) -> dict[str, str]:
         "PBS_O_WORKDIR": job["workdir"],
         "PBS_QUEUE": job["queue"],
         # What a site would set for everybody: its module command, and MPI for root, who may run the tests.
-        **{n: v for n, v in os.environ.items() if n.startswith(("FAKE_PALS_", "OMPI_ALLOW_", "BASH_FUNC_"))},
+        **{n: v for n, v in os.environ.items() if n.startswith(_SITE_WIDE)},
     }
+
+
+_SITE_WIDE = ("FAKE_PALS_", "FAKE_PBS_", "OMPI_ALLOW_", "BASH_FUNC_")
 
 
 def watch(job: Job, child: subprocess.Popen[bytes], file: Any) -> tuple[int, int]:
@@ -272,9 +280,12 @@ def watch(job: Job, child: subprocess.Popen[bytes], file: Any) -> tuple[int, int
     limit_s = seconds(job["resources"].get("walltime", "01:00:00"))
     start = time.monotonic()
     deleted = exceeded = 0.0
+    rerun = HOME / f"{job['number']}.rerun"
     while child.poll() is None:
         time.sleep(0.02)
         now = time.monotonic()
+        if rerun.exists():
+            end(child.pid, signal.SIGKILL)
         if not deleted and (HOME / f"{job['number']}.delete").exists():
             deleted = now
             end(child.pid, signal.SIGTERM)
@@ -287,6 +298,9 @@ def watch(job: Job, child: subprocess.Popen[bytes], file: Any) -> tuple[int, int
         if max(deleted, exceeded) and now - max(deleted, exceeded) > KILL_DELAY_S:
             end(child.pid, signal.SIGKILL)
     end(child.pid, signal.SIGKILL)
+    if rerun.exists():
+        rerun.unlink()
+        return 0, QUEUED
     if deleted:
         return 256 + signal.SIGTERM, DELETED
     if exceeded:
@@ -447,6 +461,27 @@ def qdel(argv: list[str]) -> None:
         (HOME / f"{number}.delete").touch()
 
 
+# -- qrerun
+
+
+def qrerun(argv: list[str]) -> None:
+    """``qrerun ID...``: end a running job and queue it again; as recorded, not for ordinary users."""
+    if (HOME / "down").exists():
+        fail(162, f"Connection refused\nqrerun: cannot connect to server {SERVER} (errno=15010)")
+    for word in argv:
+        number = word.partition(".")[0]
+        job = load(number)
+        if job is None:
+            fail(153, f"qrerun: Unknown Job Id {number}.{SERVER}")
+        if job["state"] == "F":
+            fail(35, "qrerun: Job has finished")
+        if os.environ.get("FAKE_PBS_OPERATOR") != "1":
+            fail(159, f"qrerun: Unauthorized Request  {number}.{SERVER}")
+        if job["options"].get("-r") == "n":
+            fail(190, f"qrerun: job is not rerunnable {number}.{SERVER}")
+        (HOME / f"{number}.rerun").touch()
+
+
 if __name__ == "__main__":
     HOME.mkdir(parents=True, exist_ok=True)
-    {"qsub": qsub, "qstat": qstat, "qdel": qdel, "run": run}[sys.argv[1]](sys.argv[2:])
+    {"qsub": qsub, "qstat": qstat, "qdel": qdel, "qrerun": qrerun, "run": run}[sys.argv[1]](sys.argv[2:])

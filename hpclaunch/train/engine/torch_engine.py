@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +28,9 @@ from .torch_layers import torch_modules
 
 _EVALUATION_BATCH = 128
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
+
+Forward = Callable[[torch.Tensor], torch.Tensor]
+"""From images to logits."""
 
 
 class TorchEngine:
@@ -65,8 +67,6 @@ class TorchEngine:
         self._draws = step_draws(seed, rank, 0)
         self.network = torch_modules(self._network.layers, self._views(self._parameters), self._factors)
         """The layers, whose parameters are views of one flat tensor."""
-        self.forward: Any = self.network
-        """What computes logits in training: `network`, or something around it that has its parameters."""
         self._place_views()
         self._ready: Ready | None = None
         self._final: set[int] = set()
@@ -134,18 +134,24 @@ class TorchEngine:
         self._gradients.zero_()
 
     def accumulate(
-        self, images: Images, labels: Labels, step: int, ready: Ready | None = None, scale: float = 1.0
+        self,
+        images: Images,
+        labels: Labels,
+        step: int,
+        ready: Ready | None = None,
+        scale: float = 1.0,
+        forward: Forward | None = None,
     ) -> Sums:
         """Add the gradients, times ``scale``, to those that the device has.
 
-        With no images every layer still computes, on a blank one that counts nothing: what waits in hooks for
-        the gradients of all ranks would wait forever.
+        ``forward``: `network` with something around it. With no images every layer still computes, on a blank
+        one that counts nothing: what waits in hooks for the gradients of all ranks would wait forever.
         """
         count = len(images)
         if count == 0:
             images, labels, scale = np.zeros((1, 28, 28), np.uint8), np.zeros(1, np.uint8), 0.0
         self._draws = step_draws(self._seed, self._rank, step)
-        logits = self.forward(self._as_input(images))
+        logits = (forward or self.network)(self._as_input(images))
         targets = self._as_targets(labels)
         loss = functional.cross_entropy(logits, targets, reduction="sum")
         self._ready, self._first_final = ready, len(self.tensors)

@@ -71,6 +71,22 @@ def _own(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeli
     return GradientExchange(comm, options, engine, timeline)
 
 
+def _ddp(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
+    from .torch_exchange import DdpExchange
+
+    return DdpExchange(comm, options, engine, timeline)
+
+
+def _horovod(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
+    from .torch_exchange import HorovodExchange
+
+    return HorovodExchange(comm, options, engine, timeline)
+
+
 # By the name that --comm takes; a module is imported only when it is asked for. A rank that keeps no timeline
 # gives None.
-COMMS: Mapping[str, Callable[[MPI.Intracomm, Options, Engine, Timeline | None], Exchange]] = {"ring": _own}
+COMMS: Mapping[str, Callable[[MPI.Intracomm, Options, Engine, Timeline | None], Exchange]] = {
+    "ddp": _ddp,
+    "horovod": _horovod,
+    "ring": _own,
+}

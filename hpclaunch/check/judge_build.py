@@ -288,12 +288,11 @@ def _gpu_arch(arch: str, facts: BuildFacts, remedies: Remedies) -> Check:
 
 
 def working_frameworks(facts: BuildFacts) -> tuple[str, ...]:
-    """Return the frameworks whose Horovod loads and was built with MPI: those a launcher can start."""
-    return tuple(
-        name
-        for name, outcome in facts.frameworks.items()
-        if outcome.answers().get("init") and outcome.answers().get("built", {}).get("mpi_built") is True
-    )
+    """Return the frameworks whose Horovod loads, so that ranks of it can be started.
+
+    Also without MPI: its ranks are each alone under a launcher, which nothing but their start shows.
+    """
+    return tuple(name for name, outcome in facts.frameworks.items() if outcome.answers().get("init"))
 
 
 def lost_mpi(facts: BuildFacts) -> str | None:

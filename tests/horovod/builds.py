@@ -43,8 +43,15 @@ def train(folder: Path, example: str, submit: tuple[str, ...], *options: str) ->
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     job = json.loads(done.stdout)["id"]
-    losses = [float(loss) for loss in re.findall(r"(?<!_)loss:? ([0-9.]+)", done.stderr)]
+    losses = [float(loss) for loss in re.findall(r"(?<!_)loss:? ([0-9.e-]+)", done.stderr)]
     return Trained(losses, Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job, done.stderr)
+
+
+def ranks_in(timeline: Path) -> set[str]:
+    """Return the ranks whose readiness for a tensor's allreduce Horovod's timeline tells."""
+    events = json.loads(timeline.read_text())
+    assert {"NEGOTIATE_ALLREDUCE", "ALLREDUCE"} <= {event.get("name") for event in events}
+    return {event["name"] for event in events if event.get("ph") == "X" and event["name"].isdigit()}
 
 
 def lint(script: Path) -> list[dict[str, Any]]:

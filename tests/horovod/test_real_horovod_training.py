@@ -5,14 +5,13 @@ HPCLAUNCH_TEST_HOROVOD names the build's virtual environment (tests/horovod/buil
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
 from tests.check.verdicts import check_json, one
-from tests.horovod.builds import Trained, job_file, lint, train
+from tests.horovod.builds import Trained, job_file, lint, ranks_in, train
 from tests.testbed.cluster import Slurm
 
 VENV = Path(os.environ["HPCLAUNCH_TEST_HOROVOD"])
@@ -23,13 +22,6 @@ def assert_it_learns(trained: Trained, epochs: int) -> None:
     assert len(trained.losses) == epochs, trained.output
     assert trained.losses == sorted(trained.losses, reverse=True)
     assert trained.losses[-1] < 0.8 * trained.losses[0]
-
-
-def ranks_in(timeline: Path) -> set[str]:
-    """Return the ranks whose readiness for a tensor's allreduce Horovod's timeline tells."""
-    events = json.loads(timeline.read_text())
-    assert {"NEGOTIATE_ALLREDUCE", "ALLREDUCE"} <= {event.get("name") for event in events}
-    return {event["name"] for event in events if event.get("ph") == "X" and event["name"].isdigit()}
 
 
 def test_two_ranks_of_this_machine(tmp_path: Path) -> None:

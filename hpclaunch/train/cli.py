@@ -10,25 +10,22 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import mpi4py
-import numpy as np
+from typing import TYPE_CHECKING
 
 from .allreduce import resolve_allreduce
 from .arguments import parse
-from .collective import AgreedError, largest, on_rank_0, together
+from .baseline import measure_alone
+from .collective import AgreedError, on_rank_0, together
 from .data.reading import Source, open_source
 from .data.shard import images_per_rank
-from .engine import Engine
 from .errors import EXIT_FAILED, TrainError
-from .exchange import Exchange
 from .exchange.agreement import agree_on_options
 from .files import prepare_folder, write_whole
-from .launcher import launcher_rank, threads_per_rank
+from .launcher import ends_on_terminal, launcher_rank
 from .loop import Training
 from .options import Options
-from .report import Reporter
+from .report import EventLog, Reporter
+from .result import run_result
 from .signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
 
 if TYPE_CHECKING:
@@ -56,14 +53,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if comm.Get_rank() == 0 and not launcher_rank():  # each of the small worlds has a rank 0
             _complain(problem)
         return EXIT_FAILED
+    stream = sys.stderr if as_json else sys.stdout
+    report = Reporter(stream, speaks=comm.Get_rank() == 0, live=ends_on_terminal(stream))
     try:
-        _run(comm, options, stop, as_json=as_json, library=MPI.Get_library_version())
+        _run(comm, options, stop, report, as_json=as_json)
     except AgreedError as agreed:
         if comm.Get_rank() == 0:
+            report.event("error", {"message": agreed.error.message})
             _complain(str(agreed.error))
         return agreed.error.exit_code
     except Checkpointed as checkpointed:
         if comm.Get_rank() == 0:
+            report.event("stopped", {"message": str(checkpointed)})
             _complain(str(checkpointed))
         return checkpoint_exit_code()
     except TrainError as error:  # one rank alone: the others wait for it and must be ended
@@ -79,35 +80,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: bool, library: str) -> None:
+def _run(
+    comm: MPI.Intracomm, options: Options, stop: StopRequest, report: Reporter, *, as_json: bool
+) -> None:
     """Everything between the start of MPI and the exit code."""
-    stream = sys.stderr if as_json else sys.stdout
-    # Open MPI gives its ranks terminals of their own, so one says nothing about where the lines end up.
-    live = stream.isatty() and launcher_rank() is None
-    report = Reporter(stream, speaks=comm.Get_rank() == 0, live=live)
     result_file = os.environ.get("HPCLAUNCH_RESULT_FILE")
-    together(comm, options.check)
-    agree_on_options(comm, options)
-    together(comm, checkpoint_exit_code)
-    if result_file:
-        on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
-    if options.comm == "ring":
-        resolved = resolve_allreduce(comm, options.allreduce, options.compression)
-        options = replace(options, allreduce=resolved)
+    options = _agreed(comm, options, result_file)
+    if (path := options.log_json) is not None:
+        on_rank_0(comm, lambda: report.keep(EventLog(path, goes_on=options.resume)))
     data = together(comm, lambda: _load(comm, options, report))
+    report.line(
+        f"training {options.model} on {len(data.train_labels):,} images ({data.name}): {comm.Get_size()} "
+        f"rank(s) on {len(set(comm.allgather(platform.node())))} host(s), "
+        f"{options.step_images} images a rank and step"
+    )
+    baseline = measure_alone(comm, options, data) if options.baseline else None
+    if baseline:
+        report.line(f"one rank alone: {baseline.images_per_s:,.0f} images/s in {baseline.steps} steps")
     with Training(comm, options, data, report, stop) as training:
-        hosts = list(dict.fromkeys(comm.allgather(platform.node())))
-        report.line(
-            f"training {options.model} on {len(data.train_labels):,} images ({data.name}): "
-            f"{comm.Get_size()} rank(s) on {len(hosts)} host(s), {options.step_images} images a rank and step"
-        )
         digests = training.run()
-        facts = {
-            "hosts": hosts,
-            "parameters_sha256": digests,
-            "versions": _versions(library, training.engine),
-        }
-        result = _result(comm, options, data, training) | facts
+        result = run_result(comm, options, data, training, baseline) | {"parameters_sha256": digests}
     report.table(result)
     text = json.dumps(result, indent=2, allow_nan=False) + "\n"
     if result_file:
@@ -116,85 +108,23 @@ def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, *, as_json: b
         print(text, end="", flush=True)
 
 
+def _agreed(comm: MPI.Intracomm, options: Options, result_file: str | None) -> Options:
+    """The options, alike on all ranks and known to be possible."""
+    together(comm, options.check)
+    agree_on_options(comm, options)
+    together(comm, checkpoint_exit_code)
+    if result_file:
+        on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
+    if options.comm == "ring":
+        resolved = resolve_allreduce(comm, options.allreduce, options.compression)
+        options = replace(options, allreduce=resolved)
+    return options
+
+
 def _load(comm: MPI.Intracomm, options: Options, report: Reporter) -> Source:
     data = open_source(options.reading, options.dataset, options.data_dir, comm, report.line)
     images_per_rank(len(data.train_labels), options.step_images, comm.Get_size())  # refuses too many ranks
     return data
-
-
-def _result(comm: MPI.Intracomm, options: Options, data: Source, training: Training) -> dict[str, Any]:
-    """The facts of the run, for a record; the same on all ranks but for their clocks."""
-    clock, position, ranks = training.clock, training.position, comm.Get_size()
-    training_s = largest(comm, clock.training)
-    communication_s = sum(comm.allgather(training.exchange.communication_s)) / ranks
-    data_s = sum(comm.allgather(clock.data)) / ranks
-    last = position.history[-1]
-    return {
-        "dataset": data.name,
-        "dataset_source": data.source,
-        "model": options.model,
-        "parameters": training.engine.gradients.size,
-        "optimizer": options.optimizer,
-        "lr": options.lr,
-        "lr_scaling": options.lr_scaling,
-        "warmup_epochs": options.schedule(ranks).warmup_epochs,
-        "decay": options.decay,
-        "batch_size": options.batch_size,
-        "accumulate": options.accumulate,
-        "images_per_step": training.images_per_step,
-        "seed": options.seed,
-        "deterministic": options.deterministic,
-        "engine": options.engine,
-        "device": training.engine.device,
-        "comm": options.comm,
-        "ranks": ranks,
-        "threads_per_rank": threads_per_rank(),
-        "reading": options.reading,
-        "prefetch": options.prefetches,
-        "allreduce": options.allreduce if options.comm == "ring" else None,
-        "compression": options.compression,
-        "epochs": options.epochs,
-        "steps": position.step,
-        "resumed_from_step": training.resumed_from_step,
-        "train_images": len(data.train_labels),
-        "train_images_per_rank": images_per_rank(len(data.train_labels), options.step_images, ranks),
-        "test_images": len(data.test_labels),
-        "test_accuracy": last["test_accuracy"],
-        "test_loss": last["test_loss"],
-        "target_accuracy": options.target_accuracy,
-        "seconds_to_target_accuracy": position.elapsed_s if training.reached_target() else None,
-        "history": position.history,
-        "images_per_s": training.images_seen / max(training_s, 1e-9),
-        "seconds": {
-            "training": training_s,
-            "compute": training_s - communication_s - data_s,
-            "communication": communication_s,
-            "data": data_s,
-            "waiting": training.waiting_s(),
-            "evaluation": largest(comm, clock.evaluation),
-            "checkpoints": largest(comm, clock.checkpoints),
-        },
-        "gradient_bytes": training.engine.gradients.nbytes,
-        "bytes_sent_per_rank": _sent_by_a_rank(comm, training.exchange),
-    }
-
-
-def _sent_by_a_rank(comm: MPI.Intracomm, exchange: Exchange) -> int | None:
-    """Gradient bytes of the rank that sent most; None: not known."""
-    sent = exchange.bytes_sent
-    most: int | None = None if sent is None else largest(comm, sent)
-    return most
-
-
-def _versions(library: str, engine: Engine) -> dict[str, str]:
-    """Versions of all that a result may depend on."""
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "mpi4py": mpi4py.__version__,
-        "mpi": library.strip("\0\n ").splitlines()[0],
-        **engine.versions,
-    }
 
 
 def _keep_result(path: Path, text: str) -> None:

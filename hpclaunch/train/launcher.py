@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TextIO
 
 # Open MPI 5 and Slurm's PMIx; Open MPI; MPICH, Cray and Intel (PMI-1, PMI-2); PALS; Slurm.
 _RANK_VARIABLES = ("PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "SLURM_PROCID")
@@ -14,6 +17,9 @@ _LOCAL_RANK_VARIABLES = (
     "PALS_LOCAL_RANKID",
     "SLURM_LOCALID",
 )
+# Open MPI's, also as wheels have it, and MPICH's.
+_LAUNCHERS = {"prterun", "prted", "mpiexec", "mpirun", "orterun", "hydra_pmi_proxy", "mpiexec.hydra"}
+_TERMINALS = {4, *range(136, 144)}  # major numbers of consoles and of pseudo-terminals (Linux devices.txt)
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -38,3 +44,44 @@ def _first_number(names: tuple[str, ...], environment: Mapping[str, str]) -> int
         if value.isdigit():
             return int(value)
     return None
+
+
+def ends_on_terminal(stream: TextIO) -> bool:
+    """Whether what this process writes to ``stream`` (stdout or stderr) is read by a person as it comes.
+
+    A launcher stands between: Open MPI's gives its ranks terminals of their own, MPICH's pipes. So where
+    there is one, its own stream counts, as far as this machine's /proc shows it; elsewhere no.
+    """
+    if launcher_rank() is None:
+        return stream.isatty()
+    outermost = None
+    for process in _parents():
+        if _name(process) not in _LAUNCHERS:
+            break
+        outermost = process
+    if outermost is None:
+        return False
+    try:
+        theirs = os.stat(f"/proc/{outermost}/fd/{stream.fileno()}")
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISCHR(theirs.st_mode) and os.major(theirs.st_rdev) in _TERMINALS
+
+
+def _parents() -> Iterator[int]:
+    """Ids of this process's parent, its parent, and so on, as far as they can be seen."""
+    process = os.getppid()
+    while process > 1:
+        yield process
+        try:
+            # After the name in brackets, which may hold anything: the state, then the parent (proc(5)).
+            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            return
+
+
+def _name(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return ""

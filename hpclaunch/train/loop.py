@@ -31,7 +31,7 @@ from .errors import BadCheckpointError, TrainError
 from .exchange import COMMS, micro_batches
 from .exchange.agreement import agree_on_tensors, not_finite
 from .options import Options
-from .report import Reporter
+from .report import Reporter, step_facts
 from .signals import Checkpointed, StopRequest, Vote
 from .timeline import close_timeline, open_timeline
 
@@ -108,6 +108,8 @@ class Training:
         self.resumed_from_step: int | None = None
         self.images_seen = 0
         """Images over all ranks since the start or the resume."""
+        self.own_images = 0
+        """Of these, this rank's."""
 
     def run(self) -> list[str]:
         """Train to the last epoch; the sha256 of the parameters by rank, all equal.
@@ -168,7 +170,9 @@ class Training:
         Bytes of the gradients / time * 2(p-1)/p, whatever the algorithm sends; the time of a step is that of
         the rank that waited least. None on one rank, and where what is hidden is not known. Collective.
         """
-        seconds = np.array(self._comm.allgather(np.array(self._messages_s))).min(axis=0, initial=math.inf).sum()
+        seconds = (
+            np.array(self._comm.allgather(np.array(self._messages_s))).min(axis=0, initial=math.inf).sum()
+        )
         if self._ranks == 1 or self.exchange.overlapped_s is None or not seconds:
             return None
         moved = self.engine.gradients.nbytes * len(self._messages_s) * 2 * (self._ranks - 1) / self._ranks
@@ -230,7 +234,7 @@ class Training:
         # ranks, in the position, where a checkpoint finds them.
         seconds, images, local = self.clock.training, self.images_seen, Sums()
         report_every = max(1, self.steps_per_epoch // _REPORTS_PER_EPOCH)
-        reported = (seconds, images)
+        reported = (seconds, images, self.exchange.communication_s)
         while position.images_in_epoch < self._images:
             sums, stop = self._step(batches)
             local += sums
@@ -243,9 +247,8 @@ class Training:
                 position.running += recent
                 local = Sums()
             if report:
-                speed = _rate(self.images_seen - reported[1], self.clock.training - reported[0])
-                self._report_step(index, speed, recent)
-                reported = (self.clock.training, self.images_seen)
+                self._report_steps(index, recent, reported)
+                reported = (self.clock.training, self.images_seen, self.exchange.communication_s)
             if save:
                 self._save()
             if stop and not last:
@@ -276,6 +279,8 @@ class Training:
         position.step += 1
         position.images_in_epoch = last
         self.images_seen += last - first
+        self.own_images += len(labels)
+        self._report.advance(self._epoch_of_epochs(), last / self._images)
         seconds = time.perf_counter() - start
         self.clock.training += seconds
         position.elapsed_s += seconds
@@ -356,9 +361,21 @@ class Training:
         self._metrics.sum(values)
         return Sums(float(values[0]), int(values[1]), int(values[2]))
 
-    def _report_step(self, index: int, images_per_s: float, recent: Sums) -> None:
-        epoch = f"{self.position.epoch + 1}/{self._options.epochs}"
-        self._report.step(epoch, f"{index}/{self.steps_per_epoch}", images_per_s, recent)
+    def _report_steps(self, index: int, recent: Sums, before: tuple[float, int, float]) -> None:
+        """``index``: of the last step in its epoch; ``before``: seconds, images, communication until then."""
+        seconds = self.clock.training - before[0]
+        facts = step_facts(
+            self.position.epoch + 1,
+            self.position.step,
+            _rate(self.images_seen - before[1], seconds),
+            (self.exchange.communication_s - before[2]) / max(seconds, 1e-9),
+            recent,
+        )
+        done = self.position.images_in_epoch / self._images
+        self._report.step(self._epoch_of_epochs(), f"{index}/{self.steps_per_epoch}", done, facts)
+
+    def _epoch_of_epochs(self) -> str:
+        return f"{self.position.epoch + 1}/{self._options.epochs}"
 
     def _saves_after(self, step: int) -> bool:
         every = self._options.checkpoint_every
@@ -373,8 +390,10 @@ class Training:
         checkpoint = Checkpoint(
             self.engine.state(), {**self._identity(), **self._step_facts(), **asdict(self.position)}
         )
-        on_rank_0(self._comm, lambda: folder.save(checkpoint, self.position.step))
-        self.clock.checkpoints += time.perf_counter() - start
+        path = on_rank_0(self._comm, lambda: folder.save(checkpoint, self.position.step))
+        seconds = time.perf_counter() - start
+        self.clock.checkpoints += seconds
+        self._report.event("checkpoint", {"step": self.position.step, "path": str(path), "seconds": seconds})
 
     def _identity(self) -> dict[str, Any]:
         """What a resumed run must have in common with the one that it continues."""

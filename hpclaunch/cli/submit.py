@@ -27,7 +27,7 @@ _GROUPS = {
         *("time", "exclusive"),
     ),
     "Ranks": ("framework", "zero_stage", "timeline", "binding", "mpi", "python"),
-    "Before it starts": ("check", "preflight", "space"),
+    "Before it starts": ("check", "preflight", "exclude_bad_nodes", "space"),
     "Other jobs": ("after", "after_any", "array"),
     "Restarts and hangs": ("max_restarts", "warn_before", "idle_timeout"),
     "How": ("dry_run", "explain", "test_first", "wait", "interactive", "here", "as_json"),
@@ -86,6 +86,12 @@ class _SubmitCommand(click.Command):
     "--preflight/--no-preflight",
     default=None,
     help="Look at each node before the ranks start; end where one fails. Default: no.",
+)
+@click.option(
+    "--exclude-bad-nodes",
+    is_flag=True,
+    default=None,
+    help="Submit again without the nodes that fail it, within --max-restarts (Slurm).",
 )
 @click.option("--space", multiple=True, metavar="FOLDER", help="Folder that must have room, for both.")
 @click.option(

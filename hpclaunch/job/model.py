@@ -72,6 +72,9 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Ask for what the job needs before it is queued, and do not submit it where that is missing."""
     preflight: bool = False
     """Look at each node before the ranks start, and end the job where one fails."""
+    exclude_bad_nodes: bool = False
+    """Where the preflight ends the job, submit it again without the nodes that failed, up to
+    ``max_restarts`` times."""
     space: tuple[str, ...] = ()
     """Folders that must have room, for the preflight and ``--check``."""
     env: dict[str, str] = {}
@@ -109,6 +112,8 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     node_names: str
     """Command that prints these names."""
     limit_s: int
+    again: str | None
+    """Submits the script again without the nodes in ``$left_out``; None: the job ends where one fails."""
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):

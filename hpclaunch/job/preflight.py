@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 
 from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.errors import BadInputError
 from hpclaunch.job.frameworks import framework_of, interpreter
 from hpclaunch.job.model import JobRequest, Preflight
 from hpclaunch.scheduler import launchers
@@ -33,7 +34,9 @@ def plan_preflight(
     """Return how each node is looked at; None: nobody asked.
 
     ``cpus``: those of a node that the plan uses, empty where it leaves them to the launcher.
+    Raises BadInputError for ``exclude_bad_nodes`` where nothing could come of it.
     """
+    again = _again(request, profile.scheduler.kind) if request.exclude_bad_nodes else None
     if not request.preflight:
         return None
     python = interpreter(request, profile)
@@ -46,8 +49,28 @@ def plan_preflight(
     batch = profile.scheduler.kind
     launch = () if batch == "local" else launchers.one_each_words(profile.scheduler.launcher, nodes)
     return Preflight(
-        look=(*launch, *words), judge=tuple(judge), node_names=launchers.node_names(batch), limit_s=_LIMIT_S
+        look=(*launch, *words),
+        judge=tuple(judge),
+        node_names=launchers.node_names(batch),
+        limit_s=_LIMIT_S,
+        again=again,
     )
+
+
+def _again(request: JobRequest, batch: str) -> str:
+    """Return the command that submits the script without some nodes; only a new job can do without them."""
+    if batch != "slurm":
+        raise BadInputError(
+            f"--exclude-bad-nodes: {batch} has no option that leaves nodes out", "leave it out; Slurm has one"
+        )
+    for name, wanted in (("--preflight", request.preflight), ("--max-restarts", request.max_restarts)):
+        if not wanted:
+            raise BadInputError(
+                f"--exclude-bad-nodes without {name}: the job is submitted again where its preflight fails",
+                f"add {name}, or leave it to hpclaunch resubmit --exclude-bad-nodes",
+            )
+    exclude = "".join(f"{node}," for node in request.exclude)
+    return f'sbatch --parsable --exclude={exclude}"$left_out" "$HPCLAUNCH_JOB_FOLDER/job.sh"'
 
 
 def _wanted(

@@ -258,7 +258,7 @@ def _with_status(record: JobRecord, status: JobStatus | None, files: _Files, ask
             None,
         )  # how its forerunner ended is no matter
         if left is None:
-            return replace(record, state="queued", reason="restarted from its checkpoint")
+            return replace(record, state="queued", reason="restarted by its own script")
     if status is None:
         if left is None and (not asked or not record.scheduler_id):
             return record
@@ -291,7 +291,8 @@ def _explained(record: JobRecord, traces: Mapping[str, Trace], files: _Files) ->
     ended = record.ended or traces[record.folder].ended or _now()
     preflight = read_preflight(traces[record.folder].log)
     # Ranks that were never started have no binding to speak of.
-    binding = None if failed_nodes(preflight) else _binding(record, traces)
+    never = record.state != "done" and failed_nodes(preflight)
+    binding = None if never else _binding(record, traces)
     return replace(record, ended=ended, binding=binding, preflight=preflight)
 
 

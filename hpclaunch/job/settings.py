@@ -55,6 +55,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     exclude: tuple[str, ...] | None = None
     check: bool | None = None
     preflight: bool | None = None
+    exclude_bad_nodes: bool | None = None
     space: tuple[str, ...] | None = None
     directives: tuple[str, ...] = ()
     env: dict[str, str] = {}

@@ -85,6 +85,14 @@ def cases() -> dict[str, dict[str, Any]]:
             "space": ("/cluster/work",),
         },
         "polaris.preflight": {**known["polaris"], "nodes": 2, "preflight": True, "array": "0-3"},
+        "generic-slurm.preflight": {
+            "site": "generic-slurm",
+            "nodes": 2,
+            "preflight": True,
+            "max_restarts": 2,
+            "exclude": ("n7",),
+            "exclude_bad_nodes": True,
+        },
         "generic-pbs.preflight": {"site": "generic-pbs", "nodes": 2, "preflight": True},
         "polaris.deepspeed": {
             **known["polaris"],

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hpclaunch.errors import BadInputError
 from hpclaunch.job.model import Command, JobRequest, NodeVerdict
 from hpclaunch.job.node_report import PREFIX, failed_nodes, read_preflight
 from hpclaunch.job.plan import Target, make_plan
@@ -178,11 +179,12 @@ def test_the_ranks_do_not_start_on_this_machine_where_it_fails(tmp_path: Path) -
     assert record_of(good)["binding"]["ok"]
 
 
-@pytest.mark.slurm
-def test_a_bad_node_is_named_and_left_out_of_the_next_attempt(
-    lumig: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The fake rocm-smi of the first attempt's second node lists a GPU less, then and ever after."""
+@pytest.fixture
+def a_bad_node(lumig: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The fake rocm-smi of the first attempt's second node lists a GPU less, then and ever after.
+
+    Returns the file that names that node.
+    """
     tool, bad = tmp_path / "rocm-smi", tmp_path / "bad"
     tool.write_text(
         f"""#!/bin/bash
@@ -199,14 +201,24 @@ exec {FAKES}/rocm-smi "$@"
     monkeypatch.setenv("BASH_ENV", "/usr/share/modules/init/bash")
     monkeypatch.setenv("MODULEPATH", str(Path(__file__).parents[1] / "data" / "modulefiles"))
     monkeypatch.setenv("HPCLAUNCH_TEST_PYTHON_FOLDER", str(Path(sys.executable).parent))
-    first = hpclaunch(
-        *("submit", "--site", "lumi-g", "--account", "project_465000001", "--nodes", "2", "--wait", "--json"),
-        *("--mpi", "none", "--binding", "off", "--preflight"),
-        *("--", "bash", "-c", "echo RAN $SLURMD_NODENAME"),
-    )
+    return bad
+
+
+LUMI = ("submit", "--site", "lumi-g", "--account", "project_465000001", "--nodes", "2", "--wait", "--json")
+UNBOUND = ("--mpi", "none", "--binding", "off", "--preflight")
+RUN = ("--", "bash", "-c", "echo RAN $SLURMD_NODENAME")
+
+
+def ran_on(answer: subprocess.CompletedProcess[str]) -> set[str]:
+    return {line.split()[1] for line in answer.stderr.splitlines() if line.startswith("RAN")}
+
+
+@pytest.mark.slurm
+def test_a_bad_node_is_named_and_left_out_of_the_next_attempt(a_bad_node: Path) -> None:
+    first = hpclaunch(*LUMI, *UNBOUND, *RUN)
     assert first.returncode == 1, first.stderr
-    assert "RAN" not in first.stderr
-    node = bad.read_text().strip()
+    assert ran_on(first) == set()
+    node = a_bad_node.read_text().strip()
     assert f"preflight failed: {node}: gpus: rocm-smi lists 7 GPUs, the job needs 8" in first.stderr
     record = record_of(first)
     gpus = {each["host"]: each["status"] for each in record["preflight"] if each["check"] == "gpus"}
@@ -215,6 +227,34 @@ exec {FAKES}/rocm-smi "$@"
     second = hpclaunch("resubmit", record["id"], "--exclude-bad-nodes", "--wait", "--json")
     assert second.returncode == 0, second.stderr
     assert f"left out: {node}: gpus: rocm-smi lists 7 GPUs" in second.stderr
-    ran = {line.split()[1] for line in second.stderr.splitlines() if line.startswith("RAN")}
-    assert len(ran) == 2
-    assert node not in ran
+    assert len(ran_on(second)) == 2
+    assert node not in ran_on(second)
+
+
+@pytest.mark.slurm
+def test_a_job_goes_on_without_the_bad_node_by_itself(a_bad_node: Path) -> None:
+    answer = hpclaunch(*LUMI, *UNBOUND, "--max-restarts", "1", "--exclude-bad-nodes", *RUN)
+    assert answer.returncode == 0, answer.stderr
+    node = a_bad_node.read_text().strip()
+    assert f"hpclaunch: once more without {node}: restart 1 of 1" in answer.stderr
+    assert len(ran_on(answer)) == 2
+    assert node not in ran_on(answer)
+    record = record_of(answer)
+    assert (record["state"], record["exit_code"]) == ("done", 0)
+    assert node in {each["host"] for each in record["preflight"] if each["status"] == "missing"}
+
+
+@pytest.mark.parametrize(
+    ("site", "asked", "words"),
+    [
+        ("generic-slurm", {"max_restarts": 1}, "without --preflight"),
+        ("generic-slurm", {"preflight": True}, "without --max-restarts"),
+        ("generic-pbs", {"preflight": True, "max_restarts": 1}, "pbs has no option that leaves nodes out"),
+    ],
+)
+def test_going_on_without_bad_nodes_takes_a_look_and_restarts(
+    site: str, asked: dict[str, Any], words: str
+) -> None:
+    request = JobRequest(site=site, command=Command(argv=("x",)), exclude_bad_nodes=True, **asked)
+    with pytest.raises(BadInputError, match=words):
+        make_plan(request, load_site(site), None, Target())

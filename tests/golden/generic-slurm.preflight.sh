@@ -1,0 +1,168 @@
+#!/bin/bash
+# the name in squeue
+#SBATCH --job-name=mnist
+# nodes
+#SBATCH --nodes=2
+# ranks on each node
+#SBATCH --ntasks-per-node=1
+# CPUs for each rank
+#SBATCH --cpus-per-task=1
+# whole nodes, also where the partition shares them
+#SBATCH --exclusive
+# walltime limit
+#SBATCH --time=00:30:00
+# stdout and stderr of the job
+#SBATCH --output=hpclaunch-%j.out
+# nodes to leave out
+#SBATCH --exclude=n7
+# told so many seconds before the limit (man sbatch)
+#SBATCH --signal=B:USR1@120
+# the job may come back after a checkpoint
+#SBATCH --requeue
+# a restart writes on in the same log
+#SBATCH --open-mode=append
+
+# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm, of which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# 2 nodes x 1 ranks = 2 ranks.
+# The binding is left to the launcher: the node is not described, or --binding off.
+
+set -eo pipefail
+
+# Where this job's log, result and exit status are kept.
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# However the job ends, its exit status is kept.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  [ -z "${restarting:-}" ] || exit 0  # not the end
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# ranks that must find each other
+export HPCLAUNCH_TASKS=2
+
+# the training runner, which submit copies beside the script
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# wishes of an allocation that this was submitted from, which srun would take for options
+unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
+  SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE SLURM_EXPORT_ENV \
+  SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_SOCKET \
+  SLURM_GPUS_PER_TASK SLURM_HINT SLURM_MEM_BIND SLURM_MEM_BIND_LIST SLURM_MEM_BIND_PREFER \
+  SLURM_MEM_BIND_SORT SLURM_MEM_BIND_TYPE SLURM_MEM_BIND_VERBOSE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
+  SLURM_MEM_PER_NODE SLURM_NETWORK SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_SOCKET \
+  SLURM_OVERCOMMIT SLURM_PROFILE SLURM_THREADS_PER_CORE SLURM_TRES_PER_TASK
+
+# since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)
+export SRUN_CPUS_PER_TASK=1
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+
+# threads for each rank: --cpus-per-task
+export OMP_NUM_THREADS=1
+
+# Preflight: one process a node looks at it before the ranks start. A node that fails is named and ends the job.
+probe=$HPCLAUNCH_JOB_FOLDER/probe.py
+preflight=$HPCLAUNCH_JOB_FOLDER/preflight
+scontrol show hostnames "$SLURM_JOB_NODELIST" > "$HPCLAUNCH_JOB_FOLDER/nodes"
+mapfile -t nodes < "$HPCLAUNCH_JOB_FOLDER/nodes"
+timeout 300 srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --mpi=none --cpu-bind=none --kill-on-bad-exit=0 python3 "$probe" preflight '{}' \
+  | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
+if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
+  cat "$preflight.words"
+  # Once more, without the nodes that failed so far.
+  sed -n 's/^hpclaunch-preflight {"host": "\([^"]*\)".*"status": "missing".*/\1/p' \
+    "$preflight" "$preflight.words" >> "$HPCLAUNCH_JOB_FOLDER/left_out"
+  left_out=$(sort -u "$HPCLAUNCH_JOB_FOLDER/left_out" | paste -sd,)
+  restarts=0
+  if [ -r "$HPCLAUNCH_JOB_FOLDER/restarts" ]; then read -r restarts < "$HPCLAUNCH_JOB_FOLDER/restarts"; fi
+  if [ "$left_out" ] && [ "$restarts" -lt 2 ] \
+    && sbatch --parsable --exclude=n7,"$left_out" "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"; then
+    restarting=1  # this is not the job's end: no exit status is kept
+    echo $((restarts + 1)) > "$HPCLAUNCH_JOB_FOLDER/restarts"
+    mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"
+    echo "hpclaunch: once more without $left_out: restart $((restarts + 1)) of 2"
+    exit 0
+  fi
+  grep -v ^hpclaunch- "$preflight.words" > "$HPCLAUNCH_JOB_FOLDER/reason"
+  exit 1
+fi
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# who this rank is, under the names that torch.distributed and others read
+export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=2
+# Run the program and tell a checkpoint from a failure. Launchers signal all of a rank's processes, so this
+# shell must live through the signal that is meant for the program.
+trap : USR1 TERM
+code=0
+"$@" || code=$?
+if [ "$code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
+  [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+  exit 0
+fi
+exit "$code"
+HPCLAUNCH_RANK
+
+# What keeps an eye on the launch: a signal before the time is over, a restart from the checkpoint, a watchdog.
+export HPCLAUNCH_CHECKPOINT_SIGNAL=USR1  # what a program gets when it must write a checkpoint and leave
+export HPCLAUNCH_CHECKPOINT_EXIT_CODE=85  # what it leaves with: "call me again"
+restarts_file=$HPCLAUNCH_JOB_FOLDER/restarts
+HPCLAUNCH_RESTART=0  # how often this job was restarted from a checkpoint
+if [ -r "$restarts_file" ]; then read -r HPCLAUNCH_RESTART < "$restarts_file"; fi
+export HPCLAUNCH_RESTART
+export HPCLAUNCH_HEARTBEAT=$HPCLAUNCH_JOB_FOLDER/heartbeat  # a program that prints nothing may touch this file
+export PYTHONUNBUFFERED=1  # the watchdog and people read the log while it is written
+rm -f "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+
+srun --kill-on-bad-exit=1 --cpu-bind=cores \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist' --checkpoint-dir checkpoints --resume &
+launcher=$!
+trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
+
+while caught='' status=0; do
+  wait "$launcher" || status=$?
+  # A caught signal makes wait return 128+N before the launcher has ended.
+  [ "$caught" ] && [ "$status" -gt 128 ] || break
+done
+
+if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
+  if [ "$HPCLAUNCH_RESTART" -ge 2 ]; then
+    echo "checkpointed, and all 2 restarts (--max-restarts) are used up" > "$HPCLAUNCH_JOB_FOLDER/reason"
+    exit 85
+  fi
+  restarting=1  # this is not the job's end: no exit status is kept
+  echo $((HPCLAUNCH_RESTART + 1)) > "$restarts_file.new"
+  mv "$restarts_file.new" "$restarts_file"
+  echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 2"
+  trap 'exit 0' TERM
+  if scontrol requeue "$SLURM_JOB_ID"; then
+    sleep 60 & wait $!  # until this run is ended for that
+    exit 0
+  fi
+  echo 'hpclaunch: this job may not requeue itself here, so the next job of a chain takes over'
+  if ! sbatch --parsable "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"; then
+    restarting=
+    echo "checkpointed, but neither requeued nor followed: the log says why; hpclaunch resubmit starts it again" > "$HPCLAUNCH_JOB_FOLDER/reason"
+    exit 85
+  fi
+  mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"
+  exit 0
+fi
+exit "$status"

@@ -11,7 +11,9 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.host.base import Host
 from hpclaunch.job.frameworks import framework_of, interpreter
 from hpclaunch.job.model import JobRequest
+from hpclaunch.scheduler.directives import Line
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.lines import environment_lines
 
 # Word in the MPI's own version -> plugin: PMIx is what Open MPI speaks (docs.open-mpi.org, "Launching with
 # Slurm"), PMI-2 what MPICH and those made from it do (slurm.schedmd.com/mpi_guide.html).
@@ -50,7 +52,8 @@ def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plug
     offered = (answer.stdout + answer.stderr).replace(",", " ").split()
     python = interpreter(request, profile)
     ask = request.command.bundled or framework_of(request).by_mpi
-    library = _library(host, python) if ask else None
+    setup = environment_lines(request.environment, profile)
+    library = _library(host, python, setup) if ask else None
     if library is None:
         name = next((plugin for plugin in ("pmix", "pmi2") if plugin in offered), None)
         return Plugin(name=name, reason="the first that srun --mpi=list offers; --mpi chooses another")
@@ -61,10 +64,15 @@ def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plug
     return Plugin(name=None, reason=f"the MPI of {python} is {library}; {missing}: name one with --mpi")
 
 
-def _library(host: Host, python: str) -> str | None:
-    """Return the name and version of its MPI; None where this Python does not say, as without modules."""
+def _library(host: Host, python: str, setup: tuple[Line, ...]) -> str | None:
+    """Return the name and version of its MPI after the job's own ``setup``; None where it does not say."""
+    argv = [python, "-c", _PROBE]
+    if setup:
+        quiet = "exec 3>&1 >&2"  # what the setup prints is not the answer
+        script = "\n".join(["set -eo pipefail", quiet, *(line.text for line in setup), 'exec "$@" >&3'])
+        argv = ["bash", "-c", script, "bash", *argv]
     try:
-        answer = host.run([python, "-c", _PROBE], timeout_s=_PROBE_TIMEOUT_S)
+        answer = host.run(argv, timeout_s=_PROBE_TIMEOUT_S)
     except RefusedError:
         return None
     lines = answer.stdout.strip("\0 \n").splitlines()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from hpclaunch.host.local import LocalHost
 from hpclaunch.job.model import Command, JobRequest
 from hpclaunch.job.mpi import choose_plugin
 from hpclaunch.site.load import load_site
+from hpclaunch.software.model import Environment
 
 LIST = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n"
 OPEN_MPI = "Open MPI v5.0.3, package: Open MPI root@build Distribution, ident: 5.0.3\0\n"
@@ -72,6 +75,24 @@ def test_a_plugin_that_is_not_offered_is_not_chosen() -> None:
 
 def test_a_python_that_is_not_there_leaves_it_to_the_list() -> None:
     assert chosen(Target(LIST, OPEN_MPI), python="missing")[0] == "pmix"
+
+
+def test_the_environment_of_the_job_has_the_python_that_is_asked(tmp_path: Path) -> None:
+    """A real shell runs the job's own lines; the Python is a script that answers as MPICH's would."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "activate").write_text(f'PATH="{tmp_path}/bin:$PATH"; echo activated')
+    python = tmp_path / "bin" / "its-python"
+    python.write_text(f"#!/bin/sh\nprintf '{MPICH}'\n")
+    python.chmod(0o755)
+
+    class Shell(Target):
+        def run(self, argv: Sequence[str], *rest: Any, **options: Any) -> Answer:
+            there = argv[0] == "bash"
+            return LocalHost.run(self, argv, **options) if there else super().run(argv, *rest, **options)
+
+    environment = Environment(venv=str(tmp_path))
+    plugin, reason = chosen(Shell(LIST, OPEN_MPI), python="its-python", environment=environment)
+    assert (plugin, reason) == ("pmi2", "fits the MPI of its-python: MPICH Version: 4.3.0")
 
 
 def test_of_another_command_no_mpi_is_asked() -> None:

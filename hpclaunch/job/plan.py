@@ -114,7 +114,7 @@ def _shape(
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
     walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
-    _check_name(request.name)
+    _check_name(request.name, profile.scheduler.kind)
     rules.check_directives(profile.scheduler.kind, request.directives)
     rules.check_wishes(profile.scheduler.kind, request)
     check_framework(request)
@@ -154,13 +154,16 @@ def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: b
     )
 
 
-def _check_name(name: str) -> None:
-    """Refuse names that a directive line cannot carry."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", name):
-        raise BadInputError(
-            f"--name {name!r} cannot stand in a batch script",
-            "use up to 64 letters, digits, dots, dashes, plus signs and underscores, a letter or digit first",
-        )
+def _check_name(name: str, scheduler: str) -> None:
+    """Refuse names that a directive line cannot carry, or that qsub does not take (recorded: evil-name-*)."""
+    if scheduler == "pbs":
+        fits = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", name)
+        hint = "PBS takes letters, digits, dots, dashes, plus signs and underscores, a letter or digit first"
+    else:
+        fits = re.fullmatch(r"[^\x00-\x1f\x7f\\]{1,200}", name)
+        hint = "use up to 200 characters without line breaks and backslashes"
+    if not fits or not name.strip():
+        raise BadInputError(f"--name {name!r} cannot stand in a batch script", hint)
 
 
 def _scheduler_cpus(request: JobRequest, profile: SiteProfile, shape: _Shape) -> int | None:

@@ -47,7 +47,8 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 
 def slurm_header(want: Resources) -> tuple[Line, ...]:
     """Return the #SBATCH options (man sbatch) for a job."""
-    lines = [(f"--job-name={want.name}", "the name in squeue")]
+    # sbatch splits such a line as a shell does.
+    lines = [(f"--job-name={shlex.quote(want.name)}", "the name in squeue")]
     if want.account:
         lines.append((f"--account={want.account}", "the project that pays"))
     if want.queue:

@@ -61,6 +61,38 @@ def test_two_nodes_train_together(on_slurm: Slurm) -> None:
     assert "srun --mpi=pmix: fits the MPI of" in answer.stderr
 
 
+HOSTILE = [
+    "it's",
+    'a "b" $(id) `id` $HOME',
+    "line\nbreak",
+    "\u00fc \u65e5\u672c \U0001f600",
+    "--json",
+    "",
+    "# %x \\ *",
+]
+SAY = (
+    "import json, os, sys; "
+    "print('GOT', json.dumps([os.getcwd(), os.environ['SLURM_JOB_NAME'], sys.argv[1:]]))"
+)
+
+
+def test_names_paths_and_arguments_arrive_exactly_as_given(on_slurm: Slurm, tmp_path: Path) -> None:
+    folder = tmp_path / 'it\'s a "$(id)"\n\u00fc'
+    folder.mkdir()
+    name = 'it\'s # a "$(id)" %j \u65e5\u672c \U0001f600'
+    words = ("submit", "--site", "generic-slurm", "--mpi", "none", "--name", name, "--wait", "--json", "--")
+    command = [sys.executable, "-m", "hpclaunch", *words, sys.executable, "-c", SAY, *HOSTILE]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert answer.returncode == 0, answer.stderr
+    (line,) = (line for line in answer.stderr.splitlines() if line.startswith("GOT "))
+    assert json.loads(line.partition(" ")[2]) == [str(folder), name, HOSTILE]
+    record = record_of(json.loads(answer.stdout)["id"])
+    assert (record["name"], record["workdir"]) == (name, str(folder))
+    assert record["command"][3:] == HOSTILE
+    shown = on_slurm.run("squeue", "-h", "-t", "all", "-j", record["scheduler_id"], "-o", "%j").stdout
+    assert shown == f"{name}\n"
+
+
 def test_ranks_that_do_not_find_each_other_fail_with_the_reason(on_slurm: Slurm) -> None:
     answer = hpclaunch(
         *("submit", "--site", "generic-slurm", "--tasks", "2", "--tasks-per-node", "2", "--mpi", "none"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,17 @@ DEFAULT_LR = {
         "adagrad": 0.01,
         "lars": 5.0,
     }.items()
+}
+
+
+_LEAST = {
+    "epochs": 1,
+    "batch_size": 1,
+    "accumulate": 1,
+    "keep": 1,
+    "checkpoint_every": 1,
+    "seed": 0,
+    "fusion_bytes": 0,
 }
 
 
@@ -98,66 +110,71 @@ class Options:
 
     def check(self) -> None:
         """Raise BadRequestError, naming the option, where a value cannot be."""
-        least = {
-            "epochs": 1,
-            "batch_size": 1,
-            "accumulate": 1,
-            "keep": 1,
-            "checkpoint_every": 1,
-            "seed": 0,
-        }
-        least["fusion_bytes"] = 0
-        for name, smallest in least.items():
+        for name, smallest in _LEAST.items():
             value = getattr(self, name)
             if value is not None and value < smallest:
                 option = f"--{name.replace('_', '-')}"
                 raise BadRequestError(f"{option} {value}: too small", f"Use {smallest} or more.")
+        self._check_fractions()
+        check_compression(self.compression, self.allreduce)
+        for wrong, message, hint in self._contradictions():
+            if wrong:
+                raise BadRequestError(message, hint)
+
+    def _check_fractions(self) -> None:
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise BadRequestError(
                 f"--lr {self.lr}: not a learning rate", "Use a number above 0, such as 0.03."
             )
-        warmup, target = self.warmup_epochs, self.target_accuracy
+        warmup, target, cycle = self.warmup_epochs, self.target_accuracy, self.cycle_ms
         if warmup is not None and not (math.isfinite(warmup) and warmup >= 0):
             raise BadRequestError(f"--warmup-epochs {warmup}: not a number of epochs", "Use 0 or more.")
-        if warmup and self.lr_scaling == "none":
-            raise BadRequestError(
-                "--warmup-epochs without --lr-scaling: there is no higher rate to warm up to",
-                "Add --lr-scaling linear or sqrt.",
-            )
         if target is not None and not 0 < target <= 1:
             raise BadRequestError(
                 f"--target-accuracy {target}: not a share of 1", "Use a number such as 0.99."
             )
-        if self.cycle_ms is not None and not (math.isfinite(self.cycle_ms) and self.cycle_ms > 0):
-            raise BadRequestError(f"--cycle-ms {self.cycle_ms}: not a time", "Use a number above 0.")
-        if self.cycle_ms is not None and not self.overlap:
-            raise BadRequestError(
-                "--cycle-ms without --overlap: messages wait for the last layer anyway", "Add --overlap."
-            )
-        if self.comm != "ring" and self.engine != "torch":
-            raise BadRequestError(
-                f"--comm {self.comm} with --engine {self.engine}: it sums the gradients of torch's tensors",
-                "Add --engine torch, or use --comm ring.",
-            )
-        if self.deterministic and self.cycle_ms is not None:
-            raise BadRequestError(
-                "--deterministic with --cycle-ms: what shares a message, and so the order of its sums, would "
-                "be a matter of time",
-                "Leave one of the two out.",
-            )
-        if self.deterministic and self.comm == "horovod":
-            raise BadRequestError(
-                "--deterministic with --comm horovod: Horovod fuses what is ready when its cycle ends",
-                "Use --comm ring or ddp.",
-            )
-        check_compression(self.compression, self.allreduce)
-        if self.compression != "none" and self.comm != "ring":
-            raise BadRequestError(
-                f"--compression {self.compression} with --comm {self.comm}: it sends gradients as they are",
-                "Use --comm ring.",
-            )
-        if self.timeline_ranks == "all" and self.timeline is None:
-            raise BadRequestError("--timeline-ranks all without --timeline", "Name the file of the timeline.")
-        if self.checkpoint_dir is None and (self.resume or self.checkpoint_every):
-            option = "--resume" if self.resume else "--checkpoint-every"
-            raise BadRequestError(f"{option} without --checkpoint-dir", "Name the folder of the checkpoints.")
+        if cycle is not None and not (math.isfinite(cycle) and cycle > 0):
+            raise BadRequestError(f"--cycle-ms {cycle}: not a time", "Use a number above 0.")
+
+    def _contradictions(self) -> Iterator[tuple[object, str, str]]:
+        """Whether two options do not go together; which and why; what would."""
+        yield (
+            self.warmup_epochs and self.lr_scaling == "none",
+            "--warmup-epochs without --lr-scaling: there is no higher rate to warm up to",
+            "Add --lr-scaling linear or sqrt.",
+        )
+        yield (
+            self.cycle_ms is not None and not self.overlap,
+            "--cycle-ms without --overlap: messages wait for the last layer anyway",
+            "Add --overlap.",
+        )
+        yield (
+            self.comm != "ring" and self.engine != "torch",
+            f"--comm {self.comm} with --engine {self.engine}: it sums the gradients of torch's tensors",
+            "Add --engine torch, or use --comm ring.",
+        )
+        yield (
+            self.compression != "none" and self.comm != "ring",
+            f"--compression {self.compression} with --comm {self.comm}: it sends gradients as they are",
+            "Use --comm ring.",
+        )
+        yield (
+            self.deterministic and self.cycle_ms is not None,
+            "--deterministic with --cycle-ms: what shares a message, and so the order of its sums, would be a "
+            "matter of time",
+            "Leave one of the two out.",
+        )
+        yield (
+            self.deterministic and self.comm == "horovod",
+            "--deterministic with --comm horovod: Horovod fuses what is ready when its cycle ends",
+            "Use --comm ring or ddp.",
+        )
+        yield (
+            self.timeline_ranks == "all" and self.timeline is None,
+            "--timeline-ranks all without --timeline",
+            "Name the file of the timeline.",
+        )
+        folder = "Name the folder of the checkpoints."
+        lacks_folder = self.checkpoint_dir is None
+        yield lacks_folder and self.resume, "--resume without --checkpoint-dir", folder
+        yield lacks_folder and self.checkpoint_every, "--checkpoint-every without --checkpoint-dir", folder

@@ -1,0 +1,92 @@
+"""On every rank: the same gradients however they are fused, overlapped, placed and accumulated."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from mpi4py import MPI
+
+from hpclaunch.train.allreduce import ALLREDUCES
+from hpclaunch.train.data.shard import share
+from hpclaunch.train.data.synthetic import synthetic_digits
+from hpclaunch.train.engine.numpy_engine import NumpyEngine
+from hpclaunch.train.exchange.fusion import buckets
+from hpclaunch.train.exchange.own import GradientExchange
+from hpclaunch.train.options import Options
+
+COMM = MPI.COMM_WORLD
+RANK, RANKS = COMM.Get_rank(), COMM.Get_size()
+IMAGES = 12 * RANKS + 1
+PIXELS, LABELS, _, _ = synthetic_digits(IMAGES, 1, 3)
+# The order in which they add up the ranks' numbers does not depend on where a message begins and ends.
+SPLIT_AS_ONE = ("halving-doubling", "parameter-server", "shared", "tree")
+FUSIONS = (0, 4096, 300_000, 128 << 20)
+
+
+def exchanged(options: Options, images: int = IMAGES) -> npt.NDArray[Any]:
+    """The gradients of two steps, the second of them after an update; the same on all ranks."""
+    engine = NumpyEngine("mlp", "sgd", seed=0, rank=RANK)
+    engine.initialise()
+    exchange = GradientExchange(COMM, options, engine)
+    mine = share(0, images, RANKS, RANK)
+    found = []
+    for step in range(2):
+        exchange.gradients(PIXELS[mine], LABELS[mine], step)
+        found.append(engine.gradients.copy())
+        engine.update(0.1, images)
+    count = len(buckets(engine.tensors, 4, options.fusion_bytes))
+    if options.cycle_ms is None:
+        assert exchange.messages == 2 * count
+    if not options.overlap:
+        assert exchange.overlapped_s == 0
+    exchange.close()
+    assert np.isfinite(engine.gradients).all(), "readable after close"
+    gradients = np.concatenate(found)
+    digests = COMM.allgather(hashlib.sha256(gradients.tobytes()).hexdigest())
+    assert len(set(digests)) == 1, f"ranks differ: {options}"
+    return gradients
+
+
+def check_fusion_and_overlap(name: str) -> None:
+    base = Options(allreduce=name, batch_size=IMAGES, deterministic=True)
+    whole = exchanged(base)
+    for limit in FUSIONS:
+        after = exchanged(replace(base, fusion_bytes=limit))
+        beside = exchanged(replace(base, fusion_bytes=limit, overlap=True))
+        cycles = exchanged(replace(base, fusion_bytes=limit, overlap=True, cycle_ms=0.2))
+        np.testing.assert_array_equal(after, beside, err_msg=f"{name}, {limit}: overlap has other bits")
+        for found in (after, cycles):
+            if name in SPLIT_AS_ONE or RANKS <= 2:
+                np.testing.assert_array_equal(found, whole, err_msg=f"{name}, {limit}: fusion has other bits")
+            np.testing.assert_allclose(found, whole, rtol=0, atol=1e-5 * np.abs(whole).max())
+
+
+def check_ranks_without_images() -> None:
+    """The last step of an epoch may have fewer images than ranks."""
+    for overlap in (False, True):
+        options = Options(batch_size=4, fusion_bytes=4096, overlap=overlap)
+        few = exchanged(options, images=1)
+        assert np.abs(few).max() > 0
+
+
+def check_accumulation(overlap: bool) -> None:
+    """Micro-batches add up to the gradient of the batch, whatever their size."""
+    base = Options(fusion_bytes=4096, overlap=overlap)
+    whole = exchanged(replace(base, batch_size=16))
+    for batch_size, accumulate in ((4, 4), (8, 2), (5, 4), (1, 16)):
+        parts = exchanged(replace(base, batch_size=batch_size, accumulate=accumulate))
+        np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-5 * np.abs(whole).max())
+        again = exchanged(replace(base, batch_size=batch_size, accumulate=accumulate, overlap=not overlap))
+        np.testing.assert_array_equal(parts, again)
+
+
+if __name__ == "__main__":
+    for algorithm in ALLREDUCES:
+        check_fusion_and_overlap(algorithm)
+    check_ranks_without_images()
+    check_accumulation(overlap=False)
+    check_accumulation(overlap=True)

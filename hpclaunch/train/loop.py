@@ -154,17 +154,12 @@ class Training:
         by_rank = np.array(self._comm.allgather(mine))
         return float((by_rank - by_rank.min(axis=0, initial=math.inf)).sum() / self._ranks)
 
-    def overlapped_s(self) -> float | None:
-        """Seconds of communication that the mean rank hid behind computing; None: not known. Collective."""
-        hidden = self._comm.allgather(self.exchange.overlapped_s)
-        return None if None in hidden else sum(hidden) / self._ranks
-
     def messages_per_step(self) -> float | None:
         """Sums over the ranks in a step, on average; None: not known, or no step was made."""
         messages, steps = self.exchange.messages, len(self._messages_s)
         return None if messages is None or steps == 0 else messages / steps
 
-    def bus_bandwidth_gb_s(self) -> float | None:
+    def bus_gb_s(self) -> float | None:
         """What each rank's link carried while gradients were exchanged, as nccl-tests define it.
 
         Bytes of the gradients / time * 2(p-1)/p, whatever the algorithm sends; the time of a step is that of

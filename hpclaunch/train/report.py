@@ -192,6 +192,7 @@ def _time(seconds: Mapping[str, float]) -> str:
         f"{seconds['training']:.1f} s of training: {shares['compute']:.0%} compute, "
         f"{shares['communication']:.0%} communication ({shares['waiting']:.0%} waiting), "
         f"{shares['data']:.0%} data"
+        + (f"; {seconds['overlapped']:.1f} s of communication beside compute" if seconds["overlapped"] else "")
     )
 
 
@@ -200,4 +201,6 @@ def _sent(result: Mapping[str, Any]) -> str:
         return ""
     bandwidth = result["bus_gb_s"]
     at = f", bus bandwidth {bandwidth:.2f} GB/s" if bandwidth is not None else ""
-    return f"{result['bytes_sent_per_rank'] / 1e6:,.1f} MB of gradients{at}"
+    messages = result["messages_per_step"]
+    how = f", {messages:g} message(s) a step" if messages is not None else ""
+    return f"{result['bytes_sent_per_rank'] / 1e6:,.1f} MB of gradients{how}{at}"

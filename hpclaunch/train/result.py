@@ -64,6 +64,9 @@ def _asked_for(comm: MPI.Intracomm, options: Options, data: Source, training: Tr
         "prefetch": options.prefetches,
         "allreduce": options.allreduce if options.comm == "ring" else None,
         "compression": options.compression,
+        "fusion_bytes": options.fusion_bytes,
+        "overlap": options.overlap,
+        "cycle_ms": options.cycle_ms,
         "epochs": options.epochs,
         "train_images": len(data.train_labels),
         "train_images_per_rank": images_per_rank(len(data.train_labels), options.step_images, ranks),
@@ -113,18 +116,9 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "seconds": seconds,
         "gradient_bytes": training.engine.gradients.nbytes,
         "bytes_sent_per_rank": _sent_by_a_rank(comm, exchange),
-        "bus_gb_s": _bus_gb_s(ranks, training, seconds),
+        "messages_per_step": training.messages_per_step(),
+        "bus_gb_s": training.bus_gb_s(),
     }
-
-
-def _bus_gb_s(ranks: int, training: Training, seconds: dict[str, Any]) -> float | None:
-    """As nccl-tests define it: 2(p-1)/p times the bytes summed a second of exchange without waiting."""
-    done = training.position.step - (training.resumed_from_step or 0)
-    if ranks == 1 or seconds["overlapped"] is None or not done:
-        return None
-    exchanging_s = seconds["communication"] + seconds["overlapped"] - seconds["waiting"]
-    summed = training.engine.gradients.nbytes * done
-    return float(2 * (ranks - 1) / ranks * summed / max(exchanging_s, 1e-9) / 1e9)
 
 
 def _scaling(comm: MPI.Intracomm, training: Training, baseline: Baseline | None) -> dict[str, Any]:

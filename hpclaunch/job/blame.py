@@ -97,7 +97,7 @@ def _who_of_all(line: str) -> Iterator[re.Match[str]]:
 
 def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
     """Return node -> why: it failed the preflight or as Slurm says, or ranks there are bound otherwise."""
-    found = failed_nodes(read_preflight(log))
+    found = failed_nodes(record.preflight or read_preflight(log))
     for rank in record.binding.ranks if record.binding else ():
         if not rank.ok:
             found.setdefault(rank.host, f"rank {rank.rank} did not get its binding ({rank.verdict})")

@@ -286,7 +286,9 @@ def _explained(record: JobRecord, traces: Mapping[str, Trace], files: _Files) ->
         }
         record = replace(record, array=array)
         record = replace(record, state=array_state(job.state for job in array.values()))
-        return replace(record, reason=sentence(array, over=True), binding=_binding(record, traces))
+        said = read_preflight("\n".join(traces[f"{record.folder}/{index}"].log for index in record.array))
+        reason = sentence(array, over=True)
+        return replace(record, reason=reason, binding=_binding(record, traces), preflight=said)
     record = _with_log(record, record, traces, files)
     ended = record.ended or traces[record.folder].ended or _now()
     preflight = read_preflight(traces[record.folder].log)

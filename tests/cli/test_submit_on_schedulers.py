@@ -128,6 +128,23 @@ def test_fake_pbs(on_pbs: dict[str, str]) -> None:
     assert ranks == ["rank 0 of 2", "rank 1 of 2"]
 
 
+@pytest.mark.mpi
+def test_the_nodes_of_a_fake_pbs_are_looked_at_first(on_pbs: dict[str, str], tmp_path: Path) -> None:
+    """By the real mpiexec, one process a node; and DeepSpeed's hostfile names each node once."""
+    words = ("--site", "generic-pbs", "--tasks-per-node", "2", "--preflight", "--framework", "deepspeed")
+    show = 'echo "rank $RANK of $WORLD_SIZE"; cat "$HPCLAUNCH_HOSTFILE"'
+    done = submit(on_pbs, *words, "--space", str(tmp_path), "--", "bash", "-c", show)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert sum(line.startswith("hpclaunch-preflight") and '"clock"' in line for line in lines) == 1
+    (host,) = {line.split()[0] for line in lines if line.endswith(" slots=2")}
+    assert len([line for line in lines if line.startswith(f"{host} slots")]) == 2  # one line, from each rank
+    refused = submit(on_pbs, *words, "--space", "/nosuch", "--", "bash", "-c", show)
+    assert refused.returncode == 1
+    assert "preflight failed: " in refused.stderr
+    assert "rank 0" not in refused.stderr
+
+
 def test_fake_pbs_failure_and_refusal(on_pbs: dict[str, str]) -> None:
     done = submit(on_pbs, "--site", "generic-pbs", "--", "bash", "-c", "exit 3")
     assert (done.returncode, json.loads(done.stdout)["state"]) == (1, "failed")

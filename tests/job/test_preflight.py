@@ -258,3 +258,17 @@ def test_going_on_without_bad_nodes_takes_a_look_and_restarts(
     request = JobRequest(site=site, command=Command(argv=("x",)), exclude_bad_nodes=True, **asked)
     with pytest.raises(BadInputError, match=words):
         make_plan(request, load_site(site), None, Target())
+
+
+@pytest.mark.slurm
+def test_every_job_of_an_array_looks_at_its_nodes(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    words = ("submit", "--site", "generic-slurm", "--array", "0-1", "--wait", "--json", "--preflight")
+    answer = hpclaunch(*words, "--space", "/nosuch", "--", "echo", "RAN")
+    assert answer.returncode == 1, answer.stderr
+    assert "RAN" not in answer.stderr
+    record = record_of(answer)
+    assert {each["check"] for each in record["preflight"] if each["status"] == "missing"} == {"space"}
+    assert {job["state"] for job in record["array"].values()} == {"failed"}
+    again = hpclaunch("resubmit", record["id"], "--exclude-bad-nodes", "--dry-run")
+    assert f"left out: {record['preflight'][0]['host']}: space: /nosuch" in again.stderr

@@ -188,11 +188,12 @@ def _efficiency(result: Mapping[str, Any]) -> str:
 def _time(seconds: Mapping[str, float]) -> str:
     total = max(seconds["training"], 1e-9)
     shares = {name: seconds[name] / total for name in ("compute", "communication", "waiting", "data")}
+    hidden = seconds["overlapped"]
+    beside = f"; {hidden:.1f} s of communication beside compute" if hidden else ""
     return (
         f"{seconds['training']:.1f} s of training: {shares['compute']:.0%} compute, "
         f"{shares['communication']:.0%} communication ({shares['waiting']:.0%} waiting), "
-        f"{shares['data']:.0%} data"
-        + (f"; {seconds['overlapped']:.1f} s of communication beside compute" if seconds["overlapped"] else "")
+        f"{shares['data']:.0%} data{beside}"
     )
 
 

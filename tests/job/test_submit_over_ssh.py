@@ -18,10 +18,10 @@ pytestmark = pytest.mark.slurm
 
 
 @pytest.fixture
-def login(
+def server(
     slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """A login node that this user reaches as ``login``; returns where it keeps its jobs."""
+) -> Sshd:
+    """The sshd of a login node that this user reaches as ``login``."""
     there = tmp_path / "there it's"
     settings = f'SLURM_CONF={slurm.conf} PATH={os.environ["PATH"]} "XDG_STATE_HOME={there}"'
     server = start_sshd(slurm, config=f"SetEnv {settings}")
@@ -29,7 +29,17 @@ def login(
     (home / ".ssh").mkdir(parents=True, mode=0o700)
     (home / ".ssh" / "config").write_text(server.host_block("login"))
     monkeypatch.setenv("HOME", str(home))
-    return there / "hpclaunch"
+    return server
+
+
+@pytest.fixture
+def login(server: Sshd, tmp_path: Path) -> Path:
+    """That login node; returns where it keeps its jobs."""
+    return tmp_path / "there it's" / "hpclaunch"
+
+
+def connections(server: Sshd) -> int:
+    return (server.folder / "sshd.log").read_text().count("Accepted publickey")
 
 
 def hpclaunch(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -37,24 +47,45 @@ def hpclaunch(*words: str, cwd: Path | None = None) -> subprocess.CompletedProce
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
-def test_from_the_laptop_to_the_result_and_back(login: Path, tmp_path: Path) -> None:
-    code = tmp_path / "my code"
+# What a shell, a scheduler or a person's locale might change on the way.
+HOSTILE = ["$(id)", "it's", 'a "b" `id` \\', "line\nbreak", "\u00fc \u65e5\u672c \U0001f600", "", "--json"]
+
+
+def test_from_the_laptop_to_the_result_and_back(login: Path, server: Sshd, tmp_path: Path) -> None:
+    code = tmp_path / "my code\n\u00fc"
     code.mkdir()
-    (code / "say.py").write_text('import sys\nprint("GOT", sys.argv[1:])\n')
-    words = ("--site", "generic-slurm", "--host", "login", "--sync", str(code), "--json")
-    answer = hpclaunch("submit", *words, "--", sys.executable, "say.py", "$(id)", "it's")
+    (code / "say \u65e5 it's.py").write_text(
+        "import json, os, sys\nprint('GOT', json.dumps([os.environ['SLURM_JOB_NAME'], *sys.argv[1:]]))\n"
+    )
+    name = 'it\'s "$(id)" \u65e5'
+    words = ("--site", "generic-slurm", "--host", "login", "--sync", str(code), "--name", name, "--json")
+    answer = hpclaunch("submit", *words, "--", sys.executable, "say \u65e5 it's.py", *HOSTILE)
     assert answer.returncode == 0, answer.stderr
     job = json.loads(answer.stdout)
     assert job["state"] == "queued"
+    assert connections(server) == 1
     waited = hpclaunch("wait", job["id"], "--json")
     assert json.loads(waited.stdout)["state"] == "done", waited.stderr
-    logs = hpclaunch("logs", job["id"])
-    assert "GOT ['$(id)', \"it's\"]" in logs.stdout
+    assert connections(server) == 2
+    logs = hpclaunch("logs", job["id"]).stdout
+    (line,) = (line for line in logs.splitlines() if line.startswith("GOT "))
+    assert json.loads(line.partition(" ")[2]) == [name, *HOSTILE]
     status = json.loads(hpclaunch("status", job["id"], "--json").stdout)
     assert (status["state"], status["exit_code"]) == ("done", 0)
     assert (login / "jobs" / job["id"] / "job.sh").exists()
     here = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job["id"]
     assert [file.name for file in here.iterdir()] == ["record.json"]
+
+
+def test_the_profiles_login_host_is_taken(login: Path, tmp_path: Path) -> None:
+    assert hpclaunch("sites", "new", "ours", "--extends", "generic-slurm").returncode == 0
+    (profile,) = Path(os.environ["XDG_CONFIG_HOME"]).rglob("ours.yaml")
+    profile.write_text(profile.read_text() + "\nlogin:\n  hosts: [login]\n")
+    words = ("--site", "ours", "--host", "site", "--mpi", "none", "--wait", "--json", "--", "true")
+    answer = hpclaunch("submit", *words)
+    assert answer.returncode == 0, answer.stderr
+    job = json.loads(answer.stdout)["id"]
+    assert (login / "jobs" / job / "exit_status").read_text() == "0\n"
 
 
 def test_the_bundled_training_needs_nothing_installed_there(login: Path) -> None:

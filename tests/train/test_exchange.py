@@ -98,7 +98,7 @@ def test_overlap_trains_to_the_same_bits(digits: Path) -> None:
     after = train(2, *options, "--fusion-bytes", "65536", "--no-overlap")
     beside = train(2, *options, "--fusion-bytes", "65536", "--overlap")
     assert outcome(beside) == outcome(after)
-    assert beside["messages_per_step"] == after["messages_per_step"] == 4
+    assert beside["messages_per_step"] == after["messages_per_step"] == 5
     assert after["seconds"]["overlapped"] == 0
     assert beside["seconds"]["overlapped"] > 0
 
@@ -242,8 +242,8 @@ def test_horovods_variables_are_defaults(digits: Path) -> None:
     options = ("--data", digits, "--epochs", "1")
     taken = train(2, *options, "--overlap", **variables)
     assert (taken["fusion_bytes"], taken["cycle_ms"]) == (0, 2.5)
-    given_ = train(2, *options, "--fusion-bytes", "4096", **variables)
-    assert (given_["fusion_bytes"], given_["cycle_ms"], given_["messages_per_step"]) == (4096, None, 4)
+    given_ = train(2, *options, "--fusion-bytes", "65536", **variables)
+    assert (given_["fusion_bytes"], given_["cycle_ms"], given_["messages_per_step"]) == (65536, None, 4)
     wrong = run_ranks(2, *RUNNER, *options, HOROVOD_FUSION_THRESHOLD="64M")
     assert wrong.returncode == 2
     assert wrong.stderr.count("HOROVOD_FUSION_THRESHOLD=64M: not a number") == 1

@@ -10,15 +10,15 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.model import Command, FrameworkName, JobRequest, Setting
-from hpclaunch.site.tree import read_tree
-from hpclaunch.site.validate import to_struct
 from hpclaunch.software.model import Environment
+
+_T = TypeVar("_T", bound=msgspec.Struct)
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,14 +86,21 @@ def config_path() -> Path:
 def read_config() -> UserConfig:
     """Read the user's config; no file is an empty one. Raises BadInputError."""
     path = config_path()
-    return to_struct(read_tree(path), UserConfig) if path.exists() else UserConfig()
+    return _read(path, UserConfig) if path.exists() else UserConfig()
+
+
+def _read(path: Path, wanted: type[_T]) -> _T:
+    from hpclaunch.site.tree import read_tree  # YAML, which many jobs do without
+    from hpclaunch.site.validate import to_struct
+
+    return to_struct(read_tree(path), wanted)
 
 
 def read_layers(command_line: JobSettings, file: Path | None) -> list[Layer]:
     """Return all sources but the per-site ones, the highest first. Raises BadInputError for a bad file."""
     layers = [Layer(origin="command line", settings=command_line)]
     if file is not None:
-        layers.append(Layer(origin=f"job file {file}", settings=to_struct(read_tree(file), JobSettings)))
+        layers.append(Layer(origin=f"job file {file}", settings=_read(file, JobSettings)))
     config = read_config()
     origin = f"user config {config_path()}"
     site = _first(layers, "site") or config.site

@@ -20,7 +20,7 @@ import msgspec
 from hpclaunch.site import schema
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
-# Replaced whole when a profile extends another (hpclaunch.site.load), so complete even there.
+# Replaced whole when a profile extends another (hpclaunch.site.merge), so complete even there.
 _WHOLE = ("Source", "EnvVar")
 _YAML_WORD = {"None": "null", "True": "true", "False": "false"}
 _PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b")
@@ -43,7 +43,9 @@ A profile with `extends: NAME` starts from that profile and says only what diffe
 - `schema` and `name` are not inherited.
 
 Your own profiles live in `$XDG_CONFIG_HOME/hpclaunch/sites/NAME.yaml` (`~/.config` where unset) and hide a
-shipped one of the same name, which they may extend.
+shipped one of the same name, which they may extend. A profile that was read is kept in
+`$XDG_CACHE_HOME/hpclaunch/sites` (`~/.cache` where unset) and used from there until a file that it was made
+from changes; that folder may be deleted at any time.
 
 ## Reading
 

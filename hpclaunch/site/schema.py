@@ -2,7 +2,7 @@
 
 Every struct refuses unknown keys. Attribute docs are the one source of the JSON Schema's descriptions and
 of the profile reference in the docs. Mappings keyed by name (queues, env, sources) merge key by key when a
-profile ``extends`` another; everything else is replaced (see ``hpclaunch.site.load``).
+profile ``extends`` another; everything else is replaced (see ``hpclaunch.site.merge``).
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.

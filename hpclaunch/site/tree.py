@@ -68,6 +68,11 @@ class Tree(msgspec.Struct, frozen=True):
 
 def read_tree(path: Path) -> Tree:
     """Read a YAML file. Raises BadInputError with file and line."""
+    return parse_data(read_data(path), path)
+
+
+def read_data(path: Path) -> bytes:
+    """Read a file's bytes. Raises BadInputError where that fails or it is larger than any profile."""
     shown = show_path(path)
     try:
         with path.open("rb") as file:
@@ -76,6 +81,12 @@ def read_tree(path: Path) -> Tree:
         raise BadInputError(f"{shown}: cannot be read: {getattr(error, 'strerror', error)}") from None
     if len(data) > MAX_BYTES:
         raise BadInputError(f"{shown}: larger than {MAX_BYTES} bytes; this is no site profile")
+    return data
+
+
+def parse_data(data: bytes, path: Path) -> Tree:
+    """Read the bytes of the YAML file ``path``. Raises BadInputError with file and line."""
+    shown = show_path(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -14,11 +14,11 @@ from hpclaunch.site.load import (
     hidden_sites,
     load_merged,
     load_site,
-    merge,
     profile_digest,
     site_names,
     user_sites_dir,
 )
+from hpclaunch.site.merge import merge
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.tree import Tree
 from tests.site.conftest import VALID, Write

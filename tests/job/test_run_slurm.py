@@ -199,8 +199,9 @@ def test_a_job_that_slurm_has_forgotten_is_known_by_its_exit_file(
     assert refresh(store, HOST, SLURM, never_ran).state == "lost"
 
 
-def test_a_controller_that_is_away_is_waited_for(
-    own_slurm: Slurm, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("by", ["TERM", "KILL"])
+def test_a_controller_that_is_killed_in_the_middle_is_waited_for(
+    own_slurm: Slurm, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     use(own_slurm, monkeypatch)
     go, notes = tmp_path / "go", list[str]()
@@ -208,7 +209,7 @@ def test_a_controller_that_is_away_is_waited_for(
     record = submit(store, "slurm", body, tmp_path)
 
     def end_controller(data: bytes) -> None:
-        own_slurm.end_controller()
+        own_slurm.end_controller(by)
 
     def note(text: str) -> None:
         notes.append(text)

@@ -104,10 +104,10 @@ class Slurm:
         subprocess.run(["slurmctld", "-c", "-i", "-f", str(self.conf)], env=self.environment(), check=True)
         self.start()
 
-    def end_controller(self) -> None:
-        """End slurmctld and wait until it is gone."""
+    def end_controller(self, signal: str = "TERM") -> None:
+        """End slurmctld by a signal and wait until it is gone; by KILL it saves nothing before."""
         pid = (self.lab / "pid" / "slurmctld.pid").read_text().strip()
-        subprocess.run(["kill", pid], check=True)
+        subprocess.run(["kill", f"-{signal}", pid], check=True)
         while _runs(pid):
             pass
 

@@ -160,8 +160,7 @@ class Options:
         )
         yield (
             self.deterministic and self.cycle_ms is not None,
-            "--deterministic with --cycle-ms: what shares a message, and so the order of its sums, would be a "
-            "matter of time",
+            "--deterministic with --cycle-ms: time would decide what shares a message and how it is summed",
             "Leave one of the two out.",
         )
         yield (

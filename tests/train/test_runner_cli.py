@@ -92,6 +92,53 @@ def test_without_json_progress_and_table_go_to_stdout_once(digits: Path) -> None
     assert "\r" not in done.stdout.replace("\r\n", "\n")
 
 
+@pytest.mark.mpi
+def test_the_speed_is_that_of_all_ranks_and_of_each(digits: Path) -> None:
+    result = train(3, "--data", digits, "--epochs", "3", "--batch-size", "20")
+    by_rank, seconds = result["images_per_s_by_rank"], result["seconds"]
+    assert len(by_rank) == 3
+    assert result["images_per_s_of_a_rank"] == pytest.approx(sum(by_rank) / 3)
+    assert sum(by_rank) >= result["images_per_s"], "the slowest rank's clock counts for all"
+    exchange_s = seconds["communication"] + seconds["overlapped"] - seconds["waiting"]
+    assert 0 < exchange_s <= seconds["training"]
+    summed = result["gradient_bytes"] * result["steps"]
+    assert result["bus_gb_s"] == pytest.approx(4 / 3 * summed / exchange_s / 1e9)
+    assert result["baseline"] is result["scaling_efficiency"] is None
+
+
+@pytest.mark.mpi
+def test_a_baseline_is_one_rank_alone_and_changes_nothing(digits: Path) -> None:
+    options = ("--data", digits, "--epochs", "2", "--batch-size", "20")
+    plain, compared = train(2, *options), train(2, *options, "--baseline")
+    assert compared["parameters_sha256"] == plain["parameters_sha256"]
+    alone = compared["baseline"]
+    assert alone["seconds"] >= 1
+    assert alone["images_per_s"] == pytest.approx(20 * alone["steps"] / alone["seconds"])
+    assert compared["scaling_efficiency"] == pytest.approx(
+        compared["images_per_s"] / (2 * alone["images_per_s"])
+    )
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--allreduce", "auto"),
+        ("--allreduce", "shared"),
+        ("--allreduce", "mpi"),
+        ("--overlap", "--fusion-bytes", "100000"),
+        ("--compression", "topk:0.01"),
+        ("--accumulate", "2"),
+    ],
+)
+def test_a_deterministic_run_has_the_same_bits_again(digits: Path, options: tuple[str, ...]) -> None:
+    command = ("--data", digits, "--epochs", "2", "--batch-size", "7", "--deterministic", *options)
+    one, other = train(3, *command), train(3, *command)
+    assert one["deterministic"] is True
+    assert one["parameters_sha256"] == other["parameters_sha256"]
+    assert one["test_loss"] == other["test_loss"]
+
+
 BAD_VALUES = {
     "epochs": (("--epochs", "0"), "--epochs 0: too small"),
     "batch size": (("--batch-size", "0"), "--batch-size 0: too small"),
@@ -102,6 +149,10 @@ BAD_VALUES = {
     ),
     "learning rate": (("--lr", "nan"), "--lr nan: not a learning rate"),
     "negative learning rate": (("--lr", "-0.1"), "--lr -0.1: not a learning rate"),
+    "what time decides": (
+        ("--deterministic", "--overlap", "--cycle-ms", "1"),
+        "--deterministic with --cycle-ms",
+    ),
     "resume from nowhere": (("--resume",), "--resume without --checkpoint-dir"),
 }
 

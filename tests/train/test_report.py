@@ -1,0 +1,179 @@
+"""What a person sees of a run, and what its log of events keeps."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpclaunch.train.engine import Sums
+from hpclaunch.train.errors import BadRequestError
+from hpclaunch.train.report import EventLog, Reporter, step_facts
+from tests.train.interrupted import killed
+from tests.train.mpirun import ROOT, RUNNER, environment, mpiexec, run_ranks, train, write_digits
+
+FACTS = step_facts(2, 17, 12_345.6, 0.12, Sums(loss=50.0, correct=90, images=100))
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
+
+
+def events(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_file_gets_plain_lines() -> None:
+    stream = io.StringIO()
+    report = Reporter(stream, speaks=True)
+    report.advance("2/3", 0.4)
+    report.step("2/3", "7/10", 0.7, FACTS)
+    assert stream.getvalue() == (
+        "epoch 2/3  step 7/10  12,346 images/s  loss 0.5000  accuracy 0.9000  communication 12%\n"
+    )
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+def test_a_terminal_gets_a_bar_that_fits(columns: int) -> None:
+    stream = io.StringIO()
+    report = Reporter(stream, speaks=True, live=True, columns=columns)
+    report.step("2/3", "7/10", 0.5, FACTS)
+    text = stream.getvalue()
+    assert text.startswith("\repoch 2/3 [#")
+    assert len(text) == columns, "the return, and one column less than there are"
+    assert text.endswith("]  50%  12,346 images/s  loss 0.5000  acc 0.9000  comm 12%")
+    bar = text[text.index("[") + 1 : text.index("]")]
+    assert bar.count("#") == round(len(bar) / 2)
+    report.line("done")
+    assert stream.getvalue().endswith("\r" + " " * (columns - 1) + "\rdone\n"), "the bar is wiped away"
+
+
+def test_other_ranks_are_silent() -> None:
+    stream = io.StringIO()
+    report = Reporter(stream, speaks=False, live=True)
+    report.line("x")
+    report.advance("1/1", 0.5)
+    report.step("1/1", "1/1", 1.0, FACTS)
+    assert stream.getvalue() == ""
+
+
+def run_on_a_terminal(command: list[str]) -> str:
+    """All that ``command`` writes to a terminal of 80 columns."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command, env=environment(COLUMNS="80"), stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    ) as job:
+        os.close(theirs)
+        text = b""
+        with contextlib.suppress(OSError):  # what Linux says of a terminal that nobody has open any more
+            while piece := os.read(ours, 1 << 16):
+                text += piece
+    os.close(ours)
+    assert job.returncode == 0, text.decode()
+    return text.decode()
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_a_persons_terminal_shows_the_bar_also_through_a_launcher(digits: Path, ranks: int) -> None:
+    launcher = [mpiexec(), "-n", str(ranks)] if ranks else []
+    text = run_on_a_terminal([*launcher, *RUNNER, "--data", str(digits), "--epochs", "2"])
+    assert "\repoch 2/2 [#" in text
+    assert "epoch 2/2 done" in text
+
+
+@pytest.mark.mpi
+def test_events_are_those_of_the_run(digits: Path, tmp_path: Path) -> None:
+    log = tmp_path / "new" / "events.jsonl"
+    result = train(
+        2,
+        *("--data", digits, "--epochs", "2", "--batch-size", "20", "--log-json", log),
+        *("--checkpoint-dir", tmp_path, "--checkpoint-every", "5"),
+    )
+    found = events(log)
+    by_kind = {kind: [e for e in found if e["event"] == kind] for kind in ("step", "epoch", "checkpoint")}
+    assert [e["step"] for e in by_kind["step"]] == list(range(1, 17)), "as few steps are reported one by one"
+    assert [e["epoch"] for e in by_kind["epoch"]] == [1, 2]
+    history = [{key: e[key] for key in e.keys() - {"event", "time"}} for e in by_kind["epoch"]]
+    assert history == result["history"]
+    assert [e["step"] for e in by_kind["checkpoint"]] == [5, 8, 10, 15, 16]
+    assert Path(by_kind["checkpoint"][-1]["path"]).exists()
+    last = found[-1]
+    assert last["event"] == "result"
+    assert {key: last[key] for key in result} == result
+    assert [e["time"] for e in found] == sorted(e["time"] for e in found)
+
+
+@pytest.mark.mpi
+def test_events_of_a_killed_run_are_whole_and_its_resume_goes_on_below(digits: Path, tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    options = (
+        *("--data", digits, "--epochs", "20", "--batch-size", "4", "--log-json", log, "--resume"),
+        *("--checkpoint-dir", tmp_path / "checkpoints"),
+    )
+    assert killed(2, 0.05, *options) != 0
+    before = events(log)
+    assert before[-1]["event"] != "result"
+    with log.open("ab") as file:
+        file.write(b'{"event": "st')  # what a kill in the middle of a write may leave
+    train(2, *options)
+    after = events(log)
+    assert after[: len(before)] == before
+    assert after[-1]["event"] == "result"
+
+
+@pytest.mark.mpi
+def test_an_error_is_the_last_event(digits: Path, tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    log.write_text("of another run\n")
+    done = run_ranks(2, *RUNNER, "--data", digits, "--batch-size", "10", "--lr", "1e8", "--log-json", log)
+    assert done.returncode == 1
+    last = events(log)[-1]
+    assert last["event"] == "error"
+    assert "the loss is not finite at step" in last["message"]
+
+
+@pytest.mark.mpi
+def test_a_log_that_cannot_be_written_is_refused_before_training(digits: Path, tmp_path: Path) -> None:
+    done = run_ranks(2, *RUNNER, "--data", digits, "--log-json", tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.count(f"--log-json {tmp_path}: cannot be written") == 1
+    assert "epoch" not in done.stdout
+
+
+FILL = """
+import resource, signal, sys
+from pathlib import Path
+from hpclaunch.train.report import EventLog
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+log = EventLog(Path(sys.argv[1]), goes_on=False)
+remarks = [log.write("step", {"number": number}) for number in range(100)]
+print(*filter(None, remarks), sep="\\n")
+"""
+
+
+def test_a_full_disk_ends_the_log_with_a_whole_line_and_is_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    command = [sys.executable, "-c", FILL, str(path)]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert said.count(f"--log-json {path}: ") == 1
+    assert said.count("the run goes on without it") == 1
+    found = events(path)
+    assert [event["number"] for event in found] == list(range(len(found)))
+    assert 0 < len(found) < 100
+
+
+def test_a_log_in_no_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BadRequestError, match="--log-json"):
+        EventLog(tmp_path / "file" / "events.jsonl", goes_on=True)

@@ -1,4 +1,4 @@
-"""Where the package's data folders are: inside the package in a wheel, beside it in a checkout."""
+"""Where the package's folders are: data folders are inside it in a wheel, beside it in a checkout."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def resource_dir(name: str) -> Path:
-    """Return the folder ``templates`` or ``site_profiles``, wherever this installation keeps it."""
+    """Return the folder ``templates``, ``site_profiles`` or one of code, wherever this installation has it."""
     package = Path(__file__).parent
     inside = package / name
     return inside if inside.is_dir() else package.parent / name

@@ -30,7 +30,6 @@ from hpclaunch.job.trial import try_submission
 from hpclaunch.resources import resource_dir
 from hpclaunch.scheduler.base import Scheduler
 from hpclaunch.scheduler.registry import get_scheduler
-from hpclaunch.scheduler.salloc import SallocScheduler
 from hpclaunch.site.load import profile_digest
 
 
@@ -103,6 +102,8 @@ def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
     if prepared.allocation:
         return get_scheduler("local")
     if prepared.interactive:
+        from hpclaunch.scheduler.salloc import SallocScheduler
+
         return SallocScheduler([word for line in plan.header for word in shlex.split(line.text)])
     return get_scheduler(prepared.profile.scheduler.kind)
 

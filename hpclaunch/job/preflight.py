@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable
-from importlib.resources import files
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.frameworks import framework_of, interpreter
 from hpclaunch.job.model import JobRequest, Preflight
+from hpclaunch.resources import resource_dir
 from hpclaunch.scheduler import launchers
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.lines import wrap_command
@@ -93,4 +93,4 @@ def _wanted(
 
 def probe_file() -> bytes:
     """Return the text of the probe."""
-    return (files("hpclaunch") / "check" / PROBE).read_bytes()
+    return (resource_dir("check") / PROBE).read_bytes()

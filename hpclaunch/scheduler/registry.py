@@ -1,4 +1,4 @@
-"""The schedulers by name."""
+"""The schedulers by name. Each is imported when it is asked for: a job needs one of them only."""
 
 from __future__ import annotations
 
@@ -6,15 +6,27 @@ from collections.abc import Callable
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.base import Scheduler
-from hpclaunch.scheduler.local import LocalScheduler
-from hpclaunch.scheduler.pbs import PbsScheduler
-from hpclaunch.scheduler.slurm import SlurmScheduler
 
-_SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
-    "slurm": SlurmScheduler,
-    "pbs": PbsScheduler,
-    "local": LocalScheduler,
-}
+
+def _slurm() -> Scheduler:
+    from hpclaunch.scheduler.slurm import SlurmScheduler
+
+    return SlurmScheduler()
+
+
+def _pbs() -> Scheduler:
+    from hpclaunch.scheduler.pbs import PbsScheduler
+
+    return PbsScheduler()
+
+
+def _local() -> Scheduler:
+    from hpclaunch.scheduler.local import LocalScheduler
+
+    return LocalScheduler()
+
+
+_SCHEDULERS: dict[str, Callable[[], Scheduler]] = {"slurm": _slurm, "pbs": _pbs, "local": _local}
 
 
 def get_scheduler(kind: str) -> Scheduler:

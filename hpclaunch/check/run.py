@@ -65,6 +65,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Value of srun --mpi where the profile leaves it open."""
     require: tuple[Requirement, ...] = ()
     """What must hold; empty: what the site needs, or any controller and framework."""
+    besides: tuple[Requirement, ...] = ()
+    """What must hold beside what the site needs."""
     nodes: int | None = None
     """Ask each node of an allocation; None: this machine only."""
     space: tuple[str, ...] = ()
@@ -85,13 +87,15 @@ def requirements(question: Question) -> tuple[Requirement, ...]:
     """Return what must be ``have``."""
     if question.require:
         return question.require
-    imported = (Requirement(names=("imports",), reason="the framework"),) if question.module else ()
+    besides = question.besides
+    if question.module:
+        besides += (Requirement(names=("imports",), reason="the framework"),)
     if not question.horovod:
-        return imported
+        return besides
     framework = default_requirements(frameworks=True)
     if question.profile is None:
-        return (*framework, *imported)
-    return (*site_requirements(question.profile), framework[-1], *imported)
+        return (*framework, *besides)
+    return (*site_requirements(question.profile), framework[-1], *besides)
 
 
 def framework_meant(require: tuple[Requirement, ...], modules: frozenset[str] = frozenset()) -> str:

@@ -20,11 +20,14 @@ def question_of(prepared: Prepared) -> Question:
 
     A Horovod build only where the framework is Horovod, and ranks only where they find each other by MPI.
     """
+    from hpclaunch.check.model import Requirement
     from hpclaunch.check.run import Question
     from hpclaunch.job.frameworks import framework_of, interpreter
 
     request = prepared.request
     framework = framework_of(request)
+    horovod = request.framework == "horovod"
+    by_launcher = Requirement(names=("mpi",), reason="the controller of ranks that a launcher starts")
     return Question(
         profile=prepared.profile,
         site=request.site,
@@ -32,7 +35,8 @@ def question_of(prepared: Prepared) -> Question:
         python=_python(prepared) or interpreter(request, prepared.profile),
         mpi_plugin=request.mpi,
         space=request.space,
-        horovod=request.framework == "horovod",
+        besides=(by_launcher,) if horovod else (),
+        horovod=horovod,
         by_mpi=request.command.bundled or framework.by_mpi,
         module=_module(request),
     )

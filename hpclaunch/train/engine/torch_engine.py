@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -274,6 +275,11 @@ def torch_engine(options: Options, rank: int) -> TorchEngine:
     """The engine of a rank as ``options`` ask for it, on the rank's GPU where torch sees one."""
     torch.set_num_threads(threads_per_rank() or 1)
     _keep_freed_memory()
+    if options.deterministic:
+        # What CUDA's matrix products need for it, and torch checks; before the first of them.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads such
+        torch.use_deterministic_algorithms(True)
     device = "cpu"
     if torch.cuda.is_available():
         # The launcher may have bound the rank to its GPU; then there is one, the first.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -142,6 +143,43 @@ def test_a_damaged_checkpoint_is_refused_by_name(digits: Path, tmp_path: Path) -
     assert refused.stderr.count(f"{path}: damaged checkpoint") == 1
     assert "Traceback" not in refused.stderr
     assert path.read_bytes() == bytes(content)
+
+
+# A file system of its own that is too small for two checkpoints, for these commands alone.
+ON_A_SMALL_DISK = """
+set -e
+mount -t tmpfs -o size=3m none "$1"
+"${@:4}" --epochs 1
+status=0
+"${@:4}" --epochs 3 --resume || status=$?
+test -z "$(find "$1" -name '*.part')"
+cp "$1"/*.npz "$2"
+umount "$1"
+exit $status
+"""
+
+
+def test_a_full_disk_ends_the_run_with_one_message_and_nothing_is_lost(digits: Path, tmp_path: Path) -> None:
+    disk, kept = tmp_path / "disk", tmp_path / "kept"
+    disk.mkdir()
+    kept.mkdir()
+    common = ("--data", digits, "--batch-size", "25")
+    alone = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    train_there = [mpiexec(), "-n", "2", *RUNNER, *map(str, common), "--checkpoint-dir", str(disk)]
+    full = subprocess.run(
+        [*alone, "bash", "-c", ON_A_SMALL_DISK, "small disk", str(disk), str(kept), "--", *train_there],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert full.returncode == 1, full.stderr
+    assert full.stderr.count("checkpoint not written (No space left on device)") == 1
+    assert "Earlier checkpoints are whole" in full.stderr
+    assert "Traceback" not in full.stderr
+    resumed = train(2, *common, "--epochs", "3", "--resume", "--checkpoint-dir", kept)
+    assert resumed["resumed_from_step"] == 7
+    assert resumed["parameters_sha256"] == train(2, *common, "--epochs", "3")["parameters_sha256"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def resource_dir(name: str) -> Path:
-    """Return the folder ``templates``, ``site_profiles`` or one of code, wherever this installation has it."""
+    """Return the folder ``templates``, ``site_profiles`` or one of code, wherever it is installed."""
     package = Path(__file__).parent
     inside = package / name
     return inside if inside.is_dir() else package.parent / name

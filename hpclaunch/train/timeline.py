@@ -1,17 +1,15 @@
 """A timeline as Horovod writes it: a Chrome trace in JSON, which https://ui.perfetto.dev opens.
 
 One lane a tensor: a "process" with its name. Times are microseconds since the start, by rank 0's clock. The
-file is a whole JSON document between any two writes: what comes new takes the place of the closing bracket
-and brings another, in one call.
+file is a whole JSON document at every moment.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -21,7 +19,7 @@ import numpy as np
 
 from .collective import together
 from .errors import BadRequestError
-from .files import write_whole
+from .growing import GrowingArray
 from .options import Options
 
 if TYPE_CHECKING:
@@ -30,9 +28,9 @@ if TYPE_CHECKING:
 COMPUTING = "computing"
 """The lane of what a rank computes."""
 
-_CLOSING = b"\n]\n"
+_NAME_CHARACTERS = 300  # an event fits into a page however they are escaped
 _PING_PONGS = 30  # of which the fastest tells most about the clocks
-_MERGED_LINES = 256  # of a rank that travel at once
+_MERGED_EVENTS = 4096  # of a rank that travel at once
 
 
 class Timeline:
@@ -52,11 +50,7 @@ class Timeline:
         self._lanes: dict[str, int] = {}
         epoch = int((time.time() - time.perf_counter() + start) * 1e6)
         head = [_metadata(0, "process_name", start_time_since_epoch_in_micros=epoch)]
-        head.append(_metadata(0, "process_sort_index", sort_index=0))
-        text = ("[\n" + ",\n".join(head)).encode()
-        write_whole(path, lambda file: file.write(text + _CLOSING))
-        self._file = os.open(path, os.O_WRONLY)
-        self._end = len(text)
+        self._events = GrowingArray(path, [*head, _metadata(0, "process_sort_index", sort_index=0)])
         self._pending: list[str] = []
         self.failed = False
         """Whether it ended early because it could not be written."""
@@ -70,7 +64,8 @@ class Timeline:
         """The number of the lane called ``name``, a new one where there is none."""
         if name not in self._lanes:
             number = self._lanes[name] = len(self._lanes) + 1
-            self._pending.append(_metadata(number, "process_name", name=name + self._suffix))
+            shown = name[:_NAME_CHARACTERS] + self._suffix
+            self._pending.append(_metadata(number, "process_name", name=shown))
             self._pending.append(_metadata(number, "process_sort_index", sort_index=number))
         return self._lanes[name]
 
@@ -93,31 +88,31 @@ class Timeline:
         yield
         self.end(lane, time.perf_counter())
 
-    def add(self, line: str) -> None:
-        """Events as another timeline wrote them."""
-        self._pending.append(line)
+    def add(self, events: Iterable[str]) -> None:
+        """Events of another timeline."""
+        self._pending += events
 
     def flush(self) -> None:
         """Write what came since the last flush; a disk that is full ends the timeline, not the training."""
         pending, self._pending = self._pending, []
-        if not pending or self.failed:
-            return
-        data = (",\n" + ",".join(pending)).encode() + _CLOSING
-        try:
-            if os.pwrite(self._file, data, self._end) < len(data):
-                raise OSError("disk full")
-        except OSError as error:
-            self.failed = True
-            os.pwrite(self._file, _CLOSING, self._end)
-            os.ftruncate(self._file, self._end + len(_CLOSING))
-            message = f"timeline {self.path} ends early ({error.strerror or error})"
-            print(f"{__package__}: {message}", file=sys.stderr, flush=True)
-        self._end += len(data) - len(_CLOSING)
+        if pending and not self.failed:
+            with self._may_fail():
+                self._events.extend(pending)
 
     def close(self) -> None:
         """Write all and close the file."""
         self.flush()
-        os.close(self._file)
+        with self._may_fail():
+            self._events.close()
+
+    @contextmanager
+    def _may_fail(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.failed = True
+            reason = error.strerror or error
+            print(f"{__package__}: --timeline {self.path} ends early: {reason}", file=sys.stderr, flush=True)
 
 
 def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
@@ -164,14 +159,13 @@ def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
         timeline.flush()
         for other in range(1, comm.Get_size()):
             while piece := comm.recv(source=other):
-                for line in piece:
-                    timeline.add(line)
+                timeline.add(piece)
                 timeline.flush()
         timeline.close()
     else:
         timeline.close()
         lines = _moved(timeline.path, stretch, sum(lanes[:rank]))
-        while piece := list(islice(lines, _MERGED_LINES)):
+        while piece := list(islice(lines, _MERGED_EVENTS)):
             comm.send(piece, dest=0)
         comm.send([], dest=0)
     if not comm.bcast(timeline.failed) and rank:
@@ -179,19 +173,18 @@ def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
 
 
 def _moved(path: Path, stretch: float, lanes: int) -> Iterator[str]:
-    """The lines of a timeline without its head, with times stretched and lanes behind so many others."""
+    """The events of a timeline without its head, with times stretched and lanes behind so many others."""
     with path.open(encoding="utf-8") as file:
-        for line in file:
-            events = json.loads(f"[{line.strip().rstrip(',')}]") if line.startswith("{") else []
-            for event in events:
-                event["pid"] += lanes if event["pid"] else 0
+        for line in file:  # those that were written together
+            for event in json.loads(f"[{line.strip().rstrip(',')}]") if line.startswith("{") else []:
+                if event["pid"] == 0:
+                    continue
+                event["pid"] += lanes
                 if "ts" in event:
                     event["ts"] = int(event["ts"] * stretch)
                 if "sort_index" in event.get("args", {}):
                     event["args"]["sort_index"] = event["pid"]
-            kept = [json.dumps(event) for event in events if event["pid"]]
-            if kept:
-                yield ",".join(kept)
+                yield json.dumps(event)
 
 
 def _clock_offset(comm: MPI.Intracomm) -> float:
@@ -214,4 +207,4 @@ def _clock_offset(comm: MPI.Intracomm) -> float:
 
 
 def _metadata(lane: int, kind: str, **arguments: object) -> str:
-    return "\n" + json.dumps({"name": kind, "ph": "M", "pid": lane, "args": arguments})
+    return json.dumps({"name": kind, "ph": "M", "pid": lane, "args": arguments})

@@ -138,7 +138,8 @@ def check_cores(
     profile: SiteProfile, topology: NodeTopology, request: JobRequest, tasks_per_node: int
 ) -> None:
     """Refuse more cores or GPUs on a node than the site gives to jobs."""
-    usable = sum(1 for core in topology.cores if set(core.cpus) <= topology.usable)
+    cpus = topology.usable
+    usable = sum(1 for core in topology.cores if cpus.issuperset(core.cpus))
     asked = tasks_per_node * (request.cpus_per_task or 1)
     source = cite(profile, profile.node.source if profile.node else None)
     if asked > usable:

@@ -59,8 +59,9 @@ def cpus_over_node(context: Context) -> Iterator[Found]:
     topology, profile, asked = context.topology, context.profile, context.asked
     if topology is None or profile is None or not topology.cores or context.without_gpus:
         return
-    cores = sum(1 for core in topology.cores if set(core.cpus) <= topology.usable)
-    threads = len(topology.usable)
+    usable = topology.usable
+    cores = sum(1 for core in topology.cores if usable.issuperset(core.cpus))
+    threads = len(usable)
     kept = len(topology.cores) - cores
     has = f"a node of {profile.name} gives {cores} cores to jobs" + (f", {kept} are reserved" if kept else "")
     source = cite(profile, profile.node.source if profile.node else None)

@@ -351,6 +351,8 @@ def _rank_setup(request: JobRequest, profile: SiteProfile, shape: _Shape) -> tup
     needed = read if shape.binding is None else dict.fromkeys(read, True)
     names = frozenset(name for name, wanted in needed.items() if wanted)
     lines = list(rank_lines(request, profile, shape.nodes, shape.tasks_per_node, names))
+    if profile.scheduler.launcher == "srun" and _tasks(shape) > 1 and request.mpi != "none":
+        lines.append(launchers.MPI_GUARD)
     if shape.binding is None:
         return tuple(lines)
     ranks = shape.binding.ranks
@@ -487,7 +489,9 @@ def _computed(
 def _warnings(request: JobRequest, shape: _Shape) -> tuple[str, ...]:
     notes = shape.binding.notes if shape.binding else ()
     queue = (shape.choice.warning,) if shape.choice.warning else ()
-    return (*queue, *notes)
+    unseen = request.space and not (request.check or request.preflight)
+    space = ("--space is looked at with --check or --preflight only",) if unseen else ()
+    return (*queue, *space, *notes)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

@@ -113,6 +113,22 @@ _MPIEXEC_ENVIRONMENT = (
     ),
 )
 
+# Slurm's plugins tell a rank who it is by PMIX_RANK (pmix), PMI_RANK (pmi2) and PALS_RANKID (cray_shasta):
+# all seen in 22.05. libopen-pal.so.80 is Open MPI 5, which speaks PMIx only (docs.open-mpi.org, "Launching
+# with Slurm"). A program that loads its MPI later, as Python does, cannot be told so early.
+_MPI_GUARD = """\
+if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
+  case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
+    ,*libmpi* | *libopen-pal.so.80*)
+      echo "each rank would run alone, as 'rank 0 of 1': the MPI of $1 does not speak srun's plugin;" \\
+        "--mpi pmix is for Open MPI, pmi2 for MPICH (srun --mpi=list), none starts it so on purpose" |
+        tee "$HPCLAUNCH_JOB_FOLDER/reason" >&2
+      exit 1 ;;
+  esac
+fi"""
+MPI_GUARD = Line(text=_MPI_GUARD, reason="an MPI that was started by a plugin it does not speak says nothing")
+"""Lines of srun's ranks that end a job whose ranks would not find each other, where that is certain."""
+
 # What salloc, sbatch and srun set for the commands of an allocation and srun reads as options (man pages of
 # 22.05, tried with it; SLURM_TRES_PER_TASK is newer): variables -> the options that they stand for. sbatch
 # hands its environment on, so a job that is submitted from inside an allocation finds them, unless its own

@@ -68,6 +68,16 @@ export OMP_NUM_THREADS=1
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # who this rank is; for this shell only
 RANK="$SLURM_PROCID"
+# an MPI that was started by a plugin it does not speak says nothing
+if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
+  case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
+    ,*libmpi* | *libopen-pal.so.80*)
+      echo "each rank would run alone, as 'rank 0 of 1': the MPI of $1 does not speak srun's plugin;" \
+        "--mpi pmix is for Open MPI, pmi2 for MPICH (srun --mpi=list), none starts it so on purpose" |
+        tee "$HPCLAUNCH_JOB_FOLDER/reason" >&2
+      exit 1 ;;
+  esac
+fi
 # Run the program and tell a checkpoint from a failure. Launchers signal all of a rank's processes, so this
 # shell must live through the signal that is meant for the program.
 trap : USR1 TERM

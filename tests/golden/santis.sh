@@ -127,6 +127,16 @@ export OMP_NUM_THREADS=72
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # who this rank is, under the names that torch.distributed and others read
 export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=4
+# an MPI that was started by a plugin it does not speak says nothing
+if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
+  case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
+    ,*libmpi* | *libopen-pal.so.80*)
+      echo "each rank would run alone, as 'rank 0 of 1': the MPI of $1 does not speak srun's plugin;" \
+        "--mpi pmix is for Open MPI, pmi2 for MPICH (srun --mpi=list), none starts it so on purpose" |
+        tee "$HPCLAUNCH_JOB_FOLDER/reason" >&2
+      exit 1 ;;
+  esac
+fi
 # CPUs planned for each local rank
 cpus=(0-71 72-143 144-215 216-287)
 # GPUs of each local rank, nearest to its cores

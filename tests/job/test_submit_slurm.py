@@ -222,6 +222,38 @@ def test_any_program_whose_ranks_all_say_rank_0_of_1_has_failed(
         assert "all 2 ranks say 'rank 0 of 1': each ran alone, as srun's plugin none" in record["reason"]
 
 
+# An MPI program without mpi.h, for Open MPI, whose handles are addresses of these.
+C_PROGRAM = """
+extern struct { int x; } ompi_mpi_comm_world;
+int MPI_Init(int *, char ***), MPI_Finalize(void), MPI_Comm_size(void *, int *), printf(const char *, ...);
+int main(void) { int n; MPI_Init(0, 0); MPI_Comm_size(&ompi_mpi_comm_world, &n); printf("GOT %d\\n", n);
+  return MPI_Finalize(); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("plugin", "state", "sizes"),
+    [("pmix", "done", ["GOT 2"] * 2), ("pmi2", "failed", []), ("none", "done", ["GOT 1"] * 2)],
+)
+def test_a_program_linked_with_another_mpi_than_the_plugins_is_not_started(
+    on_slurm: Slurm, tmp_path: Path, plugin: str, state: str, sizes: list[str]
+) -> None:
+    """On purpose, with ``--mpi none``, it is."""
+    library = Path(sys.prefix) / "lib"
+    if not (library / "libmpi.so.40").exists():
+        library = Path("/usr/lib/x86_64-linux-gnu")
+    (tmp_path / "size.c").write_text(C_PROGRAM)
+    compiler = ("gcc", "-o", str(tmp_path / "size"), str(tmp_path / "size.c"), str(library / "libmpi.so"))
+    subprocess.run([*compiler, f"-Wl,-rpath,{library}", "-Wl,--allow-shlib-undefined"], check=True)
+    words = ("--site", "generic-slurm", "--nodes", "2", "--mpi", plugin, "--wait", "--json", "--")
+    answer = hpclaunch("submit", *words, str(tmp_path / "size"))
+    assert [line for line in answer.stderr.splitlines() if line.startswith("GOT")] == sizes
+    record = record_of(json.loads(answer.stdout)["id"])
+    assert record["state"] == state
+    if state == "failed":
+        assert "each rank would run alone" in record["reason"]
+
+
 def test_a_mask_with_a_reserved_core_is_refused_by_slurm(on_lumig: Slurm, tmp_path: Path) -> None:
     """The same script with core 48, which low-noise mode keeps: Slurm itself ends it."""
     usual = ("--site", "lumi-g", "--account", "project_465000001", "--dry-run", "--", "true")

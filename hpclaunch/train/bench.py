@@ -31,7 +31,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _ROUND_S = 0.02
 _ITEM_BYTES = 4  # float32
 # Those whose own buffer is shared memory; the others have none but ordinary ones.
-_IN_WINDOW = ("hierarchical", "shared")
+_IN_WINDOW = ("auto", "hierarchical", "shared")
 
 
 class Candidate(NamedTuple):

@@ -24,7 +24,7 @@ def test_it_reports_each_algorithm_size_and_kind_of_buffer() -> None:
     )
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
-    in_window = {"hierarchical", "shared"}
+    in_window = {"auto", "hierarchical", "shared"}
     expected = {(name, size, "array") for name in ALLREDUCES for size in (4096, 65536)}
     expected |= {(name, size, "window") for name in in_window for size in (4096, 65536)}
     assert {(row["algorithm"], row["bytes"], row["buffer"]) for row in rows} == expected

@@ -26,8 +26,9 @@ class Allreduce(Protocol):
     def name(self) -> str:
         """As in `ALLREDUCES`; what compresses has the name of what it does so for."""
 
-    bytes_sent: int
-    """Payload that other ranks have got from this one so far, in bytes."""
+    @property
+    def bytes_sent(self) -> int:
+        """Payload that other ranks have got from this one so far, in bytes."""
 
     choices: dict[str, str]
     """What ``auto`` has chosen so far, by kind of array; empty for the others."""

@@ -33,10 +33,14 @@ class Algorithm(ABC):
         self._rank = comm.Get_rank()
         self._segment_bytes = segment_bytes
         self._scratch = np.empty(0, np.uint8)
-        self.bytes_sent = 0
-        """Payload that other ranks have got from this one so far, in bytes, over all calls."""
+        self._sent_bytes = 0
         self.choices: dict[str, str] = {}
         """What `AutoAllreduce` has chosen so far, by kind of array; the other algorithms choose nothing."""
+
+    @property
+    def bytes_sent(self) -> int:
+        """Payload that other ranks have got from this one so far, in bytes, over all calls."""
+        return self._sent_bytes
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array of ``items`` where `sum` is fastest; valid until `close`. Collective.
@@ -79,7 +83,7 @@ class Algorithm(ABC):
         MPI.Request.Waitall(self._start_sends(array, to))
 
     def _start_sends(self, array: Array, to: int) -> list[MPI.Request]:
-        self.bytes_sent += array.nbytes
+        self._sent_bytes += array.nbytes
         return [self._comm.Isend([part, MPI.BYTE], to) for part in self._segments(array)]
 
     def _receive(self, array: Array, source: int, *, add: bool) -> None:

@@ -20,11 +20,11 @@ from .tree import TreeAllreduce
 
 # Longer arrays are not measured with what passes whole arrays around, which can only be slower.
 _TREE_BYTES = 1 << 16
-_ROUNDS = 5
-_SAMPLE_S = 5e-4
-_MOST_CALLS = 50
-# Not measured on: a candidate that took so many times as long as the best in the first round.
-_HOPELESS = 3.0
+# Many short samples, for the least of them is that which other programs disturbed least.
+_SAMPLE_S = 1e-4
+_MOST_CALLS = 20
+_BUDGET_S = 0.15
+_LEAST_ROUNDS, _MOST_ROUNDS = 3, 100
 
 Kind = tuple[int, bool, np.dtype[Any]]
 
@@ -51,22 +51,27 @@ class AutoAllreduce(Algorithm):
             self._long += [LibraryAllreduce(comm), RingAllreduce(comm), HalvingDoublingAllreduce(comm)]
             self._short = [*self._long, TreeAllreduce(comm)]
         self._chosen: dict[Kind, Algorithm] = {}
+        self._measuring_bytes = 0
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in memory that the node's ranks share, which serves all candidates."""
         return self._home.buffer(items, dtype)
 
+    def sum(self, array: Array) -> None:
+        """As `Algorithm.sum`, by the candidate chosen for such arrays."""
+        chosen = self._chosen.get(self._kind(array))
+        if chosen is not None:
+            chosen.sum(array)
+        else:
+            super().sum(array)
+
     def _sum(self, array: Array) -> None:
-        nbytes = array.nbytes
-        # A short array is copied anyhow, so that its place makes no difference.
-        shared = nbytes > DIRECT_BYTES and self._home.holds(array)
-        kind = (nbytes.bit_length(), shared, array.dtype)
-        chosen = self._chosen.get(kind)
-        if chosen is None:
-            chosen = self._choose(array, kind)
-        before = chosen.bytes_sent
-        chosen._sum(array)
-        self.bytes_sent += chosen.bytes_sent - before
+        self._choose(array)._sum(array)
+
+    @property
+    def bytes_sent(self) -> int:
+        """Payload that other ranks have got from this one so far, in bytes, without that of measuring."""
+        return self._all_bytes() - self._measuring_bytes
 
     def close(self) -> None:
         """Free all candidates."""
@@ -74,38 +79,54 @@ class AutoAllreduce(Algorithm):
             candidate.close()
         super().close()
 
+    def _kind(self, array: Array) -> Kind:
+        """What a choice holds for. A short array is copied anyhow, so that its place makes no difference."""
+        nbytes = array.nbytes
+        return nbytes.bit_length(), nbytes > DIRECT_BYTES and self._home.holds(array), array.dtype
+
+    def _all_bytes(self) -> int:
+        return sum(candidate.bytes_sent for candidate in self._short)
+
     # --- measuring ------------------------------------------------------------------------------------------
 
-    def _choose(self, array: Array, kind: Kind) -> Algorithm:
+    def _choose(self, array: Array) -> Algorithm:
+        """The candidate for arrays like this one from now on."""
         candidates = self._short if array.nbytes <= _TREE_BYTES else self._long
         chosen = candidates[0]
         if len(candidates) > 1:
-            content = array.copy()
+            content, before = array.copy(), self._all_bytes()
             array[:] = 0  # sums of what is there could overflow
             chosen = candidates[self._fastest(candidates, array)]
             array[:] = content
+            self._measuring_bytes += self._all_bytes() - before
+        kind = self._kind(array)
         self._chosen[kind] = chosen
-        place = (
-            "shared memory" if kind[1] else "ordinary memory" if array.nbytes > DIRECT_BYTES else "any memory"
-        )
-        self.choices[f"{_size(array.nbytes)} {array.dtype} in {place}"] = chosen.name
+        place = "shared" if kind[1] else "ordinary" if array.nbytes > DIRECT_BYTES else "any"
+        self.choices[f"{array.dtype} {_size(array.nbytes)} in {place} memory"] = chosen.name
         return chosen
 
     def _fastest(self, candidates: list[Algorithm], array: Array) -> int:
         """The place of the candidate with the least time; the same on all ranks."""
-        least = np.array([self._seconds(candidate, array, 1) for candidate in candidates])
-        calls = [1] * len(candidates)
-        for turn in range(_ROUNDS):
-            slowest = np.empty_like(least)
-            self._comm.Allreduce(least, slowest, op=MPI.MAX)
-            self._comm.Bcast(slowest)  # MPI only advises that all ranks get the same bits
-            for index, candidate in enumerate(candidates):
-                if turn == 0:  # what was measured above also warmed up
-                    calls[index] = min(_MOST_CALLS, max(1, int(_SAMPLE_S / max(slowest[index], 1e-7))))
-                if slowest[index] <= _HOPELESS * slowest.min():
-                    least[index] = min(least[index], self._seconds(candidate, array, calls[index]))
-        self._comm.Allreduce(MPI.IN_PLACE, least, op=MPI.MAX)
-        return int(self._comm.bcast(int(least.argmin())))
+        for candidate in candidates:
+            candidate._sum(array)  # takes its memory
+        first = self._slowest([self._seconds(candidate, array, 1) for candidate in candidates])
+        calls = np.clip(_SAMPLE_S / first, 1, _MOST_CALLS).astype(int)
+        rounds = int(np.clip(_BUDGET_S / (first * calls).sum(), _LEAST_ROUNDS, _MOST_ROUNDS))
+        samples = [
+            [
+                self._seconds(candidate, array, int(times))
+                for candidate, times in zip(candidates, calls, strict=True)
+            ]
+            for _ in range(rounds)
+        ]
+        return int(self._slowest(np.min(samples, axis=0)).argmin())
+
+    def _slowest(self, seconds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """By candidate, the time of the slowest rank; the same bits on all ranks."""
+        found = np.array(seconds)
+        self._comm.Allreduce(MPI.IN_PLACE, found, op=MPI.MAX)
+        self._comm.Bcast(found)  # MPI only advises that all ranks get the same
+        return found
 
     def _seconds(self, candidate: Algorithm, array: Array, calls: int) -> float:
         self._comm.Barrier()

@@ -49,6 +49,11 @@ class HierarchicalAllreduce(Algorithm):
         if node is None:
             here.Free()
 
+    @property
+    def bytes_sent(self) -> int:
+        """Payload that other ranks have got from this one so far, inside the node and between nodes."""
+        return self._node.bytes_sent + (self._between.bytes_sent if self._between else 0)
+
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in memory that the node's ranks share."""
         return self._node.buffer(items, dtype)
@@ -60,7 +65,6 @@ class HierarchicalAllreduce(Algorithm):
     def _sum(self, array: Array) -> None:
         # Also where this node has one rank: all nodes must cut what goes between them into the same pieces.
         self._node._sum(array)
-        self.bytes_sent = self._node.bytes_sent + (self._between.bytes_sent if self._between else 0)
 
     def close(self) -> None:
         """Free both levels."""

@@ -36,7 +36,7 @@ class LibraryAllreduce(Algorithm):
                 else:
                     self._with_numpys_sum(piece)
         # What the library sends is not known; the least that any algorithm can.
-        self.bytes_sent += 2 * (self._ranks - 1) * array.nbytes // self._ranks
+        self._sent_bytes += 2 * (self._ranks - 1) * array.nbytes // self._ranks
 
     def _with_numpys_sum(self, array: Array) -> None:
         """For types that MPI lacks, such as float16, or sums otherwise: it moves bytes, numpy adds."""

@@ -42,7 +42,7 @@ class RingAllreduce(Algorithm):
             summing = hop < self._ranks - 1
             target = landing[: receive.size] if summing else receive
             self._comm.Sendrecv([send, MPI.BYTE], right, 0, [target, MPI.BYTE], left, 0)
-            self.bytes_sent += send.nbytes
+            self._sent_bytes += send.nbytes
             if summing:
                 np.add(receive, target, out=receive)
 
@@ -60,7 +60,7 @@ class RingAllreduce(Algorithm):
             for part in self._arriving(parts, left, add=hop < p - 1):
                 if hop + 1 < hops:
                     going.append(self._comm.Isend([part, MPI.BYTE], right))
-                    self.bytes_sent += part.nbytes
+                    self._sent_bytes += part.nbytes
             sends.append(going)
         for requests in sends[p - 1 :]:
             MPI.Request.Waitall(requests)

@@ -43,13 +43,13 @@ class SharedMemory:
         """Allocate ``nbytes`` zeroed bytes on each rank of ``comm``; all of one node. Collective."""
         padded = -(-max(nbytes, 1) // _LINE_BYTES) * _LINE_BYTES + _LINE_BYTES
         self._window = MPI.Win.Allocate_shared(padded, 1, comm=comm)
-        self._comm = comm
         self.parts = [self._part(rank, nbytes) for rank in range(comm.Get_size())]
         """By rank: its bytes, starting at a cache line."""
         mine = self.parts[comm.Get_rank()]
         mine[:] = 0
         self._addresses = range(mine.ctypes.data, mine.ctypes.data + nbytes)
         self._window.Lock_all(MPI.MODE_NOCHECK)
+        self._sync, self._barrier = self._window.Sync, comm.Barrier
         self.meet()
 
     def offset(self, address: int, nbytes: int) -> int | None:
@@ -65,9 +65,9 @@ class SharedMemory:
 
     def meet(self) -> None:
         """Wait for all ranks; each then sees what the others wrote before."""
-        self._window.Sync()
-        self._comm.Barrier()
-        self._window.Sync()
+        self._sync()
+        self._barrier()
+        self._sync()
 
     def close(self) -> None:
         """Free the memory: no array in it may be touched any more. Collective."""
@@ -113,7 +113,7 @@ class SharedAllreduce(Algorithm):
         # Several nodes must cut what goes between them alike, whatever they have in common inside.
         self._direct_bytes = min(DIRECT_BYTES, self._slot_bytes()) if owners is None else -1
         self._resident: dict[Place, _Resident] = {}
-        self._slots: dict[tuple[int, np.dtype[Any], int], _Slot] = {}
+        self._slots: dict[tuple[int, np.dtype[Any]], list[_Slot]] = {}
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in memory that the node's ranks share."""
@@ -181,25 +181,29 @@ class SharedAllreduce(Algorithm):
                 self._between.sum(total)
             for other in block[1:]:
                 np.copyto(other, total)
-        self.bytes_sent += resident.moved
+        self._sent_bytes += resident.moved
         resident.meet()
 
     # --- in transit: segments of ordinary arrays -----------------------------------------------------------
 
     def _sum_directly(self, array: Array) -> None:
         """One copy, one barrier, and every rank adds up everything: the same additions on all."""
-        slot = self._slot(array)
+        slots = self._slots.get((array.nbytes, array.dtype)) or self._make_slots(array)
+        slot = slots[self._turn]
         np.copyto(slot.mine, array)
-        self._shared_slots().meet()
+        slot.meet()
         _add(slot.arrays, array)
-        self._turn += 1
-        self.bytes_sent += (self._ranks - 1) * array.nbytes
+        self._turn = (self._turn + 1) % _SLOTS
+        self._sent_bytes += (self._ranks - 1) * array.nbytes
 
     def _sum_in_transit(self, array: Array) -> None:
         """In each phase: fill a slot, sum the one filled before, read the one summed before."""
         parts = self._segments(array)
-        meet = self._shared_slots().meet
-        slots = [self._slot(part, index) for index, part in enumerate(parts)]
+        whole = self._slots.get((parts[0].nbytes, array.dtype)) or self._make_slots(parts[0])
+        last = self._slots.get((parts[-1].nbytes, array.dtype)) or self._make_slots(parts[-1])
+        slots = [whole[(self._turn + index) % _SLOTS] for index in range(len(parts) - 1)]
+        slots.append(last[(self._turn + len(slots)) % _SLOTS])
+        meet = slots[0].meet
         for phase in range(len(parts) + 2):
             if phase < len(parts):
                 slots[phase].fill(parts[phase])
@@ -209,30 +213,23 @@ class SharedAllreduce(Algorithm):
                 slots[phase - 2].read(parts[phase - 2])
             if phase <= len(parts):
                 meet()
-        self._turn += len(parts)
-        self.bytes_sent += self._moved(array)
-
-    def _shared_slots(self) -> SharedMemory:
-        """Memory for what passes through, taken when first needed."""
-        if self._transit is None:
-            self._transit = SharedMemory(self._comm, _SLOTS * self._slot_bytes())
-        return self._transit
+        self._turn = (self._turn + len(parts)) % _SLOTS
+        self._sent_bytes += self._moved(array)
 
     def _slot_bytes(self) -> int:
         return -(-self._segment_bytes // _LINE_BYTES) * _LINE_BYTES
 
-    def _slot(self, part: Array, ahead: int = 0) -> _Slot:
-        """Where ``part`` passes through: the slot of this turn, or so many turns ahead."""
-        turn = (self._turn + ahead) % _SLOTS
-        key = (part.nbytes, part.dtype, turn)
-        slot = self._slots.get(key)
-        if slot is None:
-            start = turn * self._slot_bytes()
-            memory = self._shared_slots()
-            arrays = [other[start : start + part.nbytes].view(part.dtype) for other in memory.parts]
-            slot = _Slot(arrays, self._rank, self._slices(part))
-            _keep(self._slots, key, slot)
-        return slot
+    def _make_slots(self, part: Array) -> list[_Slot]:
+        """Where arrays like ``part`` pass through, by turn; memory is taken when first needed."""
+        if self._transit is None:
+            self._transit = SharedMemory(self._comm, _SLOTS * self._slot_bytes())
+        made = []
+        for start in range(0, _SLOTS * self._slot_bytes(), self._slot_bytes()):
+            span = slice(start, start + part.nbytes)
+            arrays = [other[span].view(part.dtype) for other in self._transit.parts]
+            made.append(_Slot(arrays, self._rank, self._slices(part), self._transit.meet))
+        _keep(self._slots, (part.nbytes, part.dtype), made)
+        return made
 
     # --- slices ---------------------------------------------------------------------------------------------
 
@@ -262,9 +259,12 @@ class _Resident(NamedTuple):
 class _Slot:
     """Shared memory that a segment of ordinary arrays passes through, seen by one rank."""
 
-    def __init__(self, arrays: list[Array], rank: int, slices: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, arrays: list[Array], rank: int, slices: list[tuple[int, int]], meet: Callable[[], None]
+    ) -> None:
         """``arrays`` and ``slices`` by rank: where its segment stands, and what of all it sums."""
         self.arrays = arrays
+        self.meet = meet
         self.mine = arrays[rank]
         self._start, self._stop = start, stop = slices[rank]
         self._before, self._behind = self.mine[:start], self.mine[stop:]

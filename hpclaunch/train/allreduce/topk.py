@@ -86,7 +86,7 @@ class TopKAllreduce(Algorithm):
             self._comm.Sendrecv(
                 [message, MPI.BYTE], right, tag, [landing, MPI.BYTE], left, MPI.ANY_TAG, status
             )
-            self.bytes_sent += message.nbytes
+            self._sent_bytes += message.nbytes
             arrived = landing[: status.Get_count(MPI.BYTE)]
             _unpack(arrived, status.Get_tag(), chunk, add=summing)
             if summing:

@@ -80,7 +80,9 @@ class PbsScheduler:
     poll_s = (1.0, 30.0)
     # Recorded: operators may, ordinary users not (qrerun-root, qrerun-user), nor anybody after qsub -r n.
     requeue = 'qrerun "$PBS_JOBID"'
-    query_env: Mapping[str, str] = {"TZ": "UTC0"}  # qstat prints local times without their zone
+    # qstat itself turns the server's seconds into local times, without their zone. A site's own qstat that
+    # shows what another has asked would be off by that one's zone: nothing in its answer tells.
+    query_env: Mapping[str, str] = {"TZ": "UTC0"}
     status_sources: tuple[str, ...] = ("json", "text", "each")
 
     def submit_command(self, script: str) -> tuple[str, ...]:

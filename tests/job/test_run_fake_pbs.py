@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,20 @@ def test_from_submission_to_result(store: Store, tmp_path: Path) -> None:
     assert record.ended is not None
     created, ended = (dt.datetime.fromisoformat(time) for time in (record.created, record.ended))
     assert created <= ended
+
+
+def test_times_hold_in_any_time_zone(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Qstat prints local times without a zone; whoever asks is elsewhere, too."""
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "XST-5:30")
+        time.tzset()
+        begun = dt.datetime.now(dt.timezone.utc).replace(microsecond=0)
+        record, _ = wait(store, submit(store, "pbs", "true", tmp_path))
+    time.tzset()
+    assert record.started is not None
+    started = dt.datetime.fromisoformat(record.started)
+    assert begun <= started <= dt.datetime.now(dt.timezone.utc)
+    assert started.utcoffset() == dt.timedelta(hours=5, minutes=30)
 
 
 @pytest.mark.parametrize(("body", "exit_code"), [("exit 3", 3), ("kill -9 $$", 137), ("nothing-there", 127)])

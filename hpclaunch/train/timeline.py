@@ -39,13 +39,15 @@ class Timeline:
     Several threads may add events, each to lanes that the others leave alone meanwhile.
     """
 
-    def __init__(self, path: Path, start: float, rank: int | None = None) -> None:
+    def __init__(self, path: Path, start: float, rank: int | None = None, set_at: float = 0.0) -> None:
         """Replace ``path`` by a timeline without events; OSError if that fails.
 
-        ``start``: what `time.perf_counter` said at time 0. Lanes have the ``rank`` in their name, if given.
+        ``start``: what `time.perf_counter` said at time 0; ``set_at``: and when it was compared with that of
+        rank 0. Lanes have the ``rank`` in their name, if given.
         """
         self.path = path
         self.start = start
+        self.set_at = set_at
         self._suffix = "" if rank is None else f" (rank {rank})"
         self._lanes: dict[str, int] = {}
         epoch = int((time.time() - time.perf_counter() + start) * 1e6)
@@ -124,12 +126,13 @@ def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
     if path is None:
         return None
     everyone = options.timeline_ranks == "all"
-    start: float = comm.bcast(time.perf_counter()) - (_clock_offset(comm) if everyone else 0)
+    start: float = comm.bcast(time.perf_counter())
+    set_at, by_rank_0 = _same_moment(comm) if everyone else (0.0, 0.0)
     if rank and not everyone:
         together(comm, lambda: None)
         return None
     mine = path if rank == 0 else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
-    return together(comm, lambda: _open(mine, start, rank if everyone else None))
+    return together(comm, lambda: _open(mine, start + set_at - by_rank_0, rank if everyone else None, set_at))
 
 
 def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | None) -> None:
@@ -140,9 +143,9 @@ def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | N
         timeline.close()
 
 
-def _open(path: Path, start: float, rank: int | None) -> Timeline:
+def _open(path: Path, start: float, rank: int | None, set_at: float) -> Timeline:
     try:
-        return Timeline(path, start, rank)
+        return Timeline(path, start, rank, set_at)
     except OSError as error:
         message = f"--timeline {path}: cannot write there ({error.strerror or error})"
         raise BadRequestError(message, "Name a file in a folder that you may write to.") from error
@@ -151,9 +154,9 @@ def _open(path: Path, start: float, rank: int | None) -> Timeline:
 def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
     """Rank 0 takes over the others' events, a piece at a time, and the files that had them go."""
     rank = comm.Get_rank()
-    apart = _clock_offset(comm) - (comm.bcast(timeline.start) - timeline.start)
-    # The clocks have come apart evenly since the start.
-    stretch = 1 + apart / (time.perf_counter() - timeline.start)
+    now, by_rank_0 = _same_moment(comm)
+    apart = by_rank_0 - comm.bcast(timeline.start) - (now - timeline.start)
+    drift = apart / (now - timeline.set_at) if rank else 0.0  # evenly since then
     lanes: list[int] = comm.allgather(timeline.lanes)
     if rank == 0:
         timeline.flush()
@@ -164,7 +167,7 @@ def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
         timeline.close()
     else:
         timeline.close()
-        lines = _moved(timeline.path, stretch, sum(lanes[:rank]))
+        lines = _moved(timeline, drift, sum(lanes[:rank]))
         while piece := list(islice(lines, _MERGED_EVENTS)):
             comm.send(piece, dest=0)
         comm.send([], dest=0)
@@ -172,38 +175,43 @@ def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
         timeline.path.unlink()
 
 
-def _moved(path: Path, stretch: float, lanes: int) -> Iterator[str]:
-    """The events of a timeline without its head, with times stretched and lanes behind so many others."""
-    with path.open(encoding="utf-8") as file:
+def _moved(timeline: Timeline, drift: float, lanes: int) -> Iterator[str]:
+    """The events of a timeline without its head, by rank 0's clock and in lanes behind so many others."""
+    set_at = (timeline.set_at - timeline.start) * 1e6
+    with timeline.path.open(encoding="utf-8") as file:
         for line in file:  # those that were written together
             for event in json.loads(f"[{line.strip().rstrip(',')}]") if line.startswith("{") else []:
                 if event["pid"] == 0:
                     continue
                 event["pid"] += lanes
                 if "ts" in event:
-                    event["ts"] = int(event["ts"] * stretch)
+                    event["ts"] += int((event["ts"] - set_at) * drift)
                 if "sort_index" in event.get("args", {}):
                     event["args"]["sort_index"] = event["pid"]
                 yield json.dumps(event)
 
 
-def _clock_offset(comm: MPI.Intracomm) -> float:
-    """Seconds that rank 0's clock is ahead of this rank's, by the fastest of some ping-pongs; collective."""
-    rank, answer = comm.Get_rank(), np.zeros(1)
-    question = np.zeros(1)
-    if rank == 0:
+def _same_moment(comm: MPI.Intracomm) -> tuple[float, float]:
+    """What this rank's clock said when that of rank 0 said what; collective.
+
+    The fastest of some ping-pongs tells: the answer is half way of age.
+    """
+    question, answer = np.zeros(1), np.zeros(1)
+    if comm.Get_rank() == 0:
         for other in range(1, comm.Get_size()):
             for _ in range(_PING_PONGS):
                 comm.Recv(question, source=other)
                 comm.Send(np.array([time.perf_counter()]), dest=other)
-        return 0.0
+        now = time.perf_counter()
+        return now, now
     trips = []
     for _ in range(_PING_PONGS):
         sent = time.perf_counter()
         comm.Sendrecv(question, 0, 0, answer, 0, 0)
         back = time.perf_counter()
-        trips.append((back - sent, answer[0] - (sent + back) / 2))
-    return float(min(trips)[1])
+        trips.append((back - sent, (sent + back) / 2, float(answer[0])))
+    _, here, there = min(trips)
+    return here, there
 
 
 def _metadata(lane: int, kind: str, **arguments: object) -> str:

@@ -15,7 +15,8 @@ LAUNCH_LAYER = (
     "mpi-launch", "horovod-launch", "gpus", "fabric-plugin", "space", "inodes", "clock", "stripes",
     "allreduce", "nodes",
 )  # fmt: skip
-KNOWN = (*FRAMEWORKS, *OPERATIONS, *LAUNCH_LAYER)
+KNOWN = (*FRAMEWORKS, *OPERATIONS, *(name for name in LAUNCH_LAYER if name != "imports"))
+"""What ``--require`` takes; which import matters is known of jobs only."""
 # Horovod calls RCCL's operations NCCL too: one build flag, one box, one function for both.
 ALIASES = {"torch": "pytorch", "tf": "tensorflow", "rccl": "nccl"}
 

@@ -254,11 +254,13 @@ def _restart_header(request: JobRequest, scheduler: str) -> tuple[Line, ...]:
     if scheduler == "pbs":
         return (Line(text="-r y", reason=comes_back),)
     warn_s = parse_walltime_s(request.warn_before)
-    return (
+    lines = (
         Line(text=f"--signal=B:USR1@{warn_s}", reason="told so many seconds before the limit (man sbatch)"),
         Line(text="--requeue", reason=comes_back),
-        Line(text="--open-mode=append", reason="a restart writes on in the same log"),
     )
+    if request.array:  # its header says it
+        return lines
+    return (*lines, Line(text="--open-mode=append", reason="a restart writes on in the same log"))
 
 
 def _directive_key(text: str) -> str:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
+import psutil
 import pytest
 
 from hpclaunch.train.allreduce.chunks import chunk_bounds
-from tests.train.mpirun import run_program
+from hpclaunch.train.allreduce.compression import Compression, check_compression, parse_compression
+from hpclaunch.train.errors import BadRequestError
+from tests.testbed.cluster import Slurm
+from tests.train.mpirun import environment, mpiexec, run_program
 
 
 @pytest.mark.mpi
@@ -36,3 +46,75 @@ def test_chunks_cover_the_buffer_evenly(items: int, ranks: int) -> None:
 @pytest.mark.mpi
 def test_arrays_that_cannot_be_summed_in_place_are_refused() -> None:
     run_program(1, "refused_arrays")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_thread_sums_slices_of_a_buffer_beside_other_communication(ranks: int) -> None:
+    run_program(ranks, "in_a_thread")
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("algorithm", ["ring", "shared", "fake nodes"])
+def test_a_rank_killed_within_a_sum_ends_all_with_one_message(algorithm: str) -> None:
+    command = [mpiexec(), "-n", "4", sys.executable, "-m", "tests.train.ranks.summing", algorithm]
+    with subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
+        assert job.stdout is not None
+        ranks = [psutil.Process(int(word)) for word in job.stdout.readline().split()]
+        assert len(ranks) == 4
+        ranks[2].kill()
+        _, errors = job.communicate()
+    assert job.returncode != 0
+    assert len(re.findall(r"signal:? 9", errors, re.IGNORECASE)) == 1, errors
+    assert "Traceback" not in errors
+    psutil.wait_procs(ranks)
+    assert not [process for process in ranks if process.is_running()]
+
+
+@pytest.mark.mpi
+@pytest.mark.slurm
+def test_on_two_nodes_the_default_is_hierarchical_and_all_sums_are_right(
+    slurm: Slurm, tmp_path: Path
+) -> None:
+    program = (sys.executable, "-m", "tests.train.ranks.on_two_nodes")
+    two_each = ("--nodes=2", "--ntasks-per-node=2", "--mpi=pmix", f"--chdir={tmp_path}")
+    transport = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm,tcp", "OMPI_MCA_osc": "^ucx"}
+    done = subprocess.run(
+        ["srun", *two_each, *program],
+        env={**os.environ, **environment(**transport), "SLURM_CONF": str(slurm.conf)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all right" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("none", Compression()),
+        ("fp16", Compression("fp16")),
+        ("bf16", Compression("bf16")),
+        ("topk", Compression("topk", 0.01)),
+        ("topk:1", Compression("topk", 1.0)),
+        ("topk:0.25", Compression("topk", 0.25)),
+    ],
+)
+def test_compressions_are_named(text: str, expected: Compression) -> None:
+    assert parse_compression(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "fp8", "fp16:2", "topk:", "topk:x", "topk:0", "topk:1.1", "topk:nan"])
+def test_an_unknown_compression_is_refused_by_name(text: str) -> None:
+    with pytest.raises(BadRequestError, match=f"--compression {text}: not a compression"):
+        parse_compression(text)
+
+
+@pytest.mark.parametrize(("text", "name"), [("fp16", "mpi"), ("topk", "hierarchical"), ("bf16", "auto")])
+def test_what_does_not_compress_is_refused(text: str, name: str) -> None:
+    with pytest.raises(BadRequestError, match=f"--compression {text} with --allreduce {name}"):
+        check_compression(text, name)
+    assert check_compression(text, None) == check_compression(text, "ring")

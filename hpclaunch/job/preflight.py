@@ -63,6 +63,11 @@ def _again(request: JobRequest, batch: str) -> str:
         raise BadInputError(
             f"--exclude-bad-nodes: {batch} has no option that leaves nodes out", "leave it out; Slurm has one"
         )
+    if request.array:
+        raise BadInputError(
+            "--exclude-bad-nodes: the jobs of an array are submitted together, not one again",
+            "leave it out; hpclaunch resubmit --exclude-bad-nodes repeats the array without them",
+        )
     for name, wanted in (("--preflight", request.preflight), ("--max-restarts", request.max_restarts)):
         if not wanted:
             raise BadInputError(

@@ -160,6 +160,15 @@ def test_what_is_looked_at_follows_from_the_site_and_the_framework() -> None:
     assert wanted("generic-slurm", nodes=2, space=("/a b",)) == {"space": ["/a b"]}
 
 
+def test_folders_that_nobody_looks_at_are_said() -> None:
+    def warnings(**asked: Any) -> tuple[str, ...]:
+        request = JobRequest(site="generic-slurm", command=Command(argv=("x",)), space=("/data",), **asked)
+        return make_plan(request, load_site("generic-slurm"), None, Target()).warnings
+
+    assert warnings() == ("--space is looked at with --check or --preflight only",)
+    assert warnings(check=True) == warnings(preflight=True) == ()
+
+
 @pytest.mark.mpi
 def test_the_ranks_do_not_start_on_this_machine_where_it_fails(tmp_path: Path) -> None:
     started = tmp_path / "started"
@@ -250,6 +259,7 @@ def test_a_job_goes_on_without_the_bad_node_by_itself(a_bad_node: Path) -> None:
         ("generic-slurm", {"max_restarts": 1}, "without --preflight"),
         ("generic-slurm", {"preflight": True}, "without --max-restarts"),
         ("generic-pbs", {"preflight": True, "max_restarts": 1}, "pbs has no option that leaves nodes out"),
+        ("generic-slurm", {"preflight": True, "array": "0-1"}, "the jobs of an array"),
     ],
 )
 def test_going_on_without_bad_nodes_takes_a_look_and_restarts(

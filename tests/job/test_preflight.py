@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -53,6 +54,10 @@ def look(tmp_path: Path, wanted: dict[str, Any], **environment: str) -> dict[str
 def package(folder: Path, name: str, text: str) -> None:
     (folder / name).mkdir()
     (folder / name / "__init__.py").write_text(text)
+
+
+def test_the_probe_is_read_by_the_pythons_of_old_systems() -> None:
+    ast.parse(probe_file(), feature_version=(3, 7))
 
 
 def test_cpus_of_the_plan_that_the_job_has_not(tmp_path: Path) -> None:

@@ -438,7 +438,7 @@ def _follow(host: Host, record: JobRecord, log: _Log, pause_s: float, wake: bool
         if left_s <= 0 or (ended and wake):
             return ended
         time.sleep(min(step_s, left_s))
-        step_s = min(step_s * 1.5, _LOG_POLL_MAX_S)
+        step_s = min(step_s * 1.2, _LOG_POLL_MAX_S)
 
 
 def _look_again(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:

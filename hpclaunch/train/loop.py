@@ -184,6 +184,8 @@ class Training:
         if self.position.step:
             self.resumed_from_step = self.position.step
             self._report.line(f"resumed from step {self.position.step}, epoch {self.position.epoch + 1}")
+            if self._options.compression.startswith("topk"):
+                self._report.line("what --compression topk held back is lost: other bits than uninterrupted")
         elif self._rank == 0:
             self.engine.initialise()
         state = self.engine.state()
@@ -402,7 +404,12 @@ class Training:
 
     def _step_facts(self) -> dict[str, Any]:
         """What a resumed run may have otherwise, at the price of other bits."""
-        return {"ranks": self._ranks, "images_per_step": self.images_per_step}
+        return {
+            "ranks": self._ranks,
+            "images_per_step": self.images_per_step,
+            "allreduce": self._options.allreduce,
+            "compression": self._options.compression,
+        }
 
     def _resume(self) -> Position:
         """Rank 0: load the newest checkpoint that is whole, if there is one, and return where it stands."""

@@ -117,6 +117,7 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "gradient_bytes": training.engine.gradients.nbytes,
         "bytes_sent_per_rank": _sent_by_a_rank(comm, exchange),
         "messages_per_step": training.messages_per_step(),
+        "allreduce_choices": dict(exchange.choices),
         "bus_gb_s": training.bus_gb_s(),
     }
 

@@ -35,6 +35,10 @@ class Exchange(Protocol):
     def messages(self) -> int | None:
         """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
 
+    @property
+    def choices(self) -> Mapping[str, str]:
+        """What ``--allreduce auto`` has chosen so far, by kind of message; else empty."""
+
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
         """Leave the sum of all ranks' gradients in the engine; return this rank's loss and right answers.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..allreduce import make_allreduce
@@ -66,6 +67,11 @@ class GradientExchange:
     def bytes_sent(self) -> int:
         """Gradient bytes that this rank has sent so far."""
         return self._allreduce.bytes_sent
+
+    @property
+    def choices(self) -> Mapping[str, str]:
+        """What ``--allreduce auto`` has chosen so far, by kind of message; else empty."""
+        return self._allreduce.choices
 
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
         """Compute and sum."""

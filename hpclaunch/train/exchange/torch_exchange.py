@@ -10,9 +10,10 @@ import os
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,6 +40,7 @@ class TorchExchange(ABC):
     bytes_sent: int | None = None
     overlapped_s: float | None = None
     messages: int | None = None
+    choices: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None

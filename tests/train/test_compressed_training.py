@@ -14,7 +14,7 @@ SYNTHETIC = ("--dataset", "synthetic", "--epochs", "1")
 
 
 def share_of_plain_bytes(result: dict[str, Any]) -> float:
-    """What a rank sent, of what the ring sends of two ranks' gradients as they are: once their length a step."""
+    """What a rank sent, of what the ring sends for two ranks: the length of the gradients a step."""
     return float(result["bytes_sent_per_rank"] / (result["steps"] * result["gradient_bytes"]))
 
 

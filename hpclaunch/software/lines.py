@@ -8,9 +8,6 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.directives import Line
 from hpclaunch.site.limits import reason_with_source
 from hpclaunch.site.schema import EnvVar, SiteProfile
-from hpclaunch.software.contradictions import contradictions
-from hpclaunch.software.easyconfig import module_of
-from hpclaunch.software.eessi import container_words, init_lines
 from hpclaunch.software.model import Container, EasyBuild, Environment
 from hpclaunch.software.shell import double_quote, word
 
@@ -24,6 +21,8 @@ def environment_lines(environment: Environment | None, profile: SiteProfile) -> 
     """
     if environment is None:
         return _site_setup(profile)
+    from hpclaunch.software.contradictions import contradictions  # most jobs have the site's setup alone
+
     if wrong := contradictions(environment, profile):
         raise BadInputError("\n".join(f"environment: {each}" for each in wrong))
     return tuple(_lines(environment, profile))
@@ -42,6 +41,8 @@ def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
     if environment.site_setup:
         yield from _site_setup(profile)
     if environment.eessi and environment.eessi.init != "container":
+        from hpclaunch.software.eessi import init_lines
+
         site = profile.software.eessi
         yield from init_lines(environment.eessi, site.modules if site else ())
         yield from (_load(name, "from EESSI") for name in environment.eessi.load)
@@ -95,6 +96,8 @@ def _easybuild(easybuild: EasyBuild, prefix: str | None, variable: str) -> Itera
             text=f"module use {double_quote(prefix + '/modules/all')}",
             reason="where EasyBuild puts the modules of its prefix",
         )
+    from hpclaunch.software.easyconfig import module_of
+
     yield from (_load(module_of(name), "built with EasyBuild") for name in easybuild.load)
 
 
@@ -132,6 +135,8 @@ def wrap_command(
     container = environment.container
     if container is None:
         if environment.eessi and environment.eessi.init == "container":
+            from hpclaunch.software.eessi import container_words
+
             nvidia = bool(profile.node and profile.node.gpus and profile.node.gpu_vendor == "nvidia")
             return container_words(environment.eessi, nvidia=nvidia, binds=(), argv=argv)
         return argv

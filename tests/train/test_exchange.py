@@ -128,6 +128,18 @@ def test_an_accumulating_run_resumes_to_the_same_bits(digits: Path, tmp_path: Pa
     assert outcome(resumed) == outcome(whole)
 
 
+@pytest.mark.mpi
+def test_a_resume_with_other_messages_says_that_the_bits_are_others(digits: Path, tmp_path: Path) -> None:
+    options = ("--data", digits, "--batch-size", "20", "--checkpoint-dir", tmp_path)
+    train(2, *options, "--epochs", "1")
+    other = ("--batch-size", "10", "--accumulate", "2", "--fusion-bytes", "0")
+    resumed = run_ranks(2, *RUNNER, *options, "--epochs", "2", "--resume", *other)
+    assert resumed.returncode == 0
+    assert "has batch_size 20; from here on 10" in resumed.stdout
+    assert "has fusion_bytes 134217728; from here on 0" in resumed.stdout
+    assert "images_per_step" not in resumed.stdout
+
+
 # --- what does not fit ----------------------------------------------------------------------------------
 
 

@@ -168,6 +168,48 @@ main()
     assert not loaded & NOT_AT_START
 
 
+@pytest.mark.parametrize(
+    ("arguments", "unused"),
+    [
+        (
+            ["jobs"],
+            {"yaml", "jinja2", "subprocess", "tempfile", "shutil", "hashlib", "hpclaunch.scheduler.slurm"},
+        ),
+        (
+            LUMI_DRY_RUN,
+            {"yaml", "subprocess", "socket", "hpclaunch.scheduler.pbs", "hpclaunch.software.eessi"},
+        ),
+    ],
+    ids=["jobs", "dry-run"],
+)
+def test_the_second_time_a_command_loads_only_what_it_uses(
+    arguments: list[str], unused: set[str], tmp_path: Path
+) -> None:
+    report = tmp_path / "modules"
+    code = f"""
+import atexit, pathlib, sys
+sys.argv = ["hpclaunch", *{list(arguments)!r}]
+atexit.register(lambda: pathlib.Path({str(report)!r}).write_text(" ".join(sys.modules)))
+from hpclaunch.__main__ import main
+main()
+"""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    outputs = [run(sys.executable, "-c", code, env=env) for _ in range(2)]
+    loaded = set(report.read_text().split())
+    assert outputs[0] == outputs[1]
+    assert "msgspec" in loaded
+    slow = {
+        "importlib.metadata",
+        "importlib.resources",
+        "dataclasses",
+        "email",
+        "difflib",
+        "paramiko",
+        "numpy",
+    }
+    assert not loaded & (slow | unused)
+
+
 def test_every_pinned_version_is_a_plain_version() -> None:
     lines = [line for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("#")]
     pin = re.compile(

@@ -173,11 +173,11 @@ main()
     [
         (
             ["jobs"],
-            {"yaml", "jinja2", "subprocess", "tempfile", "shutil", "hashlib", "hpclaunch.scheduler.slurm"},
+            {"yaml", "jinja2", "tempfile", "shutil", "hashlib", "hpclaunch.scheduler.slurm"},
         ),
         (
             LUMI_DRY_RUN,
-            {"yaml", "subprocess", "socket", "hpclaunch.scheduler.pbs", "hpclaunch.software.eessi"},
+            {"yaml", "socket", "hpclaunch.scheduler.pbs", "hpclaunch.software.eessi"},
         ),
     ],
     ids=["jobs", "dry-run"],

@@ -128,10 +128,25 @@ def check_wishes(kind: str, request: JobRequest) -> None:
     if request.array:
         array_indices(request.array, kind)
         if request.max_restarts:
-            raise BadInputError("--array and --max-restarts do not go together", "leave one of them out")
+            _check_array_restarts(kind, request)
     bad = [node for node in request.exclude if not re.fullmatch(r"[\w.\[\],-]+", node, re.ASCII)]
     if bad:
         raise BadInputError(f"exclude: {bad[0]!r} is no name of a node", "write names as sinfo shows them")
+
+
+def _check_array_restarts(kind: str, request: JobRequest) -> None:
+    """Refuse restarts of an array's jobs where one cannot come back alone, or would disturb another."""
+    if kind == "pbs":
+        raise BadInputError(
+            "--array and --max-restarts do not go together on PBS: a job of an array comes back by qrerun,"
+            " which only operators may use",
+            "submit a job for each index, or leave one of them out",
+        )
+    if request.command.bundled:
+        raise BadInputError(
+            "--array and --max-restarts: all jobs of the array would write the same training's checkpoints",
+            "leave one out, or give a command that keeps a checkpoint for each $HPCLAUNCH_ARRAY_INDEX",
+        )
 
 
 def check_cores(

@@ -65,7 +65,10 @@ class SlurmScheduler:
     sentinel = "#SBATCH"
     starts_at_once = False
     poll_s = (1.0, 30.0)
-    requeue = 'scontrol requeue "$SLURM_JOB_ID"'
+    # Of an array this one job only: its SLURM_JOB_ID may be the number of the whole array.
+    requeue = (
+        'scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
+    )
     query_env: Mapping[str, str] = {"SLURM_TIME_FORMAT": "%s"}  # seconds since 1970: no time zone to guess
     status_sources: tuple[str, ...] = ("squeue", "sacct", "scontrol")
 

@@ -123,7 +123,7 @@ if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
   mv "$restarts_file.new" "$restarts_file"
   echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 1"
   trap 'exit 0' TERM
-  if scontrol requeue "$SLURM_JOB_ID"; then
+  if scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"; then
     sleep 60 & wait $!  # until this run is ended for that
     exit 0
   fi

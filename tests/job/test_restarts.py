@@ -104,23 +104,58 @@ def test_slurm_requeues_a_job_that_checkpoints(on_slurm: Slurm) -> None:
     assert runs(log) == [f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1)]
 
 
-@pytest.mark.slurm
-def test_where_requeueing_is_not_allowed_the_next_job_takes_over(
-    on_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def forbid_requeue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A site that forbids requeueing: its scontrol says so."""
     real = subprocess.run(["which", "scontrol"], capture_output=True, text=True, check=True).stdout.strip()
-    fake = tmp_path / "scontrol"
+    fake = folder / "scontrol"
     fake.write_text(
         '#!/bin/sh\nif [ "$1" = requeue ]; then\n'
         '  echo "Requested operation is presently disabled" >&2; exit 1\nfi\n'
         f'exec {real} "$@"\n'
     )
     fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.slurm
+def test_where_requeueing_is_not_allowed_the_next_job_takes_over(
+    on_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid_requeue(tmp_path, monkeypatch)
     job, log = submit(*SLURM, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
     assert (job["state"], job["exit_code"]) == ("done", 0), log
     assert runs(log) == [f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1)]
+
+
+def logs_of_array(job: str) -> list[list[str]]:
+    """Return what each of three jobs of an array said in its runs."""
+    command = [sys.executable, "-m", "hpclaunch", "logs", job, "--index"]
+    return [
+        runs(subprocess.run([*command, str(i)], capture_output=True, text=True, check=True).stdout)
+        for i in range(3)
+    ]
+
+
+@pytest.mark.slurm
+def test_each_job_of_an_array_comes_back_by_itself(on_slurm: Slurm) -> None:
+    words = ("--array", "0-2", "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
+    job, log = submit(*SLURM, *words)
+    assert (job["state"], job["exit_code"]) == ("done", 0), log
+    assert (
+        logs_of_array(job["id"]) == [[f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1)]] * 3
+    )
+
+
+@pytest.mark.slurm
+def test_a_job_of_an_array_that_may_not_come_back_has_failed(
+    on_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid_requeue(tmp_path, monkeypatch)
+    words = ("--array", "0-2", "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
+    job, log = submit(*SLURM, *words)
+    assert (job["state"], job["exit_code"]) == ("failed", 85), log
+    assert "it may not requeue itself here, and a job of an array has no other way" in log
+    assert logs_of_array(job["id"]) == [[f"GOT rank {rank} run 0" for rank in (0, 1)]] * 3
 
 
 @pytest.fixture

@@ -118,7 +118,7 @@ MpiDefault=$MPI
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerType=sched/backfill
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 EnforcePartLimits=ALL
 SlurmdParameters=config_overrides
 ReturnToService=2

@@ -51,6 +51,7 @@ class AutoAllreduce(Algorithm):
             self._long += [LibraryAllreduce(comm), RingAllreduce(comm), HalvingDoublingAllreduce(comm)]
             self._short = [*self._long, TreeAllreduce(comm)]
         self._chosen: dict[Kind, Algorithm] = {}
+        self._quick: dict[tuple[int, np.dtype[Any]], Algorithm] = {}
         self._measuring_bytes = 0
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
@@ -59,11 +60,17 @@ class AutoAllreduce(Algorithm):
 
     def sum(self, array: Array) -> None:
         """As `Algorithm.sum`, by the candidate chosen for such arrays."""
+        quick = self._quick.get((array.nbytes, array.dtype))
+        if quick is not None:
+            quick._sum(array)  # which refuses by itself what it cannot sum: short arrays feel every check
+            return
         chosen = self._chosen.get(self._kind(array))
-        if chosen is not None:
-            chosen.sum(array)
-        else:
+        if chosen is None:
             super().sum(array)
+            return
+        chosen.sum(array)
+        if 0 < array.nbytes <= DIRECT_BYTES:
+            self._quick[array.nbytes, array.dtype] = chosen
 
     def _sum(self, array: Array) -> None:
         self._choose(array)._sum(array)

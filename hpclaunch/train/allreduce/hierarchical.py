@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from .algorithm import SEGMENT_BYTES, Algorithm
 from .chunks import Array
-from .ring import RingAllreduce
+from .ring import RING_SEGMENT_BYTES, RingAllreduce
 from .shared import SharedAllreduce
 
 # What passes through a node's memory goes on in messages; longer ones use a network better.
@@ -43,7 +43,7 @@ class HierarchicalAllreduce(Algorithm):
         peers = comm.Split(place if place < owners else MPI.UNDEFINED, self._rank)
         self._between = None
         if peers != MPI.COMM_NULL:
-            self._between = ring(MPI.Intracomm(peers), min(segment_bytes, SEGMENT_BYTES))
+            self._between = ring(MPI.Intracomm(peers), min(segment_bytes, RING_SEGMENT_BYTES))
             peers.Free()
         self._node = SharedAllreduce(here, segment_bytes, between=self._between, owners=owners)
         if node is None:

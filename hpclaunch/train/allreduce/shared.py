@@ -190,7 +190,7 @@ class SharedAllreduce(Algorithm):
         """One copy, one barrier, and every rank adds up everything: the same additions on all."""
         slots = self._slots.get((array.nbytes, array.dtype)) or self._make_slots(array)
         slot = slots[self._turn]
-        np.copyto(slot.mine, array)
+        slot.mine[:] = array
         slot.meet()
         _add(slot.arrays, array)
         self._turn = (self._turn + 1) % _SLOTS

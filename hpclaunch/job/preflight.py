@@ -74,7 +74,7 @@ def _again(request: JobRequest, batch: str) -> str:
                 f"--exclude-bad-nodes without {name}: the job is submitted again where its preflight fails",
                 f"add {name}, or leave it to hpclaunch resubmit --exclude-bad-nodes",
             )
-    exclude = "".join(f"{node}," for node in request.exclude)
+    exclude = shlex.quote("".join(f"{node}," for node in request.exclude)) if request.exclude else ""
     return f'sbatch --parsable --exclude={exclude}"$left_out" "$HPCLAUNCH_JOB_FOLDER/job.sh"'
 
 

@@ -486,12 +486,16 @@ def cancel_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
     with _uninterrupted():
         # Said before it is done: another process that waits must not take the end for a failure.
         host.write_file(f"{record.folder}/{CANCELLED}", f"{_now()}\n".encode())
-        try:
-            scheduler.parse_cancel(host.run(scheduler.cancel_command(scheduler_id)))
-        except RefusedError:
-            host.write_file(f"{record.folder}/{CANCELLED}", b"")
-            raise
-        return refresh(store, host, scheduler, record)
+        while True:
+            try:
+                scheduler.parse_cancel(host.run(scheduler.cancel_command(scheduler_id)))
+            except RefusedError:
+                host.write_file(f"{record.folder}/{CANCELLED}", b"")
+                raise
+            record = refresh(store, host, scheduler, record)
+            if record.state in FINAL_STATES or record.scheduler_id == scheduler_id:
+                return record
+            scheduler_id = _need_id(record)  # the next job of a chain had taken over
 
 
 def _need_id(record: JobRecord) -> str:

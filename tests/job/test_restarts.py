@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hpclaunch.host.local import LocalHost
+from hpclaunch.job.run import cancel_job
+from hpclaunch.job.store import Store
+from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.cluster import Slurm
 
 FAKES = Path(__file__).parents[1] / "fakes"
@@ -205,3 +210,21 @@ def test_a_chain_that_pbs_refuses_is_a_failure_with_its_reason(
     assert (job["state"], job["exit_code"]) == ("failed", 85), log
     assert "qsub: would exceed per-user limit" in log
     assert "checkpointed, but neither requeued nor followed" in log
+
+
+@pytest.mark.mpi
+def test_cancelling_ends_the_job_of_a_chain_that_took_over(on_pbs: tuple[str, ...], tmp_path: Path) -> None:
+    """As Ctrl-C does while one waits, whose record is that of the first job."""
+    command = [sys.executable, "-m", "hpclaunch"]
+    words = ("submit", *on_pbs, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "never")
+    job = subprocess.run([*command, *words], capture_output=True, text=True, check=True).stdout.strip()
+    store = Store()
+    folder, record = store.folder(job), store.load(job)
+    while not (folder / "out.log").exists():
+        time.sleep(0.05)
+    (tmp_path / "pbs" / "stopped").touch()  # so the next one waits in the queue
+    while not (folder / "next_id").exists():
+        time.sleep(0.05)
+    ended = cancel_job(store, LocalHost(), get_scheduler("pbs"), record)
+    assert (ended.state, ended.scheduler_id) == ("cancelled", "2.fakepbs")
+    assert json.loads((tmp_path / "pbs" / "2.json").read_text())["state"] == "F"

@@ -94,9 +94,10 @@ class Store:
 
     def load(self, job_id: str) -> JobRecord:
         """Return a job's record; raises BadInputError where it is missing or damaged, naming the file."""
-        path = self.folder(job_id) / RECORD
+        path = f"{self.jobs}/{job_id}/{RECORD}"  # a Path takes as long as reading it does
         try:
-            record = msgspec.json.decode(path.read_bytes(), type=JobRecord)
+            with open(path, "rb") as file:
+                record = msgspec.json.decode(file.read(), type=JobRecord)
         except FileNotFoundError:
             raise BadInputError(f"{path}: no such record") from None
         except OSError as error:
@@ -163,5 +164,5 @@ def _encode(record: JobRecord) -> bytes:
     return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
 
 
-def _damaged_hint(path: Path) -> str:
-    return f"remove {path.parent} to forget this job"
+def _damaged_hint(path: str) -> str:
+    return f"remove {os.path.dirname(path)} to forget this job"

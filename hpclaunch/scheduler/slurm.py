@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import signal
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpclaunch.errors import RefusedError
@@ -75,6 +74,15 @@ class SlurmScheduler:
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by sbatch; the script's own directives say all else."""
         return ("sbatch", "--parsable", script)
+
+    def overriding(self, script: str) -> tuple[str, ...]:
+        """Return those that sbatch would put above the script's options (man sbatch), or that make it wait."""
+        lines = (line.split() for line in script.splitlines() if line.startswith(self.sentinel + " "))
+        given = {word.partition("=")[0] for words in lines for word in words[1:2]}
+        return (
+            "SBATCH_WAIT",
+            *(n for o, names in _SBATCH_READS.items() if o in given for n in names.split()),
+        )
 
     def parse_submit(self, answer: Answer) -> str:
         """Return the id, which a site's wrapper may print among other lines."""
@@ -150,6 +158,28 @@ class SlurmScheduler:
         ):
             raise RefusedError(f"Slurm did not cancel the job: {_words(answer)}")
 
+
+# Option in a script -> environment variables that sbatch takes before it (man sbatch, input environment
+# variables; tried with 22.05), with those that would ask for the same thing in another way.
+_GPUS = "SBATCH_GPUS SBATCH_GPUS_PER_NODE SBATCH_GPUS_PER_TASK SBATCH_GRES"
+_MEMORY = "SBATCH_MEM_PER_CPU SBATCH_MEM_PER_GPU SBATCH_MEM_PER_NODE"
+_SBATCH_READS = {
+    "--account": "SBATCH_ACCOUNT",
+    "--array": "SBATCH_ARRAY_INX",
+    "--constraint": "SBATCH_CONSTRAINT",
+    "--exclusive": "SBATCH_EXCLUSIVE",
+    "--gpus-per-node": _GPUS,
+    "--hint": "SBATCH_HINT SBATCH_THREADS_PER_CORE",
+    "--job-name": "SBATCH_JOB_NAME",
+    "--mem": _MEMORY,
+    "--open-mode": "SBATCH_OPEN_MODE",
+    "--output": "SBATCH_OUTPUT SBATCH_ERROR",
+    "--partition": "SBATCH_PARTITION",
+    "--qos": "SBATCH_QOS",
+    "--requeue": "SBATCH_REQUEUE SBATCH_NO_REQUEUE",
+    "--signal": "SBATCH_SIGNAL",
+    "--time": "SBATCH_TIMELIMIT",
+}
 
 _QUERY: dict[str, tuple[str, ...]] = {
     "squeue": (
@@ -270,18 +300,21 @@ def _status(row: Mapping[str, str]) -> JobStatus:
     )
 
 
-# The signals that end programs; 192, say, is srun's own "cannot bind", not SIGRTMAX.
-_SIGNALS = {number.value: number.name for number in signal.Signals if number.value < 32}
-
-
 def _end_sentence(word: str, state: str, code: int | None) -> str | None:
     if word in ENDED:
         return f"{word}: {ENDED[word]}"
     if word == "FAILED":
-        if code and code - 128 in _SIGNALS:
-            return f"FAILED: the script was ended by {_SIGNALS[code - 128]}"
+        # The signals that end programs; 192, say, is srun's own "cannot bind", not SIGRTMAX.
+        if code and 128 < code < 128 + 32:
+            return f"FAILED: the script was ended by {_signal(code - 128)}"
         return f"FAILED: the script ended with exit status {code}"
     return state.strip() if " by " in state else None
+
+
+def _signal(number: int) -> str:
+    import signal  # it makes its enumerations when it is loaded
+
+    return signal.Signals(number).name
 
 
 def _time(text: str) -> str | None:

@@ -74,6 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if comm.Get_rank() == 0:
             _complain("interrupted")
         return _abort(comm, _EXIT_INTERRUPTED)
+    except MPI.Exception as error:
+        reason = str(error).splitlines()[0]
+        _complain(f"rank {comm.Get_rank()}: MPI failed, maybe because another rank died ({reason})")
+        return _abort(comm, EXIT_FAILED)
     except Exception:  # likewise, and unforeseen
         _complain(f"rank {comm.Get_rank()} failed\n{traceback.format_exc()}")
         return _abort(comm, EXIT_FAILED)

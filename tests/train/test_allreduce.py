@@ -55,7 +55,7 @@ def test_a_thread_sums_slices_of_a_buffer_beside_other_communication(ranks: int)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("algorithm", ["ring", "shared", "fake nodes"])
+@pytest.mark.parametrize("algorithm", ["ring", "shared", "auto", "fake nodes"])
 def test_a_rank_killed_within_a_sum_ends_all_with_one_message(algorithm: str) -> None:
     command = [mpiexec(), "-n", "4", sys.executable, "-m", "tests.train.ranks.summing", algorithm]
     with subprocess.Popen(
@@ -65,10 +65,10 @@ def test_a_rank_killed_within_a_sum_ends_all_with_one_message(algorithm: str) ->
         ranks = [psutil.Process(int(word)) for word in job.stdout.readline().split()]
         assert len(ranks) == 4
         ranks[2].kill()
-        _, errors = job.communicate()
+        said = "".join(job.communicate())
     assert job.returncode != 0
-    assert len(re.findall(r"signal:? 9", errors, re.IGNORECASE)) == 1, errors
-    assert "Traceback" not in errors
+    assert len(re.findall(r"signal 9", said)) == 1, said
+    assert "Traceback" not in said
     psutil.wait_procs(ranks)
     assert not [process for process in ranks if process.is_running()]
 

@@ -29,5 +29,8 @@ if __name__ == "__main__":
     processes = COMM.gather(os.getpid())
     if processes:
         print(*processes, flush=True)
-    while True:
-        sums(kept)
+    try:
+        while True:
+            sums(kept)
+    except MPI.Exception:  # MPICH tells the neighbour of a dead rank; Open MPI just ends it
+        COMM.Abort(1)

@@ -16,7 +16,7 @@ from .engine import ENGINES
 from .engine.optim import OPTIMIZERS
 from .exchange import COMMS
 from .launcher import launcher_rank
-from .options import DEFAULT_LR, DEFAULT_OPTIMIZER, Options
+from .options import DEFAULT_LR, DEFAULT_OPTIMIZER, OVERLAP_FUSION_BYTES, Options
 from .schedule import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
 
 Add = Callable[..., Any]
@@ -48,6 +48,8 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     as_json = given.pop("json", False)
     if given["comm"] != "horovod":  # which reads them itself
         _take_from_environment(given, os.environ, parser)
+    if given["overlap"]:
+        given.setdefault("fusion_bytes", OVERLAP_FUSION_BYTES)
     given.setdefault("optimizer", DEFAULT_OPTIMIZER[given["model"]])
     given.setdefault("lr", DEFAULT_LR[given["model"], given["optimizer"]])
     return Options(**given), as_json
@@ -90,7 +92,8 @@ def _add_ranks(add: Add, default: Options) -> None:
     what = "how gradients travel: none, fp16, bf16, or topk:SHARE of the numbers, the largest"
     add("--compression", default=default.compression, help=what)
     fusion = "gradients of neighbouring tensors share a message up to so many bytes; 0: each its own"
-    fusion += f" (default: HOROVOD_FUSION_THRESHOLD or {default.fusion_bytes})"
+    fusion += f" (default: HOROVOD_FUSION_THRESHOLD, {OVERLAP_FUSION_BYTES} with --overlap, else "
+    fusion += f"{default.fusion_bytes})"
     add("--fusion-bytes", type=int, metavar="BYTES", help=fusion)
     overlap = "send gradients while those of earlier layers are computed"
     add("--overlap", action=argparse.BooleanOptionalAction, default=default.overlap, help=overlap)

@@ -38,6 +38,9 @@ _LEAST = {
     "fusion_bytes": 0,
 }
 
+OVERLAP_FUSION_BYTES = 256 << 10
+"""A message of that size is about as fast a byte as a longer one; in one message there is nothing to overlap."""
+
 
 @dataclass(frozen=True)
 class Options:

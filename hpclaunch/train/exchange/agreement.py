@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def agree_on_options(comm: MPI.Intracomm, options: Options) -> None:
-    """Raise AgreedError, naming rank and option, where ``options`` differ, folders aside; collective."""
+    """Raise AgreedError, naming rank and option, where ``options`` differ, names of files aside; collective."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     lines = [
         f"--{name.replace('_', '-')} {value}"
         for name, value in values.items()
-        if not name.endswith("_dir") and name != "timeline"
+        if not name.endswith("_dir") and name not in ("timeline", "log_json")
     ]
     found = _first_difference(comm, lines)
     if found:

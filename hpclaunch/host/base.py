@@ -24,13 +24,14 @@ class Host(Protocol):
         argv: Sequence[str],
         stdin: bytes | None = None,
         timeout_s: float | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> Answer:
         """Run a program, never through a shell, and return what it answered.
 
-        ``env`` is added to the host's environment. Raises RefusedError where the program is missing or the
-        folder does not exist, and NoAnswerError where the time is over.
+        ``env`` is added to the host's environment; a variable that is None there is taken out of it. Raises
+        RefusedError where the program is missing or the folder does not exist, and NoAnswerError where the
+        time is over.
         """
         ...
 

@@ -24,7 +24,7 @@ class LocalHost:
         argv: Sequence[str],
         stdin: bytes | None = None,
         timeout_s: float | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> Answer:
         """Run a program in a session of its own, so that Ctrl-C reaches hpclaunch and not, say, sbatch."""
@@ -38,7 +38,7 @@ class LocalHost:
                 input=stdin if stdin is not None else b"",
                 capture_output=True,
                 timeout=timeout_s,
-                env={**os.environ, **env} if env else None,
+                env=_environment(env) if env else None,
                 cwd=cwd,
                 start_new_session=True,
                 check=False,
@@ -109,6 +109,10 @@ class LocalHost:
             return b""
         except OSError as error:
             raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in {**os.environ, **changes}.items() if value is not None}
 
 
 def _text(data: bytes) -> str:

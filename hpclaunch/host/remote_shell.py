@@ -23,7 +23,9 @@ _MAX_BYTES = 120_000
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./:=,@+-")
 
 
-def remote_command(argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None) -> str:
+def remote_command(
+    argv: Sequence[str], env: Mapping[str, str | None] | None = None, cwd: str | None = None
+) -> str:
     """Return a command line that prints ``MARK``, a sign and what the program prints, and ends as it does.
 
     A program that signal N ended gives 128+N. Raises BadInputError for what no command line can hold.
@@ -34,7 +36,7 @@ def remote_command(argv: Sequence[str], env: Mapping[str, str] | None = None, cw
     for name, value in (env or {}).items():
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise BadInputError(f"{name!r} is no name of an environment variable")
-        steps.append(f"export {name}={_quote(value)}")
+        steps.append(f"unset {name}" if value is None else f"export {name}={_quote(value)}")
     program = _quote(argv[0])
     is_there = (
         f"[ -f {program} ] && [ -x {program} ]" if "/" in argv[0] else f"command -v {program} >/dev/null"

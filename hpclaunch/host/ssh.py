@@ -101,7 +101,7 @@ class SshHost:
         argv: Sequence[str],
         stdin: bytes | None = None,
         timeout_s: float | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> Answer:
         """Run a program there; NoAnswerError also where the connection breaks before it has answered."""
@@ -113,7 +113,7 @@ class SshHost:
         argv: Sequence[str],
         stdin: bytes | None = None,
         timeout_s: float | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> tuple[int, bytes, bytes]:
         from paramiko import SSHException

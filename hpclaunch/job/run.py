@@ -108,7 +108,8 @@ def submit_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
     host.write_file(path, script.encode(), mode=0o755)
     with _uninterrupted():
         try:
-            scheduler_id = submit_once(host, scheduler, path, record.folder, record.workdir)
+            env = dict.fromkeys(scheduler.overriding(script))
+            scheduler_id = submit_once(host, scheduler, path, record.folder, record.workdir, env)
         except NoAnswerError as error:
             store.save(replace(record, reason=f"{error.message}; it may have been submitted or not"))
             raise

@@ -8,6 +8,8 @@ finds it made waits for that answer. So the same command may be asked again afte
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hpclaunch.answer import Answer
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.base import Host, NoAnswerError
@@ -45,18 +47,26 @@ read -r code < "$token/exit_code"; exit "$code"
 """
 
 
-def submit_once(host: Host, scheduler: Scheduler, script: str, folder: str, workdir: str) -> str:
+def submit_once(
+    host: Host,
+    scheduler: Scheduler,
+    script: str,
+    folder: str,
+    workdir: str,
+    env: Mapping[str, str | None] | None = None,
+) -> str:
     """Submit the script unless that was done before; return the scheduler's id of the job.
 
+    ``env``: changes to the environment of the submission, as ``Host.run`` takes them.
     Raises RefusedError with the scheduler's own words, and NoAnswerError where it is not known whether the
     job was submitted: ``recover`` may tell later.
     """
     words = scheduler.submit_command(script)
     command = ("/bin/bash", "-c", _ONCE, "hpclaunch-submit", f"{folder}/{TOKEN}", str(WAIT_S), *words)
     try:
-        answer = host.run(command, timeout_s=TIMEOUT_S, cwd=workdir)
+        answer = host.run(command, timeout_s=TIMEOUT_S, env=env, cwd=workdir)
     except NoAnswerError as lost:
-        answer = _ask_again(host, command, workdir, lost)
+        answer = _ask_again(host, command, workdir, env, lost)
     if answer == _NO_ANSWER:
         return _found(host, scheduler, script, words[0])
     if answer == _NO_PROGRAM:
@@ -66,10 +76,16 @@ def submit_once(host: Host, scheduler: Scheduler, script: str, folder: str, work
     return scheduler.parse_submit(answer)
 
 
-def _ask_again(host: Host, command: tuple[str, ...], workdir: str, lost: NoAnswerError) -> Answer:
+def _ask_again(
+    host: Host,
+    command: tuple[str, ...],
+    workdir: str,
+    env: Mapping[str, str | None] | None,
+    lost: NoAnswerError,
+) -> Answer:
     """Ask a second time. From here on a host that cannot be reached leaves the outcome open."""
     try:
-        return host.run(command, timeout_s=TIMEOUT_S, cwd=workdir)
+        return host.run(command, timeout_s=TIMEOUT_S, env=env, cwd=workdir)
     except RefusedError as error:
         words = lost.message if error.message == lost.message else f"{lost.message}; then: {error.message}"
         raise NoAnswerError(words, error.hint) from None

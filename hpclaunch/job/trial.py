@@ -23,7 +23,8 @@ def try_submission(
     if not command:
         return
     try:
-        answer = host.run(command, stdin=script.encode(), timeout_s=_TIMEOUT_S, env=scheduler.query_env)
+        env = {**scheduler.query_env, **dict.fromkeys(scheduler.overriding(script))}
+        answer = host.run(command, stdin=script.encode(), timeout_s=_TIMEOUT_S, env=env)
     except NoAnswerError as error:
         raise RefusedError(
             error.message, "nothing was submitted; --no-test-only goes without asking"

@@ -71,6 +71,10 @@ class Scheduler(Protocol):
         """
         ...
 
+    def overriding(self, script: str) -> tuple[str, ...]:
+        """Return the environment variables that submission would obey rather than the script's options."""
+        ...
+
     def parse_submit(self, answer: Answer) -> str:
         """Return the job's id; raise RefusedError with the scheduler's own words."""
         ...

@@ -99,6 +99,10 @@ class LocalScheduler:
         """Start ``bash SCRIPT`` in a session of its own, so that it outlives the terminal."""
         return ("setsid", "--fork", "bash", "-c", _SUBMIT, "hpclaunch-submit", script)
 
+    def overriding(self, script: str) -> tuple[str, ...]:
+        """Return nothing; there are no such variables."""
+        return ()
+
     def parse_submit(self, answer: Answer) -> str:
         """Return ``PID:STARTTIME`` of the script's shell."""
         pid, colon, start = answer.stdout.strip().partition(":")

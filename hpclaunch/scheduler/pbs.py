@@ -89,6 +89,10 @@ class PbsScheduler:
         """Submit by qsub; the script's own directives say all else."""
         return ("qsub", script)
 
+    def overriding(self, script: str) -> tuple[str, ...]:
+        """Return nothing; there are no such variables."""
+        return ()
+
     def parse_submit(self, answer: Answer) -> str:
         """Return the id, which a site's hook may print among other lines."""
         for line in reversed(answer.stdout.splitlines()):

@@ -76,7 +76,7 @@ class SlurmScheduler:
         return ("sbatch", "--parsable", script)
 
     def overriding(self, script: str) -> tuple[str, ...]:
-        """Return those that sbatch would put above the script's options (man sbatch), or that make it wait."""
+        """Return those that sbatch would put above the script's options, and the one that makes it wait."""
         lines = (line.split() for line in script.splitlines() if line.startswith(self.sentinel + " "))
         given = {word.partition("=")[0] for words in lines for word in words[1:2]}
         return (

@@ -33,6 +33,7 @@ def test_stdin_environment_and_folder(tmp_path: Path, monkeypatch: pytest.Monkey
         ["bash", "-c", 'cat; echo "$KEPT $ADDED $PWD"'], b"in ", env={"ADDED": "added"}, cwd=str(tmp_path)
     )
     assert answer.stdout == f"in kept added {tmp_path}\n"
+    assert HOST.run(["sh", "-c", 'echo "${KEPT-none}"'], env={"KEPT": None}).stdout == "none\n"
 
 
 def test_without_stdin_a_program_reads_nothing() -> None:

@@ -119,6 +119,7 @@ def test_stdin_environment_and_folder(host: SshHost, tmp_path: Path) -> None:
         ["bash", "-c", 'cat; echo "$ADDED $PWD"'], b"in ", env={"ADDED": "a"}, cwd=str(tmp_path)
     )
     assert answer.stdout == f"in a {tmp_path}\n"
+    assert host.run(["sh", "-c", 'echo "${HOME-none}"'], env={"HOME": None}).stdout == "none\n"
     assert host.run(["cat"]).stdout == ""
 
 

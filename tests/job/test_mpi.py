@@ -32,7 +32,7 @@ class Target(LocalHost):
         argv: Sequence[str],
         stdin: bytes | None = None,
         timeout_s: float | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> Answer:
         self.asked.append(argv[0])

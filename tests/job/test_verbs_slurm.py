@@ -181,6 +181,26 @@ def test_what_an_outer_allocation_wished_does_not_reach_a_queued_job(
     assert right == cleared, log.read_text() + done.stderr
 
 
+def test_what_a_users_environment_asks_of_sbatch_is_not_above_the_script(
+    on_slurm: Slurm, tmp_path: Path
+) -> None:
+    """But it is kept where the script says nothing: no partition here."""
+    wishes = {"JOB_NAME": "other", "OUTPUT": f"{tmp_path}/out", "TIMELIMIT": "1", "WAIT": "1"}
+    environment = {f"SBATCH_{name}": value for name, value in {**wishes, "PARTITION": "dev"}.items()}
+    go = tmp_path / "go"
+    words = ("--name", "mine", "--", "bash", "-c", f"echo $SLURM_JOB_NAME; {until(go)}")
+    answer = hpclaunch("submit", *USUAL, *words, **environment)
+    record = record_of(job := answer.stdout.strip())
+    assert record["state"] == "queued"  # sbatch did not wait
+    shown = on_slurm.run("scontrol", "-o", "show", "job", record["scheduler_id"]).stdout
+    assert " TimeLimit=00:05:00 " in shown
+    assert " Partition=dev " in shown
+    go.touch()
+    assert wait(job) == "done"
+    assert hpclaunch("logs", job).stdout == "mine\n"
+    assert not (tmp_path / "out").exists()
+
+
 def test_here_outside_an_allocation_is_refused() -> None:
     answer = hpclaunch("submit", *USUAL, "--here", "--", "true")
     assert answer.returncode == 3

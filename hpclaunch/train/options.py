@@ -39,7 +39,7 @@ _LEAST = {
 }
 
 OVERLAP_FUSION_BYTES = 256 << 10
-"""A message of that size is about as fast a byte as a longer one; in one message there is nothing to overlap."""
+"""As fast a byte as longer messages, about; and one message alone has nothing to overlap with."""
 
 
 @dataclass(frozen=True)

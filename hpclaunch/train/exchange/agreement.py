@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def agree_on_options(comm: MPI.Intracomm, options: Options) -> None:
-    """Raise AgreedError, naming rank and option, where ``options`` differ, names of files aside; collective."""
+    """Raise AgreedError, naming rank and option, where ``options`` differ, but for files; collective."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     lines = [
         f"--{name.replace('_', '-')} {value}"

@@ -256,6 +256,8 @@ def test_horovods_variables_are_defaults(digits: Path) -> None:
     assert (taken["fusion_bytes"], taken["cycle_ms"]) == (0, 2.5)
     given_ = train(2, *options, "--fusion-bytes", "65536", **variables)
     assert (given_["fusion_bytes"], given_["cycle_ms"], given_["messages_per_step"]) == (65536, None, 4)
+    alone = train(2, *options, "--overlap")
+    assert (alone["fusion_bytes"], alone["messages_per_step"]) == (256 << 10, 2)
     wrong = run_ranks(2, *RUNNER, *options, HOROVOD_FUSION_THRESHOLD="64M")
     assert wrong.returncode == 2
     assert wrong.stderr.count("HOROVOD_FUSION_THRESHOLD=64M: not a number") == 1

@@ -36,7 +36,6 @@ def render(plan: LaunchPlan, target: Target) -> str:
     """
     kind = plan.profile.scheduler.kind
     number, here = _BY_HAND[kind]
-    scheduler = get_scheduler(kind)
     if plan.request.array and kind == "slurm":
         number = "$SLURM_ARRAY_JOB_ID"
     environment = ImmutableSandboxedEnvironment(
@@ -58,8 +57,7 @@ def render(plan: LaunchPlan, target: Target) -> str:
         launch=plan.launch,
         argv=plan.argv,
         kind=kind,
-        requeue=scheduler.requeue,
-        submit_again=" ".join(scheduler.submit_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')),
+        **_coming_back(plan),
         # What PBS opens for a job that comes back may be emptied, so the script itself writes on.
         own_log=bool(plan.request.array) or (kind == "pbs" and plan.request.max_restarts > 0),
         array_index=_ARRAY_INDEX[kind] if plan.request.array else None,
@@ -95,6 +93,15 @@ class _KeptTemplates(BytecodeCache):
     def _seal(data: bytes) -> bytes:
         parts = (jinja2.__version__.encode(), Path(__file__).read_bytes(), data)
         return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
+
+
+def _coming_back(plan: LaunchPlan) -> dict[str, str]:
+    """Return the shell text by which a job comes back: requeued, or as the next of a chain."""
+    if plan.supervision is None:
+        return {}
+    scheduler = get_scheduler(plan.profile.scheduler.kind)
+    again = scheduler.submit_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')
+    return {"requeue": scheduler.requeue, "submit_again": " ".join(again)}
 
 
 def _visible_var(plan: LaunchPlan) -> str | None:

@@ -33,9 +33,9 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.host.base import Host
 from hpclaunch.scheduler.directives import Line
 from hpclaunch.scheduler.launchers import Launch, launch_words, launcher_environment
+from hpclaunch.site.environment import Environment
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.lines import environment_lines, site_variables, wrap_command
-from hpclaunch.software.model import Environment
 
 _KNOWN_SUMS = Path(hpclaunch.__file__).parent / "train" / "known_sums.py"
 _SIZES = (4096, 1 << 20, 1 << 24)

@@ -97,10 +97,11 @@ def _question(options: dict[str, Any]) -> Question:
     if file is not None and site is None:
         raise click.UsageError("--file without --site: its environment is that of a job on a site")
     profile = load_site(site) if site else None
+    asked = read_environment(file) if file is not None else None
     return Question(
         profile=profile,
         site=site,
-        environment=read_environment(file) if file is not None else None,
+        environment=asked or (profile.environment if profile else None),
         job_file=str(file) if file is not None else None,
         python=options["python"],
         mpi_plugin=_open_plugin(profile, options) if profile else None,

@@ -79,6 +79,10 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: Manner, w
         request = msgspec.structs.replace(request, nodes=allocation.nodes)
         origin = f"the allocation {allocation.job_id}"
         settings = (*settings, Setting(name="nodes", value=str(allocation.nodes), origin=origin))
+    if request.environment is None and profile.environment is not None:
+        request = msgspec.structs.replace(request, environment=profile.environment)
+        origin = f"site profile {profile.name}"
+        settings = (*settings, Setting(name="environment", value=str(profile.environment), origin=origin))
     interactive = manner.interactive and kind != "local" and allocation is None
     if interactive:
         _check_interactive(request, kind)

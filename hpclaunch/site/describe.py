@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from hpclaunch.site import schema
+from hpclaunch.site import environment, schema
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
 # Replaced whole when a profile extends another (hpclaunch.site.merge), so complete even there.
@@ -59,9 +59,10 @@ variable that looks like a number does (`"1"`).
 def field_docs() -> dict[str, dict[str, str]]:
     """Return struct name -> field name -> its doc, read from the source of the schema, in YAML's words."""
     docs: dict[str, dict[str, str]] = {}
-    for statement in ast.parse(inspect.getsource(schema)).body:
-        if isinstance(statement, ast.ClassDef):
-            docs[statement.name] = dict(_documented(statement))
+    for module in (schema, environment):
+        for statement in ast.parse(inspect.getsource(module)).body:
+            if isinstance(statement, ast.ClassDef):
+                docs[statement.name] = dict(_documented(statement))
     return docs
 
 

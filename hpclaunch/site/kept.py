@@ -23,7 +23,15 @@ Known = Mapping[str, Sequence[Path]]
 
 _PACKAGE = Path(__file__).parents[1]
 CODE = (
-    *("site/load.py", "site/merge.py", "site/rules.py", "site/schema.py", "site/tree.py", "site/validate.py"),
+    *(
+        "site/environment.py",
+        "site/load.py",
+        "site/merge.py",
+        "site/rules.py",
+        "site/schema.py",
+        "site/tree.py",
+        "site/validate.py",
+    ),
     *("cpuset.py", "units.py"),
 )
 """What a profile's content depends on besides its files: modules of hpclaunch."""

@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from hpclaunch.site.environment import Environment
+
 SCHEMA_VERSION = 1
 
 Evidence = Literal["documented", "community", "stated", "unverified", "conflicting"]
@@ -462,6 +464,8 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     """Variables that are not about the fabric: caches, GPU-aware MPI, proxies."""
     software: Software = Software()
     """The software environment."""
+    environment: Environment | None = None
+    """What jobs load beyond ``software.setup`` where neither they nor the user's config say it."""
     storage: dict[str, Storage] = {}
     """File systems by name."""
     internet_on_compute: bool | None = None

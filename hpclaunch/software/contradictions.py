@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.site.environment import Environment
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.easyconfig import cuda_in, parse_easyconfig
 from hpclaunch.software.eessi import TOOLCHAINS
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
-from hpclaunch.software.model import Environment
 
 
 def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.directives import Line
-from hpclaunch.software.model import Eessi
+from hpclaunch.site.environment import JobEessi
 from hpclaunch.software.shell import word
 
 REPOSITORY = "/cvmfs/software.eessi.io"
@@ -71,7 +71,7 @@ def accelerator_target(gpu_arch: str | None) -> str | None:
     return f"accel/amd/{gpu_arch}" if re.fullmatch(r"gfx[0-9a-f]+", gpu_arch) else None
 
 
-def init_lines(eessi: Eessi, site_modules: Iterable[str]) -> tuple[Line, ...]:
+def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]:
     """Return the lines that make EESSI's modules available; raises BadInputError for targets of another form.
 
     ``site_modules``: the site's own modules for it; where one is ``EESSI/VERSION`` it is loaded as it is.
@@ -106,7 +106,7 @@ def init_lines(eessi: Eessi, site_modules: Iterable[str]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _overrides(eessi: Eessi) -> Iterable[Line]:
+def _overrides(eessi: JobEessi) -> Iterable[Line]:
     if eessi.cpu_target is not None:
         known = {f"x86_64/{t}" for t, *_ in _X86} | {f"aarch64/{t}" for t, *_ in _ARM}
         known |= {"x86_64/generic", "aarch64/generic"}
@@ -131,7 +131,7 @@ def _overrides(eessi: Eessi) -> Iterable[Line]:
 
 
 def container_words(
-    eessi: Eessi, *, nvidia: bool, binds: tuple[str, ...], argv: tuple[str, ...]
+    eessi: JobEessi, *, nvidia: bool, binds: tuple[str, ...], argv: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return ``eessi_container.sh`` (EESSI/software-layer-scripts) around a command."""
     words = ["eessi_container.sh", "--mode", "run", "--repository", "software.eessi.io"]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.directives import Line
+from hpclaunch.site.environment import Environment, JobContainer, JobEasyBuild
 from hpclaunch.site.limits import reason_with_source
 from hpclaunch.site.schema import EnvVar, SiteProfile
-from hpclaunch.software.model import Container, EasyBuild, Environment
 from hpclaunch.software.shell import double_quote, word
 
 _BIND_VARIABLE = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}
@@ -82,14 +82,14 @@ def _prefix_variable(profile: SiteProfile) -> str:
     return site.prefix_variable if site else "EASYBUILD_PREFIX"
 
 
-def easybuild_prefix(easybuild: EasyBuild, profile: SiteProfile) -> str | None:
+def easybuild_prefix(easybuild: JobEasyBuild, profile: SiteProfile) -> str | None:
     """Return where EasyBuild installs: what the job says, else the site's advice where it is a real path."""
     site = profile.software.easybuild
     advised = site.prefix if site else None
     return easybuild.prefix or (advised if advised and "<" not in advised else None)
 
 
-def _easybuild(easybuild: EasyBuild, prefix: str | None, variable: str) -> Iterator[Line]:
+def _easybuild(easybuild: JobEasyBuild, prefix: str | None, variable: str) -> Iterator[Line]:
     """Generic EasyBuild puts its modules in PREFIX/modules/all; LUMI's stack finds EBU_USER_PREFIX itself."""
     if prefix and variable == "EASYBUILD_PREFIX":
         yield Line(
@@ -104,7 +104,7 @@ def _easybuild(easybuild: EasyBuild, prefix: str | None, variable: str) -> Itera
 # --- containers --------------------------------------------------------------------------------------------
 
 
-def _container(container: Container, profile: SiteProfile) -> Iterator[Line]:
+def _container(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
     site = profile.software.container
     runtime = _runtime(profile)
     for text in site.modules if site else ():
@@ -154,7 +154,7 @@ def wrap_command(
     return ("bash", "-c", start, "container", *inside)
 
 
-def _gpu_flag(container: Container, profile: SiteProfile) -> tuple[str, ...]:
+def _gpu_flag(container: JobContainer, profile: SiteProfile) -> tuple[str, ...]:
     """The site's flag where its nodes have GPUs; LUMI wants none, its configuration binds the devices."""
     site, node = profile.software.container, profile.node
     has_gpus = bool(node and node.gpus)

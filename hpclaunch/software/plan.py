@@ -8,6 +8,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.directives import Line
+from hpclaunch.site.environment import Environment, JobEasyBuild, JobEessi
 from hpclaunch.site.limits import cite
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software import easyconfig
@@ -16,7 +17,6 @@ from hpclaunch.software.eessi import TOOLCHAINS, accelerator_target, init_lines
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
 from hpclaunch.software.horovod import CXX17_FROM_TORCH, TESTED_TENSORFLOW, VERSION, build_variables
 from hpclaunch.software.lines import environment_lines
-from hpclaunch.software.model import EasyBuild, Eessi, Environment
 from hpclaunch.software.shell import double_quote
 
 GOALS = {"horovod-tensorflow": "tensorflow", "horovod-torch": "pytorch"}
@@ -144,7 +144,7 @@ def _against(known: easyconfig.KnownEasyconfig, profile: SiteProfile) -> Iterato
     node = profile.node
     gpus = bool(node and node.gpus)
     parsed = easyconfig.parse_easyconfig(known.file)
-    wanted = Environment(easybuild=EasyBuild(load=(known.file,)))
+    wanted = Environment(easybuild=JobEasyBuild(load=(known.file,)))
     yield from contradictions(wanted, profile)
     if gpus and not parsed.cuda:
         yield f"{known.file} is built for CPUs only"
@@ -230,7 +230,7 @@ def _eessi(profile: SiteProfile, framework: str) -> Route:
         why = f"{fact}; nor has it {framework} for the GPUs of {profile.name}"
         return Route(name="eessi", possible=False, why=why)
     target = accelerator_target(node.gpu_arch if node and node.gpus else None)
-    eessi = Eessi(version=version, accelerator=target)
+    eessi = JobEessi(version=version, accelerator=target)
     steps = (
         *init_lines(eessi, site.modules),
         Line(text=f"module load {module}", reason="the framework, from EESSI"),

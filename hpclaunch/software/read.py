@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.site.environment import Environment
 from hpclaunch.site.tree import read_tree
 from hpclaunch.site.validate import to_struct
-from hpclaunch.software.model import Environment
 
 
 def read_environment(path: Path) -> Environment | None:

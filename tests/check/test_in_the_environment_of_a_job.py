@@ -88,6 +88,15 @@ def test_a_module_that_is_not_there_is_named_and_nothing_else_is_asked(tmp_path:
 
 @pytest.mark.mpi
 @pytest.mark.usefixtures("modules")
+def test_the_environment_of_the_profile_is_checked(tmp_path: Path) -> None:
+    profile = Path(site(tmp_path, module="nosuch/1.0"))
+    environment = "environment: {modules: [made-up-horovod], site_setup: false}\n"
+    profile.write_text(profile.read_text() + environment)
+    assert check_json("--site", str(profile), "--require", "torch")[0] == 0
+
+
+@pytest.mark.mpi
+@pytest.mark.usefixtures("modules")
 def test_the_environment_of_a_job_file_is_checked(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
     job.write_text("site: here\nenvironment:\n  modules: [made-up-horovod]\n  site_setup: false\n")

@@ -19,9 +19,9 @@ from hpclaunch.job.model import Command, JobRequest
 from hpclaunch.job.plan import Target, make_plan
 from hpclaunch.job.render import render
 from hpclaunch.resources import resource_dir
+from hpclaunch.site.environment import Environment, JobContainer
 from hpclaunch.site.load import load_site
 from hpclaunch.site.node import site_topology
-from hpclaunch.software.model import Container, Environment
 from hpclaunch.topology.model import Core, NodeTopology, NumaNode
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -39,7 +39,7 @@ ACCOUNTS = {
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 CONTAINER = Environment(
     modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
-    container=Container(image="/cluster/images/it's.sif", venv="$HOME/venv"),
+    container=JobContainer(image="/cluster/images/it's.sif", venv="$HOME/venv"),
 )
 LAPTOP = NodeTopology(
     cores=tuple(Core(cpus=(n, n + 2), numa=0, l3=0) for n in range(2)),

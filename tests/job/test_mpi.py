@@ -13,8 +13,8 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.host.local import LocalHost
 from hpclaunch.job.model import Command, JobRequest
 from hpclaunch.job.mpi import choose_plugin
+from hpclaunch.site.environment import Environment
 from hpclaunch.site.load import load_site
-from hpclaunch.software.model import Environment
 
 LIST = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n"
 OPEN_MPI = "Open MPI v5.0.3, package: Open MPI root@build Distribution, ident: 5.0.3\0\n"

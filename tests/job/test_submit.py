@@ -55,6 +55,24 @@ def test_swapped_gpus_swap_the_masks(tmp_path: Path) -> None:
     assert f"--cpu-bind=mask_cpu:{','.join(masks)} " in answer.stdout, answer.stderr
 
 
+def test_the_profiles_environment_stands_where_the_job_names_none(tmp_path: Path) -> None:
+    text = (resource_dir("site_profiles") / "generic-slurm.yaml").read_text()
+    profile = tmp_path / "own.yaml"
+    profile.write_text(
+        text.replace("name: generic-slurm", "name: own", 1) + "environment: {modules: [git, 'lab/1']}\n"
+    )
+    job = tmp_path / "job.yaml"
+    job.write_text("environment: {modules: [other]}\n")
+    words = ("--site", str(profile), "--nodes", "1", "--dry-run")
+    plain, with_job = submit(*words, "mnist"), submit(*words, "--file", str(job), "mnist")
+    assert "module load git\n" in plain.stdout, plain.stderr
+    assert "module load lab/1\n" in plain.stdout
+    assert "module load other\n" in with_job.stdout
+    assert "lab/1" not in with_job.stdout
+    explained = submit(*words, "--explain", "mnist")
+    assert "site profile own" in explained.stdout + explained.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "finding"),
     [

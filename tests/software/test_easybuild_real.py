@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.site.environment import Environment, JobEasyBuild
 from hpclaunch.site.load import load_site
 from hpclaunch.software.easyconfig import HOROVOD, EasyConfig, parse_easyconfig
 from hpclaunch.software.lines import environment_lines
-from hpclaunch.software.model import EasyBuild, Environment
 
 NAMES = [*(known.file for known in HOROVOD), "zlib-1.2.12.eb", "PyTorch-bundle-2.1.2-foss-2023a.eb"]
 EASYCONFIG = """\
@@ -88,7 +88,7 @@ def test_the_module_has_the_name_that_we_say(prefix: Path) -> None:
 
 
 def test_our_lines_load_what_easybuild_installed(prefix: Path) -> None:
-    environment = Environment(easybuild=EasyBuild(prefix="$PREFIX", load=(FILE,)))
+    environment = Environment(easybuild=JobEasyBuild(prefix="$PREFIX", load=(FILE,)))
     lines = [line.text for line in environment_lines(environment, load_site("local"))]
     text = "\n".join(["set -eo pipefail", ". /usr/share/modules/init/bash", *lines, "toy"])
     done = subprocess.run(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.site.environment import JobEessi
 from hpclaunch.software.eessi import accelerator_target, container_words, cpu_target, init_lines
-from hpclaunch.software.model import Eessi
 
 AVX512 = "avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl"
 MILAN = "processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t\t: fpu vme avx2 fma vaes vpclmulqdq\n"
@@ -59,22 +59,22 @@ def test_accelerator_targets(arch: str | None, target: str | None) -> None:
     assert accelerator_target(arch) == target
 
 
-def texts(eessi: Eessi, *site: str) -> list[str]:
+def texts(eessi: JobEessi, *site: str) -> list[str]:
     return [line.text for line in init_lines(eessi, site)]
 
 
 def test_the_sites_module_is_used_where_there_is_one() -> None:
-    assert texts(Eessi(version="2025.06"), "EESSI/2025.06")[-1] == "module load EESSI/2025.06"
-    assert not any("module use" in text for text in texts(Eessi(version="2025.06"), "EESSI/2025.06"))
-    own = texts(Eessi(version="2023.06"), "EESSI/2025.06")
+    assert texts(JobEessi(version="2025.06"), "EESSI/2025.06")[-1] == "module load EESSI/2025.06"
+    assert not any("module use" in text for text in texts(JobEessi(version="2025.06"), "EESSI/2025.06"))
+    own = texts(JobEessi(version="2023.06"), "EESSI/2025.06")
     assert own[-2:] == ["module use /cvmfs/software.eessi.io/init/modules", "module load EESSI/2023.06"]
-    assert texts(Eessi(version="2023.06", init="shell"))[-1] == (
+    assert texts(JobEessi(version="2023.06", init="shell"))[-1] == (
         "source /cvmfs/software.eessi.io/versions/2023.06/init/lmod/bash"
     )
 
 
 def test_overrides_come_before_the_initialisation() -> None:
-    eessi = Eessi(version="2023.06", cpu_target="aarch64/nvidia/grace", accelerator="accel/nvidia/cc90")
+    eessi = JobEessi(version="2023.06", cpu_target="aarch64/nvidia/grace", accelerator="accel/nvidia/cc90")
     assert texts(eessi)[:2] == [
         "export EESSI_SOFTWARE_SUBDIR_OVERRIDE=aarch64/nvidia/grace",
         "export EESSI_ACCELERATOR_TARGET_OVERRIDE=accel/nvidia/cc90",
@@ -84,19 +84,19 @@ def test_overrides_come_before_the_initialisation() -> None:
 @pytest.mark.parametrize(
     "eessi",
     [
-        Eessi(version="latest; rm -rf x"),
-        Eessi(version="2023.06", cpu_target="x86_64/amd/zen9"),
-        Eessi(version="2023.06", accelerator="nvidia/cc90"),
+        JobEessi(version="latest; rm -rf x"),
+        JobEessi(version="2023.06", cpu_target="x86_64/amd/zen9"),
+        JobEessi(version="2023.06", accelerator="nvidia/cc90"),
     ],
 )
-def test_what_eessi_does_not_know_is_refused(eessi: Eessi) -> None:
+def test_what_eessi_does_not_know_is_refused(eessi: JobEessi) -> None:
     with pytest.raises(BadInputError):
         init_lines(eessi, ())
 
 
 def test_its_container_script() -> None:
     words = container_words(
-        Eessi(version="2023.06"), nvidia=True, binds=("/data",), argv=("python", "x y.py")
+        JobEessi(version="2023.06"), nvidia=True, binds=("/data",), argv=("python", "x y.py")
     )
     assert words[:3] == ("eessi_container.sh", "--mode", "run")
     assert words[words.index("--nvidia") + 1] == "run"

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.site.environment import Environment, JobContainer, JobEasyBuild, JobEessi
 from hpclaunch.site.load import load_site, site_names
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.lines import environment_lines, launch_options, site_variables, wrap_command
-from hpclaunch.software.model import Container, EasyBuild, Eessi, Environment
 from hpclaunch.software.read import read_environment
 from hpclaunch.software.shell import double_quote, word
 
@@ -36,8 +36,8 @@ def test_everything_in_the_one_order_that_works() -> None:
         conda="base",
         modules=("git",),
         module_use=("/my modules",),
-        easybuild=EasyBuild(prefix="$HOME/eb", load=("zlib-1.2.12.eb",)),
-        eessi=Eessi(version="2023.06"),
+        easybuild=JobEasyBuild(prefix="$HOME/eb", load=("zlib-1.2.12.eb",)),
+        eessi=JobEessi(version="2023.06"),
     )
     assert texts(environment) == [
         'export EASYBUILD_PREFIX="$HOME/eb"',
@@ -57,7 +57,7 @@ def test_everything_in_the_one_order_that_works() -> None:
 
 
 def test_lumi_knows_its_own_variable_and_must_know_it_first() -> None:
-    environment = Environment(easybuild=EasyBuild(prefix="/project/p/EasyBuild", load=("zlib-1.2.12.eb",)))
+    environment = Environment(easybuild=JobEasyBuild(prefix="/project/p/EasyBuild", load=("zlib-1.2.12.eb",)))
     lines = texts(environment, "lumi-g")
     assert lines[0] == 'export EBU_USER_PREFIX="/project/p/EasyBuild"'
     assert lines[-1] == "module load zlib/1.2.12"
@@ -66,7 +66,7 @@ def test_lumi_knows_its_own_variable_and_must_know_it_first() -> None:
 
 def test_advice_that_is_no_path_is_not_taken() -> None:
     assert "<id>" in str(LUMI.software.easybuild and LUMI.software.easybuild.prefix)
-    assert "EBU_USER_PREFIX" not in " ".join(texts(Environment(easybuild=EasyBuild()), "lumi-g"))
+    assert "EBU_USER_PREFIX" not in " ".join(texts(Environment(easybuild=JobEasyBuild()), "lumi-g"))
 
 
 # --- quoting -----------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_quoting_expands_variables_and_nothing_else(tmp_path: Path, monkeypatch:
 # --- containers --------------------------------------------------------------------------------------------
 
 
-def wrapped(container: Container, site: str) -> tuple[str, ...]:
+def wrapped(container: JobContainer, site: str) -> tuple[str, ...]:
     return wrap_command(Environment(container=container), load_site(site), COMMAND)
 
 
@@ -103,7 +103,7 @@ def test_a_command_without_a_container_is_as_it_was() -> None:
 
 
 def test_each_site_has_its_runtime_flag_and_binds() -> None:
-    image = Container(image="/images/torch.sif", binds=("/data:/d",))
+    image = JobContainer(image="/images/torch.sif", binds=("/data:/d",))
     assert wrapped(image, "olivia") == ("apptainer", "exec", "--nv", "/images/torch.sif", *COMMAND)
     assert wrapped(image, "lumi-g") == ("singularity", "exec", "/images/torch.sif", *COMMAND)
     assert wrapped(image, "local") == ("apptainer", "exec", "/images/torch.sif", *COMMAND)
@@ -128,7 +128,7 @@ def test_a_venv_inside_and_an_image_in_a_variable_run_as_meant(tmp_path: Path) -
     venv = tmp_path / "a venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "activate").write_text("export ACTIVE=yes\n")
-    container = Container(image="$IMAGES/x.sif", venv="$HERE/a venv")
+    container = JobContainer(image="$IMAGES/x.sif", venv="$HERE/a venv")
     words = wrap_command(
         Environment(container=container), LOCAL, ("bash", "-c", 'echo "$ACTIVE $1"', "x", "1 e")
     )
@@ -139,7 +139,7 @@ def test_a_venv_inside_and_an_image_in_a_variable_run_as_meant(tmp_path: Path) -
 
 
 def test_the_container_engine_is_an_option_of_the_launcher() -> None:
-    environment = Environment(container=Container(image="ngc.toml"))
+    environment = Environment(container=JobContainer(image="ngc.toml"))
     assert launch_options(environment, DAINT) == ("--environment=ngc.toml",)
     assert wrap_command(environment, DAINT, COMMAND) == COMMAND
     assert launch_options(environment, OLIVIA) == launch_options(None, DAINT) == ()
@@ -160,26 +160,28 @@ OLD = "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb"
         ),
         (
             "polaris",
-            Environment(modules=("cuda/12.1",), easybuild=EasyBuild(load=(OLD,))),
+            Environment(modules=("cuda/12.1",), easybuild=JobEasyBuild(load=(OLD,))),
             "load one of them",
         ),
-        ("daint", Environment(easybuild=EasyBuild(load=(OLD,))), "cannot address the GPUs of daint"),
+        ("daint", Environment(easybuild=JobEasyBuild(load=(OLD,))), "cannot address the GPUs of daint"),
         ("olivia", Environment(modules=("CUDA/12.6.0",)), "CUDA 13.0.0"),
         ("lumi-g", Environment(modules=("cuda/12.1",)), "has AMD GPUs"),
         (
             "olivia",
-            Environment(eessi=Eessi(version="2023.06", load=("Horovod/0.28.1-foss-2022a",))),
+            Environment(eessi=JobEessi(version="2023.06", load=("Horovod/0.28.1-foss-2022a",))),
             "no version of EESSI has Horovod",
         ),
         (
             "local",
-            Environment(eessi=Eessi(version="2023.06", load=("PyTorch/2.7.1-foss-2024a",))),
+            Environment(eessi=JobEessi(version="2023.06", load=("PyTorch/2.7.1-foss-2024a",))),
             "has the toolchains 2022b, 2023a, 2023b only",
         ),
-        ("local", Environment(venv="v", container=Container(image="i.sif")), "venv goes under container"),
+        ("local", Environment(venv="v", container=JobContainer(image="i.sif")), "venv goes under container"),
         (
             "local",
-            Environment(container=Container(image="i"), eessi=Eessi(version="2023.06", init="container")),
+            Environment(
+                container=JobContainer(image="i"), eessi=JobEessi(version="2023.06", init="container")
+            ),
             "one of them",
         ),
     ],
@@ -193,10 +195,10 @@ def test_contradictions_are_caught(site: str, environment: Environment, words: s
 @pytest.mark.parametrize(
     ("site", "environment"),
     [
-        ("polaris", Environment(modules=("cuda/11.7",), easybuild=EasyBuild(load=(OLD,)))),
+        ("polaris", Environment(modules=("cuda/11.7",), easybuild=JobEasyBuild(load=(OLD,)))),
         ("olivia", Environment(modules=("CUDA/13.0.0",))),
         ("olivia", Environment(site_setup=False, modules=("CUDA/12.6.0",))),
-        ("local", Environment(container=Container(image="i.sif", venv="v"))),
+        ("local", Environment(container=JobContainer(image="i.sif", venv="v"))),
     ],
 )
 def test_what_fits_is_left_alone(site: str, environment: Environment) -> None:
@@ -223,7 +225,7 @@ def test_a_job_file(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
     job.write_text("nodes: 2\nenvironment:\n  modules: [a, b/1]\n  container: {image: x.sif, gpu: false}\n")
     assert read_environment(job) == Environment(
-        modules=("a", "b/1"), container=Container(image="x.sif", gpu=False)
+        modules=("a", "b/1"), container=JobContainer(image="x.sif", gpu=False)
     )
     job.write_text("nodes: 2\n")
     assert read_environment(job) is None

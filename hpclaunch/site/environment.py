@@ -1,11 +1,11 @@
-"""``environment:`` of a job file: what to load, in typed data. The order of keys in the file does not matter.
+"""``environment:`` of a job file, of the user's config or of a profile: what to load, in typed data.
 
+The order of keys in the file does not matter.
 The lines come in the one order that works: EESSI, EasyBuild's prefix and modules, modules, conda, venv; the
 container goes around the command itself.
 """
 
-from __future__ import annotations
-
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from typing import Literal
 
 import msgspec
@@ -15,7 +15,7 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Base of the structs below. Paths may hold shell variables ($SCRATCH) of the job."""
 
 
-class EasyBuild(_Strict, frozen=True, kw_only=True):
+class JobEasyBuild(_Strict, frozen=True, kw_only=True):
     """Software that was installed with EasyBuild."""
 
     prefix: str | None = None
@@ -24,7 +24,7 @@ class EasyBuild(_Strict, frozen=True, kw_only=True):
     """Easyconfigs (``Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb``) or their modules' names."""
 
 
-class Eessi(_Strict, frozen=True, kw_only=True):
+class JobEessi(_Strict, frozen=True, kw_only=True):
     """The European Environment for Scientific Software Installations, over CernVM-FS."""
 
     version: str
@@ -39,7 +39,7 @@ class Eessi(_Strict, frozen=True, kw_only=True):
     """Modules to load from it."""
 
 
-class Container(_Strict, frozen=True, kw_only=True):
+class JobContainer(_Strict, frozen=True, kw_only=True):
     """A container around the command of each rank."""
 
     image: str
@@ -61,10 +61,13 @@ class Environment(_Strict, frozen=True, kw_only=True):
     """Folders for ``module use``."""
     modules: tuple[str, ...] = ()
     """For ``module load``, in this order."""
-    easybuild: EasyBuild | None = None
-    eessi: Eessi | None = None
+    easybuild: JobEasyBuild | None = None
+    """Software that was installed with EasyBuild."""
+    eessi: JobEessi | None = None
+    """Software from EESSI."""
     conda: str | None = None
     """Name or path of a conda environment."""
     venv: str | None = None
     """Folder of a Python virtual environment."""
-    container: Container | None = None
+    container: JobContainer | None = None
+    """What the command of each rank runs in."""

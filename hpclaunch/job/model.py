@@ -9,8 +9,8 @@ from hpclaunch.binding.model import NodeBinding
 from hpclaunch.job.report import BindingVerdict
 from hpclaunch.scheduler.base import JobState
 from hpclaunch.scheduler.directives import Line
+from hpclaunch.site.environment import Environment
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.model import Environment
 
 FrameworkName = Literal["horovod", "torch", "deepspeed", "mpi4py", "none"]
 

@@ -16,7 +16,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.model import Command, FrameworkName, JobRequest, Setting
-from hpclaunch.software.model import Environment
+from hpclaunch.site.environment import Environment
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 

@@ -100,10 +100,9 @@ def test_synthetic_digits_cannot_be_read(reading: str) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("fault", ["missing", "longer", "other"])
 @pytest.mark.parametrize("reading", FROM_FILES)
-def test_a_node_that_sees_other_files_is_named(plain: Path, tmp_path: Path, reading: str, fault: str) -> None:
-    run_program(4, "readings", reading, plain, fault, tmp_path)
+def test_a_node_that_sees_other_files_is_named(plain: Path, tmp_path: Path, reading: str) -> None:
+    run_program(4, "readings", reading, plain, tmp_path)
 
 
 @pytest.mark.mpi

@@ -1,7 +1,6 @@
 """A way of reading on ranks that stand for two nodes: every image must arrive, or its node be named.
 
-Arguments: the way, a folder of uncompressed files; then perhaps a fault of the second node's files, and a
-scratch folder.
+Arguments: the way, a folder of uncompressed files; then perhaps a scratch folder for faulty ones.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def check_images(way: str, folder: Path) -> None:
 
 def check_refusal(way: str, folder: Path, fault: str, scratch: Path) -> None:
     """The second node sees other files than the first."""
-    own = scratch / "second node"
+    own = scratch / f"second node, {fault}"
     if COMM.Get_rank() == 0:
         shutil.copytree(folder, own)
         images = own / "train-images-idx3-ubyte"
@@ -82,6 +81,7 @@ if __name__ == "__main__":
     # All ranks are on one machine; where they stand is divided by hand.
     with mock.patch.object(reading, "_node", return_value=NODE):
         if len(sys.argv) > 3:
-            check_refusal(way, data, sys.argv[3], Path(sys.argv[4]))
+            for wrong in ("missing", "longer", "other"):
+                check_refusal(way, data, wrong, Path(sys.argv[3]))
         else:
             check_images(way, data)

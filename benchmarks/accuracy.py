@@ -108,9 +108,10 @@ def main() -> None:
     parser.add_argument("--epochs", default="5", help="of each run that is compared")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--markdown", action="store_true")
-    parser.add_argument("runner", nargs="*", help="options of the runner, behind --")
-    options = parser.parse_args()
-    more = ["--data", options.data, *options.runner]
+    words = [*sys.argv[1:], "--"]
+    end = words.index("--")
+    options = parser.parse_args(words[:end])
+    more = ["--data", options.data, *words[end + 1 : -1]]
     if options.what == "target":
         target(int(options.ranks or 2), options.accuracy, more)
         return

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce import ALLREDUCES
@@ -84,7 +86,32 @@ def check_accumulation(overlap: bool) -> None:
         np.testing.assert_array_equal(parts, again)
 
 
+class Disorderly(NumpyEngine):
+    """Says that the first layer is ready before the others are, or forgets one."""
+
+    told: Callable[[list[slice]], list[slice]]
+
+    def compute_gradients(self, images: Any, labels: Any, step: int, ready: Any = None) -> Any:
+        parts: list[slice] = []
+        sums = super().compute_gradients(images, labels, step, parts.append)
+        for part in type(self).told(parts):
+            ready(part)
+        return sums
+
+
+def check_disorder(told: Callable[[list[slice]], list[slice]], message: str) -> None:
+    """Messages would be cut otherwise than on other ranks: this rank stops."""
+    Disorderly.told = told
+    engine = Disorderly("mlp", "sgd", seed=0, rank=RANK)
+    exchange = GradientExchange(COMM, Options(), engine)
+    with pytest.raises(RuntimeError, match=message):
+        exchange.gradients(PIXELS, LABELS, 0)
+    exchange.close()
+
+
 if __name__ == "__main__":
+    check_disorder(lambda parts: parts[::-1], "gradients ready up to 200960, but expected up to 235146")
+    check_disorder(lambda parts: parts[:-1], "the numpy engine left 200960 gradients unready")
     for algorithm in ALLREDUCES:
         check_fusion_and_overlap(algorithm)
     check_ranks_without_images()

@@ -14,6 +14,7 @@ from hpclaunch.train.data.shard import (
     epoch_order,
     images_per_rank,
     rank_shard,
+    shares,
     step_shards,
     step_size,
     steps_per_epoch,
@@ -114,3 +115,17 @@ def test_outside_the_epoch() -> None:
             rank_shard(10, 1, 2, step, rank)
     with pytest.raises(BadRequestError, match="seed -1"):
         epoch_order(10, -1, 0)
+
+
+@given(n=st.integers(1, 500), batch=st.integers(1, 40), ranks=st.integers(1, 9), done=st.integers(0, 20))
+def test_shares_from_anywhere_hold_each_position_once(n: int, batch: int, ranks: int, done: int) -> None:
+    """Also where a run goes on in the middle of an epoch, at a place that is no whole step of its own."""
+    start = min(done * 7, n)
+    by_rank = [shares(start, n, batch * ranks, ranks, rank) for rank in range(ranks)]
+    assert {len(parts) for parts in by_rank} == {-(-(n - start) // (batch * ranks))}
+    steps = list(zip(*by_rank, strict=True))
+    assert [place for step in steps for part in step for place in range(n)[part]] == list(range(start, n))
+    if start == 0 and ranks <= n:
+        assert [list(step) for step in steps] == [
+            step_shards(n, batch, ranks, step) for step in range(len(steps))
+        ]

@@ -132,8 +132,8 @@ def test_a_baseline_is_one_rank_alone_and_changes_nothing(digits: Path) -> None:
     ],
 )
 def test_a_deterministic_run_has_the_same_bits_again(digits: Path, options: tuple[str, ...]) -> None:
-    command = ("--data", digits, "--epochs", "2", "--batch-size", "7", "--deterministic", *options)
-    one, other = train(3, *command), train(3, *command)
+    command = ("--epochs", "2", "--batch-size", "7", "--deterministic", *options)
+    one, other = train(3, "--data", digits, *command), train(3, "--data", digits, *command)
     assert one["deterministic"] is True
     assert one["parameters_sha256"] == other["parameters_sha256"]
     assert one["test_loss"] == other["test_loss"]

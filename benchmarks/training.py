@@ -3,8 +3,8 @@
     python benchmarks/training.py [--python PYTHON] [--mpiexec MPIEXEC] [--rounds 5] [--only X] [--markdown]
 
 PYTHON is that of an environment with numpy, mpi4py, torch and Horovod (tests/horovod/build.sh makes one), and
-MPIEXEC that of its MPI. Each round starts every case once, in turn: three short epochs of generated digits, 64
-images a rank and step, of which the first, where everything is met for the first time, does not count.
+MPIEXEC that of its MPI. Each round starts every case once, in turn: three short epochs of generated digits,
+64 images a rank and step, of which the first, where everything is met for the first time, does not count.
 Printed are medians over the rounds; ratios are medians of each round's own.
 """
 

@@ -78,6 +78,12 @@ def test_ranks_that_each_ran_alone(tmp_path: Path, log: str, tasks: int, found: 
     assert (alone(record, log) is not None) == found
 
 
+def test_without_mpi_they_run_alone_on_purpose(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=2)
+    assert alone(record, "rank 0 of 1\n" * 2)
+    assert alone(replace(record, request={"mpi": "none"}), "rank 0 of 1\n" * 2) is None
+
+
 def test_why_they_ran_alone(tmp_path: Path) -> None:
     record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=2)
     log = "rank 0 of 1\n" * 2

@@ -204,10 +204,11 @@ HELLO = "from mpi4py import MPI; c = MPI.COMM_WORLD; print(f'{PREFIX}rank {c.ran
 @pytest.mark.parametrize(
     ("mpi", "prefix", "state"),
     [
-        ("none", "Hello from ", "failed"),
-        ("none", "[n1] ", "failed"),
+        ("pmi2", "Hello from ", "failed"),
+        ("pmi2", "[n1] ", "failed"),
         ("pmix", "Hello from ", "done"),
-        ("none", "tensor parallel ", "done"),
+        ("pmi2", "tensor parallel ", "done"),
+        ("none", "Hello from ", "done"),  # on purpose
     ],
 )
 def test_any_program_whose_ranks_all_say_rank_0_of_1_has_failed(
@@ -219,7 +220,7 @@ def test_any_program_whose_ranks_all_say_rank_0_of_1_has_failed(
     assert record["state"] == state, answer.stderr
     if state == "failed":
         assert answer.returncode == 1
-        assert "all 2 ranks say 'rank 0 of 1': each ran alone, as srun's plugin none" in record["reason"]
+        assert "all 2 ranks say 'rank 0 of 1': each ran alone, as srun's plugin pmi2" in record["reason"]
 
 
 # An MPI program without mpi.h, for Open MPI, whose handles are addresses of these.

@@ -24,6 +24,7 @@ grep -aHZE -e "$SAID" -- "$@"
 grep -aHZEi -m 20000 -e "$RANK_SAID" -- "$@"
 exit 0
 """
+_TIMEOUT_S = 300.0  # gigabytes of logs, on a slow file system
 _COMMAND = ("xargs", "-0", "-r", "sh", "-c", _LOOK, "sh")
 _PATTERNS = {"LC_ALL": "C", "SAID": f"{PREFIX}|{PREFLIGHT}|{SLURM_SAYS}", "RANK_SAID": SAYS_RANK}
 
@@ -48,7 +49,7 @@ def read_traces(host: Host, folders: Iterable[str]) -> dict[str, Trace]:
     if not folders:
         return {}
     names = (f"{folder}/{name}\0" for folder in folders for name in (LOG, EXIT_STATUS))
-    answer = host.run(_COMMAND, stdin=os.fsencode("".join(names)), env=_PATTERNS)
+    answer = host.run(_COMMAND, stdin=os.fsencode("".join(names)), env=_PATTERNS, timeout_s=_TIMEOUT_S)
     logs: dict[str, list[str]] = {folder: [] for folder in folders}
     ended: dict[str, str] = {}
     for path, text in re.findall(r"([^\0]*)\0([^\n]*)\n", answer.stdout):

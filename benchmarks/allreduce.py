@@ -2,11 +2,12 @@
 
     python benchmarks/allreduce.py [--mpich-venv DIR] [--horovod-venv DIR] [--ranks 2,4] [--markdown | --json]
 
-Sums of float32 in place. Every program takes its turn in every round; the median over the rounds counts.
-Ours and Open MPI's MPI_Allreduce run in this environment, through `python -m hpclaunch.train.bench`; MPICH's
-in a virtual environment with mpich, mpi4py and numpy, made for the time of the run where none is named;
-torch.distributed (gloo) and Horovod (over MPI and over Gloo) in one that holds both, left out where none is
-named. Called with --peer it is itself what runs on the ranks, of numpy and the peer alone.
+Sums of float32 in place. Every program takes its turn in every round, and there are as many rounds as fit
+into --minutes; the median over the rounds counts. Ours and Open MPI's MPI_Allreduce run in this environment,
+through `python -m hpclaunch.train.bench`; MPICH's in a virtual environment with mpich, mpi4py and numpy, made
+for the time of the run where none is named; torch.distributed (gloo) and Horovod (over MPI and over Gloo) in
+one that holds both, left out where none is named. Called with --peer it is itself what runs on the ranks, of
+numpy and the peer alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SIZES = "4K,64K,256K,1M,4M,16M,64M"
+# What passes whole arrays through one rank is shown on these, and would take all the time on longer ones.
+SLOW, LONGEST_OF_SLOW = ("tree", "parameter-server"), 1 << 20
 SAMPLE_S = 0.02
 SAMPLES = 3
 # Horovod's own default of 1 ms between cycles is what its users have, and so what is measured.
@@ -126,7 +129,7 @@ def peer_us(peer: Peer, name: str, size: int) -> float:
         raise SystemExit(f"{name}, {size} bytes: the sum is {look()}, not {peer.ranks}")
     repeats = max(2, int(SAMPLE_S / (size / 1e9 + 1e-5)))  # by the size alone: the same on all ranks
     if name in ("gloo", "horovod"):
-        repeats = max(2, repeats // 40)
+        repeats = 10 if size < 1 << 20 else 2
     for _ in range(2):
         call()
     samples = []
@@ -203,7 +206,12 @@ def round_of(ranks: int, sizes: str, algorithms: str, mpich: Path, horovod: Path
     """Every program once."""
     here = Path(sys.executable)
     count = ("-n", str(ranks))
-    found = ours(ranks, sizes, algorithms)
+    fast = ",".join(name for name in algorithms.split(",") if name not in SLOW)
+    slow = ",".join(name for name in algorithms.split(",") if name in SLOW)
+    short = ",".join(size for size in sizes.split(",") if in_bytes(size)[0] <= LONGEST_OF_SLOW)
+    found = ours(ranks, sizes, fast)
+    if slow and short:
+        found |= ours(ranks, short, slow)
     found |= as_peer("copy", output([beside(here, "mpiexec"), *count, *peer_argv(here, "copy", sizes)]))
     found |= as_peer("MPICH", output([beside(mpich, "mpiexec"), *count, *peer_argv(mpich, "mpi", sizes)]))
     if horovod:
@@ -241,9 +249,13 @@ def measure(options: argparse.Namespace, mpich: Path) -> list[dict[str, Any]]:
     """One row a number of ranks, size and contestant."""
     rounds: dict[int, list[dict[Key, float]]] = {ranks: [] for ranks in options.ranks}
     horovod = options.horovod_venv / "bin" / "python" if options.horovod_venv else None
+    start = time.monotonic()
     for turn in range(options.rounds):
+        minutes = (time.monotonic() - start) / 60
+        if turn and minutes + minutes / turn > options.minutes:
+            break
         for ranks in options.ranks:
-            print(f"round {turn + 1}/{options.rounds}, {ranks} ranks", file=sys.stderr, flush=True)
+            print(f"round {turn + 1}, {ranks} ranks", file=sys.stderr, flush=True)
             rounds[ranks].append(round_of(ranks, options.sizes, options.algorithms, mpich, horovod))
     return [
         {
@@ -281,7 +293,7 @@ def table(rows: Sequence[Mapping[str, Any]], ranks: int) -> list[str]:
     names = [name for name in found if name not in (*LIBRARIES, "copy")]
     for name in [*names, *(name for name in (*LIBRARIES, "copy") if name in found)]:
         label = "memory copy" if name == "copy" else name
-        lines.append(f"| {label} | {' | '.join(number(found[name][size]) for size in sizes)} |")
+        lines.append(f"| {label} | {' | '.join(number(found[name].get(size)) for size in sizes)} |")
     for name in ("auto, window", "auto", "shared, window", "ring"):
         if name in found:
             ratios = (f"{fastest[size] / found[name][size]:.2g}" for size in sizes)
@@ -289,7 +301,9 @@ def table(rows: Sequence[Mapping[str, Any]], ranks: int) -> list[str]:
     return [*lines, ""]
 
 
-def number(us: float) -> str:
+def number(us: float | None) -> str:
+    if us is None:
+        return ""
     return f"{us:,.0f}" if us >= 100 else f"{us:.1f}"
 
 
@@ -307,7 +321,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--sizes", default=SIZES, help="with K or M")
     parser.add_argument("--ranks", type=lambda text: [*map(int, text.split(","))], default=[2, 4])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7, help="at most")
+    parser.add_argument("--minutes", type=float, default=6, help="no round is begun that would not fit")
     parser.add_argument(
         "--algorithms",
         default="auto,shared,ring,halving-doubling,hierarchical,tree,parameter-server,mpi",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 import re
 import subprocess
 import sys
@@ -78,18 +78,27 @@ def test_a_rank_killed_within_a_sum_ends_all_with_one_message(algorithm: str) ->
 def test_on_two_nodes_the_default_is_hierarchical_and_all_sums_are_right(
     slurm: Slurm, tmp_path: Path
 ) -> None:
-    program = (sys.executable, "-m", "tests.train.ranks.on_two_nodes")
-    two_each = ("--nodes=2", "--ntasks-per-node=2", "--mpi=pmix", f"--chdir={tmp_path}")
+    assert "all right" in on_two_nodes(slurm, tmp_path, "tests.train.ranks.on_two_nodes")
+    training = ("hpclaunch.train", "--dataset", "synthetic", "--epochs", "1", "--json")
+    result = json.loads(on_two_nodes(slurm, tmp_path, *training))
+    assert result["allreduce"] == "hierarchical"
+    assert len(result["hosts"]) == 2
+    assert result["test_accuracy"] > 0.9
+
+
+def on_two_nodes(slurm: Slurm, folder: Path, module: str, *argv: str) -> str:
+    """What a module prints on two ranks each of two nodes."""
+    two_each = ("--nodes=2", "--ntasks-per-node=2", "--mpi=pmix", f"--chdir={folder}")
     transport = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm,tcp", "OMPI_MCA_osc": "^ucx"}
     done = subprocess.run(
-        ["srun", *two_each, *program],
-        env={**os.environ, **environment(**transport), "SLURM_CONF": str(slurm.conf)},
+        ["srun", *two_each, sys.executable, "-m", module, *argv],
+        env={**environment(**transport), "SLURM_CONF": str(slurm.conf)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "all right" in done.stdout
+    return done.stdout
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,29 @@ def between_fake_nodes() -> None:
         made.close()
 
 
+def bf16_is_the_nearest() -> None:
+    """Of any bits: the neighbour that is nearest, halfway the even one; what is no number stays none."""
+    bits = np.random.default_rng(RANK).integers(0, 1 << 32, 100_000, dtype=np.uint32)
+    bits[:1000] = bits[:1000] & 0xFFFF0000 | 0x8000  # halfway
+    bits[1000:1100] |= 0x7FFF8000  # no numbers that rounding would carry into the sign
+    numbers, halves = bits.view(np.float32), np.empty(bits.size, np.uint16)
+    with np.errstate(invalid="ignore"):
+        HALVES["bf16"].encode(numbers, halves)
+        got = HALVES["bf16"].decode(halves)
+        assert np.array_equal(np.isnan(got), np.isnan(numbers))
+        known = np.abs(numbers) < 3e38
+        below, above = bits & 0xFFFF0000, (bits & 0xFFFF0000) + np.uint32(0x10000)
+        to_below, to_above, error = (
+            np.abs(numbers.astype(np.float64) - other.view(np.float32)) for other in (below, above, got)
+        )
+    assert (error == np.minimum(to_below, to_above))[known].all()
+    halfway = known & (to_below == to_above)
+    assert np.count_nonzero(halfway) > 500
+    assert not (halves[halfway] & 1).any()
+
+
 if __name__ == "__main__":
+    bf16_is_the_nearest()
     what_topk_saves()
     nan_reaches_all()
     between_fake_nodes()

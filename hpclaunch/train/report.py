@@ -173,7 +173,11 @@ def table_rows(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _exchanged_by(result: Mapping[str, Any]) -> str:
-    return f"{result['allreduce']} allreduce" if result["allreduce"] else str(result["comm"])
+    if not result["allreduce"]:
+        return str(result["comm"])
+    chosen = ", ".join(sorted(set(result["allreduce_choices"].values())))
+    compressed = "" if result["compression"] == "none" else f", {result['compression']}"
+    return f"{result['allreduce']} allreduce{f' ({chosen})' if chosen else ''}{compressed}"
 
 
 def _efficiency(result: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@
 PYTHON is that of an environment with numpy, mpi4py, torch and Horovod (tests/horovod/build.sh makes one), and
 MPIEXEC that of its MPI. Each round starts every case once, in turn: three short epochs of generated digits,
 64 images a rank and step, of which the first, where everything is met for the first time, does not count.
-SGD; ours is ``--allreduce shared``. Printed are medians over the rounds; ratios are medians of each round's own.
+SGD; ours is ``--allreduce shared``. Printed are medians over the rounds; ratios are medians of the rounds'.
 """
 
 from __future__ import annotations
@@ -101,21 +101,12 @@ def write_digits(folder: Path, train_images: int) -> Path:
 def train(mpiexec: str, python: str, case: Case, data: Path) -> dict[str, Any]:
     """The runner's result."""
     command = [mpiexec, "-n", str(case.ranks), python, "-m", "hpclaunch.train", "--json", "--data", str(data)]
-    options = ["--model", case.model, "--engine", case.engine, "--comm", case.comm]
-    options += [
-        "--optimizer",
-        "sgd",
-        "--allreduce",
-        "shared",
-        "--epochs",
-        str(EPOCHS),
-        "--batch-size",
-        str(BATCH),
-    ]
+    options = f"--model {case.model} --engine {case.engine} --comm {case.comm} --allreduce shared "
+    options += f"--optimizer sgd --epochs {EPOCHS} --batch-size {BATCH}"
     # Unbound, as horovodrun starts its ranks: Horovod's thread must not wait for the rank's own.
     unbound = {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"}
     environment = {**os.environ, **unbound, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, *options], env=environment, capture_output=True, text=True)
+    done = subprocess.run([*command, *options.split()], env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{case.name}: exit status {done.returncode}\n{done.stderr[-2000:]}")
     result: dict[str, Any] = json.loads(done.stdout)

@@ -18,6 +18,14 @@ from hpclaunch.software.lines import environment_lines
 # Word in the MPI's own version -> plugin: PMIx is what Open MPI speaks (docs.open-mpi.org, "Launching with
 # Slurm"), PMI-2 what MPICH and those made from it do (slurm.schedmd.com/mpi_guide.html).
 _SPEAKS = (("Open MPI", "pmix"), ("MPICH", "pmi2"), ("Intel(R) MPI", "pmi2"), ("MVAPICH", "pmi2"))
+# Name of a library that programs are linked with, likewise: Open MPI's, then those of MPICH's common ABI.
+_LINKED = (
+    ("libopen-pal.so", "pmix"),
+    ("libmpi.so.40", "pmix"),
+    ("libmpi.so.12", "pmi2"),
+    ("libmpich.so", "pmi2"),
+)
+_LDD = 'ldd "$(command -v -- "$1")"'
 _PROBE = (
     "import mpi4py; mpi4py.rc(initialize=False); from mpi4py import MPI; print(MPI.Get_library_version())"
 )
@@ -40,7 +48,7 @@ def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
 
 
 def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plugin | None:
-    """Ask srun what it offers, and a Python whose ranks find each other by MPI which it has.
+    """Ask srun what it offers, and which MPI a Python has whose ranks find each other by it, or a program.
 
     None: nothing is open.
 
@@ -54,6 +62,10 @@ def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plug
     ask = request.command.bundled or framework_of(request).by_mpi
     setup = environment_lines(request.environment, profile)
     library = _library(host, python, setup) if ask else None
+    if library is None and not ask and (linked := _linked(host, request.command.argv[0])):
+        file, fitting = linked
+        if fitting in offered:
+            return Plugin(name=fitting, reason=f"fits {file}, with which {request.command.argv[0]} is linked")
     if library is None:
         name = next((plugin for plugin in ("pmix", "pmi2") if plugin in offered), None)
         return Plugin(name=name, reason="the first that srun --mpi=list offers; --mpi chooses another")
@@ -62,6 +74,15 @@ def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plug
         return Plugin(name=wanted, reason=f"fits the MPI of {python}: {library}")
     missing = f"srun does not offer {wanted}" if wanted else "which plugin fits is not known"
     return Plugin(name=None, reason=f"the MPI of {python} is {library}; {missing}: name one with --mpi")
+
+
+def _linked(host: Host, program: str) -> tuple[str, str] | None:
+    """Return the MPI library that a program is linked with, found or not, and its plugin; None: no such."""
+    try:
+        answer = host.run(["sh", "-c", _LDD, "sh", program], timeout_s=_PROBE_TIMEOUT_S)
+    except RefusedError:
+        return None
+    return next(((word, plugin) for word, plugin in _LINKED if word in answer.stdout), None)
 
 
 def _library(host: Host, python: str, setup: tuple[Line, ...]) -> str | None:

@@ -95,10 +95,25 @@ def test_the_environment_of_the_job_has_the_python_that_is_asked(tmp_path: Path)
     assert (plugin, reason) == ("pmi2", "fits the MPI of its-python: MPICH Version: 4.3.0")
 
 
-def test_of_another_command_no_mpi_is_asked() -> None:
-    target = Target(LIST, MPICH)
+@pytest.mark.parametrize(
+    ("libraries", "name", "words"),
+    [
+        ("\tlibmpi.so.40 => /x/libmpi.so.40\n\tlibopen-pal.so.80 => /x/y\n", "pmix", "fits libopen-pal.so,"),
+        ("\tlibmpi.so.12 => not found\n", "pmi2", "fits libmpi.so.12, with which ./a.out is linked"),
+        ("\tlibc.so.6 => /lib/libc.so.6\n", "pmix", "the first that srun --mpi=list offers"),
+        (None, "pmix", "the first that srun --mpi=list offers"),
+    ],
+)
+def test_of_another_command_the_linked_mpi_is_asked(libraries: str | None, name: str, words: str) -> None:
+    target = Target(LIST, libraries)
+    plugin, reason = chosen(target, command=Command(argv=("./a.out",)))
+    assert (plugin, target.asked) == (name, ["srun", "sh"])
+    assert words in reason
+
+
+def test_a_linked_mpi_whose_plugin_is_not_offered_leaves_it_to_the_list() -> None:
+    target = Target("MPI plugin types are...\n\tnone\n\tpmix\n", "\tlibmpi.so.12 => /x\n")
     assert chosen(target, command=Command(argv=("./a.out",)))[0] == "pmix"
-    assert target.asked == ["srun"]
 
 
 @pytest.mark.parametrize(("site", "mpi"), [("generic-slurm", "pmi2"), ("olivia", None), ("polaris", None)])

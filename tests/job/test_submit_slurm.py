@@ -234,20 +234,27 @@ int main(void) { int n; MPI_Init(0, 0); MPI_Comm_size(&ompi_mpi_comm_world, &n);
 
 @pytest.mark.parametrize(
     ("plugin", "state", "sizes"),
-    [("pmix", "done", ["GOT 2"] * 2), ("pmi2", "failed", []), ("none", "done", ["GOT 1"] * 2)],
+    [
+        (None, "done", ["GOT 2"] * 2),
+        ("pmix", "done", ["GOT 2"] * 2),
+        ("pmi2", "failed", []),
+        ("none", "done", ["GOT 1"] * 2),
+    ],
 )
 def test_a_program_linked_with_another_mpi_than_the_plugins_is_not_started(
-    on_slurm: Slurm, tmp_path: Path, plugin: str, state: str, sizes: list[str]
+    on_slurm: Slurm, tmp_path: Path, plugin: str | None, state: str, sizes: list[str]
 ) -> None:
-    """On purpose, with ``--mpi none``, it is."""
+    """On purpose, with ``--mpi none``, it is; left open, the plugin fits."""
     library = Path(sys.prefix) / "lib"
     if not (library / "libmpi.so.40").exists():
         library = Path("/usr/lib/x86_64-linux-gnu")
     (tmp_path / "size.c").write_text(C_PROGRAM)
     compiler = ("gcc", "-o", str(tmp_path / "size"), str(tmp_path / "size.c"), str(library / "libmpi.so"))
     subprocess.run([*compiler, f"-Wl,-rpath,{library}", "-Wl,--allow-shlib-undefined"], check=True)
-    words = ("--site", "generic-slurm", "--nodes", "2", "--mpi", plugin, "--wait", "--json", "--")
+    mpi = ("--mpi", plugin) if plugin else ()
+    words = ("--site", "generic-slurm", "--nodes", "2", *mpi, "--wait", "--json", "--")
     answer = hpclaunch("submit", *words, str(tmp_path / "size"))
+    assert ("fits libopen-pal.so, with which" in answer.stderr) == (plugin is None)
     assert [line for line in answer.stderr.splitlines() if line.startswith("GOT")] == sizes
     record = record_of(json.loads(answer.stdout)["id"])
     assert record["state"] == state

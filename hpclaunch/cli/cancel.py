@@ -15,7 +15,8 @@ def command(jobs: tuple[str, ...]) -> None:
     Example: hpclaunch cancel last
     """
     from hpclaunch.host.open import open_host
-    from hpclaunch.job.run import cancel_job, refresh
+    from hpclaunch.job.run import cancel_job
+    from hpclaunch.job.status import refresh
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.base import FINAL_STATES
     from hpclaunch.scheduler.registry import get_scheduler

@@ -20,7 +20,7 @@ def command(newest: int | None, as_json: bool) -> None:
     from hpclaunch.cli.job_words import age, describe, table
     from hpclaunch.errors import RefusedError
     from hpclaunch.host.open import open_host
-    from hpclaunch.job.run import refresh_all
+    from hpclaunch.job.status import refresh_all
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.base import FINAL_STATES
 

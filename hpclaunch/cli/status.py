@@ -17,7 +17,7 @@ def command(job: str, as_json: bool) -> None:
     """
     from hpclaunch.cli.job_words import describe
     from hpclaunch.host.open import open_host
-    from hpclaunch.job.run import refresh
+    from hpclaunch.job.status import refresh
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.base import FINAL_STATES
     from hpclaunch.scheduler.registry import get_scheduler

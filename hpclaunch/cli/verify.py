@@ -23,7 +23,7 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
     """
     from hpclaunch.host.open import open_host
     from hpclaunch.job.report import BindingVerdict, table
-    from hpclaunch.job.run import binding_verdict
+    from hpclaunch.job.status import binding_verdict
     from hpclaunch.job.store import Store
 
     record = Store().find(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")

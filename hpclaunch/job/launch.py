@@ -24,7 +24,8 @@ from hpclaunch.job.preflight import PROBE, probe_file
 from hpclaunch.job.prepare import Prepared, python_here
 from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.render import render
-from hpclaunch.job.run import Note, refresh, submit_job, to_stderr
+from hpclaunch.job.run import submit_job
+from hpclaunch.job.status import Note, refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.trial import try_submission
 from hpclaunch.resources import resource_dir

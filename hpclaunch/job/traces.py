@@ -14,7 +14,8 @@ from hpclaunch.job.blame import SAYS_RANK, SLURM_SAYS
 from hpclaunch.job.node_report import PREFIX as PREFLIGHT
 from hpclaunch.job.report import PREFIX
 
-LOG, EXIT_STATUS = "out.log", "exit_status"
+SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
+REASON, NEXT_ID = "reason", "next_id"
 
 # Names come on stdin, any number of them; stat and grep put each name with a NUL before what they found.
 # Of what ranks say they are the first lines will do: a program may say it at every step.

@@ -19,7 +19,8 @@ from hpclaunch.host.base import NoAnswerError
 from hpclaunch.host.ssh import SshHost, connect
 from hpclaunch.job.model import JobRecord
 from hpclaunch.job.report import PREFIX
-from hpclaunch.job.run import cancel_job, read_log, refresh, refresh_all, submit_job, wait_job
+from hpclaunch.job.run import cancel_job, read_log, submit_job, wait_job
+from hpclaunch.job.status import refresh, refresh_all
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.cluster import Slurm, Sshd

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.host.local import LocalHost
-from hpclaunch.job.run import refresh
+from hpclaunch.job.status import refresh
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.cluster import Slurm

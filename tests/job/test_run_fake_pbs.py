@@ -14,7 +14,8 @@ import pytest
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.local import LocalHost
 from hpclaunch.job.model import JobRecord
-from hpclaunch.job.run import cancel_job, refresh, refresh_all, result_of, submit_job, wait_job
+from hpclaunch.job.run import cancel_job, result_of, submit_job, wait_job
+from hpclaunch.job.status import refresh, refresh_all
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.kit import contract_script, new_record, submit

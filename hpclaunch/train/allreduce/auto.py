@@ -22,7 +22,9 @@ from .tree import TreeAllreduce
 _TREE_BYTES = 1 << 16
 # Many short samples, for the least of them is that which other programs disturbed least.
 _SAMPLE_S = 1e-4
-_MOST_CALLS = 20
+_LEAST_CALLS, _MOST_CALLS = 4, 20
+# From here on an array outgrows the caches, and what was called before makes no difference to a single call.
+_LONG_S = 5e-3
 _BUDGET_S = 0.15
 _LEAST_ROUNDS, _MOST_ROUNDS = 3, 100
 
@@ -120,7 +122,8 @@ class AutoAllreduce(Algorithm):
             [self._seconds(candidate, array, 1) for candidate in candidates] for _ in range(_LEAST_ROUNDS)
         ]
         first = self._slowest(np.min(trials, axis=0))
-        calls = np.clip(_SAMPLE_S / first, 1, _MOST_CALLS).astype(int)
+        calls = np.clip(_SAMPLE_S / first, _LEAST_CALLS, _MOST_CALLS).astype(int)
+        calls[first > _LONG_S] = 1
         rounds = int(np.clip(_BUDGET_S / (first * calls).sum(), _LEAST_ROUNDS, _MOST_ROUNDS))
         samples = [
             [
@@ -139,6 +142,8 @@ class AutoAllreduce(Algorithm):
         return found
 
     def _seconds(self, candidate: Algorithm, array: Array, calls: int) -> float:
+        if calls > 1:
+            candidate._sum(array)  # the caches then hold what this candidate leaves there, not the one before
         self._comm.Barrier()
         start = time.perf_counter()
         for _ in range(calls):

@@ -24,7 +24,7 @@ _TREE_BYTES = 1 << 16
 _SAMPLE_S = 1e-4
 _LEAST_CALLS, _MOST_CALLS = 4, 20
 # From here on an array outgrows the caches, and what was called before makes no difference to a single call.
-_LONG_S = 5e-3
+_LONG_BYTES = 1 << 23
 _BUDGET_S = 0.15
 _LEAST_ROUNDS, _MOST_ROUNDS = 3, 100
 
@@ -122,8 +122,8 @@ class AutoAllreduce(Algorithm):
             [self._seconds(candidate, array, 1) for candidate in candidates] for _ in range(_LEAST_ROUNDS)
         ]
         first = self._slowest(np.min(trials, axis=0))
-        calls = np.clip(_SAMPLE_S / first, _LEAST_CALLS, _MOST_CALLS).astype(int)
-        calls[first > _LONG_S] = 1
+        least = _LEAST_CALLS if array.nbytes < _LONG_BYTES else 1
+        calls = np.clip(_SAMPLE_S / first, least, _MOST_CALLS).astype(int)
         rounds = int(np.clip(_BUDGET_S / (first * calls).sum(), _LEAST_ROUNDS, _MOST_ROUNDS))
         samples = [
             [

@@ -18,7 +18,8 @@ from hpclaunch.binding.compute import bind
 from hpclaunch.binding.dialects import mask_cpu
 from hpclaunch.binding.model import BindingRequest
 from hpclaunch.job.model import Command, JobRequest
-from hpclaunch.job.plan import Target, make_plan
+from hpclaunch.job.plan import make_plan
+from hpclaunch.job.shape import Target
 from hpclaunch.site.load import load_site
 from hpclaunch.site.node import site_topology
 from hpclaunch.site.schema import SiteProfile

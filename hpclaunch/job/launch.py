@@ -19,12 +19,13 @@ from hpclaunch.job.after import settle_after
 from hpclaunch.job.array import array_indices
 from hpclaunch.job.model import ArrayJob, JobRecord, LaunchPlan
 from hpclaunch.job.mpi import choose_plugin
-from hpclaunch.job.plan import Target, make_plan
+from hpclaunch.job.plan import make_plan
 from hpclaunch.job.preflight import PROBE, probe_file
 from hpclaunch.job.prepare import Prepared, python_here
 from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.render import render
 from hpclaunch.job.run import submit_job
+from hpclaunch.job.shape import Target
 from hpclaunch.job.status import Note, refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.trial import try_submission

@@ -11,9 +11,10 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.allocation import Allocation, allocation_here
 from hpclaunch.job.model import JobRequest, LaunchPlan, Setting
-from hpclaunch.job.plan import Target, make_plan
+from hpclaunch.job.plan import make_plan
 from hpclaunch.job.render import render
 from hpclaunch.job.settings import Layer, merge
+from hpclaunch.job.shape import Target
 from hpclaunch.site.load import load_site
 from hpclaunch.site.node import site_topology
 from hpclaunch.site.schema import SiteProfile

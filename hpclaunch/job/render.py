@@ -14,7 +14,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from hpclaunch import kept
 from hpclaunch.job.frameworks import shows_all_gpus
 from hpclaunch.job.model import LaunchPlan
-from hpclaunch.job.plan import Target, about
+from hpclaunch.job.plan import about
+from hpclaunch.job.shape import Target
 from hpclaunch.resources import resource_dir
 from hpclaunch.scheduler.registry import get_scheduler
 

@@ -15,8 +15,9 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.frameworks import FRAMEWORKS, deepspeed_config, shows_all_gpus
 from hpclaunch.job.model import Command, JobRequest, LaunchPlan
-from hpclaunch.job.plan import Target, make_plan
+from hpclaunch.job.plan import make_plan
 from hpclaunch.job.settings import JobSettings, merge, read_layers
+from hpclaunch.job.shape import Target
 from hpclaunch.site.load import load_site
 from hpclaunch.site.node import site_topology
 from tests.testbed.cluster import Slurm

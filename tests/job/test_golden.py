@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from hpclaunch.job.model import Command, JobRequest
-from hpclaunch.job.plan import Target, make_plan
+from hpclaunch.job.plan import make_plan
 from hpclaunch.job.render import render
+from hpclaunch.job.shape import Target
 from hpclaunch.resources import resource_dir
 from hpclaunch.site.environment import Environment, JobContainer
 from hpclaunch.site.load import load_site

@@ -15,8 +15,9 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.model import Command, JobRequest, NodeVerdict
 from hpclaunch.job.node_report import PREFIX, failed_nodes, read_preflight
-from hpclaunch.job.plan import Target, make_plan
+from hpclaunch.job.plan import make_plan
 from hpclaunch.job.preflight import probe_file
+from hpclaunch.job.shape import Target
 from hpclaunch.site.load import load_site
 from hpclaunch.site.node import site_topology
 from tests.testbed.cluster import Slurm

@@ -67,10 +67,11 @@ def _names(text: str) -> list[str]:
 
 
 def measure(
-    comm: MPI.Intracomm, names: Sequence[str], sizes: Sequence[int], rounds: int
+    comm: MPI.Intracomm, names: Sequence[str], sizes: Sequence[int], rounds: int, *, fresh: bool = False
 ) -> list[dict[str, Any]]:
     """One row a size, algorithm and kind of buffer; collective.
 
+    ``fresh``: each rank writes its array anew before each sum, and only the sum is timed.
     Raises AgreedError on all ranks where a sum is wrong or an algorithm cannot work here.
     """
     rows = []
@@ -79,12 +80,10 @@ def measure(
         candidates = [found for name in names for found in _candidates(name, made[name], size)]
         for candidate in candidates:
             together(comm, lambda candidate=candidate: _check(comm, candidate))  # type: ignore[misc]
+        timed = _seconds_per_fresh_call if fresh else _seconds_per_call
         repeats = [_repeats(comm, candidate) for candidate in candidates]
         samples = [
-            [
-                _seconds_per_call(comm, candidate, times)
-                for candidate, times in zip(candidates, repeats, strict=True)
-            ]
+            [timed(comm, candidate, times) for candidate, times in zip(candidates, repeats, strict=True)]
             for _ in range(rounds)
         ]
         for candidate, seconds in zip(candidates, zip(*samples, strict=True), strict=True):
@@ -123,6 +122,18 @@ def _seconds_per_call(comm: MPI.Intracomm, candidate: Candidate, repeats: int) -
         candidate.sum(candidate.array)
     seconds = (time.perf_counter() - start) / repeats
     return float(sum(comm.allgather(seconds)) / comm.Get_size())
+
+
+def _seconds_per_fresh_call(comm: MPI.Intracomm, candidate: Candidate, repeats: int) -> float:
+    """As in a training: what a rank sums is in its own cache, and nothing of the others' arrays."""
+    seconds = 0.0
+    for _ in range(repeats):
+        candidate.array[:] = 0
+        comm.Barrier()
+        start = time.perf_counter()
+        candidate.sum(candidate.array)
+        seconds += time.perf_counter() - start
+    return float(sum(comm.allgather(seconds)) / comm.Get_size() / repeats)
 
 
 def _repeats(comm: MPI.Intracomm, candidate: Candidate) -> int:
@@ -164,6 +175,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--algorithms", type=_names, default=["ring", "shared", "mpi"], help="as in --allreduce"
     )
     parser.add_argument("--rounds", type=int, default=7, help="of which the median counts (default 7)")
+    parser.add_argument("--fresh", action="store_true", help="write the arrays anew before each sum, untimed")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args(argv)
     # Before MPI starts: Open MPI 5 prints errors about windows over UCX where that network is missing;
@@ -175,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.rounds < 1:
             raise AgreedError(BadRequestError(f"--rounds {options.rounds}: too small", "Use 1 or more."))
-        rows = measure(comm, options.algorithms, options.sizes, options.rounds)
+        rows = measure(comm, options.algorithms, options.sizes, options.rounds, fresh=options.fresh)
     except AgreedError as agreed:
         if comm.Get_rank() == 0:
             print(f"{__package__}.bench: {agreed}", file=sys.stderr)

@@ -17,11 +17,11 @@ from tests.train.mpirun import run_ranks
 BENCH = (sys.executable, "-m", "hpclaunch.train.bench")
 
 
+@pytest.mark.parametrize("fresh", [(), ("--fresh",)])
 @pytest.mark.mpi
-def test_it_reports_each_algorithm_size_and_kind_of_buffer() -> None:
-    done = run_ranks(
-        2, *BENCH, "--sizes", "4K,64K", "--algorithms", ",".join(ALLREDUCES), "--rounds", "1", "--json"
-    )
+def test_it_reports_each_algorithm_size_and_kind_of_buffer(fresh: tuple[str, ...]) -> None:
+    options = ("--sizes", "4K,64K", "--algorithms", ",".join(ALLREDUCES), "--rounds", "1", "--json")
+    done = run_ranks(2, *BENCH, *options, *fresh)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
     in_window = {"auto", "hierarchical", "shared"}

@@ -36,7 +36,7 @@ def first_rank(number: str) -> psutil.Process:
         with contextlib.suppress(psutil.Error):
             words, environment = process.cmdline(), process.environ()
             mine = environment.get("SLURM_JOB_ID") == number and environment.get("SLURM_PROCID") == "0"
-            # srun, which names the training among its words, has the environment of the batch script's rank 0.
+            # srun names the training among its words, too, and has the environment of the batch script.
             if mine and Path(words[0]).name.startswith("python") and "hpclaunch.train" in words:
                 return process
     raise AssertionError(f"no rank 0 of job {number}")

@@ -16,14 +16,14 @@ import msgspec
 
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.dialects import mask_cpu
-from hpclaunch.binding.model import BindingRequest
-from hpclaunch.job.model import Command, JobRequest
-from hpclaunch.job.plan import make_plan
-from hpclaunch.job.shape import Target
-from hpclaunch.site.load import load_site
-from hpclaunch.site.node import site_topology
+from hpclaunch.binding.node_binding import BindingRequest
+from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.planner import make_plan
+from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.topology.model import Core, Gpu, NodeTopology
+from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology
 
 CASES = (
     # cores, threads a core, NUMA nodes, L3 groups, GPUs, ranks
@@ -89,7 +89,7 @@ def main(runs: int) -> None:
             tasks_per_node=8,
             account="project_465000001",
         )
-        took = median_ms(runs, lambda j=job: make_plan(j, profile, site_node, Target()))  # type: ignore[misc]
+        took = median_ms(runs, lambda j=job: make_plan(j, profile, site_node, JobPlace()))  # type: ignore[misc]
         first = first or took
         print(f"  {nodes:6d} nodes: {took:8.2f} ms, {took / first:.2f} of one node's")
 

@@ -27,8 +27,8 @@ from mpi4py import MPI  # noqa: E402
 from hpclaunch.train.data.synthetic import synthetic_digits  # noqa: E402
 from hpclaunch.train.engine.numpy_engine import NumpyEngine  # noqa: E402
 from hpclaunch.train.exchange.own import GradientExchange  # noqa: E402
-from hpclaunch.train.options import Options  # noqa: E402
-from hpclaunch.train.timeline import Timeline  # noqa: E402
+from hpclaunch.train.run_options import Options  # noqa: E402
+from hpclaunch.train.timeline_writer import Timeline  # noqa: E402
 
 COMM = MPI.COMM_WORLD
 RANK, RANKS = COMM.Get_rank(), COMM.Get_size()

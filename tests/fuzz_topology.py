@@ -20,7 +20,7 @@ import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]
 with atheris.instrument_imports(include=["hpclaunch"]):
     from hpclaunch.errors import BadInputError
     from hpclaunch.topology import amd_smi, hwloc, lscpu, numactl, nvidia_smi, rocm_smi
-    from hpclaunch.topology.merge import merge
+    from hpclaunch.topology.merge_sources import merge
 
 READERS = [lscpu.read, rocm_smi.read, amd_smi.read, nvidia_smi.read, numactl.read, hwloc.read]
 KINDS = ["lscpu", "rocm_smi", "amd_smi", "nvidia_smi", "numactl", "hwloc"]

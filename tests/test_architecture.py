@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.cli.main import COMMANDS
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hpclaunch"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -18,19 +20,21 @@ MAX_LINES = 50
 # Imports go down only: a room may import rooms of a lower floor, and itself.
 FLOORS: list[set[str]] = [
     {"__init__", "errors"},
-    {"answer", "cpuset", "kept", "resources", "units"},
+    {"cache", "command_result", "cpuset", "package_data", "walltime"},
+    {"host", "remote", "scheduler"},
     {"topology"},
     {"site"},
-    {"binding", "host", "scheduler"},
+    {"binding"},
     {"software"},
-    {"check", "job", "timeline"},
+    {"plan"},
+    {"check", "job", "lint"},
     {"cli"},
     {"__main__"},
 ]
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # Only hosts start programs, and the module that asks this machine which site it is.
 STARTS_PROGRAMS = {"subprocess", "pty", "multiprocessing", "asyncio"}
-MAY_START_PROGRAMS = {"site/detect.py", "check/probe.py"}
+MAY_START_PROGRAMS = {"site/detect.py", "remote/probe.py"}
 HEAVY = {
     "jinja2",
     "yaml",
@@ -47,7 +51,7 @@ TRAIN_MAY_IMPORT = {"numpy", "mpi4py", *sys.stdlib_module_names}
 # In modules named torch_*, which the runner imports only where a framework is asked for.
 TORCH_MAY_IMPORT = {"torch", "horovod"}
 # Rooms with no effect on the world: data in, data out.
-PURE = {"binding", "scheduler"}
+PURE = {"binding", "plan", "scheduler"}
 
 
 def room_of(path: Path) -> str:
@@ -123,11 +127,11 @@ def test_imports_go_down_only() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("topology/x.py", "from hpclaunch.job.model import JobRequest"),
-        ("scheduler/x.py", "from hpclaunch.host.base import Host"),
+        ("topology/x.py", "from hpclaunch.plan.request import JobRequest"),
+        ("scheduler/x.py", "from hpclaunch.host.host_interface import Host"),
         ("scheduler/x.py", "def f():\n    import subprocess"),
         ("host/x.py", "from hpclaunch.scheduler import slurm"),
-        ("units.py", "from hpclaunch import cpuset"),
+        ("walltime.py", "from hpclaunch import cpuset"),
         ("cli/x.py", "from hpclaunch.train import ring"),
         ("job/x.py", "from .model import JobRequest"),
         ("train/x.py", "from hpclaunch.errors import HpclaunchError"),
@@ -142,9 +146,9 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("cli/x.py", "from hpclaunch.job.model import JobRequest"),
+        ("cli/x.py", "from hpclaunch.plan.request import JobRequest"),
         ("job/x.py", "from hpclaunch import __version__"),
-        ("topology/x.py", "from hpclaunch.topology.model import Core"),
+        ("topology/x.py", "from hpclaunch.topology.node_topology import Core"),
         ("train/x.py", "import gzip\nimport numpy as np\nfrom . import ring\nfrom mpi4py import MPI"),
         ("train/engine/torch_x.py", "import torch"),
         ("host/x.py", "import subprocess"),
@@ -152,6 +156,32 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
 )
 def test_a_right_import_is_not(module: str, source: str) -> None:
     assert wrong_imports(PACKAGE / module, ast.parse(source)) == []
+
+
+def test_no_two_modules_share_a_name() -> None:
+    """A name says what is in a module; that of a room or a command is nobody else's."""
+    rooms = {path.name for path in PACKAGE.rglob("*") if path.is_dir()}
+    ours = [path for path in MODULES if not path.stem.startswith("__")]
+    stems = [path.stem for path in ours]
+    assert {stem for stem in stems if stems.count(stem) > 1} == set()
+    assert {path.stem for path in ours if path.parent.name != "cli"} & rooms == set()
+
+
+def test_files_of_the_command_line_are_named_after_their_command() -> None:
+    """What commands share starts with an underscore; ``main`` is the group."""
+    files = {path.stem for path in (PACKAGE / "cli").glob("*.py") if not path.stem.startswith("_")}
+    assert files == {*COMMANDS, "main"}
+
+
+def test_nothing_public_has_the_name_of_a_room() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in MODULES
+        for node in parse(path).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in rooms
+    ]
+    assert found == []
 
 
 def test_commands_import_heavy_modules_late() -> None:

@@ -125,7 +125,7 @@ def test_an_editable_install_reads_the_checkouts_data(
     core: Installed, tmp_path: Path, users_environment: dict[str, str]
 ) -> None:
     editable = install(tmp_path / "venv", "-e", ROOT, env=users_environment)
-    where = "from hpclaunch.resources import resource_dir as d; print(d('templates'), d('site_profiles'))"
+    where = "from hpclaunch.package_data import resource_dir as d; print(d('templates'), d('site_profiles'))"
     assert editable.run("python", "-c", where).split() == [f"{ROOT}/templates", f"{ROOT}/site_profiles"]
     assert editable.run("hpclaunch", *LUMI_DRY_RUN) == core.run("hpclaunch", *LUMI_DRY_RUN)
 

@@ -15,10 +15,10 @@ from heapq import heapify, heapreplace
 
 import msgspec
 
-from hpclaunch.binding.model import BindingRequest, NodeBinding, RankBinding
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import Core, Gpu, Nic, NodeTopology
+from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 
 Block = list[int]
 

@@ -11,10 +11,10 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from hpclaunch.binding.model import NodeBinding, RankBinding
+from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import NodeTopology
+from hpclaunch.topology.node_topology import NodeTopology
 
 
 def map_cpu(binding: NodeBinding) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.topology.model import Gpu, NodeTopology
+from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 
 class Locality:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from html import escape
 
 from hpclaunch.binding.locality import Locality
-from hpclaunch.binding.model import NodeBinding
+from hpclaunch.binding.node_binding import NodeBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.topology.model import Gpu, Nic, NodeTopology
+from hpclaunch.topology.node_topology import Gpu, Nic, NodeTopology
 
 _CELL_W, _CELL_H, _GAP = 38, 32, 6
 _CELLS_A_ROW = 16

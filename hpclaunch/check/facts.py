@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hpclaunch.check.probe import MARK
+from hpclaunch.remote.probe import MARK
 
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 4: "SIGILL", 15: "SIGTERM"}
 NOT_FOUND = 127

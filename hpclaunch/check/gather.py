@@ -8,18 +8,18 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import msgspec
 
 from hpclaunch.check.facts import NOT_FOUND, SETUP_MARK, BuildFacts, LaunchFacts, NodeFacts, Outcome
-from hpclaunch.check.probe import GPU_TOOLS, IMPORT_LIMIT_S, TOOL_LIMIT_S
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.base import Host, NoAnswerError
-from hpclaunch.scheduler.directives import Line
+from hpclaunch.host.host_interface import Host, NoAnswerError
+from hpclaunch.package_data import resource_dir
+from hpclaunch.remote.probe import GPU_TOOLS, IMPORT_LIMIT_S, TOOL_LIMIT_S
+from hpclaunch.scheduler.job_header import Line
 
 _KILL_AFTER_S = 5.0
-_PROBE = Path(__file__).with_name("probe.py")
+_PROBE = resource_dir("remote") / "probe.py"
 
 Argv = tuple[str, ...]
 
@@ -91,7 +91,7 @@ def ask(place: Place, argv: Sequence[str], limit_s: float, launcher: Sequence[st
 
 
 def probe(place: Place, *words: str, limit_s: float, launcher: Sequence[str] = ()) -> Outcome:
-    """Ask the place's interpreter; see hpclaunch.check.probe for the words."""
+    """Ask the place's interpreter; see hpclaunch.remote.probe for the words."""
     argv = [place.python, "-c", _PROBE.read_text(encoding="utf-8"), *words]
     return ask(place, argv, limit_s, launcher)
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from hpclaunch.check import check_build
+from hpclaunch.check.check_report import Check, Status
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, Outcome
 from hpclaunch.check.known_pairs import bad_pairs
-from hpclaunch.check.model import Check, Status
 from hpclaunch.check.mpi_families import family, linked_mpi
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from hpclaunch.check.check_report import Check, Status
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
-from hpclaunch.check.model import Check, Status
 from hpclaunch.check.mpi_families import family, fit
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
 

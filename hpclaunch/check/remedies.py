@@ -6,7 +6,7 @@ import msgspec
 
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.gpu_arch import first_cuda
-from hpclaunch.software.horovod import rebuild_command
+from hpclaunch.software.horovod_facts import rebuild_command
 
 _FRAMEWORKS = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "pytorch", "mxnet": "mxnet"}
 

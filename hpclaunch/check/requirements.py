@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from hpclaunch.check.model import Requirement
+from hpclaunch.check.check_report import Requirement
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.schema import SiteProfile
 

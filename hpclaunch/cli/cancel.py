@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hpclaunch.cli.job_words import complete_job
+from hpclaunch.cli._jobs import complete_job
 
 
 @click.command()
@@ -14,12 +14,12 @@ def command(jobs: tuple[str, ...]) -> None:
 
     Example: hpclaunch cancel last
     """
-    from hpclaunch.host.open import open_host
-    from hpclaunch.job.run import cancel_job
-    from hpclaunch.job.status import refresh
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.follow_job import cancel_job
+    from hpclaunch.job.refresh import refresh
     from hpclaunch.job.store import Store
-    from hpclaunch.scheduler.base import FINAL_STATES
     from hpclaunch.scheduler.registry import get_scheduler
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
     store = Store()
     for record in [store.find(job) for job in jobs]:

@@ -14,8 +14,8 @@ from hpclaunch.errors import EXIT_FAILED, BadInputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hpclaunch.check.model import Report, Requirement
-    from hpclaunch.check.run import Question
+    from hpclaunch.check.check_report import Report, Requirement
+    from hpclaunch.check.run_check import Question
     from hpclaunch.site.schema import SiteProfile
 
 _EPILOG = """\b
@@ -89,9 +89,9 @@ def _refuse_mixtures(options: dict[str, Any]) -> None:
 
 def _question(options: dict[str, Any]) -> Question:
     from hpclaunch.check.requirements import parse_require
-    from hpclaunch.check.run import Question
-    from hpclaunch.site.load import load_site
-    from hpclaunch.software.read import read_environment
+    from hpclaunch.check.run_check import Question
+    from hpclaunch.site.load_profile import load_site
+    from hpclaunch.software.read_environment import read_environment
 
     site, file = options["site"], options["job_file"]
     if file is not None and site is None:
@@ -118,9 +118,9 @@ def _open_plugin(profile: SiteProfile, options: dict[str, Any]) -> str | None:
     """Choose srun's plugin as submit does, where the profile leaves it open and ranks can be started."""
     if options["folder"] is not None or options["alone"] or "SLURM_JOB_ID" not in os.environ:
         return None
-    from hpclaunch.host.local import LocalHost
-    from hpclaunch.job.model import Command, JobRequest
-    from hpclaunch.job.mpi import choose_plugin
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.job.mpi_plugin import choose_plugin
+    from hpclaunch.plan.request import Command, JobRequest
 
     request = JobRequest(site=profile.name, command=Command(argv=(), bundled=True), python=options["python"])
     chosen = choose_plugin(request, profile, LocalHost())
@@ -129,11 +129,11 @@ def _open_plugin(profile: SiteProfile, options: dict[str, Any]) -> str | None:
 
 def _from_folder(folder: Path, question: Question) -> tuple[Report, Sequence[Requirement]]:
     """Judge captured text; what nobody captured is not required, except by ``--require``."""
-    from hpclaunch.check.folder import judge_folder
-    from hpclaunch.check.model import report, unmet
+    from hpclaunch.check.captured_folder import judge_folder
+    from hpclaunch.check.check_report import report, unmet
     from hpclaunch.check.remedies import Remedies
     from hpclaunch.check.requirements import default_requirements, site_requirements
-    from hpclaunch.check.run import framework_meant
+    from hpclaunch.check.run_check import framework_meant
 
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such folder", "name the folder with check-build.txt in it")
@@ -160,11 +160,11 @@ def _from_folder(folder: Path, question: Question) -> tuple[Report, Sequence[Req
 
 
 def _live(question: Question) -> tuple[Report, Sequence[Requirement]]:
-    from hpclaunch.check.model import unmet
-    from hpclaunch.check.run import check, requirements
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.check.check_report import unmet
+    from hpclaunch.check.run_check import requirements, run_check
+    from hpclaunch.host.this_machine import LocalHost
 
-    found = check(LocalHost(), question)
+    found = run_check(LocalHost(), question)
     return found, unmet(found, requirements(question))
 
 

@@ -14,8 +14,8 @@ def command(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from hpclaunch.cli.main import cli
+    from hpclaunch.cli.main import program
 
     completion = get_completion_class(shell)
     assert completion is not None  # noqa: S101
-    click.echo(completion(cli, {}, "hpclaunch", "_HPCLAUNCH_COMPLETE").source())
+    click.echo(completion(program, {}, "hpclaunch", "_HPCLAUNCH_COMPLETE").source())

@@ -20,7 +20,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(name="plan")
 @click.option("--site", required=True, help="Site profile.")
 @click.option("--for", "goal", required=True, type=click.Choice(GOALS), help="What is to be installed.")
 @click.option("--route", type=click.Choice(ROUTES), help="This way instead of the best one.")
@@ -28,16 +28,16 @@ def command() -> None:
     "--write", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write its steps there."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def plan(site: str, goal: str, route: str | None, file: Path | None, as_json: bool) -> None:
+def plan_software(site: str, goal: str, route: str | None, file: Path | None, as_json: bool) -> None:
     """Show the ways to install Horovod for a framework on a site, and why some lead nowhere.
 
     Ways: what the site itself keeps, EasyBuild, EESSI, a container, pip.
 
     Example: hpclaunch env plan --site lumi-g --for horovod-torch --write install.sh
     """
-    from hpclaunch.host.local import LocalHost
-    from hpclaunch.site.load import load_site
-    from hpclaunch.software.plan import plan_install, script
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.site.load_profile import load_site
+    from hpclaunch.software.install_plan import plan_install, script
 
     found = plan_install(load_site(site), goal)
     taken = found.route(route)

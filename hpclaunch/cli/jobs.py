@@ -17,12 +17,12 @@ def command(newest: int | None, as_json: bool) -> None:
     """
     import datetime as dt
 
-    from hpclaunch.cli.job_words import age, describe, table
+    from hpclaunch.cli._jobs import age, describe, table
     from hpclaunch.errors import RefusedError
-    from hpclaunch.host.open import open_host
-    from hpclaunch.job.status import refresh_all
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.refresh import refresh_all
     from hpclaunch.job.store import Store
-    from hpclaunch.scheduler.base import FINAL_STATES
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
     store = Store()
     records, damaged = store.list(newest)

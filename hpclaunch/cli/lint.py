@@ -12,7 +12,7 @@ import click
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
-    from hpclaunch.check.lint.rule import Finding
+    from hpclaunch.lint.lint_rule import Finding
     from hpclaunch.site.schema import SiteProfile
 
 _MAX_BYTES = 4 << 20  # Slurm takes no larger script by default (man slurm.conf, max_script_size)
@@ -27,7 +27,7 @@ Examples:
 
 
 def _complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from hpclaunch.site.load import site_names
+    from hpclaunch.site.load_profile import site_names
 
     return [name for name in site_names() if name.startswith(incomplete)]
 
@@ -79,8 +79,8 @@ def _usage(options: dict[str, Any]) -> str:
 def _print_rules(options: dict[str, Any]) -> None:
     import msgspec
 
-    from hpclaunch.check.lint.lint import all_rules
-    from hpclaunch.check.lint.report import rules_list, rules_page
+    from hpclaunch.lint.finding_report import rules_list, rules_page
+    from hpclaunch.lint.lint_script import all_rules
 
     if options["as_json"]:
         click.echo(json.dumps(msgspec.to_builtins(all_rules()), indent=2))
@@ -108,10 +108,10 @@ def _read(script: str) -> bytes:
 
 def _profile(site: str | None, text: str) -> SiteProfile | None:
     """Return the site that was named, else the script's own, else this machine's."""
-    from hpclaunch.check.lint.lint import site_of
-    from hpclaunch.check.lint.script import read_script
+    from hpclaunch.lint.batch_script import read_script
+    from hpclaunch.lint.lint_script import site_of
     from hpclaunch.site.detect import detect_here
-    from hpclaunch.site.load import load_all, load_site
+    from hpclaunch.site.load_profile import load_all, load_site
 
     if site is not None:
         return load_site(site)
@@ -133,14 +133,14 @@ def _profile(site: str | None, text: str) -> SiteProfile | None:
 
 def _lint(script: str, text: str, profile: SiteProfile | None) -> tuple[Finding, ...]:
     """Run our rules, and shellcheck where it is installed."""
-    from hpclaunch.check.lint.lint import in_order, lint
-    from hpclaunch.check.lint.rule import Files
-    from hpclaunch.check.lint.shellcheck import find_shellcheck, run_shellcheck
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.lint.lint_rule import Files
+    from hpclaunch.lint.lint_script import find_faults, in_order
+    from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
 
     here = Path.cwd()
     folders = (here,) if script == "-" else (here, (here / script).parent)
-    findings = lint(text, profile, Files(folders))
+    findings = find_faults(text, profile, Files(folders))
     program = find_shellcheck()
     also = run_shellcheck(program, text, LocalHost()) if program is not None else ()
     return in_order((*findings, *also))
@@ -150,9 +150,9 @@ def _fix(
     script: str, data: bytes, findings: tuple[Finding, ...], profile: SiteProfile | None
 ) -> tuple[Finding, ...]:
     """Write the corrected script whole or not at all; return what is left to find."""
-    from hpclaunch.check.lint.lint import fix
-    from hpclaunch.check.lint.report import changes
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.lint.finding_report import changes
+    from hpclaunch.lint.lint_script import fix
 
     old = data.decode("utf-8", errors="replace")
     new, applied = fix(old, findings)
@@ -169,8 +169,8 @@ def _fix(
 
 
 def _print(options: dict[str, Any], script: str, findings: tuple[Finding, ...]) -> None:
-    from hpclaunch.check.lint.lint import all_rules
-    from hpclaunch.check.lint.report import document, report, sarif
+    from hpclaunch.lint.finding_report import document, report, sarif
+    from hpclaunch.lint.lint_script import all_rules
 
     if options["as_json"]:
         click.echo(json.dumps(document(findings), indent=2))

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from hpclaunch.cli.job_words import complete_job
+from hpclaunch.cli._jobs import complete_job
 
 
 @click.command()
@@ -19,9 +19,9 @@ def command(job: str, follow: bool, index: int | None) -> None:
 
     Example: hpclaunch logs -f last
     """
-    from hpclaunch.host.open import open_host
+    from hpclaunch.host.open_host import open_host
     from hpclaunch.job.array_status import job_of_array
-    from hpclaunch.job.run import read_log, wait_job
+    from hpclaunch.job.follow_job import read_log, wait_job
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
 

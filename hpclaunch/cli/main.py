@@ -72,7 +72,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hpclaunch")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-def cli(debug: bool) -> None:
+def program(debug: bool) -> None:
     """Take a distributed deep-learning job to a supercomputer, bound, configured, verified and measured.
 
     Example: hpclaunch submit --site local --tasks 2 mnist
@@ -82,7 +82,7 @@ def cli(debug: bool) -> None:
 def main() -> None:
     """Run the command line and exit with its code; Ctrl-C is 130, and a reader that went away is no error."""
     try:
-        code = cli.main(prog_name="hpclaunch", standalone_mode=False)
+        code = program.main(prog_name="hpclaunch", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         code = error.exit_code

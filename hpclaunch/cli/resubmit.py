@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli.job_words import complete_job
+from hpclaunch.cli._jobs import complete_job
 
 if TYPE_CHECKING:
-    from hpclaunch.job.model import JobRecord
+    from hpclaunch.job.record import JobRecord
 
 
 @click.command()
@@ -38,13 +38,13 @@ def command(
     Example: hpclaunch resubmit last --exclude-bad-nodes
     """
     from hpclaunch.cli.submit import run, settings_table, show
-    from hpclaunch.job.prepare import Manner
-    from hpclaunch.job.resubmit import repeat
+    from hpclaunch.job.prepare import SubmitMode
+    from hpclaunch.job.repeat_job import repeat
     from hpclaunch.job.store import Store
 
     record = Store().find(job)
     bad = _bad_nodes(record) if exclude_bad_nodes else {}
-    prepared = repeat(record, tuple(bad), Manner(here=here))
+    prepared = repeat(record, tuple(bad), SubmitMode(here=here))
     click.echo(settings_table(prepared.settings), err=True)
     if dry_run:
         show(prepared, dry_run=True, explain=False, as_json=as_json)
@@ -55,9 +55,9 @@ def command(
 
 def _bad_nodes(record: JobRecord) -> dict[str, str]:
     """Return the blamed nodes, having said why each is."""
-    from hpclaunch.host.open import open_host
-    from hpclaunch.job.blame import bad_nodes
-    from hpclaunch.job.run import log_text
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.failure_causes import bad_nodes
+    from hpclaunch.job.follow_job import log_text
 
     with open_host(record.host) as host:
         bad = bad_nodes(record, log_text(host, record))

@@ -10,7 +10,7 @@ import click
 from hpclaunch.errors import EXIT_BAD_INPUT, BadInputError
 
 if TYPE_CHECKING:
-    from hpclaunch.site.load import Loaded
+    from hpclaunch.site.load_profile import Loaded
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -24,7 +24,7 @@ def command() -> None:
 
 
 def _complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from hpclaunch.site.load import site_names
+    from hpclaunch.site.load_profile import site_names
 
     return [name for name in site_names() if name.startswith(incomplete)]
 
@@ -42,7 +42,7 @@ def list_sites(as_json: bool) -> None:
 
     Example: hpclaunch sites list
     """
-    from hpclaunch.site.load import hidden_sites, load_all, site_names, user_sites_dir
+    from hpclaunch.site.load_profile import hidden_sites, load_all, site_names, user_sites_dir
 
     files, hidden, (profiles, broken) = site_names(), hidden_sites(), load_all()
     rows = []
@@ -83,7 +83,7 @@ def show(site: str, as_json: bool) -> None:
     """
     import msgspec
 
-    from hpclaunch.site.load import load_merged
+    from hpclaunch.site.load_profile import load_merged
 
     loaded = load_merged(site)
     if as_json:
@@ -96,8 +96,8 @@ def _page(loaded: Loaded) -> str:
     """Lay a profile out for reading: each part with its keys, and where its facts come from."""
     import msgspec
 
-    from hpclaunch.site.load import profile_digest
-    from hpclaunch.site.tree import show_path
+    from hpclaunch.site.load_profile import profile_digest
+    from hpclaunch.site.yaml_tree import show_path
 
     profile = loaded.profile
     body = msgspec.to_builtins(profile)
@@ -168,7 +168,7 @@ def validate(sites: tuple[str, ...], as_json: bool) -> None:
 
     Example: hpclaunch sites validate my-site.yaml
     """
-    from hpclaunch.site.load import load_merged, profile_digest
+    from hpclaunch.site.load_profile import load_merged, profile_digest
 
     results: list[dict[str, Any]] = []
     for site in sites:
@@ -231,7 +231,7 @@ def schema(as_markdown: bool) -> None:
 
     Example: hpclaunch sites schema > site-profile.schema.json
     """
-    from hpclaunch.site.describe import json_schema, markdown
+    from hpclaunch.site.profile_reference import json_schema, markdown
 
     if as_markdown:
         click.echo(markdown(), nl=False)
@@ -259,9 +259,9 @@ def new(name: str, base: str | None, output: str | None) -> None:
     import socket
     from pathlib import Path
 
-    from hpclaunch.host.local import LocalHost
-    from hpclaunch.site.load import load_site, user_sites_dir
-    from hpclaunch.site.new import cpu_model, profile_text
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.site.load_profile import load_site, user_sites_dir
+    from hpclaunch.site.new_profile import cpu_model, profile_text
     from hpclaunch.topology.sources import read_live
 
     file = Path(output) if output else user_sites_dir() / f"{name}.yaml"

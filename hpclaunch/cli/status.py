@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hpclaunch.cli.job_words import complete_job
+from hpclaunch.cli._jobs import complete_job
 
 
 @click.command()
@@ -15,12 +15,12 @@ def command(job: str, as_json: bool) -> None:
 
     Example: hpclaunch status last
     """
-    from hpclaunch.cli.job_words import describe
-    from hpclaunch.host.open import open_host
-    from hpclaunch.job.status import refresh
+    from hpclaunch.cli._jobs import describe
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.refresh import refresh
     from hpclaunch.job.store import Store
-    from hpclaunch.scheduler.base import FINAL_STATES
     from hpclaunch.scheduler.registry import get_scheduler
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
     store = Store()
     record = store.find(job)

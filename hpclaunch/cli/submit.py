@@ -13,10 +13,11 @@ import click
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
-    from hpclaunch.host.base import Host
-    from hpclaunch.job.model import JobRecord, Setting
+    from hpclaunch.host.host_interface import Host
     from hpclaunch.job.prepare import Prepared
-    from hpclaunch.job.settings import JobSettings
+    from hpclaunch.job.record import JobRecord
+    from hpclaunch.plan.request import Setting
+    from hpclaunch.plan.settings import JobSettings
 
 
 # Title -> options below it in the help, by their names in the code; what is named nowhere comes last.
@@ -170,14 +171,14 @@ def command(
       hpclaunch submit --site lumi-g --nodes 2 --account project_465000001 --dry-run mnist
       hpclaunch submit --site polaris --account MyProject --time 30m -- python train.py --lr 0.1
     """
-    from hpclaunch.job.prepare import Manner, prepare
-    from hpclaunch.job.settings import read_layers
+    from hpclaunch.job.prepare import SubmitMode, prepare
+    from hpclaunch.job.settings_files import read_layers
 
     if interactive and wait is False:
         raise click.UsageError("--interactive and --no-wait exclude each other")
     settings = _command_line(job, ctx.meta.get("tail", ()), options)
     prepared = prepare(
-        read_layers(settings, file), Manner(here=here, interactive=interactive, host=host, sync=sync)
+        read_layers(settings, file), SubmitMode(here=here, interactive=interactive, host=host, sync=sync)
     )
     if dry_run or explain:
         show(prepared, dry_run=dry_run, explain=explain, as_json=as_json)
@@ -187,7 +188,7 @@ def command(
 
 
 def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any]) -> JobSettings:
-    from hpclaunch.job.settings import JobSettings
+    from hpclaunch.plan.settings import JobSettings
 
     if job not in (None, "mnist"):
         raise click.UsageError(
@@ -205,7 +206,7 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
 
     plan, script = prepare.dry_run(prepared)
     if prepared.request.check:
-        from hpclaunch.cli.submit_check import say_what
+        from hpclaunch.cli._submit_check import say_what
 
         say_what(prepared)
     for warning in plan.warnings:
@@ -229,9 +230,9 @@ def settings_table(settings: tuple[Setting, ...]) -> str:
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
     """Submit, wait if asked, report; return the exit code of the command."""
-    from hpclaunch.host.open import open_host
-    from hpclaunch.job.launch import start
-    from hpclaunch.job.run import result_of, wait_job
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.follow_job import result_of, wait_job
+    from hpclaunch.job.start_job import start
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
 
@@ -271,7 +272,7 @@ def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
     """Return whether what the job needs is there; where not, nothing is submitted and there is no record."""
     import msgspec
 
-    from hpclaunch.cli.submit_check import ask
+    from hpclaunch.cli._submit_check import ask
 
     found = ask(prepared, host)
     if not found.ok and as_json:

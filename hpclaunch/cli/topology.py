@@ -13,8 +13,8 @@ import click
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
-    from hpclaunch.binding.model import BindingRequest, NodeBinding
-    from hpclaunch.topology.model import NodeTopology
+    from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
+    from hpclaunch.topology.node_topology import NodeTopology
 
 # Written out so that --help needs none of their modules; a test compares them with the real tables.
 SOURCES = ("lscpu", "rocm_smi", "amd_smi", "nvidia_smi", "numactl", "hwloc", "sysfs")
@@ -109,7 +109,7 @@ def _refuse_mixtures(options: Mapping[str, Any]) -> None:
 
 
 def _save(folder: Path) -> None:
-    from hpclaunch.host.node import save_node
+    from hpclaunch.topology.capture import save_node
 
     for missing in save_node(folder):
         click.echo(f"note: {missing}", err=True)
@@ -118,7 +118,7 @@ def _save(folder: Path) -> None:
 
 def _topology(options: Mapping[str, Any]) -> NodeTopology:
     """Read the node from what the options name."""
-    from hpclaunch.binding.reserve import reserve
+    from hpclaunch.binding.reserved_cores import reserve
     from hpclaunch.topology.sources import apply_site, read_files, read_folder, read_live
 
     files = {name: options[name] for name in SOURCES if options[name]}
@@ -142,8 +142,8 @@ def _site_node(site: str | None) -> NodeTopology | None:
     """
     if site is None:
         return None
-    from hpclaunch.site.load import load_site
-    from hpclaunch.site.node import site_topology
+    from hpclaunch.site.load_profile import load_site
+    from hpclaunch.site.profile_node import site_topology
 
     profile = load_site(site)
     node = site_topology(profile)
@@ -156,7 +156,7 @@ def _site_node(site: str | None) -> NodeTopology | None:
 
 
 def _request(options: Mapping[str, Any], topology: NodeTopology) -> BindingRequest:
-    from hpclaunch.binding.model import BindingRequest
+    from hpclaunch.binding.node_binding import BindingRequest
 
     usable = topology.usable
     nodes_with_cores = {core.numa for core in topology.cores if usable.intersection(core.cpus)}
@@ -176,7 +176,7 @@ def _request(options: Mapping[str, Any], topology: NodeTopology) -> BindingReque
 def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> NodeBinding:
     """Compute the binding; where none was asked for in particular, the node is shown without one at need."""
     from hpclaunch.binding.compute import bind, deal_gpus
-    from hpclaunch.binding.model import NodeBinding
+    from hpclaunch.binding.node_binding import NodeBinding
 
     shows_node = options["form"] in (None, "table", "json")
     if shows_node and topology.gpus and not topology.cores:
@@ -191,19 +191,19 @@ def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRe
 
 def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> bool:
     """Judge the hand-written list, print the judgement, and tell whether it is right."""
-    from hpclaunch.binding import judge
-    from hpclaunch.binding.model import NodeBinding
+    from hpclaunch.binding import judge_masks
+    from hpclaunch.binding.node_binding import NodeBinding
 
-    kind: judge.Kind = "mask" if options["check_mask"] is not None else "map"
+    kind: judge_masks.Kind = "mask" if options["check_mask"] is not None else "map"
     text = options["check_mask"] if kind == "mask" else options["check_map"]
     tasks = options["tasks_per_node"]
-    judgement = judge.judge(topology, kind, text, tasks=tasks, order=request.order)
+    judgement = judge_masks.judge(topology, kind, text, tasks=tasks, order=request.order)
     if options["picture"] is not None:
         _picture(options["picture"], topology, NodeBinding(ranks=judgement.ranks))
     if options["as_json"] or options["form"] == "json":
-        click.echo(json.dumps(judge.document(judgement), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(judge_masks.document(judgement), indent=2, ensure_ascii=False))
     else:
-        click.echo(judge.report(judgement))
+        click.echo(judge_masks.report(judgement))
     _echo_notes(topology.notes, err=True)
     return judgement.right
 
@@ -211,7 +211,7 @@ def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingR
 def _picture(path: Path, topology: NodeTopology, binding: NodeBinding) -> None:
     """Write the drawing whole or not at all."""
     from hpclaunch.binding.picture import svg
-    from hpclaunch.host.local import LocalHost
+    from hpclaunch.host.this_machine import LocalHost
 
     LocalHost().write_file(str(path), svg(topology, binding).encode())
     click.echo(f"picture in {path}", err=True)

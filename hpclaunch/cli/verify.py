@@ -21,9 +21,9 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
 
     Example: hpclaunch verify last
     """
-    from hpclaunch.host.open import open_host
-    from hpclaunch.job.report import BindingVerdict, table
-    from hpclaunch.job.status import binding_verdict
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.binding_report import BindingVerdict, table
+    from hpclaunch.job.refresh import binding_verdict
     from hpclaunch.job.store import Store
 
     record = Store().find(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")

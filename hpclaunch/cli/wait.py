@@ -6,7 +6,7 @@ import json
 
 import click
 
-from hpclaunch.cli.job_words import complete_job
+from hpclaunch.cli._jobs import complete_job
 from hpclaunch.errors import EXIT_FAILED
 
 
@@ -20,9 +20,9 @@ def command(ctx: click.Context, job: str, as_json: bool) -> None:
     Exits with 0 where the job did, else with 1. Ctrl-C ends the waiting, not the job.
     Example: hpclaunch wait last && hpclaunch logs last
     """
-    from hpclaunch.cli.job_words import outcome
-    from hpclaunch.host.open import open_host
-    from hpclaunch.job.run import result_of, wait_job
+    from hpclaunch.cli._jobs import outcome
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.follow_job import result_of, wait_job
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
 

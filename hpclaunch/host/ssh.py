@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hpclaunch.answer import Answer
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.base import Host, NoAnswerError
+from hpclaunch.host.host_interface import Host, NoAnswerError
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
 from hpclaunch.host.ssh_auth import Ask, ask_on_terminal
 from hpclaunch.host.ssh_config import parse_address, read_config
@@ -103,10 +103,10 @@ class SshHost:
         timeout_s: float | None = None,
         env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
-    ) -> Answer:
+    ) -> CommandResult:
         """Run a program there; NoAnswerError also where the connection breaks before it has answered."""
         code, out, err = self._run(argv, stdin, timeout_s, env, cwd)
-        return Answer(exit_code=code, stdout=_text(out), stderr=_text(err))
+        return CommandResult(exit_code=code, stdout=_text(out), stderr=_text(err))
 
     def _run(
         self,

@@ -26,9 +26,9 @@ from typing import Literal
 
 import msgspec
 
-from hpclaunch.answer import Answer
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.base import Host, NoAnswerError
+from hpclaunch.host.host_interface import Host, NoAnswerError
 
 _BATCH_BYTES = 32 << 20
 _MAX_BYTES = 2 << 30
@@ -159,7 +159,7 @@ def _do(host: Host, script: str, *arguments: str, stdin: bytes = b"") -> None:
     _check(host, host.run(("bash", "-c", script, "hpclaunch-sync", *arguments), stdin=stdin))
 
 
-def _check(host: Host, answer: Answer) -> None:
+def _check(host: Host, answer: CommandResult) -> None:
     if answer.exit_code != 0:
         raise RefusedError(f"the code could not be copied to {host.name}: {answer.stderr.strip()}")
 

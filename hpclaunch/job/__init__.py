@@ -1,1 +1,1 @@
-"""A job: what was asked, what was planned, the script, and the record of what became of it."""
+"""The life of a job: prepared, submitted, followed, restarted and recorded."""

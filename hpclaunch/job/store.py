@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.host.local import LocalHost
-from hpclaunch.job.model import JobRecord
-from hpclaunch.scheduler.base import FINAL_STATES
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.record import JobRecord
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
 RECORD = "record.json"
 # Without the letters that are read as others; in the order of their codes, as file names sort.

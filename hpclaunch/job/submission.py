@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hpclaunch.answer import Answer
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.base import Host, NoAnswerError
-from hpclaunch.scheduler.base import Scheduler
+from hpclaunch.host.host_interface import Host, NoAnswerError
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 
 TOKEN = "submission"  # noqa: S105  # a folder's name
 
@@ -22,8 +22,8 @@ TIMEOUT_S = 300.0
 # How long to wait for the answer that another call, cut off from us, is about to get.
 WAIT_S = 60
 
-_NO_ANSWER = Answer(exit_code=75, stdout="hpclaunch: begun, no answer\n", stderr="")
-_NO_PROGRAM = Answer(exit_code=127, stdout="hpclaunch: no program\n", stderr="")
+_NO_ANSWER = CommandResult(exit_code=75, stdout="hpclaunch: begun, no answer\n", stderr="")
+_NO_PROGRAM = CommandResult(exit_code=127, stdout="hpclaunch: no program\n", stderr="")
 
 # The answer's last piece is its exit code, put there by a rename when all else is complete. The pipe waits
 # for what the command leaves running with its stdout open; both its sides outlive the shell, should that be
@@ -82,7 +82,7 @@ def _ask_again(
     workdir: str,
     env: Mapping[str, str | None] | None,
     lost: NoAnswerError,
-) -> Answer:
+) -> CommandResult:
     """Ask a second time. From here on a host that cannot be reached leaves the outcome open."""
     try:
         return host.run(command, timeout_s=TIMEOUT_S, env=env, cwd=workdir)
@@ -107,7 +107,7 @@ def recover(host: Host, scheduler: Scheduler, script: str, folder: str) -> str |
         return None
     code, stdout, stderr = (files.get(path, b"").decode(errors="replace") for path in paths)
     if code.strip().isdigit():
-        return scheduler.parse_submit(Answer(exit_code=int(code), stdout=stdout, stderr=stderr))
+        return scheduler.parse_submit(CommandResult(exit_code=int(code), stdout=stdout, stderr=stderr))
     return _found(host, scheduler, script, scheduler.submit_command(script)[0])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hpclaunch.scheduler.directives import Line
+from hpclaunch.scheduler.job_header import Line
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.base import Answer, JobStatus
+from hpclaunch.scheduler.scheduler_interface import JobStatus
 
 CANCEL_GRACE_S = 10
 
@@ -103,7 +104,7 @@ class LocalScheduler:
         """Return nothing; there are no such variables."""
         return ()
 
-    def parse_submit(self, answer: Answer) -> str:
+    def parse_submit(self, answer: CommandResult) -> str:
         """Return ``PID:STARTTIME`` of the script's shell."""
         pid, colon, start = answer.stdout.strip().partition(":")
         if answer.exit_code == 0 and colon and pid.isdigit() and start.isdigit():
@@ -114,7 +115,7 @@ class LocalScheduler:
         """Return nothing: every script is taken."""
         return ()
 
-    def parse_test(self, answer: Answer) -> str | None:
+    def parse_test(self, answer: CommandResult) -> str | None:
         """Return None; there is nothing to read."""
         return None
 
@@ -122,7 +123,7 @@ class LocalScheduler:
         """Return nothing; there is no such refusal."""
         return ()
 
-    def parse_doubt(self, answer: Answer, queue: str | None, nodes: int) -> str | None:
+    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
         """Return None; there is nothing to read."""
         return None
 
@@ -130,7 +131,7 @@ class LocalScheduler:
         """Return nothing: a shell that was cut off before it said who it is cannot be told from others."""
         return ()
 
-    def parse_found(self, script: str, answer: Answer) -> str | None:
+    def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return None; there is nothing to read."""
         return None
 
@@ -138,7 +139,7 @@ class LocalScheduler:
         """Return one command that prints which of the jobs run."""
         return (("bash", "-c", _STATUS, "hpclaunch-status", *ids),)
 
-    def parse_status(self, source: str, ids: Sequence[str], answer: Answer) -> dict[str, JobStatus]:
+    def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Return those that run; of those that do not, only their exit file knows more."""
         if answer.exit_code != 0:
             raise RefusedError(f"/proc could not be read: {answer.stderr.strip()}")
@@ -148,7 +149,7 @@ class LocalScheduler:
         """Return the command that sends SIGTERM to all the job's processes, waits, and kills what is left."""
         return ("bash", "-c", _CANCEL, "hpclaunch-cancel", scheduler_id, str(CANCEL_GRACE_S))
 
-    def parse_cancel(self, answer: Answer) -> None:
+    def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError where processes are left."""
         if answer.exit_code != 0:
             raise RefusedError(f"the job could not be ended: {answer.stderr.strip()}")

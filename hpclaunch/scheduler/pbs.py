@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.base import Answer, JobState, JobStatus, array_status
+from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, array_status
 
 _STATES: dict[str, JobState] = {
     "Q": "queued",
@@ -93,7 +94,7 @@ class PbsScheduler:
         """Return nothing; there are no such variables."""
         return ()
 
-    def parse_submit(self, answer: Answer) -> str:
+    def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's hook may print among other lines."""
         for line in reversed(answer.stdout.splitlines()):
             if answer.exit_code == 0 and re.fullmatch(r"\d+(\[\])?(\.[\w.-]+)?", line.strip()):
@@ -104,7 +105,7 @@ class PbsScheduler:
         """Return nothing: qsub submits or refuses, it has no trial."""
         return ()
 
-    def parse_test(self, answer: Answer) -> str | None:
+    def parse_test(self, answer: CommandResult) -> str | None:
         """Return None; there is nothing to read."""
         return None
 
@@ -112,7 +113,7 @@ class PbsScheduler:
         """Return nothing; there is no such refusal."""
         return ()
 
-    def parse_doubt(self, answer: Answer, queue: str | None, nodes: int) -> str | None:
+    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
         """Return None; there is nothing to read."""
         return None
 
@@ -120,7 +121,7 @@ class PbsScheduler:
         """List the jobs that are waiting or running, of all users: qstat -f takes no user."""
         return ("qstat", "-f")
 
-    def parse_found(self, script: str, answer: Answer) -> str | None:
+    def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose qsub was given the script."""
         if answer.exit_code != 0:
             raise RefusedError(f"qstat gives no answer: {_words(answer)}")
@@ -138,7 +139,7 @@ class PbsScheduler:
         subjobs = ("-t",) if any("[]" in scheduler_id for scheduler_id in ids) else ()
         return (("qstat", *subjobs, "-x", "-f", *(("-F", "json") if source == "json" else ()), *ids),)
 
-    def parse_status(self, source: str, ids: Sequence[str], answer: Answer) -> dict[str, JobStatus]:
+    def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read qstat's answer; a job that it does not know fails the command, and the others are there."""
         if "cannot connect to server" in answer.stderr or answer.exit_code == 255:
             raise RefusedError(f"qstat gives no answer: {_words(answer)}")
@@ -159,7 +160,7 @@ class PbsScheduler:
         """End the job."""
         return ("qdel", scheduler_id)
 
-    def parse_cancel(self, answer: Answer) -> None:
+    def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
         if answer.exit_code not in (0, _UNKNOWN_JOB, _FINISHED, _BAD_STATE):
             raise RefusedError(f"PBS did not cancel the job: {_words(answer)}")
@@ -169,7 +170,7 @@ def _number(scheduler_id: str) -> str:
     return scheduler_id.partition(".")[0]
 
 
-def _words(answer: Answer) -> str:
+def _words(answer: CommandResult) -> str:
     """Return what PBS said, on one line, without its programs' names."""
     text = answer.stderr.strip() or answer.stdout.strip() or f"exit status {answer.exit_code}, no word why"
     lines = [re.sub(r"^q(sub|stat|del): ", "", line.strip()) for line in text.splitlines()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.base import Scheduler
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 
 
 def _slurm() -> Scheduler:

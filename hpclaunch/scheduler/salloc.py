@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hpclaunch.scheduler.base import Answer
+from hpclaunch.command_result import CommandResult
 from hpclaunch.scheduler.slurm import SlurmScheduler
 
 # salloc runs detached, so that neither a lost terminal nor a lost connection ends it; its id is known as
@@ -38,7 +38,7 @@ class SallocScheduler(SlurmScheduler):
         """Allocate and run the script, detached; its output goes to ``out.log`` beside it."""
         return ("setsid", "bash", "-c", _SUBMIT, "hpclaunch-salloc", script, *self._options)
 
-    def parse_submit(self, answer: Answer) -> str:
+    def parse_submit(self, answer: CommandResult) -> str:
         """Return the id of the allocation; raise RefusedError with Slurm's words."""
         if answer.exit_code == 0 and re.fullmatch(r"\d+", answer.stdout.strip()):
             return answer.stdout.strip()

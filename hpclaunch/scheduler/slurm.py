@@ -10,9 +10,10 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler import slurm_trial
-from hpclaunch.scheduler.base import Answer, JobState, JobStatus, array_status
+from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, array_status
 from hpclaunch.scheduler.slurm_words import ENDED, pending_sentence
 
 _STATES: dict[str, JobState] = {
@@ -84,7 +85,7 @@ class SlurmScheduler:
             *(n for o, names in _SBATCH_READS.items() if o in given for n in names.split()),
         )
 
-    def parse_submit(self, answer: Answer) -> str:
+    def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's wrapper may print among other lines."""
         for line in reversed(answer.stdout.splitlines()):
             if answer.exit_code == 0 and re.fullmatch(r"\d+(;[\w.-]+)?", line.strip()):
@@ -95,7 +96,7 @@ class SlurmScheduler:
         """Ask by ``sbatch --test-only``."""
         return slurm_trial.TEST
 
-    def parse_test(self, answer: Answer) -> str | None:
+    def parse_test(self, answer: CommandResult) -> str | None:
         """Return the estimate of the start; raise RefusedError with Slurm's words."""
         if answer.exit_code != 0:
             raise RefusedError(f"Slurm would refuse the job: {_words(answer)}")
@@ -105,7 +106,7 @@ class SlurmScheduler:
         """List the partition's nodes where the refusal may come from drained or down ones."""
         return slurm_trial.nodes_command(refusal, queue)
 
-    def parse_doubt(self, answer: Answer, queue: str | None, nodes: int) -> str | None:
+    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
         """Return which nodes are away where it would have enough with them."""
         return slurm_trial.excuse(answer, queue, nodes)
 
@@ -113,7 +114,7 @@ class SlurmScheduler:
         """List the user's jobs, also those that ended a short while ago (MinJobAge)."""
         return ("squeue", "-h", "-a", "--me", "-t", "all", "-o", "%F|%o")
 
-    def parse_found(self, script: str, answer: Answer) -> str | None:
+    def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose command is the script."""
         if answer.exit_code != 0:
             raise RefusedError(f"squeue gives no answer: {_words(answer)}")
@@ -130,7 +131,7 @@ class SlurmScheduler:
             groups.setdefault(_cluster(scheduler_id), []).append(_number(scheduler_id))
         return tuple((source, *_QUERY[source], *cluster, "-j", ",".join(n)) for cluster, n in groups.items())
 
-    def parse_status(self, source: str, ids: Sequence[str], answer: Answer) -> dict[str, JobStatus]:
+    def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read what squeue, sacct or scontrol says of the jobs."""
         if answer.exit_code != 0 and not _knows_not(answer):
             raise RefusedError(f"{source} gives no answer: {_words(answer)}")
@@ -151,7 +152,7 @@ class SlurmScheduler:
         """End the job with all its steps."""
         return ("scancel", *_cluster(scheduler_id), _number(scheduler_id))
 
-    def parse_cancel(self, answer: Answer) -> None:
+    def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError unless the job is ended or was."""
         if answer.exit_code != 0 and not re.search(
             r"invalid job id|already complet|job/step already", answer.stderr, re.IGNORECASE
@@ -204,7 +205,7 @@ def _cluster(scheduler_id: str) -> tuple[str, ...]:
     return ("-M", name) if name else ()
 
 
-def _words(answer: Answer) -> str:
+def _words(answer: CommandResult) -> str:
     """Return what Slurm said, on one line, without its programs' names."""
     text = answer.stderr.strip() or answer.stdout.strip() or f"exit status {answer.exit_code}, no word why"
     lines = [
@@ -213,7 +214,7 @@ def _words(answer: Answer) -> str:
     return "; ".join(line for line in lines if line)
 
 
-def _knows_not(answer: Answer) -> bool:
+def _knows_not(answer: CommandResult) -> bool:
     """Return whether the answer means "no such job" or "no accounting here", and not "no answer"."""
     return bool(
         re.search(r"invalid job id specified|accounting storage is disabled", answer.stderr, re.IGNORECASE)

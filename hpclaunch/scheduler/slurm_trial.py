@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 
-from hpclaunch.scheduler.base import Answer
+from hpclaunch.command_result import CommandResult
 
 TEST = ("sbatch", "--test-only")
 """Reads the script from stdin."""
@@ -19,7 +19,7 @@ _MAY_BE_TEMPORARY = "Requested node configuration is not available"
 _AWAY = re.compile(r"(drain|drng|down|fail|failg|maint|boot|resv|unk)\W?|\w+\*")
 
 
-def estimate(answer: Answer) -> str | None:
+def estimate(answer: CommandResult) -> str | None:
     """Return what Slurm expects: when and where the job would start; None where it does not say."""
     match = re.search(
         r"to start at (\S+) using \d+ processors on nodes (\S+)(?: in partition (\S+))?", answer.stderr
@@ -41,7 +41,7 @@ def nodes_command(refusal: str, queue: str | None) -> tuple[str, ...]:
     return ("sinfo", "-h", "-N", "-o", "%N|%t|%P", *(("-p", queue) if queue else ()))
 
 
-def excuse(answer: Answer, queue: str | None, nodes: int) -> str | None:
+def excuse(answer: CommandResult, queue: str | None, nodes: int) -> str | None:
     """Return why the refusal is temporary: enough nodes, but some are away; None: it is not.
 
     Without ``queue`` the default partition counts, which sinfo marks with an asterisk.

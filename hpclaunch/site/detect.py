@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from hpclaunch.site.load import load_all
+from hpclaunch.site.load_profile import load_all
 from hpclaunch.site.schema import SiteProfile
 
 SCONTROL_LIMIT_S = 10

@@ -2,7 +2,7 @@
 
 Every struct refuses unknown keys. Attribute docs are the one source of the JSON Schema's descriptions and
 of the profile reference in the docs. Mappings keyed by name (queues, env, sources) merge key by key when a
-profile ``extends`` another; everything else is replaced (see ``hpclaunch.site.merge``).
+profile ``extends`` another; everything else is replaced (see ``hpclaunch.site.merge_profiles``).
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from hpclaunch.site.environment import Environment
+from hpclaunch.site.job_environment import Environment
 
 SCHEMA_VERSION = 1
 

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.rules import broken_rules
+from hpclaunch.site.profile_rules import broken_rules
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.tree import KeyPath, Tree
+from hpclaunch.site.yaml_tree import KeyPath, Tree
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.environment import Environment
+from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.easyconfig import cuda_in, parse_easyconfig
 from hpclaunch.software.eessi import TOOLCHAINS

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.directives import Line
-from hpclaunch.site.environment import JobEessi
-from hpclaunch.software.shell import word
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.site.job_environment import JobEessi
+from hpclaunch.software.shell_quoting import word
 
 REPOSITORY = "/cvmfs/software.eessi.io"
 TOOLCHAINS = {"2023.06": ("2022b", "2023a", "2023b"), "2025.06": ("2024a", "2025a", "2025b")}

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import Core, Nic, NumaNode
+from hpclaunch.topology.node_topology import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.text import MAX_NUMA, bus_id, check_size, clean_lines, shorten, whole
+from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, check_size, clean_lines, shorten, whole
 
 KIND = "hwloc"
 

@@ -14,9 +14,9 @@ import msgspec
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import Core, NumaNode
+from hpclaunch.topology.node_topology import Core, NumaNode
 from hpclaunch.topology.partial import Partial
-from hpclaunch.topology.text import (
+from hpclaunch.topology.tool_text import (
     Line,
     bad_line,
     check_size,

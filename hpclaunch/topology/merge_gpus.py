@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
-from hpclaunch.topology.model import Gpu, NumaNode
+from hpclaunch.topology.node_topology import Gpu, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
 
 # Whose numbers are the runtime's own: the vendors' tools, then drivers seen through hwloc or KFD.

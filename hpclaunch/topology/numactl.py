@@ -6,9 +6,9 @@ import re
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import NumaNode
+from hpclaunch.topology.node_topology import NumaNode
 from hpclaunch.topology.partial import Partial
-from hpclaunch.topology.text import Line, bad_line, check_size, clean_lines, numa_id, shorten, whole
+from hpclaunch.topology.tool_text import Line, bad_line, check_size, clean_lines, numa_id, shorten, whole
 
 KIND = "numactl"
 

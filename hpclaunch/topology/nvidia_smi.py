@@ -12,7 +12,16 @@ from typing import NamedTuple
 from hpclaunch.cpuset import CpuSet
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.text import Line, bad_line, check_size, clean_lines, cpu_list, numa_id, shorten, whole
+from hpclaunch.topology.tool_text import (
+    Line,
+    bad_line,
+    check_size,
+    clean_lines,
+    cpu_list,
+    numa_id,
+    shorten,
+    whole,
+)
 
 KIND = "nvidia_smi"
 

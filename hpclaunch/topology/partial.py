@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hpclaunch.cpuset import CpuSet
-from hpclaunch.topology.model import Core, Nic, NumaNode
+from hpclaunch.topology.node_topology import Core, Nic, NumaNode
 
 
 class GpuFact(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.amd_columns import settle_numa
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.text import (
+from hpclaunch.topology.tool_text import (
     Line,
     bad_line,
     bus_id,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
-from hpclaunch.topology.model import Core, Gpu, NodeTopology
+from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology
 
 
 def apply_site(topology: NodeTopology, site_node: NodeTopology) -> NodeTopology:

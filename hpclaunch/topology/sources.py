@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import cast
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology import saved, sysfs
-from hpclaunch.topology.merge import merge
-from hpclaunch.topology.model import NodeTopology
+from hpclaunch.topology import saved_node, sysfs
+from hpclaunch.topology.merge_sources import merge
+from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.site_facts import apply_site
-from hpclaunch.topology.text import MAX_CHARS
+from hpclaunch.topology.tool_text import MAX_CHARS
 
 __all__ = ["KINDS", "apply_site", "read_files", "read_folder", "read_live"]
 
@@ -77,10 +77,12 @@ def read_folder(folder: Path) -> NodeTopology:
 
     Raises BadInputError when there is none, or as ``read_files``.
     """
-    files = {tool.kind: folder / tool.file for tool in saved.TOOLS if (folder / tool.file).exists()}
-    if (folder / saved.SYSFS_FOLDER).is_dir():
-        files[sysfs.KIND] = folder / saved.SYSFS_FOLDER
+    files = {tool.kind: folder / tool.file for tool in saved_node.TOOLS if (folder / tool.file).exists()}
+    if (folder / saved_node.SYSFS_FOLDER).is_dir():
+        files[sysfs.KIND] = folder / saved_node.SYSFS_FOLDER
     if not files:
-        known = ", ".join(tool.file for tool in saved.TOOLS)
-        raise BadInputError(f"{folder}: no saved topology", f"it would hold {known} or {saved.SYSFS_FOLDER}/")
+        known = ", ".join(tool.file for tool in saved_node.TOOLS)
+        raise BadInputError(
+            f"{folder}: no saved topology", f"it would hold {known} or {saved_node.SYSFS_FOLDER}/"
+        )
     return read_files(files)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import Core, Nic, NumaNode
+from hpclaunch.topology.node_topology import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.text import MAX_NUMA, bus_id, cpu_list, whole
+from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, cpu_list, whole
 
 SYSROOT_VARIABLE = "HPCLAUNCH_SYSROOT"
 KIND = "sysfs"

@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 
-from .launcher import launcher_rank, threads_per_rank
+from .launch_environment import launcher_rank, threads_per_rank
 
 _NEEDED = ("numpy", "mpi4py.MPI")
 
@@ -37,6 +37,6 @@ if __name__ == "__main__":
         if not launcher_rank():
             print(f"{__package__}: {problem}", file=sys.stderr)
         sys.exit(1)
-    from .cli import main
+    from .command_line import main
 
     sys.exit(main())

@@ -15,8 +15,8 @@ from .data.reading import READINGS
 from .engine import ENGINES
 from .engine.optim import OPTIMIZERS
 from .exchange import COMMS
-from .launcher import launcher_rank
-from .options import DEFAULT_LR, DEFAULT_OPTIMIZER, OVERLAP_FUSION_BYTES, Options
+from .launch_environment import launcher_rank
+from .run_options import DEFAULT_LR, DEFAULT_OPTIMIZER, OVERLAP_FUSION_BYTES, Options
 from .schedule import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
 
 Add = Callable[..., Any]

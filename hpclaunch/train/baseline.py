@@ -12,7 +12,7 @@ from .data.dataset import wait_for_all
 from .data.reading import Source
 from .engine import ENGINES, Images, Labels
 from .exchange import COMMS
-from .options import Options
+from .run_options import Options
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -22,7 +22,7 @@ import numpy as np
 from .allreduce import ALLREDUCES, Allreduce
 from .allreduce.chunks import Array
 from .collective import AgreedError, together
-from .errors import BadRequestError, TrainError
+from .run_errors import BadRequestError, TrainError
 
 if TYPE_CHECKING:
     from mpi4py import MPI

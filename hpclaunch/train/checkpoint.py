@@ -26,8 +26,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from .allreduce.chunks import Array
-from .errors import BadCheckpointError, BadRequestError, TrainError
-from .files import prepare_folder, write_whole
+from .run_errors import BadCheckpointError, BadRequestError, TrainError
+from .whole_files import prepare_folder, write_whole
 
 _NAME = re.compile(r"checkpoint-(\d{8}T\d{6})-(\d{10})\.npz")
 # What zipfile and numpy raise on damaged files.

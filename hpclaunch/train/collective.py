@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .allreduce.chunks import Array
-from .errors import TrainError
+from .run_errors import TrainError
 
 if TYPE_CHECKING:
     from mpi4py import MPI

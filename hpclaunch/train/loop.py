@@ -28,13 +28,13 @@ from .data.prefetch import ahead
 from .data.reading import Source
 from .data.shard import epoch_order, shares, steps_per_epoch
 from .engine import ENGINES, Images, Labels, Sums
-from .errors import BadCheckpointError, TrainError
 from .exchange import COMMS, micro_batches
 from .exchange.agreement import agree_on_tensors, not_finite
-from .options import Options
-from .report import Reporter, step_facts
+from .run_errors import BadCheckpointError, TrainError
+from .run_options import Options
+from .run_report import Reporter, step_facts
 from .signals import Checkpointed, StopRequest, Vote
-from .timeline import close_timeline, open_timeline
+from .timeline_writer import close_timeline, open_timeline
 
 if TYPE_CHECKING:
     from mpi4py import MPI

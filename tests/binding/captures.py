@@ -8,9 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from hpclaunch.binding.model import BindingRequest
-from hpclaunch.binding.reserve import reserve
-from hpclaunch.topology.model import NodeTopology
+from hpclaunch.binding.node_binding import BindingRequest
+from hpclaunch.binding.reserved_cores import reserve
+from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.topology.sources import read_files
 
 Case = dict[str, Any]

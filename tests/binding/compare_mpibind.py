@@ -11,10 +11,10 @@ from collections import Counter
 import msgspec
 
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.model import BindingRequest, NodeBinding
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.cpuset import CpuSet, parse_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import NodeTopology
+from hpclaunch.topology.node_topology import NodeTopology
 from tests.binding.captures import Case, cases, node_of
 
 PerGpu = dict[str, CpuSet]

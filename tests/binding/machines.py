@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from hypothesis import strategies as st
 
-from hpclaunch.topology.model import Core, Gpu, Nic, NodeTopology, NumaNode
+from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 
 
 def machine(

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from hpclaunch.binding.dialects import FORMATS
 from hpclaunch.cli import topology as cli_topology
-from hpclaunch.cli.main import cli
+from hpclaunch.cli.main import program
 from hpclaunch.topology.sources import KINDS
 from tests.binding.test_compute import LUMI_MASKS
 
@@ -39,7 +39,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(cli, ["topology", *words])
+    return CliRunner().invoke(program, ["topology", *words])
 
 
 @pytest.mark.parametrize("reservation", [["--site", "lumi-g"], ["--reserve", "first-core-per-l3"]])

@@ -7,11 +7,11 @@ import pytest
 
 from hpclaunch.binding.compute import bind, deal_gpus
 from hpclaunch.binding.dialects import map_cpu, mask_cpu
-from hpclaunch.binding.model import BindingRequest, NodeBinding
-from hpclaunch.binding.reserve import reserve
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
+from hpclaunch.binding.reserved_cores import reserve
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import Core, Gpu, Nic, NodeTopology, NumaNode
+from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 from tests.binding.machines import lumi_like, machine, with_near_cpus
 
 LUMI_MASKS = "0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000"

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from hpclaunch.binding import dialects
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.model import BindingRequest, NodeBinding, RankBinding
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import parse_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import Core, NodeTopology
+from hpclaunch.topology.node_topology import Core, NodeTopology
 from hpclaunch.topology.sources import read_live
 from tests.binding.machines import lumi_like, machine
 

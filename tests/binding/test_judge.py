@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpclaunch.binding.judge import Judgement, Kind, document, judge, report
+from hpclaunch.binding.judge_masks import Judgement, Kind, document, judge, report
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import NodeTopology
+from hpclaunch.topology.node_topology import NodeTopology
 from tests.binding.machines import lumi_like, machine, machines, with_near_cpus
 from tests.binding.test_compute import LUMI_MASKS
 

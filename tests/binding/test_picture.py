@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.judge import judge
-from hpclaunch.binding.model import BindingRequest, NodeBinding
+from hpclaunch.binding.judge_masks import judge
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.binding.picture import draw, svg
-from hpclaunch.topology.model import Nic, NodeTopology
+from hpclaunch.topology.node_topology import Nic, NodeTopology
 from tests.binding.machines import lumi_like, machine, machines, usable_cores
 from tests.binding.test_compute import LUMI_MASKS
 

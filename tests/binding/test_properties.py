@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.dialects import mask_cpu
-from hpclaunch.binding.judge import judge
-from hpclaunch.binding.model import BindingRequest, NodeBinding, Order
+from hpclaunch.binding.judge_masks import judge
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import Core, NodeTopology
+from hpclaunch.topology.node_topology import Core, NodeTopology
 from tests.binding.machines import machine, machines, usable_cores
 
 checked = settings(max_examples=200, deadline=None)

@@ -14,7 +14,7 @@ import pytest
 from hpclaunch.check.facts import BuildFacts
 from hpclaunch.check.gather import Place, launch_facts, probe
 from hpclaunch.check.judge_launch import judge_launch
-from hpclaunch.host.local import LocalHost
+from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.scheduler.launchers import launcher_environment
 from tests.check.horovods import WORKING, make_horovod
 from tests.check.verdicts import check, check_json, names_by_status, one

@@ -7,6 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from hpclaunch.check.check_report import Check
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import judge_versions
 from hpclaunch.check.judge_launch import (
@@ -18,11 +19,10 @@ from hpclaunch.check.judge_launch import (
     parse_mpi_list,
     tcp_below_gb_s,
 )
-from hpclaunch.check.model import Check
 from hpclaunch.check.mpi_families import family, fit, linked_mpi
-from hpclaunch.check.probe import MARK
 from hpclaunch.check.remedies import Remedies
-from hpclaunch.site.load import load_site
+from hpclaunch.remote.probe import MARK
+from hpclaunch.site.load_profile import load_site
 from tests.check.verdicts import DATA
 
 NEW = (DATA / "mpi-list" / "slurm-22.05-debian.txt").read_text()

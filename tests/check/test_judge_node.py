@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
+from hpclaunch.check.check_report import Check
 from hpclaunch.check.facts import NodeFacts, Outcome
 from hpclaunch.check.judge_node import gpu_names, judge_node, parse_lustre_quota
-from hpclaunch.check.model import Check
-from hpclaunch.check.probe import MARK
-from hpclaunch.site.load import load_site
+from hpclaunch.package_data import resource_dir
+from hpclaunch.remote.probe import MARK
+from hpclaunch.site.load_profile import load_site
 from tests.check.horovods import make_library
 
-PROBE = Path(__file__).parents[2] / "hpclaunch" / "check" / "probe.py"
+PROBE = resource_dir("remote") / "probe.py"
 LUMI, DAINT = load_site("lumi-g"), load_site("daint")
 
 NVIDIA = "".join(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from hpclaunch.check.check_report import Check
 from hpclaunch.check.facts import BuildFacts, Outcome
 from hpclaunch.check.judge_build import judge_versions
 from hpclaunch.check.known_pairs import BAD_PAIRS, Range, bad_pairs
-from hpclaunch.check.model import Check
-from hpclaunch.check.probe import MARK
 from hpclaunch.check.remedies import Remedies
-from hpclaunch.site.load import load_site
+from hpclaunch.remote.probe import MARK
+from hpclaunch.site.load_profile import load_site
 
 NONE: frozenset[str] = frozenset()
 

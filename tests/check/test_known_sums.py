@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hpclaunch.train.known_sums import MARK, MAX_RANKS, Array, contribution, expected, measure
+from hpclaunch.package_data import resource_dir
+from hpclaunch.remote.known_sums import MARK, MAX_RANKS, Array, contribution, expected, measure
 from tests.train.mpirun import run_ranks
 
-PROGRAM = (Path(__file__).parents[2] / "hpclaunch" / "train" / "known_sums.py").read_text()
+PROGRAM = (resource_dir("remote") / "known_sums.py").read_text()
 
 
 @pytest.mark.mpi

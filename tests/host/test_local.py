@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.base import NoAnswerError
-from hpclaunch.host.local import LocalHost
+from hpclaunch.host.host_interface import NoAnswerError
+from hpclaunch.host.this_machine import LocalHost
 
 HOST = LocalHost()
 

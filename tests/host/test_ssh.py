@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.base import NoAnswerError
+from hpclaunch.host.host_interface import NoAnswerError
 from hpclaunch.host.remote_shell import remote_command
 from hpclaunch.host.ssh import SshHost, connect, state_folder
 from tests.testbed.cluster import Sshd

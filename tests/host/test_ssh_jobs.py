@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 import hpclaunch.job.submission
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.base import NoAnswerError
+from hpclaunch.host.host_interface import NoAnswerError
 from hpclaunch.host.ssh import SshHost, connect
-from hpclaunch.job.model import JobRecord
-from hpclaunch.job.report import PREFIX
-from hpclaunch.job.run import cancel_job, read_log, submit_job, wait_job
-from hpclaunch.job.status import refresh, refresh_all
+from hpclaunch.job.binding_report import PREFIX
+from hpclaunch.job.follow_job import cancel_job, read_log, submit_job, wait_job
+from hpclaunch.job.record import JobRecord
+from hpclaunch.job.refresh import refresh, refresh_all
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.cluster import Slurm, Sshd

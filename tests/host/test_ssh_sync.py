@@ -14,10 +14,10 @@ import pytest
 
 import hpclaunch.host.sync
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.base import Host
-from hpclaunch.host.local import LocalHost
+from hpclaunch.host.host_interface import Host
 from hpclaunch.host.ssh import connect
 from hpclaunch.host.sync import Synced, list_files, send_files, sync_folder
+from hpclaunch.host.this_machine import LocalHost
 from tests.testbed.cluster import Sshd
 
 ODD = 'it\'s $(x)\n"ü" \\ *'
@@ -71,7 +71,7 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes | str]]:
     return found
 
 
-class Target:
+class JobPlace:
     """A place on the host; each job's copy has a number."""
 
     def __init__(self, host: Host, source: Path, root: Path) -> None:
@@ -85,11 +85,11 @@ class Target:
 
 
 @pytest.fixture
-def target(host: Host, source: Path, tmp_path: Path) -> Target:
-    return Target(host, source, tmp_path / "there")
+def target(host: Host, source: Path, tmp_path: Path) -> JobPlace:
+    return JobPlace(host, source, tmp_path / "there")
 
 
-def test_a_tree_arrives_as_it_is(target: Target, source: Path) -> None:
+def test_a_tree_arrives_as_it_is(target: JobPlace, source: Path) -> None:
     os.utime(source / "train.py", (10**9, 10**9))
     synced, copy = target.sync()
     assert contents(copy) == contents(source)
@@ -98,7 +98,7 @@ def test_a_tree_arrives_as_it_is(target: Target, source: Path) -> None:
     assert sorted(os.listdir(target.root)) == ["cache", "job 1"]
 
 
-def test_only_what_changed_is_sent(target: Target, source: Path) -> None:
+def test_only_what_changed_is_sent(target: JobPlace, source: Path) -> None:
     target.sync()
     assert target.sync()[0].sent == 0
     (source / "train.py").write_text("print(2)\n")  # of the same size, perhaps within the same second
@@ -113,7 +113,7 @@ def test_only_what_changed_is_sent(target: Target, source: Path) -> None:
     assert target.sync()[0].sent == 0
 
 
-def test_a_file_becomes_a_folder_and_back(target: Target, source: Path) -> None:
+def test_a_file_becomes_a_folder_and_back(target: JobPlace, source: Path) -> None:
     target.sync()
     (source / "train.py").unlink()
     (source / "train.py").mkdir()
@@ -125,7 +125,7 @@ def test_a_file_becomes_a_folder_and_back(target: Target, source: Path) -> None:
     assert contents(target.sync()[1]) == contents(source)
 
 
-def test_what_a_job_does_to_its_copy_reaches_no_other(target: Target, source: Path) -> None:
+def test_what_a_job_does_to_its_copy_reaches_no_other(target: JobPlace, source: Path) -> None:
     _, first = target.sync()
     with (first / "train.py").open("a") as file:
         file.write("changed by the job")
@@ -134,7 +134,7 @@ def test_what_a_job_does_to_its_copy_reaches_no_other(target: Target, source: Pa
     assert contents(target.sync()[1]) == contents(source)
 
 
-def test_a_damaged_memory_of_what_was_sent_costs_only_time(target: Target, source: Path) -> None:
+def test_a_damaged_memory_of_what_was_sent_costs_only_time(target: JobPlace, source: Path) -> None:
     target.sync()
     (manifest,) = target.root.glob("cache/*/current/manifest")
     manifest.write_text("{")
@@ -142,14 +142,14 @@ def test_a_damaged_memory_of_what_was_sent_costs_only_time(target: Target, sourc
     assert (synced.sent, contents(copy)) == (5, contents(source))
 
 
-def test_more_than_one_batch(target: Target, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_one_batch(target: JobPlace, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hpclaunch.host.sync, "_BATCH_BYTES", 4096)
     for i in range(9):
         (source / f"{i}").write_bytes(os.urandom(2000))
     assert contents(target.sync()[1]) == contents(source)
 
 
-def test_a_step_that_fails_leaves_no_copy_and_says_why(target: Target) -> None:
+def test_a_step_that_fails_leaves_no_copy_and_says_why(target: JobPlace) -> None:
     (target.root / "cache").write_text("in the way")
     with pytest.raises(RefusedError, match=r"the code could not be copied to .*: mkdir: "):
         target.sync()
@@ -183,7 +183,7 @@ def test_a_connection_killed_in_the_middle_leaves_the_whole_tree(
     thread = threading.Thread(target=cut)
     thread.start()
     with connect("there", config=tmp_path / "config") as host:
-        synced, copy = Target(host, source, tmp_path / "there").sync()
+        synced, copy = JobPlace(host, source, tmp_path / "there").sync()
     thread.join()
     assert cuts == [["cache"]]
     assert synced.sent == 6

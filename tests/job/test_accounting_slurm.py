@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.host.local import LocalHost
-from hpclaunch.job.status import refresh
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.refresh import refresh
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.cluster import Slurm

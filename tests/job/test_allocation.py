@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.job.allocation import Allocation, allocation_here
+from hpclaunch.plan.allocation import Allocation, allocation_here
 
 SALLOC = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_CPUS_PER_NODE": "128,64(x2)"}
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.answer import Answer
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.array import array_indices
+from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.scheduler.slurm import SlurmScheduler
 from tests.testbed.cluster import Slurm
 
@@ -163,6 +163,6 @@ def test_this_machine_has_no_queue(words: tuple[str, ...]) -> None:
 
 def test_waiting_jobs_of_an_array_share_a_line_in_sacct() -> None:
     text = "7_[2-3,5%2]|PENDING|0:0|||None\n7_0|COMPLETED|0:0|1|2|None\n7_1|FAILED|3:0|1|2|None\n"
-    known = SlurmScheduler().parse_status("sacct", ["7"], Answer(exit_code=0, stdout=text, stderr=""))
+    known = SlurmScheduler().parse_status("sacct", ["7"], CommandResult(exit_code=0, stdout=text, stderr=""))
     states = {index: job.state for index, job in known["7"].jobs.items()}
     assert states == {0: "done", 1: "failed", 2: "queued", 3: "queued", 5: "queued"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.job.report import read_report, table, verdict
+from hpclaunch.job.binding_report import read_report, table, verdict
 from tests.testbed.cluster import Slurm
 
 LINE = (

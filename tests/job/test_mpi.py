@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.answer import Answer
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.local import LocalHost
-from hpclaunch.job.model import Command, JobRequest
-from hpclaunch.job.mpi import choose_plugin
-from hpclaunch.site.environment import Environment
-from hpclaunch.site.load import load_site
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.mpi_plugin import choose_plugin
+from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.site.job_environment import Environment
+from hpclaunch.site.load_profile import load_site
 
 LIST = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n"
 OPEN_MPI = "Open MPI v5.0.3, package: Open MPI root@build Distribution, ident: 5.0.3\0\n"
 MPICH = "MPICH Version:      4.3.0\nMPICH Release date: Mon Feb  3 09:09:47 AM CST 2025\n"
 
 
-class Target(LocalHost):
+class JobPlace(LocalHost):
     """A machine where srun and Python answer what a test says; None: Python does not have mpi4py."""
 
     def __init__(self, offered: str, library: str | None) -> None:
@@ -34,16 +34,16 @@ class Target(LocalHost):
         timeout_s: float | None = None,
         env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
-    ) -> Answer:
+    ) -> CommandResult:
         self.asked.append(argv[0])
         if argv[0] == "srun":
-            return Answer(exit_code=0, stdout=self.offered, stderr="")
+            return CommandResult(exit_code=0, stdout=self.offered, stderr="")
         if argv[0] == "missing":
             raise RefusedError("missing: no such program")
-        return Answer(exit_code=int(self.library is None), stdout=self.library or "", stderr="")
+        return CommandResult(exit_code=int(self.library is None), stdout=self.library or "", stderr="")
 
 
-def chosen(target: Target, **request: object) -> tuple[str | None, str]:
+def chosen(target: JobPlace, **request: object) -> tuple[str | None, str]:
     usual = {"site": "generic-slurm", "command": Command(argv=(), bundled=True)}
     plugin = choose_plugin(JobRequest(**{**usual, **request}), load_site("generic-slurm"), target)  # type: ignore[arg-type]
     assert plugin is not None
@@ -63,18 +63,18 @@ def chosen(target: Target, **request: object) -> tuple[str | None, str]:
 def test_the_plugin_fits_the_mpi_of_the_runners_python(
     library: str | None, name: str | None, words: str
 ) -> None:
-    plugin, reason = chosen(Target(LIST, library))
+    plugin, reason = chosen(JobPlace(LIST, library))
     assert (plugin, words in reason) == (name, True), reason
 
 
 def test_a_plugin_that_is_not_offered_is_not_chosen() -> None:
-    plugin, reason = chosen(Target(LIST.replace("pmix", "other"), OPEN_MPI))
+    plugin, reason = chosen(JobPlace(LIST.replace("pmix", "other"), OPEN_MPI))
     assert plugin is None
     assert "srun does not offer pmix: name one with --mpi" in reason
 
 
 def test_a_python_that_is_not_there_leaves_it_to_the_list() -> None:
-    assert chosen(Target(LIST, OPEN_MPI), python="missing")[0] == "pmix"
+    assert chosen(JobPlace(LIST, OPEN_MPI), python="missing")[0] == "pmix"
 
 
 def test_the_environment_of_the_job_has_the_python_that_is_asked(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_the_environment_of_the_job_has_the_python_that_is_asked(tmp_path: Path)
     python.write_text(f"#!/bin/sh\nprintf '{MPICH}'\n")
     python.chmod(0o755)
 
-    class Shell(Target):
-        def run(self, argv: Sequence[str], *rest: Any, **options: Any) -> Answer:
+    class Shell(JobPlace):
+        def run(self, argv: Sequence[str], *rest: Any, **options: Any) -> CommandResult:
             there = argv[0] == "bash"
             return LocalHost.run(self, argv, **options) if there else super().run(argv, *rest, **options)
 
@@ -105,20 +105,20 @@ def test_the_environment_of_the_job_has_the_python_that_is_asked(tmp_path: Path)
     ],
 )
 def test_of_another_command_the_linked_mpi_is_asked(libraries: str | None, name: str, words: str) -> None:
-    target = Target(LIST, libraries)
+    target = JobPlace(LIST, libraries)
     plugin, reason = chosen(target, command=Command(argv=("./a.out",)))
     assert (plugin, target.asked) == (name, ["srun", "sh"])
     assert words in reason
 
 
 def test_a_linked_mpi_whose_plugin_is_not_offered_leaves_it_to_the_list() -> None:
-    target = Target("MPI plugin types are...\n\tnone\n\tpmix\n", "\tlibmpi.so.12 => /x\n")
+    target = JobPlace("MPI plugin types are...\n\tnone\n\tpmix\n", "\tlibmpi.so.12 => /x\n")
     assert chosen(target, command=Command(argv=("./a.out",)))[0] == "pmix"
 
 
 @pytest.mark.parametrize(("site", "mpi"), [("generic-slurm", "pmi2"), ("olivia", None), ("polaris", None)])
 def test_nothing_is_asked_where_the_choice_is_made(site: str, mpi: str | None) -> None:
-    target = Target(LIST, MPICH)
+    target = JobPlace(LIST, MPICH)
     request = JobRequest(site=site, command=Command(argv=(), bundled=True), mpi=mpi)
     assert choose_plugin(request, load_site(site), target) is None
     assert target.asked == []

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.model import Command, JobRequest, NodeVerdict
-from hpclaunch.job.node_report import PREFIX, failed_nodes, read_preflight
-from hpclaunch.job.plan import make_plan
-from hpclaunch.job.preflight import probe_file
-from hpclaunch.job.shape import Target
-from hpclaunch.site.load import load_site
-from hpclaunch.site.node import site_topology
+from hpclaunch.job.preflight_report import PREFIX, NodeVerdict, failed_nodes, read_preflight
+from hpclaunch.job.start_job import probe_file
+from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.planner import make_plan
+from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.profile_node import site_topology
 from tests.testbed.cluster import Slurm
 
 FAKES = Path(__file__).parents[1] / "fakes" / "fake_gpu_tools"
@@ -147,7 +147,7 @@ def test_what_is_looked_at_follows_from_the_site_and_the_framework() -> None:
     def wanted(site: str, **asked: Any) -> dict[str, Any]:
         profile = load_site(site)
         request = JobRequest(site=site, command=Command(argv=("python",)), preflight=True, **asked)
-        plan = make_plan(request, profile, site_topology(profile), Target())
+        plan = make_plan(request, profile, site_topology(profile), JobPlace())
         assert plan.preflight is not None
         (text,) = (word.strip("'") for word in plan.preflight.look if word.startswith("'{"))
         document: dict[str, Any] = json.loads(text)
@@ -169,7 +169,7 @@ def test_what_is_looked_at_follows_from_the_site_and_the_framework() -> None:
 def test_folders_that_nobody_looks_at_are_said() -> None:
     def warnings(**asked: Any) -> tuple[str, ...]:
         request = JobRequest(site="generic-slurm", command=Command(argv=("x",)), space=("/data",), **asked)
-        return make_plan(request, load_site("generic-slurm"), None, Target()).warnings
+        return make_plan(request, load_site("generic-slurm"), None, JobPlace()).warnings
 
     assert warnings() == ("--space is looked at with --check or --preflight only",)
     assert warnings(check=True) == warnings(preflight=True) == ()
@@ -273,7 +273,7 @@ def test_going_on_without_bad_nodes_takes_a_look_and_restarts(
 ) -> None:
     request = JobRequest(site=site, command=Command(argv=("x",)), exclude_bad_nodes=True, **asked)
     with pytest.raises(BadInputError, match=words):
-        make_plan(request, load_site(site), None, Target())
+        make_plan(request, load_site(site), None, JobPlace())
 
 
 @pytest.mark.slurm

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.host.local import LocalHost
+from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.provenance import git_commit, versions
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.host.local import LocalHost
-from hpclaunch.job.run import cancel_job
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.follow_job import cancel_job
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.cluster import Slurm

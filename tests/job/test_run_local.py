@@ -15,10 +15,10 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.local import LocalHost
-from hpclaunch.job.model import JobRecord
-from hpclaunch.job.run import cancel_job, read_log, result_of, submit_job, wait_job
-from hpclaunch.job.status import refresh, refresh_all
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.follow_job import cancel_job, read_log, result_of, submit_job, wait_job
+from hpclaunch.job.record import JobRecord
+from hpclaunch.job.refresh import refresh, refresh_all
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.kit import contract_script, new_record, submit
@@ -273,8 +273,8 @@ def test_reading_the_log_of_an_ended_job(store: Store, tmp_path: Path) -> None:
 WAITER = """
 import sys
 from pathlib import Path
-from hpclaunch.host.local import LocalHost
-from hpclaunch.job.run import wait_job
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.follow_job import wait_job
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 store = Store(Path(sys.argv[1]))

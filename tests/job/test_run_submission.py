@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import hpclaunch.job.submission
-from hpclaunch.host.base import NoAnswerError
-from hpclaunch.host.local import LocalHost
+from hpclaunch.host.host_interface import NoAnswerError
+from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover, submit_once
 from hpclaunch.scheduler.registry import get_scheduler

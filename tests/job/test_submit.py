@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hpclaunch.resources import resource_dir
+from hpclaunch.package_data import resource_dir
 
 MASKS = "0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000"
 ACCOUNTS = {"lumi-g": "project_465000001", "olivia": "nn1234k"}

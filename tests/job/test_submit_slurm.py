@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hpclaunch.cpuset import parse_cpu_list
-from hpclaunch.resources import resource_dir
+from hpclaunch.package_data import resource_dir
 from tests.testbed.cluster import Slurm
 
 pytestmark = pytest.mark.slurm

@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from hpclaunch.check.lint.lint import lint
-from hpclaunch.check.lint.rule import Files, Finding
-from hpclaunch.site.load import load_site
+from hpclaunch.lint.lint_rule import Files, Finding
+from hpclaunch.lint.lint_script import find_faults
+from hpclaunch.site.load_profile import load_site
 
 DATA = Path(__file__).parent.parent / "data" / "lint"
 SCRIPTS = sorted(DATA.glob("*.sh"))
@@ -39,7 +39,7 @@ def read_case(path: Path) -> Case:
 
 def findings(text: str, site: str, folder: Path = DATA) -> tuple[Finding, ...]:
     """Lint with a shipped site, or none for unknown."""
-    return lint(text, None if site == "unknown" else load_site(site), Files((folder,)))
+    return find_faults(text, None if site == "unknown" else load_site(site), Files((folder,)))
 
 
 def places(found: tuple[Finding, ...]) -> list[tuple[int | None, str]]:

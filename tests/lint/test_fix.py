@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.check.lint.lint import all_rules, fix
+from hpclaunch.lint.lint_script import all_rules, fix
 from tests.lint.cases import SCRIPTS, findings, read_case
 
 FIXABLE = {rule.id for rule in all_rules() if rule.fixable}

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpclaunch.check.lint.lint import fix, lint
-from hpclaunch.site.load import load_site
+from hpclaunch.lint.lint_script import find_faults, fix
+from hpclaunch.site.load_profile import load_site
 from tests.lint.cases import SCRIPTS
 
 PIECES = (
@@ -31,13 +31,13 @@ FUZZ = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCh
 def lint_and_fix(text: str, site: int) -> None:
     """Lint, fix, lint again: every finding lies on a line of the text, and a fix changes it."""
     profile = PROFILES[site % len(PROFILES)]
-    found = lint(text, profile)
+    found = find_faults(text, profile)
     lines = text.count("\n") + 1
     assert all(one.line is None or 1 <= one.line <= lines for one in found)
     assert all(one.message and one.remedy for one in found)
     new, applied = fix(text, found)
     assert (new != text) == bool(applied)
-    lint(new, profile)
+    find_faults(new, profile)
 
 
 @FUZZ

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.check.lint.lint import all_rules, site_of
-from hpclaunch.check.lint.report import rules_page
-from hpclaunch.check.lint.script import read_script
-from hpclaunch.check.lint.shellcheck import find_shellcheck, run_shellcheck
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.local import LocalHost
-from hpclaunch.site.load import load_all
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.lint.batch_script import read_script
+from hpclaunch.lint.finding_report import rules_page
+from hpclaunch.lint.lint_script import all_rules, site_of
+from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
+from hpclaunch.site.load_profile import load_all
 from tests.lint.cases import DATA
 
 ROOT = Path(__file__).parents[2]

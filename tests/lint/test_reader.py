@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hpclaunch.check.lint.reader import read_shell
-from hpclaunch.check.lint.script import Script, read_script
-from hpclaunch.check.lint.shell import Command
+from hpclaunch.lint.batch_script import Script, read_script
+from hpclaunch.lint.shell_reader import read_shell
+from hpclaunch.lint.shell_syntax import Command
 
 
 def commands(text: str) -> list[list[str]]:

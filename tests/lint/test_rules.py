@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.check.lint.lint import all_rules
-from hpclaunch.site.load import load_site
+from hpclaunch.lint.lint_script import all_rules
+from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.gpu_arch import first_cuda
 from tests.lint.cases import DATA, SCRIPTS, findings, places, read_case
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.answer import Answer
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.pbs import PbsScheduler
 
@@ -19,7 +19,7 @@ PBS = PbsScheduler()
 def test_capture(folder: Path) -> None:
     words = (folder / "cmd").read_text(errors="replace").split()
     texts = {part: (folder / part).read_bytes().decode(errors="replace") for part in ("stdout", "stderr")}
-    answer = Answer(exit_code=int((folder / "rc").read_text()), **texts)
+    answer = CommandResult(exit_code=int((folder / "rc").read_text()), **texts)
     if folder.name == "qsub-version":
         assert "23.06.06" in answer.stdout
     elif (

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.answer import Answer
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.base import JobState, JobStatus
 from hpclaunch.scheduler.pbs import PbsScheduler
+from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 
 DATA = Path(__file__).parents[1] / "data" / "pbs"
 PBS = PbsScheduler()
 
 
-def recorded(name: str) -> tuple[list[str], Answer]:
+def recorded(name: str) -> tuple[list[str], CommandResult]:
     """Return the words of a recorded command and its answer, decoded as a host decodes it."""
     folder = DATA / name
     texts = {part: (folder / part).read_bytes().decode(errors="replace") for part in ("stdout", "stderr")}
-    return shlex.split((folder / "cmd").read_text()), Answer(
+    return shlex.split((folder / "cmd").read_text()), CommandResult(
         exit_code=int((folder / "rc").read_text()), **texts
     )
 
@@ -137,9 +137,9 @@ def test_json_that_is_broken_is_left_to_the_text() -> None:
         "[1]",
         '{"Jobs": 3}',
     ):
-        broken = Answer(exit_code=0, stdout=text, stderr="")
+        broken = CommandResult(exit_code=0, stdout=text, stderr="")
         assert PBS.parse_status("json", ["40.pbshost"], broken) == {}
-    noise = Answer(exit_code=0, stdout="module: loaded\n" + answer.stdout, stderr="")
+    noise = CommandResult(exit_code=0, stdout="module: loaded\n" + answer.stdout, stderr="")
     assert PBS.parse_status("json", ["40.pbshost"], noise)["40.pbshost"].state == "done"
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.answer import Answer
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.base import JobState
+from hpclaunch.scheduler.scheduler_interface import JobState
 from hpclaunch.scheduler.slurm import SlurmScheduler
 from hpclaunch.scheduler.slurm_words import ENDED, PENDING, pending_sentence
 
@@ -17,8 +17,8 @@ DATA = Path(__file__).parents[1] / "data" / "slurm"
 SLURM = SlurmScheduler()
 
 
-def answer(stdout: str = "", stderr: str = "", exit_code: int = 0) -> Answer:
-    return Answer(exit_code=exit_code, stdout=stdout, stderr=stderr)
+def answer(stdout: str = "", stderr: str = "", exit_code: int = 0) -> CommandResult:
+    return CommandResult(exit_code=exit_code, stdout=stdout, stderr=stderr)
 
 
 def seconds(iso: str | None) -> int:

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.resources import resource_dir
-from hpclaunch.site.load import load_merged, load_site
-from hpclaunch.site.node import site_topology
-from hpclaunch.site.rules import structs_of
+from hpclaunch.package_data import resource_dir
+from hpclaunch.site.load_profile import load_merged, load_site
+from hpclaunch.site.profile_node import site_topology
+from hpclaunch.site.profile_rules import structs_of
 from hpclaunch.site.schema import Directive, EnvVar, SiteProfile
-from hpclaunch.topology.model import NodeTopology
+from hpclaunch.topology.node_topology import NodeTopology
 
 FILES = sorted(resource_dir("site_profiles").glob("*.yaml"))
 NAMES = [path.stem for path in FILES]

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.resources import resource_dir
-from hpclaunch.site.describe import field_docs, json_schema, markdown, structs
-from hpclaunch.site.load import load_site
-from hpclaunch.site.tree import read_tree
+from hpclaunch.package_data import resource_dir
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.profile_reference import field_docs, json_schema, markdown, structs
+from hpclaunch.site.yaml_tree import read_tree
 from tests.site.conftest import VALID, Write
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "profile.md"

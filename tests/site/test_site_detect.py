@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.site.detect import Detection, detect, gather
-from hpclaunch.site.load import load_all
+from hpclaunch.site.load_profile import load_all
 from tests.site.conftest import Write
 
 PROFILES, _ = load_all()

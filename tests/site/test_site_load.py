@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.errors import EXIT_BAD_INPUT, BadInputError
-from hpclaunch.site.load import (
+from hpclaunch.site.load_profile import (
     hidden_sites,
     load_merged,
     load_site,
@@ -18,9 +18,9 @@ from hpclaunch.site.load import (
     site_names,
     user_sites_dir,
 )
-from hpclaunch.site.merge import merge
+from hpclaunch.site.merge_profiles import merge
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.tree import Tree
+from hpclaunch.site.yaml_tree import Tree
 from tests.site.conftest import VALID, Write
 
 

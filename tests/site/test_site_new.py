@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.load import load_site
-from hpclaunch.site.new import BINDING, cpu_model, profile_text
-from hpclaunch.site.node import site_topology
-from hpclaunch.site.tree import parse_tree
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.new_profile import BINDING, cpu_model, profile_text
+from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.validate import to_profile
-from hpclaunch.topology.model import Core, Gpu, Nic, NodeTopology, NumaNode
+from hpclaunch.site.yaml_tree import parse_tree
+from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 from hpclaunch.topology.sources import read_live
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.site.load import load_site
-from hpclaunch.site.node import site_topology
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Node, NumaDomain, SiteGpu
 from tests.site.conftest import Write
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.load import load_site
-from hpclaunch.site.tree import parse_tree
+from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.validate import to_profile
+from hpclaunch.site.yaml_tree import parse_tree
 from tests.site.conftest import VALID, Write
 
 # (what is replaced, by what, line of the problem, what the message says)

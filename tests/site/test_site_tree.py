@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.tree import parse_tree, read_tree
+from hpclaunch.site.yaml_tree import parse_tree, read_tree
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
 values = st.recursive(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.site.environment import Environment, JobEasyBuild
-from hpclaunch.site.load import load_site
+from hpclaunch.site.job_environment import Environment, JobEasyBuild
+from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.easyconfig import HOROVOD, EasyConfig, parse_easyconfig
-from hpclaunch.software.lines import environment_lines
+from hpclaunch.software.software_lines import environment_lines
 
 NAMES = [*(known.file for known in HOROVOD), "zlib-1.2.12.eb", "PyTorch-bundle-2.1.2-foss-2023a.eb"]
 EASYCONFIG = """\

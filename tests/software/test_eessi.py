@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.environment import JobEessi
+from hpclaunch.site.job_environment import JobEessi
 from hpclaunch.software.eessi import accelerator_target, container_words, cpu_target, init_lines
 
 AVX512 = "avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl"

@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.environment import Environment, JobContainer, JobEasyBuild, JobEessi
-from hpclaunch.site.load import load_site, site_names
+from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBuild, JobEessi
+from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.software.contradictions import contradictions
-from hpclaunch.software.lines import environment_lines, launch_options, site_variables, wrap_command
-from hpclaunch.software.read import read_environment
-from hpclaunch.software.shell import double_quote, word
+from hpclaunch.software.read_environment import read_environment
+from hpclaunch.software.shell_quoting import double_quote, word
+from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
 
 LOCAL, LUMI, OLIVIA, DAINT = (load_site(name) for name in ("local", "lumi-g", "olivia", "daint"))
 COMMAND = ("python", "train.py", "--lr", "1 e")

@@ -11,9 +11,9 @@ import pytest
 
 from hpclaunch.cli import env as env_cli
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.load import load_site, site_names
-from hpclaunch.software.horovod import build_variables, rebuild_command
-from hpclaunch.software.plan import GOALS, ROUTES, InstallPlan, Route, plan_install, script
+from hpclaunch.site.load_profile import load_site, site_names
+from hpclaunch.software.horovod_facts import build_variables, rebuild_command
+from hpclaunch.software.install_plan import GOALS, ROUTES, InstallPlan, Route, plan_install, script
 
 
 def env(*words: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Jobs for the tests: a record, and a script that keeps the contract with hpclaunch.job.run."""
+"""Jobs for the tests: a record, and a script that keeps the contract with hpclaunch.job.follow_job."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpclaunch.host.local import LocalHost
-from hpclaunch.job.model import JobRecord
-from hpclaunch.job.run import submit_job
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.follow_job import submit_job
+from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.scheduler.registry import get_scheduler
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
-from hpclaunch.topology.model import Core, NumaNode
+from hpclaunch.topology.node_topology import Core, NumaNode
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pytest
 
 from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.model import NodeTopology
+from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.topology.sources import KINDS, read_files
 
 CAPTURES = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"])

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.merge import merge
+from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.sources import KINDS
 from tests.topology import machines as made

@@ -8,7 +8,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import hwloc, numactl
-from hpclaunch.topology.merge import merge
+from hpclaunch.topology.merge_sources import merge
 from tests.topology import machines as made
 
 DATA = Path(__file__).parents[1] / "data/topology"

@@ -8,7 +8,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import lscpu
-from hpclaunch.topology.merge import merge
+from hpclaunch.topology.merge_sources import merge
 
 DATA = Path(__file__).parents[1] / "data/topology"
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.topology import amd_smi, hwloc, lscpu, numactl, nvidia_smi, rocm_smi, sysfs
-from hpclaunch.topology.merge import merge
-from hpclaunch.topology.model import Core, NumaNode
+from hpclaunch.topology.merge_sources import merge
+from hpclaunch.topology.node_topology import Core, NumaNode
 from tests.topology import machines as made
 from tests.topology.machines import Machine
 

@@ -10,8 +10,8 @@ import pytest
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import amd_smi, hwloc, lscpu, numactl, nvidia_smi, rocm_smi, sysfs
-from hpclaunch.topology.merge import merge
-from hpclaunch.topology.model import Core, Gpu, Nic, NodeTopology, NumaNode
+from hpclaunch.topology.merge_sources import merge
+from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 from hpclaunch.topology.sources import KINDS, apply_site, read_files, read_folder
 from tests.topology import machines as made
 

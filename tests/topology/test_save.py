@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.host.node import save_node
+from hpclaunch.topology.capture import save_node
 from hpclaunch.topology.sources import read_folder, read_live
 from tests.topology import machines as made
 

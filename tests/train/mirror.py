@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hpclaunch.train.data.fetch import MNIST_FILES, RemoteFile
 from hpclaunch.train.data.synthetic import synthetic_digits
 
-Answer = Callable[[BaseHTTPRequestHandler], None]
+CommandResult = Callable[[BaseHTTPRequestHandler], None]
 
 
 def idx(array: npt.NDArray[np.uint8]) -> bytes:
@@ -38,7 +38,7 @@ def small_files() -> tuple[RemoteFile, ...]:
     )
 
 
-def sends(body: bytes, announced: int | None = None) -> Answer:
+def sends(body: bytes, announced: int | None = None) -> CommandResult:
     """Answers with ``body``, announcing its length or another."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -58,7 +58,7 @@ def sends_without_end(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(bytes(1 << 16))
 
 
-def says(status: int, **headers: str) -> Answer:
+def says(status: int, **headers: str) -> CommandResult:
     """Answers with a status and headers, and no body."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -71,7 +71,7 @@ def says(status: int, **headers: str) -> Answer:
     return answer
 
 
-def good_answers() -> dict[str, Answer]:
+def good_answers() -> dict[str, CommandResult]:
     """Every small file as it should be, by name."""
     contents = small_contents()
     return {
@@ -79,7 +79,7 @@ def good_answers() -> dict[str, Answer]:
     }
 
 
-def all_files(answer: Answer) -> dict[str, Answer]:
+def all_files(answer: CommandResult) -> dict[str, CommandResult]:
     """The same answer for every file."""
     return {file.name: answer for file in MNIST_FILES}
 
@@ -93,7 +93,7 @@ class Mirror:
 
 
 @contextmanager
-def serving(answers: Mapping[str, Answer]) -> Iterator[Mirror]:
+def serving(answers: Mapping[str, CommandResult]) -> Iterator[Mirror]:
     """A mirror at a port of its own that gives ``answers`` by file name, and 404 for other names."""
 
     class Handler(BaseHTTPRequestHandler):

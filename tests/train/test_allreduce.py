@@ -14,7 +14,7 @@ import pytest
 
 from hpclaunch.train.allreduce.chunks import chunk_bounds
 from hpclaunch.train.allreduce.compression import Compression, check_compression, parse_compression
-from hpclaunch.train.errors import BadRequestError
+from hpclaunch.train.run_errors import BadRequestError
 from tests.testbed.cluster import Slurm
 from tests.train.mpirun import environment, mpiexec, run_program
 

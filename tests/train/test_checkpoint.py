@@ -20,8 +20,8 @@ from hpclaunch.train.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from hpclaunch.train.errors import BadCheckpointError, BadRequestError, TrainError
-from hpclaunch.train.files import write_whole
+from hpclaunch.train.run_errors import BadCheckpointError, BadRequestError, TrainError
+from hpclaunch.train.whole_files import write_whole
 
 
 def a_checkpoint(seed: int = 0) -> Checkpoint:

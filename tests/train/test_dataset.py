@@ -10,7 +10,7 @@ import pytest
 from hpclaunch.train.data import dataset
 from hpclaunch.train.data.dataset import load_dataset
 from hpclaunch.train.data.fetch import MNIST_FILES
-from hpclaunch.train.errors import BadDataError, BadRequestError
+from hpclaunch.train.run_errors import BadDataError, BadRequestError
 from tests.train.mirror import small_contents, small_files
 
 NAMES = [file.name.removesuffix(".gz") for file in MNIST_FILES]

@@ -18,9 +18,9 @@ import pytest
 
 from hpclaunch.train.data import dataset, fetch
 from hpclaunch.train.data.dataset import Dataset, load_dataset
-from hpclaunch.train.errors import BadDataError, BadRequestError
+from hpclaunch.train.run_errors import BadDataError, BadRequestError
 from tests.train.mirror import (
-    Answer,
+    CommandResult,
     all_files,
     good_answers,
     says,
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 IMAGES = "train-images-idx3-ubyte.gz"
 
 # Each way in which a mirror answers with something other than the right file, and what is said of it.
-DAMAGE: dict[str, tuple[Answer, str]] = {
+DAMAGE: dict[str, tuple[CommandResult, str]] = {
     "another set": (sends(gzip.compress(small_contents()[2])), "wrong checksum"),
     "a web page": (sends(b"<html>Please log in</html>"), "0x3c68746d"),
     "nothing": (sends(b""), "only 0 bytes"),
@@ -282,7 +282,7 @@ _LOAD = """
 import hashlib, json, sys
 from pathlib import Path
 from hpclaunch.train.data import dataset
-from hpclaunch.train.errors import TrainError
+from hpclaunch.train.run_errors import TrainError
 from tests.train.mirror import small_files
 
 dataset.MNIST_FILES = small_files()

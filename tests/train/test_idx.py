@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.train.data.idx import load_pair, parse_content, read_bytes, read_idx, unpack
-from hpclaunch.train.errors import BadDataError
+from hpclaunch.train.run_errors import BadDataError
 from tests.train.mirror import idx
 
 IMAGES = np.arange(3 * 28 * 28, dtype=np.uint64).astype(np.uint8).reshape(3, 28, 28)

@@ -9,7 +9,7 @@ from hpclaunch.train.data.synthetic import synthetic_digits
 from hpclaunch.train.engine.layers import Dropout
 from hpclaunch.train.engine.models import NUMPY_MODELS, Network, cnn, mlp
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
-from hpclaunch.train.options import DEFAULT_LR, DEFAULT_OPTIMIZER
+from hpclaunch.train.run_options import DEFAULT_LR, DEFAULT_OPTIMIZER
 
 IMAGES, LABELS, _, _ = synthetic_digits(40, 1, 3)
 

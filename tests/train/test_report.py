@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from hpclaunch.train.engine import Sums
-from hpclaunch.train.errors import BadRequestError
-from hpclaunch.train.report import EventLog, Reporter, step_facts
+from hpclaunch.train.run_errors import BadRequestError
+from hpclaunch.train.run_report import EventLog, Reporter, step_facts
 from tests.train.interrupted import killed
 from tests.train.mpirun import ROOT, RUNNER, environment, mpiexec, run_ranks, train, write_digits
 
@@ -153,7 +153,7 @@ def test_a_log_that_cannot_be_written_is_refused_before_training(digits: Path, t
 FILL = """
 import resource, signal, sys
 from pathlib import Path
-from hpclaunch.train.report import EventLog
+from hpclaunch.train.run_report import EventLog
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 log = EventLog(Path(sys.argv[1]), goes_on=False)

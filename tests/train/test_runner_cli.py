@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import hpclaunch.train
-from hpclaunch.train.launcher import launcher_local_rank, launcher_rank, threads_per_rank
+from hpclaunch.train.launch_environment import launcher_local_rank, launcher_rank, threads_per_rank
 from tests.train.mpirun import RUNNER, environment, run_ranks, train, write_digits
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.train.errors import BadRequestError
-from hpclaunch.train.options import Options
+from hpclaunch.train.run_errors import BadRequestError
+from hpclaunch.train.run_options import Options
 from hpclaunch.train.schedule import Schedule
 from tests.train.mpirun import train, write_digits
 

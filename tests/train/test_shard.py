@@ -19,7 +19,7 @@ from hpclaunch.train.data.shard import (
     step_size,
     steps_per_epoch,
 )
-from hpclaunch.train.errors import BadRequestError
+from hpclaunch.train.run_errors import BadRequestError
 
 
 @st.composite

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.train.errors import BadRequestError
+from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.signals import checkpoint_exit_code
 from tests.train.interrupted import killed, signalled
 from tests.train.mpirun import train, write_digits

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hpclaunch.train.data.synthetic import GLYPHS, SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
-from hpclaunch.train.errors import BadRequestError
+from hpclaunch.train.run_errors import BadRequestError
 
 
 def digest(*arrays: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> str:

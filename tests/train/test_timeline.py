@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpclaunch.train.growing import LONGEST_BYTES, GrowingArray
-from hpclaunch.train.timeline import Timeline
+from hpclaunch.train.growing_json import LONGEST_BYTES, GrowingArray
+from hpclaunch.train.timeline_writer import Timeline
 from tests.train.interrupted import killed
 from tests.train.mpirun import RUNNER, environment, run_program, run_ranks, train, write_digits
 
@@ -93,7 +93,7 @@ def test_an_element_that_no_page_holds_is_refused(tmp_path: Path) -> None:
 WRITER = """
 import sys, time
 from pathlib import Path
-from hpclaunch.train.timeline import Timeline
+from hpclaunch.train.timeline_writer import Timeline
 timeline = Timeline(Path(sys.argv[1]), time.perf_counter())
 lanes = [timeline.lane(f"layer {number}") for number in range(8)]
 print("on", flush=True)
@@ -123,7 +123,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_file(tmp_path: Pat
 FULL_DISK = """
 import resource, sys, time
 from pathlib import Path
-from hpclaunch.train.timeline import Timeline
+from hpclaunch.train.timeline_writer import Timeline
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 timeline = Timeline(Path(sys.argv[1]), time.perf_counter())
 lane = timeline.lane("layer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..errors import BadRequestError
+from ..run_errors import BadRequestError
 
 _DEFAULT_DENSITY = 0.01
 # By kind, the algorithms that can send so; None: all.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mpi4py import MPI
 
 from ..collective import AgreedError
-from ..errors import BadRequestError
+from ..run_errors import BadRequestError
 from .algorithm import SEGMENT_BYTES, Algorithm
 from .chunks import Array, chunk_bounds
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import BadDataError, BadRequestError, TrainError
+from ..run_errors import BadDataError, BadRequestError, TrainError
 from .fetch import MNIST_FILES, NoNetworkError, chosen_mirrors, default_cache, obtain
 from .idx import check_pair, parse_content, read_bytes, unpack
 from .synthetic import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits

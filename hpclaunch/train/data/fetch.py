@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ..errors import BadDataError, BadRequestError
+from ..run_errors import BadDataError, BadRequestError
 from .idx import read_bytes, unpack
 
 Log = Callable[[str], None]

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import BadDataError
+from ..run_errors import BadDataError
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from ..allreduce.chunks import chunk_bounds
 from ..collective import together
-from ..errors import BadDataError, BadRequestError, TrainError
-from ..files import write_whole
+from ..run_errors import BadDataError, BadRequestError, TrainError
+from ..whole_files import write_whole
 from .dataset import Bytes, Dataset, Log, load_dataset, rank_0_alone
 from .fetch import default_cache
 from .idx import IMAGE_SIDE

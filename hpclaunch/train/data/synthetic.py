@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import BadRequestError
+from ..run_errors import BadRequestError
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]

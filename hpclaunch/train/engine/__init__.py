@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import TrainError
-from ..options import Options
+from ..run_errors import TrainError
+from ..run_options import Options
 from .layers import Array
 
 Images = npt.NDArray[np.uint8]

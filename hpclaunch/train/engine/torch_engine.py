@@ -18,8 +18,8 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
-from ..launcher import launcher_local_rank, threads_per_rank
-from ..options import Options
+from ..launch_environment import launcher_local_rank, threads_per_rank
+from ..run_options import Options
 from . import Images, Labels, Ready, Sums, Tensor
 from .layers import Array, Shape, dropout_factors
 from .models import NUMPY_MODELS, PIXEL_DEVIATION, PIXEL_MEAN, Network

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..allreduce.chunks import Array
 from ..engine import Engine, Images, Labels, Sums
-from ..options import Options
-from ..timeline import Timeline
+from ..run_options import Options
+from ..timeline_writer import Timeline
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..collective import AgreedError
 from ..engine import Engine
-from ..errors import BadRequestError, TrainError
-from ..options import Options
+from ..run_errors import BadRequestError, TrainError
+from ..run_options import Options
 from . import MicroBatch
 from .fusion import shape_of
 

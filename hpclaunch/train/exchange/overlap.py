@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..collective import AgreedError
-from ..errors import BadRequestError
+from ..run_errors import BadRequestError
 
 if TYPE_CHECKING:
     from mpi4py import MPI

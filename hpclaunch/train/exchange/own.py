@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ..allreduce import make_allreduce
 from ..allreduce.chunks import Array
 from ..engine import Engine, Images, Labels, Sums
-from ..options import Options
-from ..timeline import Timeline
+from ..run_options import Options
+from ..timeline_writer import Timeline
 from . import MicroBatch, micro_batches
 from .fusion import Bucket, buckets
 from .overlap import Messenger, Progress, check_threads

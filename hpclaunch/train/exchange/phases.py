@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engine import Engine
-from ..timeline import COMPUTING, Timeline, begins, ends
+from ..timeline_writer import COMPUTING, Timeline, begins, ends
 from .fusion import Bucket, shape_of
 
 

@@ -21,9 +21,9 @@ import torch
 from ..collective import on_rank_0, together
 from ..engine import Engine, Images, Labels, Sums
 from ..engine.torch_engine import TorchEngine
-from ..errors import BadRequestError, TrainError
-from ..options import Options
-from ..timeline import Timeline
+from ..run_errors import BadRequestError, TrainError
+from ..run_options import Options
+from ..timeline_writer import Timeline
 from . import MicroBatch, micro_batches
 from .fusion import Bucket
 from .phases import Phases

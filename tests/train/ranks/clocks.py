@@ -9,8 +9,8 @@ from unittest import mock
 
 from mpi4py import MPI
 
-from hpclaunch.train.options import Options
-from hpclaunch.train.timeline import close_timeline, open_timeline
+from hpclaunch.train.run_options import Options
+from hpclaunch.train.timeline_writer import close_timeline, open_timeline
 
 COMM = MPI.COMM_WORLD
 RANK, RANKS = COMM.Get_rank(), COMM.Get_size()

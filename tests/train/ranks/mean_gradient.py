@@ -11,7 +11,7 @@ from hpclaunch.train.data.synthetic import synthetic_digits
 from hpclaunch.train.engine import Engine
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
 from hpclaunch.train.exchange.own import GradientExchange
-from hpclaunch.train.options import Options
+from hpclaunch.train.run_options import Options
 
 COMM = MPI.COMM_WORLD
 RANK, RANKS = COMM.Get_rank(), COMM.Get_size()

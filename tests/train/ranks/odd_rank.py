@@ -10,12 +10,12 @@ from unittest import mock
 import numpy as np
 from mpi4py import MPI
 
-from hpclaunch.train import cli
+from hpclaunch.train import command_line
 from hpclaunch.train.allreduce.ring import RingAllreduce
 from hpclaunch.train.engine import ENGINES, Tensor
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
-from hpclaunch.train.errors import BadRequestError
-from hpclaunch.train.options import Options
+from hpclaunch.train.run_errors import BadRequestError
+from hpclaunch.train.run_options import Options
 
 LAST = MPI.COMM_WORLD.Get_rank() == MPI.COMM_WORLD.Get_size() - 1
 
@@ -85,6 +85,6 @@ if __name__ == "__main__":
         mock.patch.object(RingAllreduce, "_hop_by_hop", broken).start()
     if FaultyEngine.fault == "refusal":
         mock.patch.object(Options, "check", refuse).start()
-    code = cli.main()
+    code = command_line.main()
     print(f"rank exit {code}", file=sys.stderr, flush=True)
     sys.exit(code)

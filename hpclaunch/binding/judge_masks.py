@@ -1,0 +1,355 @@
+"""Judge a hand-written list of CPU masks or CPU numbers against the node it is meant for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from hpclaunch.binding.compute import bind, gpus_of_ranks
+from hpclaunch.binding.locality import Locality, cpus_in_words
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding
+from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.node_topology import Gpu, NodeTopology
+
+Kind = Literal["mask", "map"]
+
+# Guards against "0x1*999999999": as many ranks as a kernel supports CPUs, and what those name in all.
+_MAX_RANKS = 8192
+_MAX_NAMED = 2_000_000
+_PREFIXES = ("--cpu-bind=", "--cpu_bind=", "verbose,", "v,", "quiet,", "q,")
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong."""
+
+    rank: int | None
+    """None: it is about the list as a whole."""
+    problem: str
+    """One of: unparsable, empty, outside, reserved, not-granted, shared, crosses-numa, crosses-l3, wrong-gpu,
+    count."""
+    message: str
+    remedy: str
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list does on the node, and what is wrong with it."""
+
+    kind: Kind
+    ranks: tuple[RankBinding, ...]
+    """What each entry names: CPUs outside of the machine included, NUMA nodes and L3 groups where known."""
+    findings: tuple[Finding, ...]
+    plan: NodeBinding | None
+    """What would be right; None where the node cannot hold so many ranks."""
+
+    @property
+    def right(self) -> bool:
+        """Tell whether nothing is wrong."""
+        return not self.findings
+
+
+def judge(
+    topology: NodeTopology, kind: Kind, text: str, *, tasks: int | None = None, order: Order = "gpu"
+) -> Judgement:
+    """Judge ``0xfe,0xfe00`` (kind mask) or ``49,57`` (kind map) for the ranks of one node.
+
+    ``tasks`` is the number of ranks where it is known; else every entry is one rank. The GPU of a rank is the
+    one that ``order`` gives it. srun's prefixes (``--cpu-bind=mask_cpu:``) and multipliers (``0xf*4``) are
+    read. Never raises for a bad list: what cannot be read is a finding. Raises BadInputError for ``tasks``
+    below 1.
+    """
+    if tasks is not None and tasks < 1:
+        raise BadInputError(f"tasks_per_node is {tasks}", "it must be at least 1")
+    findings: list[Finding] = []
+    entries = _entries(kind, text, findings)
+    _judge_count(len(entries), tasks, findings)
+    plan, gpus = _plan(topology, len(entries), order)
+    node = _Node(topology, gpus, plan, kind, Locality(topology))
+    for rank, cpus in enumerate(entries):
+        if cpus is not None:
+            findings += _judge_rank(node, rank, cpus)
+    findings += _judge_shared(node, entries)
+    if findings and kind == "mask" and _looks_like_map(topology, text):
+        findings.append(
+            Finding(
+                rank=None,
+                problem="unparsable",
+                message="the entries look like CPU numbers, but masks are hexadecimal",
+                remedy="judge CPU numbers with --check-map",
+            )
+        )
+    ranks = tuple(_rank(node, rank, cpus or frozenset()) for rank, cpus in enumerate(entries))
+    findings.sort(key=lambda finding: -1 if finding.rank is None else finding.rank)
+    return Judgement(kind=kind, ranks=ranks, findings=tuple(findings), plan=plan)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """The node with the reference to judge by."""
+
+    topology: NodeTopology
+    gpus: list[tuple[Gpu, ...]]
+    """GPUs of each rank."""
+    plan: NodeBinding | None
+    kind: Kind
+    where: Locality
+
+    def remedy(self, kind_of_fix: str, rank: int) -> str:
+        """Name the CPUs that would be right for a rank, or fall back on a general word."""
+        if self.plan is None or rank >= len(self.plan.ranks):
+            return kind_of_fix
+        cpus = self.plan.ranks[rank].cpus
+        if self.kind == "map":
+            return f"{kind_of_fix}: {cpus_in_words({min(cpus)})} would be right"
+        return f"{kind_of_fix}: {cpus_in_words(cpus)} ({to_mask(cpus)}) would be right"
+
+
+def _plan(
+    topology: NodeTopology, count: int, order: Order
+) -> tuple[NodeBinding | None, list[tuple[Gpu, ...]]]:
+    if not count:
+        return None, []
+    request = BindingRequest(tasks_per_node=count, order=order)
+    gpus = {gpu.index: gpu for gpu in topology.gpus}
+    try:
+        plan = bind(topology, request)
+    except BadInputError:
+        return None, gpus_of_ranks(list(topology.gpus), request) if order == "gpu" else [()] * count
+    return plan, [tuple(gpus[index] for index in rank.gpus) for rank in plan.ranks]
+
+
+def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | None]:
+    """Read the list; None stands for an entry that cannot be read."""
+    body = text.strip().strip("'\"").strip()
+    for prefix in (*_PREFIXES, "mask_cpu:", "map_cpu:"):
+        body = body.removeprefix(prefix)
+    if not body:
+        findings.append(
+            Finding(
+                rank=None, problem="empty", message="the list is empty", remedy="give one entry for each rank"
+            )
+        )
+        return []
+    entries: list[CpuSet | None] = []
+    named = 0
+    for part in body.split(","):
+        entry, star, times = part.strip().partition("*")
+        try:
+            count = _decimal(times, "multiplier") if star else 1
+            cpus = _entry(kind, entry)
+            if not 1 <= count <= _MAX_RANKS - len(entries):
+                raise BadInputError(f"multiplier {count} in {part.strip()!r}")
+            named += len(cpus) * count
+            if named > _MAX_NAMED:
+                raise BadInputError(f"more than {_MAX_NAMED} CPUs are named in all")
+            entries += [cpus] * count
+        except BadInputError as error:
+            findings.append(
+                Finding(
+                    rank=len(entries),
+                    problem="unparsable",
+                    message=f"{_short(part)!r} cannot be read: {_short(error.message, 120)}",
+                    remedy="write masks in hexadecimal, such as 0xfe00"
+                    if kind == "mask"
+                    else "write CPU numbers, such as 49",
+                )
+            )
+            entries.append(None)
+    return entries
+
+
+def _short(text: str, length: int = 40) -> str:
+    return text if len(text) <= length else f"{text[:length]}..."
+
+
+def _entry(kind: Kind, text: str) -> CpuSet:
+    if kind == "mask":
+        return parse_mask(text)
+    if text.lower().startswith("0x"):  # map_cpu takes hexadecimal numbers too (man srun)
+        if len(text) > 8 or set(text[2:].lower()) - set("0123456789abcdef") or not text[2:]:
+            raise BadInputError(f"{text!r} is no CPU number")
+        return frozenset({int(text, 16)})
+    return frozenset({_decimal(text, "CPU number")})
+
+
+def _decimal(text: str, what: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        raise BadInputError(f"{text!r} is no {what}")
+    return int(text)
+
+
+def _looks_like_map(topology: NodeTopology, text: str) -> bool:
+    parts = [part.strip() for part in text.split(",")]
+    numbers = all(part.isascii() and part.isdigit() and len(part) <= 5 for part in parts)
+    return len(parts) > 1 and numbers and {int(part) for part in parts} <= topology.cpus
+
+
+def _judge_count(entries: int, tasks: int | None, findings: list[Finding]) -> None:
+    if tasks is None or not entries or entries == tasks:
+        return
+    if entries < tasks:
+        message = f"{entries} entries for {tasks} ranks: Slurm starts over, rank {entries} gets rank 0's CPUs"
+    else:
+        message = f"{entries} entries for {tasks} ranks: the last {entries - tasks} are never used"
+    findings.append(
+        Finding(
+            rank=None, problem="count", message=message, remedy=f"give {tasks} entries, one for each rank"
+        )
+    )
+
+
+def _judge_rank(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
+    def finding(problem: str, message: str, fix: str) -> Finding:
+        return Finding(rank=rank, problem=problem, message=message, remedy=node.remedy(fix, rank))
+
+    if not cpus:
+        yield finding("empty", "names no CPU", "name at least one")
+        return
+    where = node.where
+    if outside := cpus - where.cpus:
+        known = format_cpu_list(where.cpus)
+        yield finding(
+            "outside", f"{cpus_in_words(outside)}: not on this node, which has {known}", "stay inside"
+        )
+    here = cpus & where.cpus
+    if reserved := here & node.topology.reserved:
+        yield finding(
+            "reserved",
+            f"{cpus_in_words(reserved)}: reserved for the system; a job that names a reserved core fails",
+            "leave them out",
+        )
+    if denied := here - where.granted - node.topology.reserved:
+        yield finding(
+            "not-granted",
+            f"{cpus_in_words(denied)}: not granted, the job has {format_cpu_list(where.granted)}",
+            "stay inside, or ask for whole nodes",
+        )
+    if here:
+        yield from _judge_locality(node, rank, here)
+
+
+def _judge_locality(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
+    """Judge the way to the memory, the cache and the GPU."""
+
+    def finding(problem: str, message: str, fix: str) -> Finding:
+        return Finding(rank=rank, problem=problem, message=message, remedy=node.remedy(fix, rank))
+
+    gpus = node.gpus[rank]
+    numa, homes = node.where.numa(cpus), {gpu.numa for gpu in gpus if gpu.numa is not None}
+    planned = len(node.plan.ranks[rank].numa) if node.plan else 1
+    planned_l3 = len(node.plan.ranks[rank].l3) if node.plan else 1
+    if len(numa) > max(planned, len(homes), 1):
+        yield finding(
+            "crosses-numa",
+            f"{cpus_in_words(cpus)} lie on NUMA nodes {format_cpu_list(numa)}",
+            "stay on one NUMA node",
+        )
+    elif len(groups := node.where.l3(cpus)) > max(_groups_needed(node, cpus, groups), planned_l3):
+        yield finding(
+            "crosses-l3",
+            f"{cpus_in_words(cpus)} lie in {len(groups)} L3 groups though fewer would hold them",
+            "stay in one L3 group",
+        )
+    planned_cpus = frozenset(node.plan.ranks[rank].cpus) if node.plan else None
+    if planned_cpus is not None and not any(node.where.is_near(gpu, planned_cpus) for gpu in gpus):
+        return  # no list could be right: the GPU's own cores are not to be had, or its place is unknown
+    if gpus and not any(node.where.is_near(gpu, cpus) for gpu in gpus):
+        places = "; ".join(_place(gpu) for gpu in gpus)
+        yield finding(
+            "wrong-gpu",
+            f"{cpus_in_words(cpus)} (NUMA node {format_cpu_list(numa) or '?'}): not near {places}",
+            "use cores near the GPU",
+        )
+
+
+def _place(gpu: Gpu) -> str:
+    near = f", nearest to {cpus_in_words(gpu.cpus)}" if gpu.cpus else ""
+    return f"GPU {gpu.index} (NUMA node {'?' if gpu.numa is None else gpu.numa}{near})"
+
+
+def _groups_needed(node: _Node, cpus: CpuSet, groups: tuple[int, ...]) -> int:
+    """Return how many of these L3 groups are needed: in each NUMA node the largest that hold its cores."""
+    cores = node.topology.cores
+    sizes: dict[int | None, Counter[int]] = {}
+    for core in cores:
+        if core.l3 in groups and node.where.usable.intersection(core.cpus):
+            sizes.setdefault(core.numa, Counter())[core.l3] += 1
+    needed = 0
+    for numa, wanted in Counter(cores[at].numa for at in node.where.cores(cpus)).items():
+        for _, size in sizes.get(numa, Counter[int]()).most_common():
+            if wanted <= 0:
+                break
+            wanted -= size
+            needed += 1
+    return max(needed, 1)
+
+
+def _judge_shared(node: _Node, entries: list[CpuSet | None]) -> Iterable[Finding]:
+    owners: dict[int, int] = {}
+    for rank, cpus in enumerate(entries):
+        shared: dict[int, list[int]] = {}
+        for core in node.where.cores(cpus or frozenset()):
+            first = owners.setdefault(core, rank)
+            if first != rank:
+                shared.setdefault(first, []).append(node.topology.cores[core].cpus[0])
+        for first, cores in shared.items():
+            yield Finding(
+                rank=rank,
+                problem="shared",
+                message=f"shares {'core' if len(cores) == 1 else 'cores'} {format_cpu_list(cores)} "
+                f"with rank {first}",
+                remedy=node.remedy("give each rank cores of its own", rank),
+            )
+
+
+def _rank(node: _Node, rank: int, cpus: CpuSet) -> RankBinding:
+    return RankBinding(
+        local_rank=rank,
+        cpus=tuple(sorted(cpus)),
+        gpus=tuple(gpu.index for gpu in node.gpus[rank]),
+        numa=node.where.numa(cpus),
+        l3=node.where.l3(cpus),
+    )
+
+
+def report(judgement: Judgement) -> str:
+    """Return the judgement for people: one line a rank, then each finding with its remedy."""
+    bad = {finding.rank for finding in judgement.findings}
+    rows = [("rank", "CPUs", "NUMA", "L3", "GPU", "verdict")]
+    for rank in judgement.ranks:
+        rows.append(
+            (
+                str(rank.local_rank),
+                format_cpu_list(rank.cpus) or "-",
+                format_cpu_list(rank.numa) or "-",
+                format_cpu_list(rank.l3) or "-",
+                ",".join(map(str, rank.gpus)) or "-",
+                "WRONG" if rank.local_rank in bad else "right",
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    for finding in judgement.findings:
+        who = "list" if finding.rank is None else f"rank {finding.rank}"
+        lines += [f"{who}: {finding.message}", f"  {finding.remedy}"]
+    if judgement.right:
+        count = len(judgement.ranks)
+        gpus = " near its GPU" if any(rank.gpus for rank in judgement.ranks) else ""
+        lines.append(f"right: {count} rank{'s' * (count > 1)}, each on cores of its own{gpus}")
+    return "\n".join(lines)
+
+
+def document(judgement: Judgement) -> dict[str, Any]:
+    """Return the judgement as plain data for JSON."""
+    return {
+        "right": judgement.right,
+        "kind": judgement.kind,
+        "ranks": [
+            {**msgspec.to_builtins(rank), "cpu_list": format_cpu_list(rank.cpus)} for rank in judgement.ranks
+        ],
+        "findings": msgspec.to_builtins(judgement.findings),
+    }

@@ -1,0 +1,66 @@
+"""Reserved cores as a person names them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.node_topology import Core, NodeTopology
+
+FIRST_CORE_PER_L3 = "first-core-per-l3"
+
+
+def reserve(topology: NodeTopology, what: str) -> NodeTopology:
+    """Return the node with more cores reserved: a CPU list, or ``first-core-per-l3``.
+
+    All threads of a named core are reserved. Where L3 groups are unknown, ``first-core-per-l3`` takes each
+    GPU's equal block of its NUMA node for one group, as on the MI250X nodes where this rule comes from
+    (LUMI-G, Frontier), and says so in the notes.
+    Raises BadInputError for a CPU that the node has not, and where nothing tells the L3 groups.
+    """
+    if what == FIRST_CORE_PER_L3:
+        topology = _with_l3(topology)
+        first: dict[int | None, Core] = {}
+        for core in topology.cores:
+            first.setdefault(core.l3, core)
+        chosen = frozenset(cpu for core in first.values() for cpu in core.cpus)
+    else:
+        chosen = _whole_cores(topology, parse_cpu_list(what))
+    return msgspec.structs.replace(topology, reserved=topology.reserved | chosen)
+
+
+def _whole_cores(topology: NodeTopology, named: CpuSet) -> CpuSet:
+    if missing := named - topology.cpus:
+        raise BadInputError(
+            f"cannot reserve CPUs {format_cpu_list(missing)}: the node has {format_cpu_list(topology.cpus)}",
+            f"name CPUs of this node, or {FIRST_CORE_PER_L3}",
+        )
+    return frozenset(cpu for core in topology.cores if named.intersection(core.cpus) for cpu in core.cpus)
+
+
+def _with_l3(topology: NodeTopology) -> NodeTopology:
+    """Return the node with its L3 groups known, from the GPUs' blocks where no source told them."""
+    if topology.cores and all(core.l3 is not None for core in topology.cores):
+        return topology
+    cores = list(topology.cores)
+    groups = 0
+    for numa in dict.fromkeys(core.numa for core in cores):
+        here = [index for index, core in enumerate(cores) if core.numa == numa]
+        gpus = sum(1 for gpu in topology.gpus if gpu.numa == numa)
+        if numa is None or not gpus or len(here) % gpus:
+            raise BadInputError(
+                f"{FIRST_CORE_PER_L3}: the L3 groups of this node are unknown"
+                + ("" if numa is None else f", and NUMA node {numa} has {len(here)} cores for {gpus} GPUs"),
+                "give lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, --hwloc, --sysfs or --site, "
+                "or name the cores: --reserve 0,8,16",
+            )
+        size = len(here) // gpus
+        for place, index in enumerate(here):
+            cores[index] = msgspec.structs.replace(cores[index], l3=groups + place // size)
+        groups += gpus
+    note = (
+        f"L3 groups are in none of the files: taken as one a GPU ({groups} groups, as on MI250X nodes); "
+        "lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, --hwloc, --sysfs or --site would tell them"
+    )
+    return msgspec.structs.replace(topology, cores=tuple(cores), notes=(*topology.notes, note))

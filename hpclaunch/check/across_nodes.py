@@ -1,0 +1,109 @@
+"""One check a node: what all nodes agree on, and which of them differ."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from hpclaunch.check.check_report import Check, Report, Status
+
+NODE_MARK = "HPCLAUNCH-NODE "
+# What differs from node to node by nature is not held against a node.
+_CHANGES = {"clock", "space", "inodes"}
+_WORST: dict[Status, int] = {"have": 0, "unknown": 1, "missing": 2}
+
+
+def node_command(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return a command that runs ``argv`` and prints its stdout as marked lines with the node's name.
+
+    The lines are short, since a launcher mixes longer ones of several nodes.
+    """
+    text = (
+        'out=$("$@"); host=$(hostname); printf "%s\\n" "$out" | fold -w 500 | '
+        f'while IFS= read -r line; do echo "{NODE_MARK}$host $line"; done'
+    )
+    return ("bash", "-c", text, "node", *argv)
+
+
+def read_nodes(stdout: str) -> dict[str, Report]:
+    """Return each node's report out of the launcher's output; nodes whose report is torn are left out."""
+    pieces: dict[str, list[str]] = {}
+    for line in stdout.splitlines():
+        _, mark, rest = line.partition(NODE_MARK)
+        if mark:
+            host, _, piece = rest.partition(" ")
+            pieces.setdefault(host, []).append(piece)
+    found = {}
+    for host, texts in pieces.items():
+        try:
+            found[host] = msgspec.convert(json.loads("".join(texts)), Report)
+        except (ValueError, msgspec.ValidationError):
+            continue
+    return dict(sorted(found.items()))
+
+
+def merge(reports: Mapping[str, Report], wanted: int, why_silent: str) -> tuple[Check, ...]:
+    """Return one list of checks for all nodes, and the check ``nodes``: do they answer alike.
+
+    Of each name the worst status stands. A node differs when a status of its own, or the evidence of a check
+    that does not change from node to node, is not the one of most nodes.
+    """
+    checks = tuple(_merged(name, reports) for name in _names(reports))
+    return (*checks, _alike(reports, wanted, why_silent))
+
+
+def _names(reports: Mapping[str, Report]) -> list[str]:
+    return list(dict.fromkeys(check.name for each in reports.values() for check in each.checks))
+
+
+def _of(report: Report, name: str) -> list[Check]:
+    return [check for check in report.checks if check.name == name]
+
+
+def _merged(name: str, reports: Mapping[str, Report]) -> Check:
+    by_host = {host: _of(report, name) for host, report in reports.items()}
+    every = [(host, check) for host, checks in by_host.items() for check in checks]
+    _, worst = max(every, key=lambda pair: _WORST[pair[1].status])
+    bad = [host for host, check in every if check.status == worst.status]
+    where = f"{len(reports)} nodes" if len(bad) >= len(reports) else ", ".join(dict.fromkeys(bad))
+    return msgspec.structs.replace(worst, evidence=f"{where}: {worst.evidence}")
+
+
+def _signature(host: str, report: Report) -> tuple[tuple[str, str, str], ...]:
+    """What a node says, without its own name and without what changes by nature."""
+    return tuple(
+        (check.name, check.status, re.sub(rf"\b{re.escape(host)}\b", "", check.evidence))
+        for check in report.checks
+        if check.name not in _CHANGES
+    )
+
+
+def _alike(reports: Mapping[str, Report], wanted: int, why_silent: str) -> Check:
+    said = {host: _signature(host, report) for host, report in reports.items()}
+    silent = wanted - len(reports)
+    if not said:
+        evidence = f"none of {wanted} nodes answered: {why_silent}"
+        return Check(name="nodes", status="missing", evidence=evidence, remedy="see the launcher's message")
+    usual, _ = Counter(said.values()).most_common(1)[0]
+    odd = {host: each for host, each in said.items() if each != usual}
+    parts = [f"{host} differs: {_difference(each, usual)}" for host, each in odd.items()]
+    parts += [f"{silent} of {wanted} nodes gave no answer: {why_silent}"] if silent > 0 else []
+    if parts:
+        remedy = "leave these nodes out (srun --exclude=NODES) and report them"
+        return Check(name="nodes", status="missing", evidence="; ".join(parts), remedy=remedy)
+    evidence = f"{len(reports)} nodes answer alike: {', '.join(reports)}"
+    return Check(name="nodes", status="have", evidence=evidence)
+
+
+def _difference(mine: tuple[tuple[str, str, str], ...], usual: tuple[tuple[str, str, str], ...]) -> str:
+    words = [
+        f"{name} {status} ({evidence})"
+        for name, status, evidence in mine
+        if (name, status, evidence) not in usual
+    ]
+    lost = {name for name, *_ in usual} - {name for name, *_ in mine}
+    return "; ".join([*words, *(f"no answer on {name}" for name in sorted(lost))])[:600]

@@ -1,0 +1,90 @@
+"""``submit --check``: what a job needs, asked where it is submitted, before it is queued. No command."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from hpclaunch.check.check_report import Report
+    from hpclaunch.check.run_check import Question
+    from hpclaunch.host.host_interface import Host
+    from hpclaunch.job.prepare import Prepared
+    from hpclaunch.plan.request import JobRequest
+
+
+def question_of(prepared: Prepared) -> Question:
+    """Return what the job needs, as ``hpclaunch check`` asks it.
+
+    A Horovod build only where the framework is Horovod, and ranks only where they find each other by MPI.
+    """
+    from hpclaunch.check.check_report import Requirement
+    from hpclaunch.check.run_check import Question
+    from hpclaunch.plan.frameworks import framework_of, interpreter
+
+    request = prepared.request
+    framework = framework_of(request)
+    horovod = request.framework == "horovod"
+    by_launcher = Requirement(names=("mpi",), reason="the controller of ranks that a launcher starts")
+    return Question(
+        profile=prepared.profile,
+        site=request.site,
+        environment=request.environment,
+        python=_python(prepared) or interpreter(request, prepared.profile),
+        mpi_plugin=request.mpi,
+        space=request.space,
+        besides=(by_launcher,) if horovod else (),
+        horovod=horovod,
+        by_mpi=request.command.bundled or framework.by_mpi,
+        module=_module(request),
+    )
+
+
+def _python(prepared: Prepared) -> str | None:
+    """Return this interpreter for the bundled runner on this machine."""
+    from hpclaunch.job.prepare import python_here
+
+    bundled = prepared.request.command.bundled and prepared.request.python is None
+    return python_here(prepared.profile) if bundled else None
+
+
+def _module(request: JobRequest) -> str | None:
+    from hpclaunch.plan.frameworks import framework_of
+
+    if request.command.bundled:
+        return "mpi4py"
+    return None if request.framework == "horovod" else framework_of(request).module
+
+
+def say_what(prepared: Prepared) -> None:
+    """Say what would be looked for; a dry run asks nobody."""
+    from hpclaunch.check.run_check import requirements
+
+    question = question_of(prepared)
+    needs = [f"{need} ({need.reason})" for need in requirements(question) if need.names != ("imports",)]
+    needs += [f"room in {folder}" for folder in question.space]
+    module = f"that {question.python} imports {question.module}" if question.module else ""
+    wanted = "; ".join(filter(None, ("the job's environment", module, *needs)))
+    click.echo(f"hpclaunch: --check would look before queueing for: {wanted}", err=True)
+
+
+def ask(prepared: Prepared, host: Host) -> Report:
+    """Ask, and say what is missing with its remedy where something is. Raises RefusedError."""
+    import msgspec
+
+    from hpclaunch.check.check_report import unmet
+    from hpclaunch.check.run_check import requirements, run_check
+    from hpclaunch.cli.check import verdict_table
+    from hpclaunch.job.mpi_plugin import choose_plugin
+
+    question = question_of(prepared)
+    if prepared.allocation and (chosen := choose_plugin(prepared.request, prepared.profile, host)):
+        question = msgspec.structs.replace(question, mpi_plugin=chosen.name)
+    # What this shell's variables say of an allocation is not true of another host.
+    found = run_check(host, question, os.environ if prepared.allocation else {})
+    if not found.ok:
+        click.echo(verdict_table(found, unmet(found, requirements(question))), err=True)
+        click.echo("hpclaunch: nothing was submitted: --check found that something is missing", err=True)
+    return found

@@ -1,0 +1,130 @@
+"""This machine as a host."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import NoAnswerError
+
+# A status file, script or result is small; whoever asks for more reads it in pieces with tail().
+_PIECE_BYTES = 1 << 20
+
+
+class LocalHost:
+    """Commands and files of this machine; see Host."""
+
+    name = "this machine"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        stdin: bytes | None = None,
+        timeout_s: float | None = None,
+        env: Mapping[str, str | None] | None = None,
+        cwd: str | None = None,
+    ) -> CommandResult:
+        """Run a program in a session of its own, so that Ctrl-C reaches hpclaunch and not, say, sbatch."""
+        import subprocess  # not for commands that only read records
+
+        if cwd is not None and not Path(cwd).is_dir():
+            raise RefusedError(f"cannot run {argv[0]} in {cwd}: no such folder")
+        try:
+            done = subprocess.run(
+                list(argv),
+                input=stdin if stdin is not None else b"",
+                capture_output=True,
+                timeout=timeout_s,
+                env=_environment(env) if env else None,
+                cwd=cwd,
+                start_new_session=True,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise RefusedError(
+                f"{argv[0]}: no such program on {self.name}", f"install it or put it on PATH: {argv[0]}"
+            ) from None
+        except subprocess.TimeoutExpired:
+            raise NoAnswerError(f"{argv[0]} gave no answer within {timeout_s:g} s on {self.name}") from None
+        except OSError as error:
+            raise RefusedError(f"{argv[0]} cannot be run on {self.name}: {error.strerror}") from None
+        code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        return CommandResult(exit_code=code, stdout=_text(done.stdout), stderr=_text(done.stderr))
+
+    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        """Write a whole file at once: temporary name, fsync, rename, fsync of the folder."""
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
+        made = False
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            made = True
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fchmod(file.fileno(), mode)
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+            _sync_folder(target.parent)
+        except OSError as error:
+            if made:
+                temporary.unlink(missing_ok=True)
+            raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def read_file(self, path: str) -> bytes | None:
+        """Return a file's bytes, or None where there is no such file."""
+        try:
+            return Path(path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
+
+    def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """Return the bytes of those files that exist."""
+        found = ((path, self.read_file(path)) for path in paths)
+        return {path: data for path, data in found if data is not None}
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file or folder of that path."""
+        return Path(path).exists()
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it."""
+        try:
+            Path(path).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInputError(f"{path}: cannot make this folder: {error.strerror}") from None
+
+    def tail(self, path: str, offset: int) -> bytes:
+        """Return up to 1 MiB of the file from ``offset`` on; nothing where it does not exist yet."""
+        try:
+            with open(path, "rb") as file:
+                file.seek(offset)
+                return file.read(_PIECE_BYTES)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in {**os.environ, **changes}.items() if value is not None}
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable; some network file systems refuse to fsync a folder and need not."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

@@ -1,0 +1,66 @@
+"""Which jobs a job waits for: from what a person names to the scheduler's ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.record import JobRecord
+from hpclaunch.job.store import Store
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+
+_SCHEDULERS_ID = {"slurm": r"\d+(_\d+)?", "pbs": r"\d+(\[\d*\])?(\.[\w.-]+)?"}
+
+
+def settle_after(
+    request: JobRequest, kind: str, store: Store, fresh: Callable[[JobRecord], JobRecord]
+) -> tuple[str, ...]:
+    """Return the scheduler's ids of the jobs to wait for, without those that have ended as they should.
+
+    ``fresh`` returns a record with the job's state of now. Schedulers forget ended jobs, and then refuse the
+    dependency (Slurm) or end the waiting job unrun (PBS): so ended jobs are judged here.
+    Raises BadInputError for unknown jobs, and for one whose end rules out that this job ever starts.
+    """
+    ids = []
+    for text in request.after:
+        record = _find(store, kind, text)
+        if record is None:
+            ids.append(text)
+            continue
+        if record.scheduler != kind:
+            raise BadInputError(
+                f"--after {text}: job {record.id} is one of scheduler {record.scheduler}, this one of {kind}",
+                f"hpclaunch wait {record.id} && hpclaunch submit ... waits for it here",
+            )
+        record = fresh(record)
+        if record.state not in FINAL_STATES:
+            ids.append(_id_of(record, text))
+        elif record.state != "done" and not request.after_any:
+            raise BadInputError(
+                f"--after {text}: job {record.id} is {record.state}, so this one would never start",
+                "submit without it, or with --after-any, which takes any end",
+            )
+    return tuple(ids)
+
+
+def _find(store: Store, kind: str, text: str) -> JobRecord | None:
+    """Return the job that is meant; None: one of the scheduler's that was not submitted by hpclaunch.
+
+    A scheduler's id must not be taken for the start of one of ours.
+    """
+    if not re.fullmatch(_SCHEDULERS_ID.get(kind, ""), text):
+        return store.find(text)
+    ours = [r for r in store.list()[0] if r.scheduler == kind and r.scheduler_id == text]
+    return ours[-1] if ours else None
+
+
+def _id_of(record: JobRecord, text: str) -> str:
+    if record.scheduler_id is None:
+        raise BadInputError(
+            f"--after {text}: job {record.id} has no id from {record.scheduler}: "
+            "its submission was not finished",
+            "hpclaunch status tells when it is",
+        )
+    return record.scheduler_id.partition(";")[0]  # sbatch --parsable: JOBID;CLUSTER

@@ -1,0 +1,111 @@
+"""Whom a job's log blames: the rank that ended first, a mask, an MPI plugin, or nodes to leave out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpclaunch.cpuset import format_cpu_list, parse_mask
+from hpclaunch.job.preflight_report import failed_nodes, read_preflight
+from hpclaunch.job.record import JobRecord
+
+SLURM_SAYS = "^(srun|slurmstepd[^ ]*): "
+"""What a line of Slurm's own programs starts with, as a POSIX extended regular expression."""
+SAYS_RANK = "rank[ :=]*[0-9]+ *(of|/|out of|,? *(world[ _])?size[ :=]*) *[0-9]+"
+"""A rank that says who it is, likewise, in any case; what stands before it decides whether it counts."""
+
+# What srun and slurmstepd write into the log where a node is at fault, tried with 22.05.8 except the last,
+# which is PMIx' and known from its source. A program that fails on a node does not make the node bad.
+_NODE_WORDS = (
+    r"Node failure on (?P<node>[\w.-]+)",
+    r"Task launch for \S+ failed on node (?P<node>[\w.-]+): (?!.*cpu bind)",
+    r"[Ll]ost connection to (?:node|host) (?P<node>[\w.-]+)",
+)
+
+
+def first_death(log: str) -> str | None:
+    """Return which rank srun saw end badly first; the others were then ended for its sake.
+
+    srun itself exits with the highest code of all its ranks, which may be that of one it ended.
+    """
+    match = re.search(r"^srun: error: ([\w.-]+): tasks? ([\d,-]+): (.+)$", log, re.MULTILINE)
+    return f"first ended rank {match[2]} on {match[1]}: {match[3].strip()}" if match else None
+
+
+def refused_mask(record: JobRecord, log: str) -> str | None:
+    """Return which mask of the plan Slurm refused and what to do about it; None: it refused none."""
+    match = re.search(
+        r"^srun: error: CPU binding outside of job step allocation, allocated CPUs are: (0x[0-9A-Fa-f]+)",
+        log,
+        re.MULTILINE,
+    )
+    if not match:
+        return None
+    got = parse_mask(match[1])
+    planned = [frozenset(rank["cpus"]) for rank in (record.plan.get("binding") or {}).get("ranks", ())]
+    wrong = [(rank, cpus) for rank, cpus in enumerate(planned) if cpus - got]
+    text = "Slurm refused the CPU binding"
+    if wrong:
+        rank, cpus = wrong[0]
+        text += f": the mask of local rank {rank} (CPUs {format_cpu_list(cpus)}) holds CPUs that are not the"
+        text += f" job's: {format_cpu_list(cpus - got)}" + (
+            f", and {len(wrong) - 1} more masks do" * (len(wrong) > 1)
+        )
+    text += f"; the job's are {format_cpu_list(got)}"
+    if not record.request.get("exclusive"):
+        return f"{text}. Masks hold on whole nodes only: ask for them (--exclusive), or add --binding off"
+    missing = format_cpu_list(cpu for _, cpus in wrong for cpu in cpus - got)
+    return (
+        f"{text}. Of whole nodes the site itself keeps the others, for the system (core specialization):"
+        f" reserve them in the site profile (node.reserved_cores{': ' if missing else ''}{missing}),"
+        " or add --binding off"
+    )
+
+
+# What may stand before "rank 0 of 1" where it means the whole job; a "local rank" or a "tensor parallel rank"
+# is 0 of 1 in good jobs, too.
+_BEFORE_RANK = frozenset(("am", "from", "global", "hello", "is", "mpi", "process", "this", "world"))
+_WHO = re.compile(
+    r"(?<![A-Za-z])rank[\s:=]*(\d+)\s*(?:of|/|out of|,?\s*(?:world[ _])?size[\s:=]*)\s*(\d+)(?![\d.])",
+    re.IGNORECASE,
+)
+
+
+def alone(record: JobRecord, log: str) -> str | None:
+    """Return why a job of several ranks that ended well is a failure: each rank says "rank 0 of 1".
+
+    It is what an MPI says that was started by a plugin which it does not speak; it ends with exit code 0.
+    With ``--mpi none`` it was meant so.
+    """
+    if record.request.get("mpi") == "none":
+        return None
+    said = [(match[1], match[2]) for line in log.splitlines() for match in _who_of_all(line)]
+    if record.tasks < 2 or len(said) < record.tasks or set(said) != {("0", "1")}:
+        return None
+    launch = " ".join(record.plan.get("launch", ()))
+    started = "mpiexec belongs to another MPI than the program's"
+    if launch.startswith("srun"):
+        plugin = re.search(r"--mpi=(\S+)", launch)
+        by = f"srun's plugin {plugin[1]}" if plugin else "srun's default plugin"
+        started = f"{by} is not what the program's MPI speaks; Open MPI needs --mpi pmix, MPICH --mpi pmi2"
+    return f"all {record.tasks} ranks say 'rank 0 of 1': each ran alone, as {started}"
+
+
+def _who_of_all(line: str) -> Iterator[re.Match[str]]:
+    for match in _WHO.finditer(line):
+        before = re.search(r"([A-Za-z_']+) *$", line[: match.start()])
+        if before is None or before[1].lower() in _BEFORE_RANK:
+            yield match
+
+
+def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
+    """Return node -> why: it failed the preflight or as Slurm says, or ranks there are bound otherwise."""
+    found = failed_nodes(record.preflight or read_preflight(log))
+    for rank in record.binding.ranks if record.binding else ():
+        if not rank.ok:
+            found.setdefault(rank.host, f"rank {rank.rank} did not get its binding ({rank.verdict})")
+    for line in log.splitlines():
+        for pattern in _NODE_WORDS:
+            if match := re.search(pattern, line):
+                found.setdefault(match["node"].rstrip("."), line.strip())
+    return found

@@ -1,0 +1,268 @@
+"""The life of a job: submit it once, follow it, wait for it, end it, fetch its result.
+
+The contract with the script: its exit status goes to ``exit_status`` in the job's folder, its result, if any,
+to ``result.json`` there, its output to ``out.log``. What became of it is asked in ``hpclaunch.job.refresh``.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from types import FrameType
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import Host, NoAnswerError
+from hpclaunch.job.array_log import ArrayLogReader
+from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, LOG, SCRIPT
+from hpclaunch.job.record import JobRecord
+from hpclaunch.job.refresh import Note, now, refresh, to_stderr
+from hpclaunch.job.store import Store
+from hpclaunch.job.submission import submit_once
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, Scheduler
+
+RESULT = "result.json"
+
+_LOG_POLL_MAX_S = 1.0
+# What a job wrote last may reach this machine late where the file system is a network's.
+_LATE_FILES_S = 5.0
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put Ctrl-C off to the end of the block: half a submission or half a cancel is worse than waiting."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if caught:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Make SIGTERM, as from ``timeout`` or a CI, in this block what Ctrl-C is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def submit_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, script: str) -> JobRecord:
+    """Write the script, submit it exactly once and return the saved record with the scheduler's id.
+
+    Raises RefusedError with the scheduler's own words; the record then is ``failed`` and says them. Where
+    the scheduler gave no answer in time the record stays ``created`` and says so; ``refresh`` finds out.
+    """
+    path = f"{record.folder}/{SCRIPT}"
+    host.make_folder(record.folder)
+    host.write_file(path, script.encode(), mode=0o755)
+    with _uninterrupted():
+        try:
+            env = dict.fromkeys(scheduler.overriding(script))
+            scheduler_id = submit_once(host, scheduler, path, record.folder, record.workdir, env)
+        except NoAnswerError as error:
+            store.save(replace(record, reason=f"{error.message}; it may have been submitted or not"))
+            raise
+        except RefusedError as error:
+            store.save(replace(record, state="failed", ended=now(), reason=error.message))
+            raise
+        started = now() if scheduler.starts_at_once else None
+        state = "running" if started else "queued"
+        return store.save(replace(record, scheduler_id=scheduler_id, state=state, started=started))
+
+
+def log_text(host: Host, record: JobRecord) -> str:
+    """Return the job's output so far; nothing where there is none yet."""
+    return (host.read_file(f"{record.folder}/{LOG}") or b"").decode(errors="replace")
+
+
+def wait_job(
+    store: Store,
+    host: Host,
+    scheduler: Scheduler,
+    record: JobRecord,
+    on_output: Callable[[bytes], None] | None = None,
+    *,
+    interrupt_cancels: bool = False,
+    poll_s: tuple[float, float] | None = None,
+    note: Note = to_stderr,
+) -> JobRecord:
+    """Wait for the job's end and return the final record, passing its output on as it comes.
+
+    The scheduler is asked ever less often, within ``poll_s`` (seconds; by default the scheduler's), and at
+    once when the exit file appears. A scheduler that cannot be reached in between is waited for. Ctrl-C
+    leaves the job alone and raises KeyboardInterrupt; with ``interrupt_cancels`` it, and SIGTERM, cancel
+    the job first. Raises RefusedError for a job whose submission was not finished.
+    """
+    _need_id(record)
+    try:
+        with _sigterm_interrupts() if interrupt_cancels else nullcontext():
+            return _wait(store, host, scheduler, record, on_output, poll_s or scheduler.poll_s, note)
+    except KeyboardInterrupt:
+        if interrupt_cancels:
+            note(f"interrupted: ending job {record.id}")
+            cancel_job(store, host, scheduler, record)
+        raise
+
+
+def _wait(
+    store: Store,
+    host: Host,
+    scheduler: Scheduler,
+    record: JobRecord,
+    on_output: Callable[[bytes], None] | None,
+    poll_s: tuple[float, float],
+    note: Note,
+) -> JobRecord:
+    log = _log_reader(host, record, on_output)
+    if record.state in FINAL_STATES or not scheduler.starts_at_once:  # else it may be over in a moment
+        record = refresh(store, host, scheduler, record)
+    pause_s, reachable, ended = poll_s[0], True, False
+    while record.state not in FINAL_STATES:
+        ended = _follow(host, record, log, pause_s, wake=not ended)
+        pause_s = poll_s[0] if ended else min(pause_s * 1.5, poll_s[1])
+        try:
+            record = refresh(store, host, scheduler, record)
+            reachable = True
+        except RefusedError as error:
+            if reachable:
+                note(f"{error.message}; waiting for it")
+            reachable = False
+    if record.state == "lost" and not scheduler.starts_at_once:
+        record = _look_again(store, host, scheduler, record)
+    log.drain(late_s=_LATE_FILES_S if record.started and not scheduler.starts_at_once else 0.0, over=True)
+    return record
+
+
+def _follow(host: Host, record: JobRecord, log: _Log, pause_s: float, wake: bool) -> bool:
+    """Pass output on for ``pause_s`` seconds; with ``wake`` return at once when the exit file appears.
+
+    Returns whether it is there.
+    """
+    until = time.monotonic() + pause_s
+    step_s = min(pause_s / 10, _LOG_POLL_MAX_S)
+    while True:
+        log.drain()
+        ended = host.exists(f"{record.folder}/{EXIT_STATUS}")
+        left_s = until - time.monotonic()
+        if left_s <= 0 or (ended and wake):
+            return ended
+        time.sleep(min(step_s, left_s))
+        step_s = min(step_s * 1.2, _LOG_POLL_MAX_S)
+
+
+def _look_again(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+    until = time.monotonic() + _LATE_FILES_S
+    while record.state == "lost" and time.monotonic() < until:
+        time.sleep(0.5)
+        record = refresh(store, host, scheduler, record)
+    return record
+
+
+class LogReader:
+    """Reads a job's output from where it stopped."""
+
+    def __init__(self, host: Host, record: JobRecord, on_output: Callable[[bytes], None] | None) -> None:
+        self._host, self._path, self._on_output = host, f"{record.folder}/{LOG}", on_output
+        self._offset = 0
+
+    def drain(self, late_s: float = 0.0, *, over: bool = False) -> None:
+        """Pass on what is there; ``late_s``: wait so long for a file that is not there yet."""
+        if self._on_output is None:
+            return
+        until = time.monotonic() + late_s
+        while not self._host.exists(self._path) and time.monotonic() < until:
+            time.sleep(0.2)
+        while data := self._host.tail(self._path, self._offset):
+            self._offset += len(data)
+            self._on_output(data)
+
+
+_Log = LogReader | ArrayLogReader
+
+
+def _log_reader(host: Host, record: JobRecord, on_output: Callable[[bytes], None] | None) -> _Log:
+    return (ArrayLogReader if record.array else LogReader)(host, record, on_output)
+
+
+def cancel_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+    """End a job and return its record, which may still be running where the scheduler takes its time.
+
+    A final record is returned as it is. Raises RefusedError where the scheduler refuses or cannot be asked.
+    """
+    if record.state in FINAL_STATES:
+        return record
+    scheduler_id = _need_id(record)
+    with _uninterrupted():
+        # Said before it is done: another process that waits must not take the end for a failure.
+        host.write_file(f"{record.folder}/{CANCELLED}", f"{now()}\n".encode())
+        while True:
+            try:
+                scheduler.parse_cancel(host.run(scheduler.cancel_command(scheduler_id)))
+            except RefusedError:
+                host.write_file(f"{record.folder}/{CANCELLED}", b"")
+                raise
+            record = refresh(store, host, scheduler, record)
+            if record.state in FINAL_STATES or record.scheduler_id == scheduler_id:
+                return record
+            scheduler_id = _need_id(record)  # the next job of a chain had taken over
+
+
+def _need_id(record: JobRecord) -> str:
+    if record.scheduler_id is None and record.state not in FINAL_STATES:
+        raise RefusedError(
+            f"job {record.id} has no id from {record.scheduler}: its submission was not finished",
+            f"look with {record.scheduler}'s own commands whether {record.folder}/{SCRIPT} is there",
+        )
+    return record.scheduler_id or ""
+
+
+def result_of(host: Host, record: JobRecord, note: Note = to_stderr) -> dict[str, Any] | None:
+    """Return what the job wrote to its result file; None where there is none or a damaged one (noted).
+
+    Of an array: index -> that job's result, as far as there are any.
+    """
+    if record.array:
+        paths = {f"{record.folder}/{index}/{RESULT}": str(index) for index in sorted(record.array)}
+        found = {
+            paths[path]: _result(path, data, note) for path, data in host.read_files(list(paths)).items()
+        }
+        return found or None
+    path = f"{record.folder}/{RESULT}"
+    data = host.read_file(path)
+    return None if data is None else _result(path, data, note)
+
+
+def _result(path: str, data: bytes, note: Note) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        note(f"{path}: damaged result: {error}")
+        return None
+
+
+def read_log(host: Host, record: JobRecord, on_output: Callable[[bytes], None]) -> None:
+    """Pass the job's output so far on; raises BadInputError where there is none yet."""
+    if not record.array and not host.exists(f"{record.folder}/{LOG}"):
+        raise BadInputError(f"{record.folder}/{LOG}: no output yet", f"the job is {record.state}")
+    _log_reader(host, record, on_output).drain(over=True)

@@ -1,0 +1,62 @@
+"""What jobs left behind in their folders, read for any number of jobs in one round trip."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from hpclaunch.host.host_interface import Host
+from hpclaunch.job.binding_report import PREFIX
+from hpclaunch.job.failure_causes import SAYS_RANK, SLURM_SAYS
+from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT
+
+SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
+REASON, NEXT_ID = "reason", "next_id"
+
+# Names come on stdin, any number of them; stat and grep put each name with a NUL before what they found.
+# Of what ranks say they are the first lines will do: a program may say it at every step.
+_LOOK = """
+stat --printf='%n\\0%Y\\n' -- "$@"
+grep -aHZE -e "$SAID" -- "$@"
+grep -aHZEi -m 20000 -e "$RANK_SAID" -- "$@"
+exit 0
+"""
+_TIMEOUT_S = 300.0  # gigabytes of logs, on a slow file system
+_COMMAND = ("xargs", "-0", "-r", "sh", "-c", _LOOK, "sh")
+_PATTERNS = {"LC_ALL": "C", "SAID": f"{PREFIX}|{PREFLIGHT}|{SLURM_SAYS}", "RANK_SAID": SAYS_RANK}
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """What one folder tells of the end of its job."""
+
+    log: str = ""
+    """The telling lines of its output: reports of ranks and words of Slurm's programs in their order, and
+    then the lines in which ranks say who they are."""
+    ended: str | None = None
+    """When the exit status was written, ISO 8601 with time zone."""
+
+
+def read_traces(host: Host, folders: Iterable[str]) -> dict[str, Trace]:
+    """Return folder -> what is found there, for all of them.
+
+    Logs may be large, so only their telling lines are brought here. Raises RefusedError where the host
+    cannot be asked.
+    """
+    folders = list(folders)
+    if not folders:
+        return {}
+    names = (f"{folder}/{name}\0" for folder in folders for name in (LOG, EXIT_STATUS))
+    answer = host.run(_COMMAND, stdin=os.fsencode("".join(names)), env=_PATTERNS, timeout_s=_TIMEOUT_S)
+    logs: dict[str, list[str]] = {folder: [] for folder in folders}
+    ended: dict[str, str] = {}
+    for path, text in re.findall(r"([^\0]*)\0([^\n]*)\n", answer.stdout):
+        folder, _, name = path.rpartition("/")
+        if name == EXIT_STATUS and text.isdigit():
+            ended[folder] = dt.datetime.fromtimestamp(int(text), dt.timezone.utc).astimezone().isoformat()
+        elif name == LOG and not text.isdigit():
+            logs.setdefault(folder, []).append(text)
+    return {f: Trace(log="".join(f"{line}\n" for line in logs[f]), ended=ended.get(f)) for f in folders}

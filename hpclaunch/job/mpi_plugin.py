@@ -1,0 +1,96 @@
+"""Which plugin of ``srun --mpi`` a job needs, asked where the profile leaves it open.
+
+The plugin must speak what the program's MPI speaks: with another one each rank is alone, without an error.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.plan.frameworks import framework_of, interpreter
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.script_body import plugin_is_open
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.software_lines import environment_lines
+
+# Word in the MPI's own version -> plugin: PMIx is what Open MPI speaks (docs.open-mpi.org, "Launching with
+# Slurm"), PMI-2 what MPICH and those made from it do (slurm.schedmd.com/mpi_guide.html).
+_SPEAKS = (("Open MPI", "pmix"), ("MPICH", "pmi2"), ("Intel(R) MPI", "pmi2"), ("MVAPICH", "pmi2"))
+# Name of a library that programs are linked with, likewise: Open MPI's, then those of MPICH's common ABI.
+_LINKED = (
+    ("libopen-pal.so", "pmix"),
+    ("libmpi.so.40", "pmix"),
+    ("libmpi.so.12", "pmi2"),
+    ("libmpich.so", "pmi2"),
+)
+_LDD = 'ldd "$(command -v -- "$1")"'
+_PROBE = (
+    "import mpi4py; mpi4py.rc(initialize=False); from mpi4py import MPI; print(MPI.Get_library_version())"
+)
+_PROBE_TIMEOUT_S = 20.0
+_LIST_TIMEOUT_S = 30.0
+
+
+class Plugin(msgspec.Struct, frozen=True, kw_only=True):
+    """The plugin to use; None: srun's default."""
+
+    name: str | None
+    reason: str
+
+
+def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plugin | None:
+    """Ask srun what it offers, and which MPI a Python has whose ranks find each other by it, or a program.
+
+    None: nothing is open.
+
+    Raises RefusedError where srun cannot be asked.
+    """
+    if not plugin_is_open(request, profile):
+        return None
+    answer = host.run(["srun", "--mpi=list"], timeout_s=_LIST_TIMEOUT_S)
+    offered = (answer.stdout + answer.stderr).replace(",", " ").split()
+    python = interpreter(request, profile)
+    ask = request.command.bundled or framework_of(request).by_mpi
+    setup = environment_lines(request.environment, profile)
+    library = _library(host, python, setup) if ask else None
+    if library is None and not ask and (linked := _linked(host, request.command.argv[0])):
+        file, fitting = linked
+        if fitting in offered:
+            return Plugin(name=fitting, reason=f"fits {file}, with which {request.command.argv[0]} is linked")
+    if library is None:
+        name = next((plugin for plugin in ("pmix", "pmi2") if plugin in offered), None)
+        return Plugin(name=name, reason="the first that srun --mpi=list offers; --mpi chooses another")
+    wanted = next((plugin for word, plugin in _SPEAKS if word in library), None)
+    if wanted in offered:
+        return Plugin(name=wanted, reason=f"fits the MPI of {python}: {library}")
+    missing = f"srun does not offer {wanted}" if wanted else "which plugin fits is not known"
+    return Plugin(name=None, reason=f"the MPI of {python} is {library}; {missing}: name one with --mpi")
+
+
+def _linked(host: Host, program: str) -> tuple[str, str] | None:
+    """Return the MPI library that a program is linked with, found or not, and its plugin; None: no such."""
+    try:
+        answer = host.run(["sh", "-c", _LDD, "sh", program], timeout_s=_PROBE_TIMEOUT_S)
+    except RefusedError:
+        return None
+    return next(((word, plugin) for word, plugin in _LINKED if word in answer.stdout), None)
+
+
+def _library(host: Host, python: str, setup: tuple[Line, ...]) -> str | None:
+    """Return the name and version of its MPI after the job's own ``setup``; None where it does not say."""
+    argv = [python, "-c", _PROBE]
+    if setup:
+        quiet = "exec 3>&1 >&2"  # what the setup prints is not the answer
+        script = "\n".join(["set -eo pipefail", quiet, *(line.text for line in setup), 'exec "$@" >&3'])
+        argv = ["bash", "-c", script, "bash", *argv]
+    try:
+        answer = host.run(argv, timeout_s=_PROBE_TIMEOUT_S)
+    except RefusedError:
+        return None
+    lines = answer.stdout.strip("\0 \n").splitlines()
+    if answer.exit_code != 0 or not lines:
+        return None
+    return " ".join(lines[0].partition(",")[0].split())

@@ -1,0 +1,43 @@
+"""What the nodes said before the ranks started: the lines that a preflight leaves in the log."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+PREFIX = "hpclaunch-preflight "
+
+
+class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What one check of the preflight said of one node."""
+
+    host: str
+    check: str
+    """cpus, gpus, fabric-plugin, clock, space, answer, or the module that was imported."""
+    status: Literal["have", "missing", "unknown"]
+    evidence: str
+
+
+def read_preflight(log: str) -> tuple[NodeVerdict, ...]:
+    """Return what the nodes said, of each check of a node the last word; other lines are passed over."""
+    found: dict[tuple[str, str], NodeVerdict] = {}
+    for line in log.splitlines():
+        _, mark, text = line.partition(PREFIX)
+        if not mark:
+            continue
+        try:
+            said = msgspec.json.decode(text, type=NodeVerdict)
+        except msgspec.DecodeError:
+            continue
+        found[said.host, said.check] = said
+    return tuple(found.values())
+
+
+def failed_nodes(said: Iterable[NodeVerdict]) -> dict[str, str]:
+    """Return node -> what is wrong with it."""
+    wrong: dict[str, list[str]] = {}
+    for each in said:
+        if each.status == "missing":
+            wrong.setdefault(each.host, []).append(f"{each.check}: {each.evidence}")
+    return {host: "; ".join(words) for host, words in wrong.items()}

@@ -1,0 +1,65 @@
+"""JobRecord: what is kept of a job, one JSON file in its folder."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+from typing import Any, Literal
+
+import msgspec
+
+from hpclaunch.job.binding_report import BindingVerdict
+from hpclaunch.job.preflight_report import NodeVerdict
+from hpclaunch.scheduler.scheduler_interface import JobState
+
+
+class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one job of an array."""
+
+    state: JobState = "created"
+    exit_code: int | None = None
+    reason: str | None = None
+    started: str | None = None
+    ended: str | None = None
+
+
+class JobRecord(msgspec.Struct, kw_only=True):
+    """What is kept of a job, one JSON file in its folder; changed only by writing the whole file anew."""
+
+    schema: Literal[1] = 1
+    id: str
+    name: str
+    site: str
+    state: JobState = "created"
+    scheduler: str
+    scheduler_id: str | None = None
+    """Slurm's or PBS' job id; for local jobs ``PID:STARTTIME`` of the script's shell."""
+    exit_code: int | None = None
+    host: str | None = None
+    """Where it was submitted over ssh, as ``[user@]host[:port]``; None: on this machine."""
+    folder: str
+    """Absolute path of the job folder, on that host: script, log, result, exit status."""
+    workdir: str
+    """Where the job was submitted from and runs."""
+    created: str
+    """ISO 8601 with time zone."""
+    started: str | None = None
+    ended: str | None = None
+    reason: str | None = None
+    """The scheduler's word on a pending or failed job."""
+    command: tuple[str, ...]
+    bundled: bool = False
+    nodes: int
+    tasks: int
+    request: dict[str, Any]
+    plan: dict[str, Any]
+    array: dict[int, ArrayJob] = {}
+    """Index -> that job of an array; its files are in the folder of that name; empty where it is none."""
+    binding: BindingVerdict | None = None
+    """What the ranks said of their binding; None before the end, or where none was planned."""
+    preflight: tuple[NodeVerdict, ...] = ()
+    """What the nodes said before the ranks started; empty before the end, or where nobody asked them."""
+    profile_digest: str
+    """sha256 of the merged profile in canonical JSON."""
+    versions: dict[str, str]
+    resubmit_of: str | None = None
+    """Id of the job whose request this one repeats."""
+    git_commit: str | None = None
+    """Commit of the workdir, ``-dirty`` appended where files differ."""

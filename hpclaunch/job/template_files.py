@@ -1,0 +1,59 @@
+"""The templates of scripts as files, and their compiled form in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from pathlib import Path
+
+import jinja2
+from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket, BytecodeCache
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from hpclaunch import cache
+from hpclaunch.package_data import resource_dir
+
+
+def script_templates() -> jinja2.Environment:
+    """Return the templates: sandboxed, strict about undefined names, with the filters that they use."""
+    environment = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(resource_dir("templates")),
+        bytecode_cache=_KeptTemplates(),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # a shell script, not HTML: the shquote filter quotes
+    )
+    environment.filters["shquote"] = shlex.quote
+    environment.filters["comment"] = comment
+    return environment
+
+
+def comment(text: str) -> str:
+    """Make a text safe inside one comment line: no line break may end the comment."""
+    return text.replace("\n", " ").replace("\r", " ")
+
+
+class _KeptTemplates(BytecodeCache):
+    """Compiled templates, used while the template, this module, Jinja and Python are those that made them.
+
+    Jinja itself looks at the template's text and at Python's version.
+    """
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill the bucket if its template was kept."""
+        data = cache.recall(f"templates/{bucket.key}") or b""
+        if data[:32] == self._seal(data[32:]):
+            bucket.bytecode_from_string(data[32:])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what is in the bucket."""
+        data = bucket.bytecode_to_string()
+        cache.keep(f"templates/{bucket.key}", self._seal(data) + data)
+
+    @staticmethod
+    def _seal(data: bytes) -> bytes:
+        parts = (jinja2.__version__.encode(), Path(__file__).read_bytes(), data)
+        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()

@@ -1,0 +1,99 @@
+"""A batch script, read once: everything that rules ask for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hpclaunch.lint.launch_lines import Launch, Option, read_launch
+from hpclaunch.lint.script_directives import Directive, Kind, read_directives
+from hpclaunch.lint.shell_reader import read_shell
+from hpclaunch.lint.shell_syntax import Command, Part, Shell, Word
+from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
+
+
+@dataclass(frozen=True, eq=False)
+class Script:
+    """One script; compared by identity, so that what was worked out of it can be kept."""
+
+    text: str
+    kind: Kind | None
+    """Whose directives it holds; None: none."""
+    directives: tuple[Directive, ...]
+    shell: Shell
+    variables: Variables
+    launches: tuple[Launch, ...]
+
+    @property
+    def commands(self) -> list[Command]:
+        """All commands in the order of the text."""
+        return self.shell.commands
+
+    @property
+    def shebang(self) -> str:
+        """The words behind ``#!``; empty where there is none."""
+        first = self.text.partition("\n")[0].rstrip("\r")
+        return first[2:].strip() if first.startswith("#!") else ""
+
+    def steps(self) -> list[Launch]:
+        """Return the launches that start ranks: those by a launcher, or all where there is none."""
+        by_launcher = [launch for launch in self.launches if launch.launcher != "python"]
+        return by_launcher or list(self.launches)
+
+    def value(self, option: Option | None, *, meant: bool = False) -> Expansion:
+        """Return what the value of a launcher's option becomes."""
+        if option is None or option.value is None:
+            return Expansion(None)
+        expanded = self.variables.expand(value_word(option), meant=meant)
+        if expanded.text is None or not option.broken:
+            return expanded
+        pieces = [self.variables.expand(word, meant=meant) for word in option.broken]
+        if any(piece.text is None for piece in pieces):
+            return Expansion(None, expanded.unset, expanded.via)
+        return Expansion(
+            expanded.text + "".join(piece.text or "" for piece in pieces), expanded.unset, expanded.via
+        )
+
+
+def value_word(option: Option) -> Word:
+    """Return the value alone as a word: of ``--name=value`` the characters behind the sign."""
+    assert option.value is not None  # noqa: S101
+    word, skip = option.value, option.prefix
+    parts: list[Part] = []
+    for part in word.parts:
+        if skip and part.kind == "text":
+            cut = min(skip, len(part.text))
+            skip -= cut
+            if part.text[cut:]:
+                parts.append(Part("text", part.text[cut:], quoted=part.quoted))
+        else:
+            parts.append(part)
+    return Word(word.raw, word.start, word.end, word.line, tuple(parts))
+
+
+def read_script(text: str) -> Script:
+    """Read a script. Never raises."""
+    shell = read_shell(text)
+    first = next((command.line for command in shell.commands if command.words or command.assignments), None)
+    directives = read_directives(text, first, _heredoc_lines(shell))
+    kinds = [directive.kind for directive in directives if directive.active] or [d.kind for d in directives]
+    launches = [launch for command in shell.commands if (launch := read_launch(command))]
+    return Script(
+        text=text,
+        kind=kinds[0] if kinds else None,
+        directives=tuple(directives),
+        shell=shell,
+        variables=read_variables(shell),
+        launches=tuple(launches),
+    )
+
+
+def _heredoc_lines(shell: Shell) -> frozenset[int]:
+    """Return the lines that are no code of this script."""
+    lines: set[int] = set()
+    for command in shell.commands:
+        for redirect in command.redirects:
+            if redirect.body is not None:
+                first = redirect.line + 1
+                lines |= set(range(first, first + len(re.findall("\n", redirect.body)) + 1))
+    return frozenset(lines)

@@ -1,0 +1,190 @@
+"""The bind lists of a script: CPU masks and maps, as they are written and as they were meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+from hpclaunch.binding.judge_masks import Judgement, Kind, judge
+from hpclaunch.cpuset import parse_cpu_list, to_mask
+from hpclaunch.errors import BadInputError
+from hpclaunch.lint.batch_script import Script, value_word
+from hpclaunch.lint.launch_lines import Launch, Option
+from hpclaunch.lint.lint_rule import Context
+from hpclaunch.lint.requested_resources import whole_number
+from hpclaunch.lint.shell_syntax import Assignment, Ref, Word
+from hpclaunch.topology.node_topology import Core, NodeTopology
+
+_SRUN_LIST = re.compile(r"(?:\w+,)*(mask_cpu|map_cpu)[:=](.*)", re.DOTALL)
+_PALS_LIST = re.compile(r"(?:\w+,)*list:(.*)", re.DOTALL)
+_LIST_NAME = re.compile(r".*mask.*|.*map_?cpus?|.*cpu_?(bind|map).*|.*bind.*", re.IGNORECASE)
+_LIST_TEXT = re.compile(r"\s*(0x|mask_cpu:|map_cpu:)", re.IGNORECASE)
+_CPUS_WITHOUT_SITE = 1024
+_MOST_NAMES = 100
+"""Names that are compared with each other: a script has few, and a text that is no script may have many."""
+
+
+@dataclass(frozen=True)
+class BindList:
+    """One list, meant for the ranks of one node."""
+
+    line: int
+    kind: Kind
+    text: str
+    """Entries with commas between, blanks taken out, variables as they were meant."""
+    ranks: int | None
+    """Ranks on a node where known."""
+
+
+def bind_option(launch: Launch) -> Option | None:
+    """Return the option of a launch that binds CPUs."""
+    return launch.option("cpu-bind", "cpu_bind")
+
+
+def list_words(script: Script) -> Iterator[tuple[Word, int]]:
+    """Yield each word that holds a bind list, or is named as if it did, with its line."""
+    for launch in script.launches:
+        option = bind_option(launch)
+        if option is not None and option.value is not None:
+            yield value_word(option), option.line
+    for made in script.variables.assignments.values():
+        for one in made:
+            if one.value is not None and is_list(one):
+                yield one.value, one.line
+
+
+def is_list(one: Assignment) -> bool:
+    """Tell whether an assignment looks like that of a bind list."""
+    value = one.value.visible if one.value else ""
+    several = "," in value and _LIST_TEXT.match(value) is not None
+    return several or (_LIST_NAME.fullmatch(one.name) is not None and _LIST_TEXT.match(value) is not None)
+
+
+@lru_cache(maxsize=1)  # several rules ask the same of the script at hand
+def unset_in_lists(script: Script) -> dict[str, list[Ref]]:
+    """Return the variables in bind lists that nothing sets, with where they are used."""
+    refs = [ref for ref in script.shell.refs if not ref.guarded]
+    found: dict[str, dict[Ref, None]] = {}
+    for word, _ in list_words(script):
+        expanded = script.variables.expand(word)
+        spans = [(word.start, word.end), *((a.offset, a.value.end) for a in expanded.via if a.value)]
+        for ref in refs if expanded.unset else ():
+            if ref.name in expanded.unset and any(start <= ref.offset < end for start, end in spans):
+                found.setdefault(ref.name, {})[ref] = None
+    return {name: list(used) for name, used in found.items()}
+
+
+@lru_cache(maxsize=1)
+def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
+    """Return variables that nothing sets -> where used, and the unused one that was probably meant."""
+    variables = script.variables
+    unused = [
+        made[-1]
+        for name, made in variables.assignments.items()
+        if name not in variables.used and made[-1].value is not None and len(name) > 2
+    ][:_MOST_NAMES]
+    in_lists = set(unset_in_lists(script))
+    unset: dict[str, Ref] = {}
+    for ref in script.shell.refs:
+        if not ref.guarded and not variables.is_set(ref.name) and len(ref.name) > 2:
+            unset.setdefault(ref.name, ref)
+    found: dict[str, tuple[Ref, Assignment]] = {}
+    for ref in list(unset.values())[:_MOST_NAMES]:
+        alike = [one for one in unused if ref.name in in_lists or not one.exported]
+        best = max(alike, key=lambda one: _likeness(ref.name, one.name), default=None)
+        if best is not None and _likeness(ref.name, best.name) >= 0.7:
+            found[ref.name] = (ref, best)
+    return found
+
+
+def _likeness(one: str, other: str) -> float:
+    a, b = one.lower().replace("_", ""), other.lower().replace("_", "")
+    if min(len(a), len(b)) >= 4 and (a in b or b in a):
+        return 0.9
+    return SequenceMatcher(None, a, b).ratio() if max(len(a), len(b)) <= 60 else 0.0
+
+
+def set_meanings(script: Script) -> None:
+    """Note what authors meant by unset variables: ``${fe}`` is fe, ``$MYMASKS`` is ``MASK``."""
+    variables = script.variables
+    for name in unset_in_lists(script):
+        if re.fullmatch(r"[0-9a-fA-F]{1,4}", name):
+            variables.meant[name] = name
+    for name, (_, one) in mismatches(script).items():
+        meant = variables.expand(one.value, meant=True).text if one.value else None
+        if meant is not None:
+            variables.meant[name] = meant
+
+
+@lru_cache(maxsize=1)
+def bind_lists(context: Context) -> list[BindList]:
+    """Return the lists of all launches whose text is known, as meant."""
+    script = context.script
+    set_meanings(script)
+    found: list[BindList] = []
+    for launch in script.launches:
+        option = bind_option(launch)
+        if option is None or option.value is None:
+            continue
+        expanded = script.value(option, meant=True)
+        without_meaning = [name for name in expanded.unset if name not in script.variables.meant]
+        if expanded.text is None or without_meaning:
+            continue
+        if entry := _bind_list(expanded.text, option.line, ranks_of(context, launch)):
+            found.append(entry)
+    for one in script.variables.everywhere("SLURM_CPU_BIND"):  # srun's --cpu-bind, from the environment
+        text = script.variables.expand(one.value, meant=True).text if one.value else None
+        if text and (entry := _bind_list(text, one.line, context.asked.ranks_per_node)):
+            found.append(entry)
+    return found
+
+
+def _bind_list(text: str, line: int, ranks: int | None) -> BindList | None:
+    text = re.sub(r"[\s'\"]+", "", text)
+    if match := _SRUN_LIST.fullmatch(text):
+        return BindList(line, "mask" if match[1] == "mask_cpu" else "map", match[2].strip(","), ranks)
+    if match := _PALS_LIST.fullmatch(text):
+        masks = [_mask(part) for part in match[1].split(":")]
+        return BindList(line, "mask", ",".join(masks), ranks)
+    return None
+
+
+def _mask(cpus: str) -> str:
+    try:
+        return to_mask(parse_cpu_list(cpus))
+    except BadInputError:
+        return cpus or "0x0"
+
+
+def ranks_of(context: Context, launch: Launch) -> int | None:
+    """Return how many ranks a launch starts on a node: by its own options, or the job's."""
+    script, asked = context.script, context.asked
+
+    def number(*names: str) -> int | None:
+        option = launch.option(*names)
+        return whole_number(script.value(option).text) if option else None
+
+    own = number("ntasks-per-node", "ppn", "N" if launch.launcher == "mpiexec" else "ntasks-per-node")
+    total = number("ntasks", "n", "np")
+    nodes = number("nodes") or (asked.nodes.value if asked.nodes else None)
+    if own is not None:
+        return own or None
+    if total is not None:
+        return -(-total // nodes) or None if nodes else None
+    return asked.ranks_per_node or None
+
+
+def judge_list(context: Context, entry: BindList) -> Judgement:
+    """Judge a list against the site's node; without one, only against itself."""
+    return _judge(context, entry.kind, entry.text, entry.ranks)
+
+
+@lru_cache(maxsize=64)  # every rule on lists asks
+def _judge(context: Context, kind: Kind, text: str, ranks: int | None) -> Judgement:
+    topology = context.topology or NodeTopology(
+        cores=tuple(Core(cpus=(cpu,)) for cpu in range(_CPUS_WITHOUT_SITE))
+    )
+    return judge(topology, kind, text, tasks=ranks)

@@ -1,0 +1,147 @@
+"""Findings and rules as documents: for people, as JSON, as SARIF, as the page of the docs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from hpclaunch import __version__
+from hpclaunch.lint.lint_rule import Finding, Rule
+from hpclaunch.lint.shellcheck import PREFIX
+
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def document(findings: Iterable[Finding]) -> dict[str, Any]:
+    """Return findings as plain data for ``--json``."""
+    return {
+        "findings": [
+            {
+                "line": one.line,
+                "rule": one.rule,
+                "severity": one.severity,
+                "message": one.message,
+                "remedy": one.remedy,
+            }
+            for one in findings
+        ]
+    }
+
+
+def report(name: str, findings: Sequence[Finding]) -> str:
+    """Return findings for people: ``SCRIPT:LINE: severity: message [rule]``, then the remedy."""
+    lines = []
+    for one in findings:
+        place = name if one.line is None else f"{name}:{one.line}"
+        lines += [f"{place}: {one.severity}: {one.message} [{one.rule}]", f"  {one.remedy}"]
+    counts = [f"{n} {word}{'s' if n != 1 else ''}" for word, n in _counts(findings) if n]
+    return "\n".join([*lines, f"{name}: {', '.join(counts) or 'nothing found'}"])
+
+
+def _counts(findings: Iterable[Finding]) -> list[tuple[str, int]]:
+    severities = [one.severity for one in findings]
+    return [(word, severities.count(word)) for word in ("error", "warning", "note")]
+
+
+def changes(name: str, old: str, new: str) -> str:
+    """Return what ``--fix`` changed, as a unified diff."""
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), name, f"{name} (fixed)"
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def sarif(name: str, findings: Sequence[Finding], rules: Sequence[Rule]) -> dict[str, Any]:
+    """Return findings as a SARIF 2.1.0 log (OASIS), which code reviews show beside the lines."""
+    described = {rule.id: _sarif_rule(rule) for rule in rules}
+    for one in findings:
+        described.setdefault(one.rule, {"id": one.rule})
+    order = list(described)
+    driver = {"name": "hpclaunch lint", "version": __version__, "rules": list(described.values())}
+    results = [_sarif_result(name, one, order.index(one.rule)) for one in findings]
+    return {
+        "$schema": SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
+    }
+
+
+def _sarif_rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.what},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": rule.remedy},
+        "defaultConfiguration": {"level": rule.severity},
+    }
+
+
+def _sarif_result(name: str, finding: Finding, index: int) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": {"uri": _uri(name)}}
+    if finding.line is not None:
+        location["region"] = {"startLine": finding.line}
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": finding.severity,
+        "message": {"text": f"{finding.message}. {finding.remedy}"},
+        "locations": [{"physicalLocation": location}],
+    }
+
+
+def _uri(name: str) -> str:
+    from urllib.parse import quote
+
+    path = Path(name)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+
+
+def rules_list(rules: Sequence[Rule]) -> str:
+    """Return the rules for a terminal."""
+    width = max(len(rule.id) for rule in rules)
+    return "\n".join(f"{rule.id:<{width}}  {rule.severity:<7}  {_plain(rule.what)}" for rule in rules)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"`", "", text)
+
+
+_HEAD = """# Rules of hpclaunch lint
+
+This page is written by `hpclaunch lint --rules --markdown` from the rules themselves.
+
+An **error** fails the job, hangs it, or makes it do something else than it says. A **warning** likely does,
+or is something that the site does not document. A **note** works, and is worth a look. Errors and warnings
+make the exit status 1; notes alone leave it 0.
+
+Rules about limits, reserved cores, modules and interfaces need to know the site: give `--site NAME`. Without
+it the site is taken from the script's own directives where only one fits, else from the machine lint runs on.
+
+Where [shellcheck](https://www.shellcheck.net) is installed its findings stand beside these, as
+`{prefix}1234`: its errors as warnings, its warnings as notes.
+"""
+
+
+def rules_page(rules: Sequence[Rule]) -> str:
+    """Return the page of the docs: every rule with what, why, remedy and an example."""
+    parts = [_HEAD.format(prefix=PREFIX)]
+    parts += ["| rule | severity | finds |", "|---|---|---|"]
+    parts += [f"| [{rule.id}](#{rule.id}) | {rule.severity} | {rule.what} |" for rule in rules]
+    for rule in rules:
+        fixable = " `--fix` corrects it." if rule.fixable else ""
+        parts += ["", f"## {rule.id}", "", f"{rule.what} ({rule.severity})", "", rule.why, ""]
+        parts += [
+            f"Remedy: {rule.remedy}{fixable}",
+            "",
+            "```sh",
+            "# wrong",
+            rule.bad,
+            "",
+            "# right",
+            rule.good,
+            "```",
+        ]
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,101 @@
+"""Lint a script: run every rule, name the site from the script's own directives, apply the safe fixes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from hpclaunch.lint import rules as _rules  # noqa: F401  importing them registers them
+from hpclaunch.lint.batch_script import Script, read_script
+from hpclaunch.lint.lint_rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule
+from hpclaunch.lint.requested_resources import directive
+from hpclaunch.site.schema import SiteProfile
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Return every rule, in the order of the docs."""
+    return tuple(rule for rule, _ in RULES.values())
+
+
+def find_faults(
+    text: str, profile: SiteProfile | None = None, files: Files = NO_FILES
+) -> tuple[Finding, ...]:
+    """Return what is wrong with a script, in the order of its lines; those without a line come first.
+
+    ``profile`` is the site it is for, None where that is unknown: rules that need one find nothing. ``files``
+    say where the Python files and folders that it names are looked for. Never raises, whatever the text.
+    """
+    return lint_script(read_script(text), profile, files)
+
+
+def lint_script(script: Script, profile: SiteProfile | None, files: Files) -> tuple[Finding, ...]:
+    """Lint a script that was read before."""
+    context = Context(script, profile, files)
+    found: list[Finding] = []
+    for rule, check in RULES.values():
+        for one in check(context):
+            finding = Finding(
+                line=one.line,
+                rule=rule.id,
+                severity=one.severity or rule.severity,
+                message=one.message,
+                remedy=one.remedy or rule.remedy,
+                edits=one.edits,
+            )
+            found.append(finding)
+    return in_order(dict.fromkeys(found))
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings by line, those without one first."""
+    return tuple(sorted(findings, key=lambda one: (one.line or 0, one.rule)))
+
+
+def fix(text: str, findings: Iterable[Finding]) -> tuple[str, tuple[Finding, ...]]:
+    """Apply the edits of findings; return the new text and the findings whose edits were applied.
+
+    A finding whose edits touch those of an earlier one is left for the next run.
+    """
+    taken: list[Edit] = []
+    applied: list[Finding] = []
+    for finding in findings:
+        if finding.edits and not any(_touch(one, other) for one in finding.edits for other in taken):
+            taken += finding.edits
+            applied.append(finding)
+    for edit in sorted(taken, key=lambda one: one.start, reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text, tuple(applied)
+
+
+def _touch(one: Edit, other: Edit) -> bool:
+    return one.start <= other.end and other.start <= one.end
+
+
+def site_of(script: Script, profiles: Mapping[str, SiteProfile]) -> str | None:
+    """Return the site that a script's own directives name without doubt, else None.
+
+    A site counts where the account has its form, the queue is one of its, or the select line is its own, and
+    nothing contradicts it. Profiles that others extend do not count beside those.
+    """
+    candidates = [name for name, profile in profiles.items() if _speaks_for(script, profile)]
+    bases = {profiles[name].extends for name in candidates}
+    sites = [name for name in candidates if name not in bases]
+    return sites[0] if len(sites) == 1 else None
+
+
+def _speaks_for(script: Script, profile: SiteProfile) -> bool:
+    """Tell whether the account or the select line is of this site's form, and the queue not another's."""
+    if profile.scheduler.kind != script.kind:
+        return False
+    account, queue = directive(script, "account", "A"), directive(script, "partition", "q")
+    select = directive(script, "l:select")
+    pattern = profile.account.pattern
+    if account is not None and account.value and pattern and not re.fullmatch(pattern, account.value):
+        return False
+    queues = queue.value.split(",") if queue is not None and queue.value else []
+    if any(name not in profile.queues for name in queues):
+        return False
+    wanted = profile.scheduler.select
+    by_select = bool(wanted and select is not None and wanted in (select.value or "").split(":"))
+    by_account = bool(pattern and account is not None and account.value and queues)
+    return by_select or by_account

@@ -1,0 +1,14 @@
+"""All rules. Importing this package registers them, in the order of the docs."""
+
+# ruff: noqa: I001
+from hpclaunch.lint.rules import binding_rules, flow_rules, resource_rules
+from hpclaunch.lint.rules import environment_rules, module_rules, python_rules
+
+__all__ = [
+    "binding_rules",
+    "environment_rules",
+    "flow_rules",
+    "module_rules",
+    "python_rules",
+    "resource_rules",
+]

@@ -1,0 +1,366 @@
+"""Rules on what binds ranks to CPUs: masks, maps, --cpus-per-task, --hint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from hpclaunch.binding.judge_masks import Finding as Judged
+from hpclaunch.binding.judge_masks import judge
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.bind_lists import (
+    BindList,
+    bind_lists,
+    bind_option,
+    is_list,
+    judge_list,
+    mismatches,
+    unset_in_lists,
+)
+from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.lint_rule import Context, Edit, Found, Rule, Severity, register, rule
+from hpclaunch.lint.requested_resources import directive
+from hpclaunch.lint.shell_syntax import Word
+
+_BLANK = r"[ \t\r\n]+"
+_BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
+
+
+@rule(
+    "mask-undefined-variable",
+    "error",
+    what="A CPU mask or map is built from a variable that the script never sets.",
+    why="An unset variable is empty: `0x${fe}00` becomes `0x00`, a mask without a CPU, and the job fails or"
+    " its"
+    " ranks are bound to nothing that was planned.",
+    remedy="Write the digits themselves, or set the variable before the list.",
+    bad='MASK="0x${fe}00,0x${fe}0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
+    good='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
+)
+def mask_undefined_variable(context: Context) -> Iterator[Found]:
+    """Find variables in bind lists that nothing sets."""
+    script = context.script
+    misnamed = mismatches(script)
+    mild: Severity | None = "warning" if script.variables.sources_others else None
+    for name, refs in unset_in_lists(script).items():
+        if name in misnamed:
+            continue
+        literal = re.fullmatch(r"[0-9a-fA-F]{1,4}", name)
+        remedy = f"write the digits: {name} in place of ${{{name}}}" if literal else f"set {name} before"
+        for line in sorted({ref.line for ref in refs}):
+            message = f"variable ${{{name}}} of a bind list is undefined, so it is empty there"
+            yield Found(line, message, remedy, mild)
+
+
+@rule(
+    "variable-name-mismatch",
+    "warning",
+    what="A variable is set under one name and used under another.",
+    why="The name that is used is empty, and what was set is never read. In a bind list this is an error.",
+    remedy="Use one name in both places.",
+    bad='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MYMASKS ./app',
+    good='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
+)
+def variable_name_mismatch(context: Context) -> Iterator[Found]:
+    """Find pairs of an unset and an unused variable of like names."""
+    in_lists = unset_in_lists(context.script)
+    for name, (ref, one) in mismatches(context.script).items():
+        yield Found(
+            ref.line,
+            f"${name} is never set, so it is empty; {one.name}, set on line {one.line}, is never used",
+            f"use ${one.name} here, or set {name} there",
+            "error" if name in in_lists else None,
+        )
+
+
+@rule(
+    "bind-list-blanks",
+    "error",
+    what="A bind list is torn apart by blanks.",
+    why="The shell ends the word at the blank: the launcher gets a list that stops there, and takes the rest"
+    " for the program's name.",
+    remedy="Write the list as one word.",
+    bad="srun --cpu-bind=map_cpu: 49,57, 17,25 ./app",
+    good="srun --cpu-bind=map_cpu:49,57,17,25 ./app",
+    fixable=True,
+)
+def bind_list_blanks(context: Context) -> Iterator[Found]:
+    """Find blanks inside bind lists: between words, inside quotes, in assignments."""
+    remedy = "take the blanks (spaces) out, so that the list is one word"
+    for launch in context.script.launches:
+        option = launch.option("cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind")
+        if option is not None and option.value is not None and option.broken:
+            words = (option.value, *option.broken)
+            edit = Edit(words[0].start, words[-1].end, "".join(word.raw for word in words))
+            listed = "".join(word.visible for word in words)
+            message = f"the bind list is broken by blanks: srun reads {words[0].visible!r} of {listed!r}"
+            yield Found(option.line, message.replace("srun", launch.launcher, 1), remedy, edits=(edit,))
+        elif option is not None and option.value is not None and _has_blank(option.value):
+            yield _inside_quotes(option.line, option.value, remedy)
+    for made in context.script.variables.assignments.values():
+        for one in made:
+            if one.value is not None and is_list(one) and _has_blank(one.value):
+                yield _inside_quotes(one.line, one.value, remedy)
+    yield from _unquoted_assignments(context.script, remedy)
+
+
+def _has_blank(word: Word) -> bool:
+    return re.search(_BLANK, word.visible) is not None
+
+
+def _inside_quotes(line: int, word: Word, remedy: str) -> Found:
+    plain = "\\" not in word.raw and all(part.kind in ("text", "variable") for part in word.parts)
+    edits = (Edit(word.start, word.end, re.sub(_BLANK, "", word.raw)),) if plain else ()
+    return Found(line, f"the bind list {word.visible!r} has blanks in it", remedy, edits=edits)
+
+
+def _unquoted_assignments(script: Script, remedy: str) -> Iterator[Found]:
+    """Find ``MASK=0xfe, 0xfe00``: an assignment for a command that is the rest of the list."""
+    for command in script.commands:
+        if len(command.assignments) != 1 or not command.words or command.assignments[0].value is None:
+            continue
+        one, value = command.assignments[0], command.assignments[0].value
+        rest = [word.visible for word in command.words]
+        pieces = all(re.fullmatch(r"(0x)?[0-9a-fA-F]+,?", text) for text in rest)
+        if is_list(one) and value.visible.endswith(",") and pieces:
+            joined = value.raw + "".join(word.raw for word in command.words)
+            message = f"the bind list in {one.name} is broken by blanks: the shell runs {rest[0]!r}"
+            yield Found(one.line, message, remedy, edits=(Edit(value.start, command.words[-1].end, joined),))
+
+
+# Problems that hpclaunch.binding.judge_masks names -> the rule of each.
+_PROBLEMS: dict[str, Rule] = {
+    "unparsable": Rule(
+        id="bind-list-unreadable",
+        severity="error",
+        what="An entry of a bind list is no mask and no CPU number.",
+        why="srun refuses the list.",
+        remedy="Masks are hexadecimal (`0xfe00`), maps are CPU numbers (`49`).",
+        bad="srun --cpu-bind=mask_cpu:0xfe,0xgg ./app",
+        good="srun --cpu-bind=mask_cpu:0xfe,0xfe00 ./app",
+    ),
+    "empty": Rule(
+        id="bind-list-empty",
+        severity="error",
+        what="A bind list is empty, or a mask in it names no CPU.",
+        why="An empty mask binds nothing: srun refuses it, or the rank runs where it likes.",
+        remedy="Name at least one CPU for each rank.",
+        bad="srun --cpu-bind=mask_cpu:0x0,0xfe00 ./app",
+        good="srun --cpu-bind=mask_cpu:0xfe,0xfe00 ./app",
+    ),
+    "outside": Rule(
+        id="bind-outside-node",
+        severity="error",
+        what="A mask or map names CPUs that the site's nodes do not have.",
+        why="srun refuses it: CPU binding outside of job step allocation.",
+        remedy="Name CPUs of the node.",
+        bad="# on a node of 128 CPUs\nsrun --cpu-bind=map_cpu:1,129 ./app",
+        good="srun --cpu-bind=map_cpu:1,9 ./app",
+    ),
+    "reserved": Rule(
+        id="bind-reserved-cores",
+        severity="error",
+        what="A mask or map names cores that the site keeps for the system.",
+        why="A job that names a reserved core fails (LUMI-G: the first core of each L3 group).",
+        remedy="Leave them out: `hpclaunch topology --site SITE --format srun` prints a right list.",
+        bad="# LUMI-G keeps core 48\nsrun --cpu-bind=map_cpu:48,57 ./app",
+        good="srun --cpu-bind=map_cpu:49,57 ./app",
+    ),
+    "shared": Rule(
+        id="bind-shared-cores",
+        severity="error",
+        what="Masks repeat or overlap: two ranks get the same cores.",
+        why="They take turns on them, at half the speed, while other cores idle.",
+        remedy="Give each rank cores of its own.",
+        bad="srun --cpu-bind=mask_cpu:0xfe,0xfe ./app",
+        good="srun --cpu-bind=mask_cpu:0xfe,0xfe00 ./app",
+    ),
+    "crosses-numa": Rule(
+        id="bind-crosses-numa",
+        severity="warning",
+        what="A rank's CPUs lie on several NUMA nodes though one would hold them.",
+        why="Part of its memory is then far from part of its cores.",
+        remedy="Stay on one NUMA node.",
+        bad="# LUMI-G: cores 15 and 17 are on NUMA nodes 0 and 1\nsrun --cpu-bind=mask_cpu:0x28000 ./app",
+        good="srun --cpu-bind=mask_cpu:0x60000 ./app",
+    ),
+    "crosses-l3": Rule(
+        id="bind-crosses-l3",
+        severity="warning",
+        what="A rank's CPUs lie in more L3 groups than needed.",
+        why="Its threads do not share a cache.",
+        remedy="Stay in one L3 group.",
+        bad="# LUMI-G: cores 7 and 9 share no cache\nsrun --cpu-bind=mask_cpu:0x280 ./app",
+        good="srun --cpu-bind=mask_cpu:0x600 ./app",
+    ),
+    "wrong-gpu": Rule(
+        id="bind-far-from-gpu",
+        severity="warning",
+        what="A rank's CPUs are not near the GPU of its local rank.",
+        why="What it sends to the GPU crosses the node. Not reported where the script gives GPUs to ranks"
+        " in an order of its own.",
+        remedy="Order the list by GPU, or give each rank the GPU next to its cores.",
+        bad="# LUMI-G: GPU 0 is next to cores 48-55\nsrun --cpu-bind=map_cpu:1,9,17,25,33,41,49,57 ./app",
+        good="srun --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 ./app",
+    ),
+    "count": Rule(
+        id="bind-list-count",
+        severity="warning",
+        what="A bind list has more or fewer entries than there are ranks on a node.",
+        why="Slurm starts over where there are too few, and two ranks share cores.",
+        remedy="Give one entry for each rank of a node.",
+        bad="srun --ntasks-per-node=4 --cpu-bind=map_cpu:1,9,17 ./app",
+        good="srun --ntasks-per-node=4 --cpu-bind=map_cpu:1,9,17,25 ./app",
+    ),
+}
+
+
+def _judged(problem: str, context: Context) -> Iterator[Found]:
+    """Report one problem of each list, all ranks of it together."""
+    for entry in bind_lists(context):
+        findings = [one for one in judge_list(context, entry).findings if one.problem == problem]
+        if not findings or (problem == "wrong-gpu" and _gpus_chosen(context, entry)):
+            continue
+        yield Found(entry.line, _joined(findings), findings[0].remedy)
+
+
+def _joined(findings: list[Judged]) -> str:
+    shown = [
+        f"rank {one.rank}: {one.message}" if one.rank is not None else one.message for one in findings[:3]
+    ]
+    more = f"; and {len(findings) - 3} more ranks" if len(findings) > 3 else ""
+    return f"the bind list: {'; '.join(shown)}{more}"
+
+
+def _gpus_chosen(context: Context, entry: BindList) -> bool:
+    """Tell whether the script gives GPUs to ranks in an order of its own, so that none can be called far."""
+    script = context.script
+    if context.topology is None or any(launch.option("gpu-bind") for launch in script.launches):
+        return True
+    chosen = re.findall(r"VISIBLE_DEVICES=(.*)", script.text)
+    if chosen:  # by the local rank itself is the order that the list is judged by
+        return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
+    wrapped = any(
+        re.search(r"gpu|affinity|select|bind", word.visible)
+        for one in script.launches
+        for word in one.program[:1]
+    )
+    numa = judge(context.topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
+    return wrapped and not any(one.problem == "wrong-gpu" for one in numa.findings)
+
+
+for _problem, _rule in _PROBLEMS.items():
+    register(_rule, partial(_judged, _problem))
+
+
+@rule(
+    "bind-needs-whole-node",
+    "warning",
+    what="A CPU mask or map in a job that gets parts of nodes.",
+    why="The list names CPUs of the whole node; the job may be given others, and then fails.",
+    remedy="Add `#SBATCH --exclusive`, or use a queue of whole nodes.",
+    bad="#SBATCH --partition=small-g\nsrun --cpu-bind=map_cpu:49,57 ./app",
+    good="#SBATCH --partition=small-g\n#SBATCH --exclusive\nsrun --cpu-bind=map_cpu:49,57 ./app",
+)
+def bind_needs_whole_node(context: Context) -> Iterator[Found]:
+    """Find lists in jobs that share nodes."""
+    profile = context.profile
+    if profile is None or not profile.binding.needs_whole_node or context.owns_node is not False:
+        return
+    for entry in bind_lists(context):
+        queue = ", ".join(name for name, _, _ in context.queues)
+        yield Found(entry.line, f"a list of CPUs of the whole node, but {queue} gives parts of nodes")
+
+
+@rule(
+    "cpus-per-task-differs",
+    "error",
+    what="A bind list gives ranks fewer CPUs than `--cpus-per-task` asks for.",
+    why="The list wins: with map_cpu each rank runs on one CPU, and its threads take turns on it.",
+    remedy="Use mask_cpu with as many CPUs a rank, or ask for one CPU a task.",
+    bad="#SBATCH --cpus-per-task=7\nsrun --cpu-bind=map_cpu:49,57 ./app",
+    good="#SBATCH --cpus-per-task=7\nsrun --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000 ./app",
+)
+def cpus_per_task_differs(context: Context) -> Iterator[Found]:
+    """Hold the size of a list's entries against --cpus-per-task."""
+    asked = _cpus_per_task(context)
+    if asked is None or asked[0] < 2:
+        return
+    wanted, line = asked
+    for entry in bind_lists(context):
+        sizes = [len(rank.cpus) for rank in judge_list(context, entry).ranks if rank.cpus]
+        if sizes and min(sizes) < wanted:
+            got = "one CPU" if min(sizes) == 1 else f"{min(sizes)} CPUs"
+            how = "map_cpu" if entry.kind == "map" else "the mask"
+            message = f"{how} binds each rank to {got}, though --cpus-per-task={wanted} asks for {wanted}"
+            yield Found(entry.line, f"{message} (line {line})" if line != entry.line else message)
+
+
+def _cpus_per_task(context: Context) -> tuple[int, int] | None:
+    """Return the CPUs of a rank that the job asks for, and the line."""
+    given = context.asked.cpus_per_task
+    return (given.value, given.line) if given else None
+
+
+@rule(
+    "cpus-per-task-not-passed",
+    "warning",
+    what="`#SBATCH --cpus-per-task` does not reach srun.",
+    why="Since Slurm 22.05 srun does not take it over from sbatch: each rank gets one CPU, without a word"
+    " (man srun, --cpus-per-task).",
+    remedy="Add `export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK` before srun, or `srun --cpus-per-task=N`.",
+    bad="#SBATCH --cpus-per-task=72\nsrun ./app",
+    good="#SBATCH --cpus-per-task=72\nexport SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\nsrun ./app",
+)
+def cpus_per_task_not_passed(context: Context) -> Iterator[Found]:
+    """Find srun lines that neither get the number of CPUs nor an explicit binding."""
+    asked = _cpus_per_task(context)
+    script = context.script
+    if asked is None or asked[0] < 2:
+        return
+    made = script.variables.everywhere("SRUN_CPUS_PER_TASK")
+    for launch in script.launches:
+        passed = (
+            launch.option("cpus-per-task", "cpus-per-gpu") or launch.trivial or _binds_itself(script, launch)
+        )
+        before = any(one.offset < launch.command.end for one in made)
+        if launch.launcher == "srun" and not passed and not before:
+            yield Found(launch.line, f"--cpus-per-task={asked[0]} (line {asked[1]}) does not reach this srun")
+
+
+def _binds_itself(script: Script, launch: Launch) -> bool:
+    value = script.value(bind_option(launch)).text or ""
+    option = bind_option(launch)
+    variable = option is not None and option.value is not None and len(option.value.parts) > 1
+    return variable or "mask_cpu" in value or "map_cpu" in value or "none" in value
+
+
+@rule(
+    "hint-with-cpu-bind",
+    "error",
+    what="`--hint` and `--cpu-bind` in one job.",
+    why="Both define a binding: srun refuses them together, or one of them is lost (man srun, --hint).",
+    remedy="Keep one; `--cpu-bind` where a list is given.",
+    bad="#SBATCH --hint=nomultithread\nsrun --cpu-bind=map_cpu:49,57 ./app",
+    good="srun --cpu-bind=map_cpu:49,57 ./app",
+)
+def hint_with_cpu_bind(context: Context) -> Iterator[Found]:
+    """Find --hint, of the job or of srun, beside a binding."""
+    script = context.script
+    job_hint = directive(script, "hint")
+    for launch in script.launches:
+        option = bind_option(launch)
+        value = script.value(option).text if option else None
+        if (
+            launch.launcher != "srun"
+            or option is None
+            or (value or "x") in ("verbose", "v", "quiet", "q", "none")
+        ):
+            continue
+        if own := launch.option("hint"):
+            yield Found(own.line, "--hint beside --cpu-bind: both define a binding")
+        elif job_hint is not None:
+            message = f"--hint={job_hint.value} beside --cpu-bind of srun on line {option.line}"
+            yield Found(job_hint.line, f"{message}: both define a binding")
+            return

@@ -1,0 +1,176 @@
+"""Rules on the modules that a script loads together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.lint_rule import Context, Found, Severity, rule
+from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
+
+_CUDA = re.compile(r"(?:^|-)(?:cuda|cudatoolkit|nvhpc-cuda)[/-](\d+)\.(\d+)", re.IGNORECASE)
+_ROCM = re.compile(r"(?:^|-)rocm[/-](\d+)\.(\d+)", re.IGNORECASE)
+_TOOLCHAIN = re.compile(r"(?:^|[-/])(?:foss|gompi|gfbf)[-/](20\d\d[ab])")
+_GCC = re.compile(r"(?:^|[-/])GCC(?:core)?[-/](\d+\.\d+\.\d+)")
+
+# EasyBuild's common toolchains: foss/YYYYx is built with this GCC (docs.easybuild.io, common toolchains).
+_GCC_OF_FOSS = {
+    "2021a": "10.3.0", "2021b": "11.2.0", "2022a": "11.3.0", "2022b": "12.2.0", "2023a": "12.3.0",
+    "2023b": "13.2.0", "2024a": "13.3.0", "2025a": "14.2.0", "2025b": "14.3.0",
+}  # fmt: skip
+
+_GPU_NAMES = {"sm_80": "A100", "sm_90": "Hopper: H100, GH200", "sm_100": "Blackwell"}
+
+
+class Module(NamedTuple):
+    """One module that is loaded."""
+
+    name: str
+    line: int
+
+
+def loaded(script: Script) -> list[Module]:
+    """Return the modules that are loaded at the end of the script's text, in order."""
+    found: list[Module] = []
+    for command in script.commands:
+        words = [word.text or "" for word in command.words]
+        if command.name not in ("module", "ml") or command.depth:
+            continue
+        rest = [word for word in words[1:] if not word.startswith("--")]
+        verb = rest[0] if rest else ""
+        if verb in ("load", "add", "try-load", "swap", "switch", "unload", "rm", "del", "purge", "reset"):
+            names = rest[1:]
+        elif command.name == "ml" and verb not in (
+            "use",
+            "list",
+            "avail",
+            "spider",
+            "restore",
+            "show",
+            "unuse",
+        ):
+            names, verb = rest, "load"
+        else:
+            continue
+        if verb in ("purge", "reset"):
+            found = []
+        elif verb in ("unload", "rm", "del"):
+            found = [module for module in found if not _same(module.name, names)]
+        else:
+            if verb in ("swap", "switch"):
+                found = [module for module in found if not _same(module.name, names[:1])]
+                names = names[-1:]
+            gone = [name[1:] for name in names if name.startswith("-")]
+            found = [module for module in found if not _same(module.name, gone)]
+            found += [Module(name, command.line) for name in names if name and not name.startswith("-")]
+    return found
+
+
+def _same(module: str, names: list[str]) -> bool:
+    return any(module == name or module.split("/")[0] == name for name in names)
+
+
+@rule(
+    "module-cuda-mismatch",
+    "error",
+    what="Modules of different CUDA versions (or ROCm versions) are loaded together.",
+    why="The later one hides the libraries of the other: a program built for CUDA 11.7 does not find its"
+    " runtime"
+    " under 12.1. Versions that differ behind the point are a warning.",
+    remedy="Load modules that were built with one CUDA.",
+    bad="module load cuda/12.1\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
+    good="module load cuda/11.7\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
+)
+def module_cuda_mismatch(context: Context) -> Iterator[Found]:
+    """Compare the versions in the modules' names."""
+    for stack, pattern in (("CUDA", _CUDA), ("ROCm", _ROCM)):
+        first: tuple[Module, tuple[int, int]] | None = None
+        for module, version in _versions(context.script, pattern):
+            if first is None:
+                first = module, version
+            elif version != first[1]:
+                mild: Severity | None = "warning" if version[0] == first[1][0] else None
+                other = f"{first[0].name} (line {first[0].line}) for {stack} {_dotted(first[1])}"
+                message = f"{module.name} is for {stack} {_dotted(version)}, {other}"
+                yield Found(module.line, message, severity=mild)
+
+
+def _versions(script: Script, pattern: re.Pattern[str]) -> Iterator[tuple[Module, tuple[int, int]]]:
+    for module in loaded(script):
+        if match := pattern.search(module.name):
+            yield module, (int(match[1][:4]), int(match[2][:4]))
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+@rule(
+    "cuda-too-old-for-gpu",
+    "error",
+    what="A module's CUDA cannot make code for the site's GPUs.",
+    why="CUDA 11.7 knows no sm_90: on a GH200 or H100 its programs have no kernel to run (needed: 11.8).",
+    remedy="Load a build with a CUDA that knows the GPU.",
+    bad="# GH200 is sm_90\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
+    good="module load PyTorch/2.7.1-foss-2024a-CUDA-12.6.0",
+)
+def cuda_too_old_for_gpu(context: Context) -> Iterator[Found]:
+    """Hold the CUDA of each module against the GPU's architecture."""
+    node = context.profile.node if context.profile else None
+    arch = node.gpu_arch if node and node.gpu_arch else ""
+    if context.without_gpus:
+        return
+    for module, version in _versions(context.script, _CUDA):
+        if cuda_addresses(_dotted(version), arch) is False:
+            gpu = f"{arch} ({_GPU_NAMES[arch]})" if arch in _GPU_NAMES else arch
+            first = f"the first that does is {first_cuda(arch)}"
+            yield Found(module.line, f"{module.name}: CUDA {_dotted(version)} knows no {gpu}; {first}")
+
+
+@rule(
+    "module-toolchain-mismatch",
+    "warning",
+    what="Modules of different EasyBuild toolchains are loaded together.",
+    why="Each brings its own compiler runtime and MPI; Lmod refuses or swaps them, and two MPIs in one"
+    " process hang.",
+    remedy="Load modules of one toolchain generation.",
+    bad="module load OpenMPI/5.0.10-GCC-14.3.0\nmodule load SciPy-bundle/2022.05-foss-2022a",
+    good="module load OpenMPI/4.1.4-GCC-11.3.0\nmodule load SciPy-bundle/2022.05-foss-2022a",
+)
+def module_toolchain_mismatch(context: Context) -> Iterator[Found]:
+    """Compare the compilers behind the toolchains in the modules' names."""
+    first: tuple[Module, str] | None = None
+    for module in loaded(context.script):
+        foss, gcc = _TOOLCHAIN.search(module.name), _GCC.search(module.name)
+        compiler = _GCC_OF_FOSS.get(foss[1]) if foss else (gcc[1] if gcc else None)
+        if compiler is None:
+            continue
+        if first is None:
+            first = module, compiler
+        elif compiler != first[1]:
+            other = f"{first[0].name} (line {first[0].line}) with GCC {first[1]}"
+            yield Found(module.line, f"{module.name} was built with GCC {compiler}, {other}")
+
+
+@rule(
+    "module-gpu-vendor",
+    "warning",
+    what="A module for another maker's GPUs than the site's.",
+    why="CUDA finds no device on AMD GPUs, ROCm none on NVIDIA's.",
+    remedy="Load the site's GPU stack.",
+    bad="# LUMI-G has AMD GPUs\nmodule load cuda/12.1",
+    good="module load rocm",
+)
+def module_gpu_vendor(context: Context) -> Iterator[Found]:
+    """Find CUDA modules on AMD nodes and ROCm modules on NVIDIA nodes."""
+    profile = context.profile
+    if profile is None or profile.node is None or context.without_gpus:
+        return
+    foreign = {"amd": r"(?i)cuda(toolkit)?(/|$)|.*-CUDA-", "nvidia": r"(?i)rocm(/|$)|.*-rocm-"}
+    pattern = foreign.get(profile.node.gpu_vendor or "")
+    for module in loaded(context.script) if pattern else ():
+        if re.match(pattern or "", module.name):
+            gpus = profile.node.gpu_model or f"by {profile.node.gpu_vendor}"
+            yield Found(module.line, f"{module.name}, but the GPUs of {profile.name} are {gpus}")

@@ -1,0 +1,96 @@
+"""Rules on the Python files that a script launches."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hpclaunch.lint.launch_lines import python_files
+from hpclaunch.lint.lint_rule import Context, Found, rule
+
+
+class Signature(NamedTuple):
+    """The arguments of a callback of Horovod 0.28, in order."""
+
+    names: tuple[str, ...]
+    required: int
+
+
+# horovod/tensorflow/keras/callbacks.py and horovod/keras/callbacks.py of 0.28.1
+_CALLBACKS = {
+    "BroadcastGlobalVariablesCallback": Signature(("root_rank", "device", "local_variables"), 1),
+    "MetricAverageCallback": Signature(("device",), 0),
+    "LearningRateScheduleCallback": Signature(
+        (
+            "initial_lr",
+            "multiplier",
+            "start_epoch",
+            "end_epoch",
+            "staircase",
+            "momentum_correction",
+            "steps_per_epoch",
+        ),
+        2,
+    ),
+    "LearningRateWarmupCallback": Signature(
+        ("initial_lr", "warmup_epochs", "momentum_correction", "steps_per_epoch", "verbose"), 1
+    ),
+}
+
+
+@rule(
+    "horovod-callback-arguments",
+    "error",
+    what="A Horovod callback in a launched Python file gets arguments that no longer exist, or lacks"
+    " required ones.",
+    why="Horovod 0.28 raises a TypeError at the start of training: `LearningRateWarmupCallback` has no"
+    " `lr`, and"
+    " `initial_lr` is required. The finding stands at the launch line and names the Python file and line.",
+    remedy="Pass what Horovod 0.28 takes: `LearningRateWarmupCallback(initial_lr=0.1 * hvd.size(),"
+    " warmup_epochs=3)`.",
+    bad="srun python train.py  # hvd.callbacks.LearningRateWarmupCallback(lr=0.1)",
+    good="srun python train.py  # hvd.callbacks.LearningRateWarmupCallback(initial_lr=0.1)",
+)
+def horovod_callback_arguments(context: Context) -> Iterator[Found]:
+    """Read the Python files that are launched and look at the calls of Horovod's callbacks."""
+    seen: set[tuple[int, str]] = set()
+    for launch in context.script.launches:
+        for word in python_files(launch):
+            name = context.script.variables.expand(word).text
+            if not name or (launch.line, name) in seen:
+                continue
+            seen.add((launch.line, name))
+            source = context.files.text(name)
+            for line, message in _wrong_calls(source) if source and "horovod" in source else ():
+                yield Found(launch.line, f"{name}:{line}: {message}")
+
+
+def _wrong_calls(source: str) -> Iterator[tuple[int, str]]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the file's own escapes are not our business
+            tree = ast.parse(source)
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # Python will say so better
+    for call in calls:
+        called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        signature = _CALLBACKS.get(called)
+        if signature is not None and (message := _mistake(call, signature)):
+            yield call.lineno, f"{called}: {message}"
+
+
+def _mistake(call: ast.Call, signature: Signature) -> str | None:
+    """Return what is wrong with a call, None where it is right or cannot be told (``*args``)."""
+    if any(isinstance(one, ast.Starred) for one in call.args) or any(
+        one.arg is None for one in call.keywords
+    ):
+        return None
+    given = [one.arg for one in call.keywords if one.arg]
+    unknown = [name for name in given if name not in signature.names]
+    if unknown:
+        return f"no argument {', '.join(unknown)}; it takes {', '.join(signature.names)}"
+    missing = [name for name in signature.names[len(call.args) : signature.required] if name not in given]
+    return f"{', '.join(missing)} is required" if missing else None

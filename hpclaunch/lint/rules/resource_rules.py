@@ -1,0 +1,438 @@
+"""Rules on what is asked of the scheduler: directives, limits of node and queue, files of the job."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from hpclaunch.lint.command_options import SLURM_OPTIONS
+from hpclaunch.lint.lint_rule import Context, Edit, Found, Severity, rule
+from hpclaunch.lint.requested_resources import Asked, Given, directive
+from hpclaunch.lint.script_directives import Directive, read_directives
+from hpclaunch.site.queue_limits import About, cite, misfits
+from hpclaunch.site.schema import Queue, SiteProfile
+from hpclaunch.walltime import format_walltime
+
+
+@rule(
+    "gpus-conflict",
+    "error",
+    what="`--gpus`, `--gpus-per-node` and `--gpus-per-task` contradict each other.",
+    why="`--gpus` counts the GPUs of the whole job: sbatch refuses the job, or gives other GPUs than meant."
+    " Where both agree it is a note: they stop to as soon as the number of nodes changes.",
+    remedy="Keep `--gpus-per-node` alone.",
+    bad="#SBATCH --nodes=2\n#SBATCH --gpus=8\n#SBATCH --gpus-per-node=8",
+    good="#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8",
+)
+def gpus_conflict(context: Context) -> Iterator[Found]:
+    """Hold the ways to count GPUs against each other."""
+    asked = context.asked
+    total, per_node, per_task = asked.gpus, asked.gpus_per_node, asked.gpus_per_task
+    nodes = asked.nodes.value if asked.nodes else (1 if asked.tasks is None else None)
+    ranks = asked.ranks_per_node
+    if total and per_node and nodes:
+        product = nodes * per_node.value
+        if total.value != product:
+            each = f"{per_node.text} x {nodes} nodes for {product}"
+            yield Found(total.line, f"{total.text} asks for {total.value} GPUs in all, {each}")
+        else:
+            yield Found(total.line, f"{total.text} repeats {per_node.text}", severity="note")
+    if per_task and per_node and ranks and ranks * per_task.value != per_node.value:
+        sum_up = f"{per_task.text} x {ranks} tasks a node is {ranks * per_task.value} GPUs"
+        yield Found(per_task.line, f"{sum_up}, {per_node.text} asks for {per_node.value}")
+
+
+@rule(
+    "cpus-over-node",
+    "error",
+    what="Tasks x CPUs of a node are more than its cores that jobs may use.",
+    why="Such a job is refused, or waits for ever (LUMI-G: 56 of 64 cores are for jobs). More than the cores"
+    " but no more than the hardware threads is a warning.",
+    remedy="Ask for fewer tasks a node or CPUs a task.",
+    bad="#SBATCH --ntasks-per-node=8\n#SBATCH --cpus-per-task=72",
+    good="#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=72",
+)
+def cpus_over_node(context: Context) -> Iterator[Found]:
+    """Hold tasks x CPUs against the site's node."""
+    topology, profile, asked = context.topology, context.profile, context.asked
+    if topology is None or profile is None or not topology.cores or context.without_gpus:
+        return
+    usable = topology.usable
+    cores = sum(1 for core in topology.cores if usable.issuperset(core.cpus))
+    threads = len(usable)
+    kept = len(topology.cores) - cores
+    has = f"a node of {profile.name} gives {cores} cores to jobs" + (f", {kept} are reserved" if kept else "")
+    source = cite(profile, profile.node.source if profile.node else None)
+    for wanted, given, words in _cpus_asked(asked):
+        multithread = asked.threads_per_core is not None and asked.threads_per_core.value > 1
+        hint = directive(context.script, "hint")
+        multithread = (
+            multithread or (hint is not None and hint.value == "multithread") or bool(asked.cpus_per_node)
+        )
+        if wanted > (threads if multithread else cores):
+            mild: Severity | None = "warning" if wanted <= threads else None
+            yield Found(given.line, f"{words} = {wanted} CPUs a node; {has} ({source})", severity=mild)
+
+
+def _cpus_asked(asked: Asked) -> Iterator[tuple[int, Given, str]]:
+    ranks, each = asked.ranks_per_node, asked.cpus_per_task
+    if each is not None:
+        yield (ranks or 1) * each.value, each, f"{ranks or 1} tasks x {each.value} CPUs"
+    elif ranks and (given := asked.tasks_per_node or asked.tasks):
+        yield ranks, given, f"{ranks} tasks"
+    if asked.cpus_per_node is not None:
+        yield asked.cpus_per_node.value, asked.cpus_per_node, asked.cpus_per_node.text
+
+
+@rule(
+    "tasks-over-cpus-per-gpu",
+    "error",
+    what="More tasks x CPUs than `--cpus-per-gpu` and the number of GPUs give.",
+    why="The job gets cpus-per-gpu x GPUs CPUs on a node; more tasks do not fit, and Slurm refuses the step"
+    " (an"
+    " official sample asks for 128 tasks beside one GPU with 70 CPUs).",
+    remedy="Ask for as many tasks as GPUs, or for more CPUs a GPU.",
+    bad="#SBATCH --ntasks-per-node=128\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
+    good="#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
+)
+def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Found]:
+    """Hold tasks x CPUs of a node against CPUs x GPUs of it."""
+    asked = context.asked
+    ranks, per_gpu, nodes = asked.ranks_per_node, asked.cpus_per_gpu, asked.nodes
+    if asked.gpus_per_node:
+        gpus = asked.gpus_per_node.value
+    elif asked.gpus and nodes and nodes.value:
+        gpus = -(-asked.gpus.value // nodes.value)
+    else:
+        return
+    if ranks is None or per_gpu is None or context.owns_node:
+        return
+    wanted = ranks * (asked.cpus_per_task.value if asked.cpus_per_task else 1)
+    if wanted > gpus * per_gpu.value:
+        given = f"{per_gpu.text} x {gpus} GPUs gives {gpus * per_gpu.value}"
+        line = (asked.tasks_per_node or asked.tasks or per_gpu).line
+        yield Found(line, f"{ranks} tasks need {wanted} CPUs on a node; {given}")
+
+
+@rule(
+    "gpus-over-node",
+    "error",
+    what="More GPUs of a node are asked for than it has.",
+    why="The scheduler refuses the job: requested node configuration is not available.",
+    remedy="Ask for what a node has.",
+    bad="# Polaris has 4 GPUs a node\n#PBS -l select=1:ngpus=8",
+    good="#PBS -l select=1:ngpus=4",
+)
+def gpus_over_node(context: Context) -> Iterator[Found]:
+    """Hold GPUs of a node against the site's."""
+    asked, profile = context.asked, context.profile
+    if profile is None or profile.node is None or not profile.node.gpus:
+        return
+    has = len(profile.node.gpus)
+    ranks, each, total, nodes = asked.ranks_per_node, asked.gpus_per_task, asked.gpus, asked.nodes
+    wanted: list[tuple[int, Given]] = []
+    if asked.gpus_per_node:
+        wanted.append((asked.gpus_per_node.value, asked.gpus_per_node))
+    if each:
+        wanted.append(((ranks or 1) * each.value, each))
+    if total and nodes and nodes.value and not asked.gpus_per_node:
+        wanted.append((-(-total.value // nodes.value), total))
+    for count, given in wanted:
+        if count > has:
+            source = cite(profile, profile.node.source)
+            yield Found(given.line, f"{count} GPUs a node; a node of {profile.name} has {has} ({source})")
+
+
+@rule(
+    "walltime-over-limit",
+    "error",
+    what="The walltime is outside what the queue takes.",
+    why="The scheduler refuses the job, or holds it for ever.",
+    remedy="Ask for a time within the limit, or for another queue.",
+    bad="# accel of Olivia: 7 days\n#SBATCH --partition=accel\n#SBATCH --time=08-00:00:00",
+    good="#SBATCH --partition=accel\n#SBATCH --time=07-00:00:00",
+)
+def walltime_over_limit(context: Context) -> Iterator[Found]:
+    """Hold the walltime against the queue's limits."""
+    given = context.asked.walltime_s
+    for name, queue, about, why in _misfits(context):
+        if given and about != "nodes":
+            yield _limit(context.profile, given, name, queue, f"walltime: {why}")
+
+
+@rule(
+    "nodes-over-limit",
+    "error",
+    what="The number of nodes is outside what the queue takes.",
+    why="The scheduler refuses the job, or holds it for ever.",
+    remedy="Ask for a number of nodes within the limit, or for another queue.",
+    bad="# dev-g of LUMI-G: 32 nodes\n#SBATCH --partition=dev-g\n#SBATCH --nodes=64",
+    good="#SBATCH --partition=standard-g\n#SBATCH --nodes=64",
+)
+def nodes_over_limit(context: Context) -> Iterator[Found]:
+    """Hold the nodes against the queue's limits."""
+    given = context.asked.nodes
+    for name, queue, about, why in _misfits(context):
+        if given and about == "nodes":
+            yield _limit(context.profile, given, name, queue, why)
+
+
+def _misfits(context: Context) -> Iterator[tuple[str, Queue, About, str]]:
+    nodes, walltime = context.asked.nodes, context.asked.walltime_s
+    for name, _, queue in context.queues:
+        if queue is not None:
+            found = misfits(queue, nodes.value if nodes else None, walltime.value if walltime else None)
+            yield from ((name, queue, about, why) for about, why in found)
+
+
+def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, why: str) -> Found:
+    source = f" ({cite(profile, queue.source)})" if profile else ""
+    return Found(given.line, f"{queue.kind} {name}: {why}{source}")
+
+
+@rule(
+    "walltime-unreadable",
+    "error",
+    what="The walltime is none that the scheduler reads.",
+    why="sbatch and qsub refuse the job.",
+    remedy="Write `HH:MM:SS`, for Slurm also `D-HH:MM:SS`.",
+    bad="#SBATCH --time=2h",
+    good="#SBATCH --time=02:00:00",
+)
+def walltime_unreadable(context: Context) -> Iterator[Found]:
+    """Find times that neither Slurm nor PBS reads."""
+    found = directive(context.script, "time", "l:walltime")
+    forever = found is not None and (found.value or "").lower() in ("unlimited", "infinite", "-1")
+    if (
+        found is not None
+        and context.asked.walltime_s is None
+        and not forever
+        and "$" not in (found.value or "")
+    ):
+        yield Found(found.line, f"{found.text}: not a time that {found.kind} reads")
+    elif (
+        found is not None
+        and context.asked.walltime_s
+        and not context.asked.walltime_s.value
+        and found.kind == "pbs"
+    ):
+        yield Found(found.line, f"{found.text}: {format_walltime(0)} is no time at all")
+
+
+@rule(
+    "queue-unknown",
+    "warning",
+    what="The partition, QOS or queue is not in the site's profile.",
+    why="It may be misspelt, and then the job is refused; or the profile does not know it, and its limits"
+    " cannot"
+    " be held against the job.",
+    remedy="Use one of the site's: `hpclaunch sites show SITE`.",
+    bad="#SBATCH --partition=standart-g",
+    good="#SBATCH --partition=standard-g",
+)
+def queue_unknown(context: Context) -> Iterator[Found]:
+    """Find queues that the profile does not know."""
+    profile = context.profile
+    if profile is None or not profile.queues:
+        return
+    for names, line, queue in context.queues:
+        for name in names.split(",") if queue is None else ():
+            if name not in profile.queues:
+                near = get_close_matches(name, profile.queues, n=1)
+                meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(profile.queues)}"
+                yield Found(line, f"{name} is no queue that the profile of {profile.name} knows", meant)
+
+
+@rule(
+    "queue-without-gpus",
+    "error",
+    what="GPUs are asked for in a queue whose nodes have none.",
+    why="The scheduler refuses the job.",
+    remedy="Use a queue of GPU nodes.",
+    bad="#SBATCH --partition=standard\n#SBATCH --gpus-per-node=8",
+    good="#SBATCH --partition=standard-g\n#SBATCH --gpus-per-node=8",
+)
+def queue_without_gpus(context: Context) -> Iterator[Found]:
+    """Find GPU requests in queues without GPUs."""
+    asked = context.asked
+    wants = asked.gpus or asked.gpus_per_node or asked.gpus_per_task
+    for name, line, queue in context.queues:
+        if queue is not None and not queue.gpus and wants and wants.value:
+            yield Found(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} asks for them")
+
+
+@rule(
+    "account-pattern",
+    "warning",
+    what="The account does not look like one of the site's.",
+    why="The scheduler refuses accounts it does not know.",
+    remedy="Give the project's account.",
+    bad="#SBATCH --account=myproject",
+    good="#SBATCH --account=project_465000001",
+)
+def account_pattern(context: Context) -> Iterator[Found]:
+    """Hold the account against the site's pattern."""
+    profile = context.profile
+    found = directive(context.script, "account", "A")
+    if profile is None or profile.account.pattern is None or found is None or not found.value:
+        return
+    if not re.fullmatch(profile.account.pattern, found.value) and "$" not in found.value:
+        example = f"such as {profile.account.example}" if profile.account.example else None
+        yield Found(found.line, f"account {found.value} is none of {profile.name}'s", example)
+
+
+@rule(
+    "directive-missing",
+    "error",
+    what="A directive that the site requires, or advises, is missing.",
+    why="The scheduler refuses the job (Polaris: `Resource: filesystems is required to be set`). What the"
+    " site only advises is a warning.",
+    remedy="Add the line, or give it on the command line of sbatch or qsub.",
+    bad="#PBS -A MyProject\n#PBS -l select=1:system=polaris",
+    good="#PBS -A MyProject\n#PBS -l select=1:system=polaris\n#PBS -l filesystems=home:eagle\n"
+    "#PBS -l place=scatter",
+)
+def directive_missing(context: Context) -> Iterator[Found]:
+    """Hold the script against what the profile requires."""
+    profile, script = context.profile, context.script
+    if profile is None or script.kind is None or profile.scheduler.kind != script.kind:
+        return
+    sentinel = "#SBATCH" if script.kind == "slurm" else "#PBS"
+    if profile.account.required and directive(script, "account", "A") is None:
+        option = "--account=" if script.kind == "slurm" else "-A "
+        line = f"{sentinel} {option}{profile.account.example or 'PROJECT'}"
+        source = cite(profile, profile.account.source)
+        yield Found(None, f"no account is named, and {profile.name} requires one ({source})", f"add {line}")
+    for advised in profile.directives:
+        mild: Severity | None = None if advised.required else "warning"
+        for wanted in read_directives(f"{sentinel} {advised.text}", None, frozenset()):
+            if directive(script, wanted.option) is None:
+                message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
+                yield Found(None, message, f"add {sentinel} {advised.text}", severity=mild)
+
+
+@rule(
+    "directive-ignored",
+    "error",
+    what="A directive stands behind the first command.",
+    why="sbatch and qsub stop to read directives at the first line that is a command: it does nothing.",
+    remedy="Move it up, before every command.",
+    bad="module load rocm\n#SBATCH --nodes=2",
+    good="#SBATCH --nodes=2\nmodule load rocm",
+)
+def directive_ignored(context: Context) -> Iterator[Found]:
+    """Find directives behind the first command, one finding a line."""
+    lines = {d.line: d.text for d in reversed(context.script.directives) if not d.active}
+    for line, text in sorted(lines.items()):
+        yield Found(line, f"{text} stands behind the first command and is ignored")
+
+
+@rule(
+    "directive-unknown",
+    "warning",
+    what="sbatch or qsub has no such option, or `#SBATCH` itself is misspelt.",
+    why="A misspelt `#SBATCH` is a comment; a misspelt option is refused at submission. A plugin of the"
+    " site may know it, so it is a warning.",
+    remedy="Correct the name. Options of srun alone (`--cpu-bind`) go to the srun line.",
+    bad="#SBATCH --ntask-per-nodes=8",
+    good="#SBATCH --ntasks-per-node=8",
+)
+def directive_unknown(context: Context) -> Iterator[Found]:
+    """Find options that are not in sbatch's list, and words that are no option."""
+    for found in context.script.directives:
+        if not found.known and found.active:
+            near = get_close_matches(found.option, SLURM_OPTIONS, n=1) if found.option else []
+            meant = f"did you mean --{near[0]}?" if near else None
+            yield Found(found.line, f"{found.text}: no such option of {_command(found)}", meant)
+    for number, line in enumerate(context.script.text.split("\n"), 1):
+        match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
+        if match and match[1] != "SBATCH" and get_close_matches(match[1].upper(), ["SBATCH"], cutoff=0.75):
+            yield Found(number, f"#{match[1]} is no directive, but a comment", "write #SBATCH")
+
+
+def _command(found: Directive) -> str:
+    return "sbatch" if found.kind == "slurm" else "qsub"
+
+
+_KEEPS_DOLLAR = ("export", "comment", "wrap", "job-name", "mail-user", "export-file")
+
+
+@rule(
+    "directive-variable",
+    "error",
+    what="A shell variable in a directive.",
+    why="Directives are comments to the shell: sbatch takes `$HOME` word for word (man sbatch, filename"
+    " pattern).",
+    remedy="Write the value, use %j, %x and the like, or give the option on the command line.",
+    bad="#SBATCH --output=$HOME/logs/%j.out",
+    good="#SBATCH --output=slurm-%j.out",
+)
+def directive_variable(context: Context) -> Iterator[Found]:
+    """Find dollars in #SBATCH lines."""
+    for found in context.script.directives:
+        variable = re.search(r"\$\{?[A-Za-z_]\w*", found.value or "")
+        if found.kind == "slurm" and found.active and variable and found.option not in _KEEPS_DOLLAR:
+            yield Found(found.line, f"{found.text}: {variable[0]} is not expanded in a directive")
+
+
+@rule(
+    "output-folder-missing",
+    "warning",
+    what="The folder of the job's output file does not exist.",
+    why="Slurm does not make it: the job dies at its start without a word. A `mkdir` in the script comes"
+    " too late."
+    " A warning, since the folder may exist on the cluster.",
+    remedy="Make the folder before submitting (`mkdir -p logs`), or write beside the script.",
+    bad="#SBATCH --output=logs/%x-%j.out",
+    good="#SBATCH --output=%x-%j.out",
+)
+def output_folder_missing(context: Context) -> Iterator[Found]:
+    """Look for the folders of --output and --error."""
+    seen: set[str] = set()
+    for found in context.script.directives:
+        if not found.active or found.option not in ("output", "error", "o", "e") or not found.value:
+            continue
+        folder, slash, _ = found.value.rpartition("/")
+        if not slash or "$" in folder or folder in seen or _exists(context, folder):
+            continue
+        seen.add(folder)
+        what = "has a pattern in its name, and" if "%" in folder else ""
+        message = f"the output goes into the directory {folder}, which {what} does not exist".replace(
+            "  ", " "
+        )
+        remedy = None if "%" in folder else f"mkdir -p {shlex.quote(folder)} before submitting"
+        yield Found(found.line, message, remedy)
+
+
+def _exists(context: Context, folder: str) -> bool:
+    """Tell whether a folder exists, or nothing can be said: another machine's file system."""
+    if not folder or "%" in folder:
+        return not folder
+    top = "/" + folder.lstrip("/").split("/")[0]
+    if folder.startswith("/") and context.files.find(top) is None:
+        return True
+    relative_to_elsewhere = directive(context.script, "chdir") is not None and not folder.startswith("/")
+    return relative_to_elsewhere or context.files.find(folder) is not None
+
+
+@rule(
+    "line-endings",
+    "error",
+    what="Lines end as on Windows (CR LF).",
+    why="sbatch refuses such a script (`Batch script contains DOS line breaks`), and bash takes the CR for a"
+    " part of the last word.",
+    remedy="Take the CRs out: `dos2unix SCRIPT`, or `--fix`.",
+    bad="#!/bin/bash\\r",
+    good="#!/bin/bash",
+    fixable=True,
+)
+def line_endings(context: Context) -> Iterator[Found]:
+    """Find the first CR LF; the fix takes out all of them."""
+    text = context.script.text
+    ends = [match.start() for match in re.finditer(r"\r\n", text)]
+    if ends:
+        edits = tuple(Edit(at, at + 1, "") for at in ends)
+        line = text.count("\n", 0, ends[0]) + 1
+        yield Found(line, f"{len(ends)} lines end with CR LF, as on Windows", edits=edits)

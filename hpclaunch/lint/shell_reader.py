@@ -1,0 +1,512 @@
+"""Read shell text. Not an interpreter and no judge of syntax.
+
+A script that bash would refuse is read as far as it makes sense, and no text raises. The grammar is bash's
+(man bash, SHELL GRAMMAR, QUOTING, EXPANSION, REDIRECTION).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from hpclaunch.lint.shell_syntax import ASSIGNMENT, Command, Part, Redirect, Ref, Shell, Word, assignment_in
+
+MAX_DEPTH = 40
+"""Substitutions inside substitutions that are followed; deeper ones are plain text."""
+
+_BLANKS = " \t\r"
+_META = frozenset(" \t\r\n;&|<>()")
+_PARAMETER = re.compile(r"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*?$!#-])((?:\[[^\]}]*\])?)")
+_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
+_PARENTHESES = re.compile(r"\([ \t]*\)")
+_PIPES = ("|", "|&")
+_OPERATORS = (";;&", "&&", "||", "|&", ";;", ";&", ";", "&", "|", "(", ")", "\n")
+_REDIRECTS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
+_REDIRECT = re.compile(r"(\d*|\{\w+\})(" + "|".join(map(re.escape, _REDIRECTS)) + ")")
+_OPENING = frozenset({"if", "while", "until", "for", "select", "case", "{"})
+_CLOSING = frozenset({"fi", "done", "esac", "}"})
+_LEADING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!", "time", "coproc"})
+
+
+def read_shell(text: str) -> Shell:
+    """Read a script. Never raises."""
+    reader = _Reader(text)
+    reader.read_list("")
+    reader.shell.commands.sort(key=lambda command: command.start)
+    return reader.shell
+
+
+class _Reader:
+    """One pass over the text; ``at`` only moves forward."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.depth = text, 0, 0
+        self._backquotes = 0
+        self.shell = Shell()
+        self._newlines = [match.start() for match in re.finditer("\n", text)]
+        self._heredocs: list[tuple[Command, Redirect, bool]] = []
+
+    def line_of(self, offset: int) -> int:
+        return bisect_right(self._newlines, offset - 1) + 1
+
+    def peek(self, count: int = 1) -> str:
+        return self.text[self.at : self.at + count]
+
+    # ---- commands
+
+    def read_list(self, closing: str, before: str = "") -> None:
+        """Read commands up to the end of the text, or to ``closing`` (``)`` or a backquote), and pass it.
+
+        ``before`` is a pipe where something writes to the first command.
+        """
+        state = _ListState(self, closing, before)
+        while self.at < len(self.text):
+            if self.skip_blanks():
+                continue
+            if closing == "`" and self.peek() == "`":
+                self.at += 1
+                break
+            if state.take():
+                break
+        state.end_command("")
+
+    def skip_blanks(self) -> bool:
+        """Pass blanks, continued lines and a comment; tell whether there was any."""
+        start = self.at
+        while self.at < len(self.text):
+            if self.peek() in _BLANKS:
+                self.at += 1
+            elif self.peek(2) == "\\\n":
+                self.at += 2
+            elif self.peek(3) == "\\\r\n":
+                self.at += 3
+            elif self.peek() == "#" and (self.at == 0 or self.text[self.at - 1] in " \t\r\n;&|()`"):
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            else:
+                break
+        return self.at > start
+
+    def operator(self) -> str:
+        return next((op for op in _OPERATORS if self.text.startswith(op, self.at)), "")
+
+    def at_redirect(self) -> re.Match[str] | None:
+        """Return the redirection that stands here; ``<(...)`` is a word."""
+        match = _REDIRECT.match(self.text, self.at)
+        word = match is not None and not match[1] and self.text.startswith(("<(", ">("), match.start(2))
+        return None if word else match
+
+    def redirect(self, command: Command) -> bool:
+        """Read a redirection where one stands; tell whether there was one."""
+        match = self.at_redirect()
+        if match is None:
+            return False
+        line = self.line_of(self.at)
+        self.at = match.end()
+        while self.skip_blanks():
+            pass
+        if self.at < len(self.text) and self.peek() not in _META - {"<", ">"}:
+            target = self.word()
+        else:
+            target = Word("", self.at, self.at, line, ())
+        found = Redirect(match[1], match[2], target, line)
+        if match[2] in ("<<", "<<-"):
+            self._heredocs.append((command, found, any(q in target.raw for q in "'\"\\")))
+        else:
+            command.redirects.append(found)
+        return True
+
+    def read_heredocs(self) -> None:
+        """Read the bodies that begin at this line; ``at`` stands behind the newline."""
+        for command, redirect, quoted in self._heredocs:
+            delimiter, start = redirect.target.visible, self.at
+            end = len(self.text)
+            while self.at < len(self.text):
+                newline = self.text.find("\n", self.at)
+                stop = len(self.text) if newline < 0 else newline
+                line = self.text[self.at : stop].rstrip("\r")
+                line_start, self.at = self.at, min(stop + 1, len(self.text))
+                if (line.lstrip("\t") if redirect.operator == "<<-" else line) == delimiter:
+                    end = line_start
+                    break
+            body = self.text[start:end]
+            command.redirects.append(
+                Redirect(redirect.fd, redirect.operator, redirect.target, redirect.line, body)
+            )
+            if quoted:
+                self.shell.quoted_texts.append(body)
+            else:
+                self._refs_in(body, start)
+        self._heredocs = []
+
+    # ---- words
+
+    def word(self, array: bool = True) -> Word:
+        """Read one word; there is one here (neither blank nor operator)."""
+        start, parts = self.at, list[Part]()
+        if self.peek(2) in ("<(", ">("):
+            parts.append(self._substitution(2, ")"))
+        while self.at < len(self.text):
+            char = self.peek()
+            if char == "(" and array and ASSIGNMENT.fullmatch(self.text[start : self.at]):
+                parts.append(self._array())
+                break
+            if char in _META or (char == "`" and self._ends_backquote()):
+                break
+            self._piece(parts)
+        if self.at == start:  # a character that is nothing here: pass it, so that reading goes on
+            self.at += 1
+            parts.append(Part("text", self.text[start]))
+        return Word(self.text[start : self.at], start, self.at, self.line_of(start), _joined(parts))
+
+    def _ends_backquote(self) -> bool:
+        return self._backquotes > 0
+
+    def _piece(self, parts: list[Part]) -> None:
+        char = self.peek()
+        if char == "'":
+            self._single(parts)
+        elif char == '"':
+            self.at += 1
+            self._double(parts)
+        elif char == "\\":
+            if self.peek(2) not in ("\\\n", "\\"):
+                parts.append(Part("text", self.text[self.at + 1], quoted=True))
+            self.at += 2
+        elif char in "$`":
+            self._dollar(parts, quoted=False)
+        else:
+            end = self.at + 1
+            while end < len(self.text) and self.text[end] not in "'\"\\$`" and self.text[end] not in _META:
+                end += 1
+            parts.append(Part("text", self.text[self.at : end]))
+            self.at = end
+
+    def _single(self, parts: list[Part]) -> None:
+        end = self.text.find("'", self.at + 1)
+        end = len(self.text) if end < 0 else end
+        body = self.text[self.at + 1 : end]
+        self.shell.quoted_texts.append(body)
+        parts.append(Part("text", body, quoted=True))
+        self.at = end + 1
+
+    def _double(self, parts: list[Part], closing: str = '"') -> None:
+        """Read up to the closing quote; ``at`` stands behind the opening one."""
+        parts.append(Part("text", "", quoted=True))
+        while self.at < len(self.text) and self.peek() != closing:
+            char = self.peek()
+            if char == "\\":
+                pair = self.peek(2)
+                if pair[1:] in ("$", "`", '"', "\\"):
+                    parts.append(Part("text", pair[1:], quoted=True))
+                elif pair[1:] != "\n":
+                    parts.append(Part("text", pair, quoted=True))
+                self.at += 2
+            elif char == "$" or (char == "`" and not self._ends_backquote()):
+                self._dollar(parts, quoted=True)
+            elif char == "`":
+                return
+            else:
+                parts.append(Part("text", char, quoted=True))
+                self.at += 1
+        self.at += 1
+
+    def _dollar(self, parts: list[Part], *, quoted: bool) -> None:
+        """Read an expansion; ``at`` stands on its dollar or backquote."""
+        if self.peek() == "`":
+            parts.append(self._substitution(1, "`"))
+        elif self.peek(3) == "$((":
+            parts.append(self._arithmetic())
+        elif self.peek(2) == "$(":
+            parts.append(self._substitution(2, ")"))
+        elif self.peek(2) == "${":
+            parts.append(self._parameter(quoted))
+        elif self.peek(2) == "$'" and not quoted:
+            self.at += 1
+            self._single(parts)
+        elif self.peek(2) == '$"' and not quoted:
+            self.at += 2
+            self._double(parts)
+        elif match := _VARIABLE.match(self.text, self.at):
+            self._ref(match[1], self.at, guarded=False)
+            parts.append(Part("variable", match[1], quoted=quoted))
+            self.at = match.end()
+        else:
+            parts.append(Part("text", "$", quoted=quoted))
+            self.at += 1
+
+    def _ref(self, name: str, offset: int, *, guarded: bool) -> None:
+        self.shell.refs.append(Ref(name, offset, self.line_of(offset), guarded))
+
+    def _substitution(self, opening: int, closing: str) -> Part:
+        start = self.at
+        self.at += opening
+        if self.depth >= MAX_DEPTH:
+            return Part("text", self.text[start : self.at])
+        self.depth += 1
+        waiting, self._heredocs = self._heredocs, []
+        before, self._backquotes = self._backquotes, int(closing == "`")
+        self.read_list(closing, "|" if self.text.startswith(">(", start) else "")
+        self._backquotes, self._heredocs = before, waiting
+        self.depth -= 1
+        return Part("command", self.text[start : self.at])
+
+    def _arithmetic(self) -> Part:
+        start = self.at
+        self.at += 3
+        self.skip_arithmetic()
+        return Part("arithmetic", self.text[start : self.at])
+
+    def skip_arithmetic(self) -> None:
+        """Pass an arithmetic expression up to its ``))``, noting the variables in it."""
+        start, nesting = self.at, 0
+        while self.at < len(self.text):
+            char = self.peek()
+            if char == "(":
+                nesting += 1
+            elif char == ")":
+                if nesting == 0:
+                    break
+                nesting -= 1
+            self.at += 1
+        for match in re.finditer(r"(?<![\w#])[A-Za-z_]\w*", self.text[start : self.at], re.ASCII):
+            self._ref(match[0], start + match.start(), guarded=True)
+        self.at += 2 if self.peek(2) == "))" else 1
+
+    def _parameter(self, quoted: bool) -> Part:
+        """Read ``${...}``."""
+        start = self.at
+        self.at += 2
+        match = _PARAMETER.match(self.text, self.at)
+        if match is None or self.depth >= MAX_DEPTH:
+            return Part("text", "${", quoted=quoted)
+        self.at = match.end()
+        operator_at = self.at
+        inner: list[Part] = []
+        self.depth += 1
+        self._double(inner, "}")
+        self.depth -= 1
+        operator = match[1] + match[3] + self.text[operator_at : max(operator_at, self.at - 1)]
+        guarded = bool(re.match(r"[:]?[-=+?]", operator)) or match[1] == "!"
+        self._ref(match[2], start, guarded=guarded)
+        return Part("variable", match[2], operator, quoted=quoted)
+
+    def _array(self) -> Part:
+        """Read ``(a b c)`` behind ``NAME=``."""
+        start = self.at
+        self.at += 1
+        while self.at < len(self.text) and self.peek() != ")":
+            if not self.skip_blanks():
+                if self.peek() in "\n;&|<>(":
+                    self.at += 1
+                else:
+                    self.word(array=False)
+        self.at += 1
+        return Part("array", self.text[start : self.at])
+
+    def _refs_in(self, body: str, offset: int) -> None:
+        """Note the variables that an unquoted here-document holds."""
+        for match in re.finditer(r"(?<!\\)\$(?:\{[#!]?)?([A-Za-z_]\w*)(:?[-=+?])?", body, re.ASCII):
+            self._ref(match[1], offset + match.start(), guarded=bool(match[2]))
+
+
+def _joined(parts: list[Part]) -> tuple[Part, ...]:
+    """Join neighbouring pieces of plain text."""
+    out: list[Part] = []
+    for part in parts:
+        if part.kind == "text" and out and out[-1].kind == "text":
+            out[-1] = Part("text", out[-1].text + part.text, quoted=out[-1].quoted or part.quoted)
+        else:
+            out.append(part)
+    return tuple(out)
+
+
+class _ListState:
+    """The reading of one list of commands: what is open, and the command that grows."""
+
+    def __init__(self, reader: _Reader, closing: str, before: str) -> None:
+        self.reader, self.closing = reader, closing
+        self.command: Command | None = None
+        self.before = before
+        self.blocks: list[tuple[str, int]] = []  # what was opened, and how many commands there were
+        self.condition = False
+        self.patterns = False  # inside case ... in: patterns up to the next ")"
+        self.functions = 0
+
+    def take(self) -> bool:
+        """Take one token; tell whether it closed the list."""
+        reader = self.reader
+        if self.patterns:
+            self._take_pattern()
+            return False
+        if self.command is not None and self.command.name == "[[" and self._in_test():
+            return False
+        operator = reader.operator()
+        if operator and not re.match(r"&>", reader.peek(2)):
+            return self._take_operator(operator)
+        if reader.at_redirect():
+            reader.redirect(self._current(reader.at))
+            return False
+        at_start = self.command is None or not (self.command.words or self.command.assignments)
+        word = reader.word()
+        if at_start and self._keyword(word):
+            return False
+        self._add(word)
+        return False
+
+    def _take_pattern(self) -> None:
+        """Pass a piece of the patterns of ``case``; ``)`` ends them, esac the whole."""
+        reader = self.reader
+        operator = reader.operator()
+        if not operator:
+            if reader.word().raw == "esac":
+                self._close("esac")
+            return
+        reader.at += len(operator)
+        if operator == "\n":
+            reader.read_heredocs()
+        self.patterns = operator != ")"
+
+    def _in_test(self) -> bool:
+        """Read on inside ``[[ ]]``, where operators are words; tell whether something was read."""
+        reader, command = self.reader, self.command
+        if command is None or (command.words and command.words[-1].raw == "]]"):
+            return False
+        if reader.peek() == "\n":
+            reader.at += 1
+        elif reader.peek() in "<>()&|;":
+            at = reader.at
+            reader.at += 1
+            command.words.append(
+                Word(reader.text[at], at, at + 1, reader.line_of(at), (Part("text", reader.text[at]),))
+            )
+        else:
+            command.words.append(reader.word(array=False))
+        return True
+
+    def _current(self, at: int) -> Command:
+        if self.command is None:
+            self.command = Command(
+                line=self.reader.line_of(at),
+                start=at,
+                before=self.before,
+                piped_in=self.before in _PIPES,
+                depth=self.reader.depth,
+                block=len(self.blocks),
+                condition=self.condition,
+                function=any(kind == "function" for kind, _ in self.blocks),
+            )
+        return self.command
+
+    def _add(self, word: Word) -> None:
+        command = self._current(word.start)
+        match = ASSIGNMENT.match(word.raw)
+        if match and not command.words:
+            command.assignments.append(assignment_in(word))
+        else:
+            command.words.append(word)
+        command.end = word.end
+        if word.raw == "in" and len(command.words) == 3 and command.words[0].raw == "case":
+            self.end_command("in")
+            self.patterns = True
+
+    def _keyword(self, word: Word) -> bool:
+        """Take a reserved word; tell whether it was one that begins no command of its own."""
+        raw = word.raw
+        if raw in _OPENING:
+            functions = self.functions
+            self.functions = 0
+            self.blocks.append(("function" if raw == "{" and functions else raw, len(self._commands)))
+        if raw in ("if", "elif", "while", "until"):
+            self.condition = True
+        elif raw in ("then", "do", "else"):
+            self.condition = False
+        if raw in _CLOSING:
+            self._close(raw)
+            return True
+        if raw == "function":
+            self.reader.skip_blanks()
+            if self.reader.peek() not in _META and self.reader.at < len(self.reader.text):
+                self.reader.word(array=False)
+            self.functions = 1
+            return True
+        return raw in _LEADING
+
+    @property
+    def _commands(self) -> list[Command]:
+        return self.reader.shell.commands
+
+    def _close(self, word: str) -> None:
+        """Close a compound command; the next operator says where its output goes."""
+        self.patterns = self.condition = False
+        first = self.blocks.pop()[1] if self.blocks else len(self._commands)
+        reader = self.reader
+        while reader.skip_blanks():
+            pass
+        holder = Command(line=reader.line_of(reader.at), start=reader.at, depth=reader.depth)
+        while reader.redirect(holder):
+            while reader.skip_blanks():
+                pass
+        piped = reader.operator() in _PIPES
+        for command in self._commands[first:]:
+            if command.depth == reader.depth:
+                command.piped_out = command.piped_out or piped
+                command.redirects += holder.redirects
+        self.before = word
+
+    def _take_operator(self, operator: str) -> bool:
+        reader = self.reader
+        if operator == "(":
+            self._open_parenthesis()
+            return False
+        reader.at += len(operator)
+        if operator == ")":
+            return self._close_parenthesis()
+        self.end_command(operator)
+        if operator in (";;", ";&", ";;&"):
+            self.patterns = True
+        if operator == "\n":
+            reader.read_heredocs()
+        return False
+
+    def _open_parenthesis(self) -> None:
+        reader, command = self.reader, self.command
+        empty = command is None or not (command.words or command.assignments)
+        if empty and reader.peek(2) == "((":
+            reader.at += 2
+            reader.skip_arithmetic()
+            self.command = None
+        elif (
+            command is not None
+            and len(command.words) == 1
+            and (found := _PARENTHESES.match(reader.text, reader.at))
+        ):
+            reader.at = found.end()
+            self.command, self.functions = None, 1
+        elif command is not None and command.name == "for" and reader.peek(2) == "((":
+            reader.at += 2
+            reader.skip_arithmetic()
+        else:
+            reader.at += 1
+            self.end_command("(")
+            self.blocks.append(("(", len(self._commands)))
+
+    def _close_parenthesis(self) -> bool:
+        self.end_command(")")
+        if any(kind == "(" for kind, _ in self.blocks):
+            while self.blocks and self.blocks[-1][0] != "(":
+                self.blocks.pop()
+            self._close(")")
+            return False
+        return self.closing == ")"
+
+    def end_command(self, operator: str) -> None:
+        """Finish the command that grows; ``operator`` stands behind it."""
+        command, self.command = self.command, None
+        if command is not None:
+            command.after = operator
+            command.piped_out = operator in _PIPES
+            command.end = command.end or self.reader.at
+            self._commands.append(command)
+        if command is not None or operator not in ("\n", "(") or self.before not in ("|", "|&", "&&", "||"):
+            self.before = operator

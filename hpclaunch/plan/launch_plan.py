@@ -1,0 +1,67 @@
+"""LaunchPlan: everything that a script needs, computed."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import msgspec
+
+from hpclaunch.binding.node_binding import NodeBinding
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.site.schema import SiteProfile
+
+
+class Supervision(msgspec.Struct, frozen=True, kw_only=True):
+    """What keeps an eye on the launch."""
+
+    max_restarts: int
+    exit_code: int
+    """What a program leaves with after a checkpoint, to be called again."""
+    timer_s: int | None
+    """Seconds to the signal where the scheduler gives none itself."""
+    idle_s: int | None
+
+
+class Preflight(msgspec.Struct, frozen=True, kw_only=True):
+    """How each node is looked at before the ranks start; all words are shell text."""
+
+    look: tuple[str, ...]
+    """Starts the look, one process a node."""
+    judge: tuple[str, ...]
+    """Reads what they said; the names of the nodes follow."""
+    node_names: str
+    """Command that prints these names."""
+    limit_s: int
+    again: str | None
+    """Submits the script again without the nodes in ``$left_out``; None: the job ends where one fails."""
+
+
+class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a script needs, computed; templates only lay it out."""
+
+    request: JobRequest
+    profile: SiteProfile
+    nodes: int
+    tasks_per_node: int
+    walltime_s: int | None
+    queue: str | None
+    binding: NodeBinding | None
+    """None: the site's node is unknown (generic profiles) or binding is off."""
+    header: tuple[Line, ...]
+    """Scheduler directives in order, without the #SBATCH or #PBS sentinel."""
+    environment: tuple[Line, ...]
+    """Shell lines before the launch: setup, exports, unsets."""
+    rank_setup: tuple[Line, ...]
+    """Shell lines that each rank runs before it becomes the command."""
+    argv: tuple[str, ...]
+    """The command, exactly as given; the template quotes it."""
+    launch: tuple[str, ...]
+    """The launcher and its options as shell text."""
+    supervision: Supervision | None
+    """None: nobody asked for restarts or a watchdog."""
+    preflight: Preflight | None = None
+    settings: tuple[Setting, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def tasks(self) -> int:
+        """All ranks of the job."""
+        return self.nodes * self.tasks_per_node

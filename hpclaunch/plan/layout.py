@@ -1,0 +1,44 @@
+"""The numbers of a job, and of the place where it will be kept, as its plan needs them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.binding.node_binding import NodeBinding
+from hpclaunch.plan.allocation import Allocation
+from hpclaunch.plan.request_rules import QueueChoice
+
+
+class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan must know of the place where the job will be kept; all None for a dry run."""
+
+    folder: str | None = None
+    """Absolute path of the job folder."""
+    job_id: str | None = None
+    python: str | None = None
+    """Interpreter for jobs on this machine (its folder goes first on PATH, for the MPI beside it)."""
+    after: tuple[str, ...] | None = None
+    """The scheduler's ids of the jobs to wait for; None: as in the request."""
+    allocation: Allocation | None = None
+    """The allocation to start in; None: a job of its own in the queue."""
+    mpi_plugin: str | None = None
+    """The plugin that the target offers, asked only where the profile leaves it open."""
+    mpi_reason: str = "asked when the job is submitted: what srun offers and the program's MPI needs"
+
+
+class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of a job, settled."""
+
+    nodes: int
+    tasks_per_node: int
+    walltime_s: int
+    choice: QueueChoice
+    binding: NodeBinding | None
+    gpus_per_node: int | None
+    bus_ids: dict[int, str]
+    """GPU -> PCI address, where the topology knows it."""
+
+    @property
+    def tasks(self) -> int:
+        """Ranks of the whole job."""
+        return self.nodes * self.tasks_per_node

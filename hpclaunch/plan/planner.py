@@ -1,0 +1,301 @@
+"""From request, profile and topology to the LaunchPlan. Pure: nothing is run, read or written here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hpclaunch import __version__
+from hpclaunch.binding.compute import bind
+from hpclaunch.binding.node_binding import BindingRequest, RankBinding
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan import request_rules
+from hpclaunch.plan.allocation import Allocation, check_fit
+from hpclaunch.plan.frameworks import check_framework
+from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
+from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.preflight_plan import plan_preflight
+from hpclaunch.plan.rank_counts import resolve
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.script_body import launch_words, plugin_is_open, rank_setup, rank_words, shell_lines
+from hpclaunch.scheduler import launchers
+from hpclaunch.scheduler.job_header import Line, Resources, pbs_header, slurm_header
+from hpclaunch.site.queue_limits import reason_with_source
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.topology.node_topology import NodeTopology
+from hpclaunch.walltime import format_walltime, parse_walltime_s
+
+DEFAULT_WALLTIME = "00:30:00"
+CHECKPOINTED = 85
+"""Exit code that means "checkpointed, call me again"; free in the conventions of shells and of sysexits.h."""
+_WHOLE_NODE_BINDINGS = ("mask_cpu", "map_cpu", "list", "taskset")
+
+
+def make_plan(
+    request: JobRequest,
+    profile: SiteProfile,
+    topology: NodeTopology | None,
+    target: JobPlace,
+    settings: tuple[Setting, ...] = (),
+) -> LaunchPlan:
+    """Compute everything that a script needs.
+
+    ``topology`` is the node of the site, or the live one for ``local``; None where it is unknown.
+    Raises BadInputError, and SiteRuleError for what the site would refuse.
+    """
+    shape = _shape(request, profile, topology, target.allocation)
+    batch = profile.scheduler.kind
+    cpus_per_task = _scheduler_cpus(request, profile, shape)
+    header = _header(request, profile, shape, target, cpus_per_task)
+    for_launcher = _launcher_lines(profile, cpus_per_task, header)
+    return LaunchPlan(
+        request=request,
+        profile=profile,
+        nodes=shape.nodes,
+        tasks_per_node=shape.tasks_per_node,
+        walltime_s=None if batch == "local" or target.allocation else shape.walltime_s,
+        queue=shape.choice.name,
+        binding=shape.binding,
+        header=header,
+        environment=shell_lines(request, profile, shape, target, for_launcher),
+        rank_setup=rank_setup(request, profile, shape),
+        launch=launch_words(request, profile, shape, target),
+        argv=rank_words(request, profile, target),
+        supervision=_supervision(request, profile, shape),
+        preflight=_preflight(request, profile, shape),
+        settings=(*settings, *_computed(request, profile, shape, target)),
+        warnings=_warnings(request, shape),
+    )
+
+
+def _shape(
+    request: JobRequest,
+    profile: SiteProfile,
+    topology: NodeTopology | None,
+    allocation: Allocation | None,
+) -> JobLayout:
+    local = profile.scheduler.kind == "local"
+    gpus = len(topology.gpus) if topology else None
+    nodes, tasks_per_node = resolve(request, gpus, one_node=local)
+    walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
+    _check_name(request.name, profile.scheduler.kind)
+    request_rules.check_directives(profile.scheduler.kind, request.directives)
+    request_rules.check_wishes(profile.scheduler.kind, request)
+    check_framework(request)
+    if allocation:
+        check_fit(allocation, request, nodes, tasks_per_node)
+        choice = request_rules.QueueChoice(
+            name=None, queue=None, reason=f"in the allocation {allocation.job_id}"
+        )
+    else:
+        request_rules.check_account(profile, request.account)
+        choice = request_rules.choose_queue(profile, request.queue, nodes, walltime_s)
+    binding = None
+    if topology is not None:
+        if not local:
+            request_rules.check_cores(profile, topology, request, tasks_per_node)
+        if request.binding != "off" and profile.binding.cpu in _WHOLE_NODE_BINDINGS:
+            request_rules.check_whole_node(profile, choice, request)
+            binding = bind(topology, _binding_request(request, tasks_per_node, share_cores=local))
+    elif request.gpus_per_task:
+        gpus = tasks_per_node * request.gpus_per_task
+    return JobLayout(
+        nodes=nodes,
+        tasks_per_node=tasks_per_node,
+        walltime_s=walltime_s,
+        choice=choice,
+        binding=binding,
+        gpus_per_node=gpus,
+        bus_ids={gpu.index: gpu.bus_id for gpu in topology.gpus if gpu.bus_id} if topology else {},
+    )
+
+
+def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: bool) -> BindingRequest:
+    return BindingRequest(
+        tasks_per_node=tasks_per_node,
+        cpus_per_task=request.cpus_per_task,
+        gpus_per_task=request.gpus_per_task,
+        threads_per_core=request.threads_per_core,
+        share_cores=share_cores,
+    )
+
+
+def _check_name(name: str, scheduler: str) -> None:
+    """Refuse names that a directive line cannot carry, or that qsub does not take (recorded: evil-name-*)."""
+    if scheduler == "pbs":
+        fits = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", name)
+        hint = "PBS takes letters, digits, dots, dashes, plus signs and underscores, a letter or digit first"
+    else:
+        fits = re.fullmatch(r"[^\x00-\x1f\x7f\\]{1,200}", name)
+        hint = "use up to 200 characters without line breaks and backslashes"
+    if not fits or not name.strip():
+        raise BadInputError(f"--name {name!r} cannot stand in a batch script", hint)
+
+
+def _scheduler_cpus(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> int | None:
+    """Return --cpus-per-task for the scheduler; with a computed binding None, since both would bind.
+
+    Slurm takes -c and a mask for two definitions of one binding and refuses them together.
+    """
+    if shape.binding is not None:
+        return None
+    return (request.cpus_per_task or 1) * request.threads_per_core
+
+
+def _supervision(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> Supervision | None:
+    if request.max_restarts < 0:
+        raise BadInputError(f"--max-restarts {request.max_restarts}: it must be at least 0")
+    idle_s = parse_walltime_s(request.idle_timeout) if request.idle_timeout else None
+    if not request.max_restarts and idle_s is None:
+        return None
+    timer_s = None
+    if request.max_restarts:
+        warn_s = parse_walltime_s(request.warn_before)
+        if warn_s >= shape.walltime_s:
+            raise BadInputError(
+                f"--warn-before {request.warn_before} is not shorter than the walltime"
+                f" {format_walltime(shape.walltime_s)}",
+                "give the job more time, or warn it later",
+            )
+        if profile.scheduler.kind == "pbs" or (profile.scheduler.kind == "local" and request.time):
+            timer_s = shape.walltime_s - warn_s
+    return Supervision(
+        max_restarts=request.max_restarts, exit_code=CHECKPOINTED, timer_s=timer_s, idle_s=idle_s
+    )
+
+
+def _preflight(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> Preflight | None:
+    cpus = {cpu for rank in shape.binding.ranks for cpu in rank.cpus} if shape.binding else set()
+    return plan_preflight(request, profile, shape.nodes, shape.gpus_per_node, cpus)
+
+
+def _header(
+    request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace, cpus_per_task: int | None
+) -> tuple[Line, ...]:
+    if profile.scheduler.kind == "local" or target.allocation:
+        return ()
+    queue = shape.choice.queue
+    is_qos = queue is not None and queue.kind == "qos"
+    memory = profile.node.memory_request if profile.node and request.exclusive else None
+    want = Resources(
+        name=request.name,
+        nodes=shape.nodes,
+        tasks_per_node=shape.tasks_per_node,
+        walltime_s=shape.walltime_s,
+        account=request.account,
+        queue=queue.with_partition if queue is not None and is_qos else shape.choice.name,
+        queue_reason=shape.choice.reason,
+        qos=shape.choice.name if is_qos else None,
+        gpus_per_node=shape.gpus_per_node,
+        cpus_per_task=cpus_per_task,
+        memory=memory,
+        exclusive=request.exclusive,
+        select=profile.scheduler.select,
+        after=request.after if target.after is None else target.after,
+        after_any=request.after_any,
+        array=request.array,
+        exclude=request.exclude,
+        output=f"{target.folder}/{_log_name(request, profile)}" if target.folder else None,
+    )
+    header = slurm_header(want) if profile.scheduler.kind == "slurm" else pbs_header(want)
+    given = {_directive_key(text) for text in request.directives}
+    site = tuple(
+        Line(text=d.text, reason=reason_with_source(profile, d.reason, d.source))
+        for d in profile.directives
+        if _directive_key(d.text) not in given
+    )
+    if request.max_restarts:
+        header += _restart_header(request, profile.scheduler.kind)
+    extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
+    return (*header, *site, *extra)
+
+
+def _log_name(request: JobRequest, profile: SiteProfile) -> str:
+    """Return the file that the scheduler opens; of PBS' jobs that come back the script writes the log."""
+    return "pbs.log" if profile.scheduler.kind == "pbs" and request.max_restarts else "out.log"
+
+
+def _restart_header(request: JobRequest, scheduler: str) -> tuple[Line, ...]:
+    comes_back = "the job may come back after a checkpoint"
+    if scheduler == "pbs":
+        return (Line(text="-r y", reason=comes_back),)
+    warn_s = parse_walltime_s(request.warn_before)
+    lines = (
+        Line(text=f"--signal=B:USR1@{warn_s}", reason="told so many seconds before the limit (man sbatch)"),
+        Line(text="--requeue", reason=comes_back),
+    )
+    if request.array:  # its header says it
+        return lines
+    return (*lines, Line(text="--open-mode=append", reason="a restart writes on in the same log"))
+
+
+def _directive_key(text: str) -> str:
+    """Return what two directives must share for the user's to replace the site's: ``-l filesystems``."""
+    words = re.split(r"[=\s]", text)
+    return " ".join(words[:2]) if words[0] == "-l" else words[0]
+
+
+def _launcher_lines(
+    profile: SiteProfile, cpus_per_task: int | None, header: Iterable[Line]
+) -> tuple[Line, ...]:
+    options = (line.text for line in header)
+    kind = profile.scheduler
+    return launchers.launcher_environment(kind.launcher, kind.kind, cpus_per_task, options)
+
+
+def _computed(
+    request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace
+) -> tuple[Setting, ...]:
+    """Return what the plan itself settled, for --explain."""
+    rows = [
+        ("nodes", str(shape.nodes), request.nodes),
+        ("tasks-per-node", str(shape.tasks_per_node), request.tasks_per_node),
+        ("tasks", str(shape.tasks), request.tasks),
+    ]
+    settled = [
+        Setting(
+            name=name, value=value, origin="computed: whole nodes, one rank for each GPU, else for each node"
+        )
+        for name, value, asked in rows
+        if asked is None
+    ]
+    if plugin_is_open(request, profile):
+        settled.append(Setting(name="mpi", value=target.mpi_plugin, origin=f"computed: {target.mpi_reason}"))
+    if profile.scheduler.kind == "local" or target.allocation:
+        return tuple(settled)
+    if request.queue is None:
+        settled.append(
+            Setting(name="partition", value=shape.choice.name, origin=f"computed: {shape.choice.reason}")
+        )
+    if request.time is None:
+        settled.append(Setting(name="time", value=format_walltime(shape.walltime_s), origin="default"))
+    return tuple(settled)
+
+
+def _warnings(request: JobRequest, shape: JobLayout) -> tuple[str, ...]:
+    notes = shape.binding.notes if shape.binding else ()
+    queue = (shape.choice.warning,) if shape.choice.warning else ()
+    unseen = request.space and not (request.check or request.preflight)
+    space = ("--space is looked at with --check or --preflight only",) if unseen else ()
+    return (*queue, *space, *notes)
+
+
+def about(plan: LaunchPlan) -> tuple[str, ...]:
+    """Return the comment at the head of a script: what it is, and which rank gets what."""
+    profile = plan.profile
+    dates = sorted({source.checked for source in profile.sources.values()})
+    checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
+    lines = [
+        f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
+        f"{plan.nodes} nodes x {plan.tasks_per_node} ranks = {plan.tasks} ranks.",
+    ]
+    if plan.binding is None:
+        return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
+    return (*lines, "Each local rank's share of a node:", *map(_share, plan.binding.ranks))
+
+
+def _share(rank: RankBinding) -> str:
+    gpus = f"  GPU {','.join(map(str, rank.gpus))}" if rank.gpus else ""
+    numa = f"  NUMA node {','.join(map(str, rank.numa))}" if rank.numa else ""
+    return f"  rank {rank.local_rank}: CPUs {format_cpu_list(rank.cpus)}{gpus}{numa}"

@@ -1,0 +1,96 @@
+"""The look at each node before a job's ranks start: what is looked at, and by which words of the script.
+
+The looking itself is ``hpclaunch/remote/probe.py``, which goes into the job's folder: one process a node.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan.frameworks import framework_of, interpreter
+from hpclaunch.plan.launch_plan import Preflight
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.scheduler import launchers
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.software_lines import wrap_command
+
+PROBE = "probe.py"
+"""Its name in the job's folder."""
+_LIMIT_S = 300
+"""Longer than the import of a framework may take there."""
+
+
+def plan_preflight(
+    request: JobRequest,
+    profile: SiteProfile,
+    nodes: int,
+    gpus_per_node: int | None,
+    cpus: Iterable[int],
+) -> Preflight | None:
+    """Return how each node is looked at; None: nobody asked.
+
+    ``cpus``: those of a node that the plan uses, empty where it leaves them to the launcher.
+    Raises BadInputError for ``exclude_bad_nodes`` where nothing could come of it.
+    """
+    again = _again(request, profile.scheduler.kind) if request.exclude_bad_nodes else None
+    if not request.preflight:
+        return None
+    python = interpreter(request, profile)
+    text = json.dumps(_wanted(request, profile, nodes, gpus_per_node, cpus))
+    argv = wrap_command(request.environment, profile, (python, PROBE, "preflight", text))
+    # The probe's place is known where the script runs; every other word is as it is given.
+    words = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, argv)]
+    verdict = wrap_command(request.environment, profile, (python, PROBE, "verdict", str(nodes)))
+    judge = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, verdict)]
+    batch = profile.scheduler.kind
+    launch = () if batch == "local" else launchers.one_each_words(profile.scheduler.launcher, nodes)
+    return Preflight(
+        look=(*launch, *words),
+        judge=tuple(judge),
+        node_names=launchers.node_names(batch),
+        limit_s=_LIMIT_S,
+        again=again,
+    )
+
+
+def _again(request: JobRequest, batch: str) -> str:
+    """Return the command that submits the script without some nodes; only a new job can do without them."""
+    if batch != "slurm":
+        raise BadInputError(
+            f"--exclude-bad-nodes: {batch} has no option that leaves nodes out", "leave it out; Slurm has one"
+        )
+    if request.array:
+        raise BadInputError(
+            "--exclude-bad-nodes: the jobs of an array are submitted together, not one again",
+            "leave it out; hpclaunch resubmit --exclude-bad-nodes repeats the array without them",
+        )
+    for name, wanted in (("--preflight", request.preflight), ("--max-restarts", request.max_restarts)):
+        if not wanted:
+            raise BadInputError(
+                f"--exclude-bad-nodes without {name}: the job is submitted again where its preflight fails",
+                f"add {name}, or leave it to hpclaunch resubmit --exclude-bad-nodes",
+            )
+    exclude = shlex.quote("".join(f"{node}," for node in request.exclude)) if request.exclude else ""
+    return f'sbatch --parsable --exclude={exclude}"$left_out" "$HPCLAUNCH_JOB_FOLDER/job.sh"'
+
+
+def _wanted(
+    request: JobRequest, profile: SiteProfile, nodes: int, gpus_per_node: int | None, cpus: Iterable[int]
+) -> dict[str, object]:
+    """Return what a node must show, as the probe reads it; what the profile does not know is left out."""
+    vendor = profile.node.gpu_vendor if profile.node and gpus_per_node else None
+    framework = framework_of(request)
+    plugin = framework.nccl and nodes > 1 and profile.fabric.kind.startswith("slingshot")
+    wanted: dict[str, object] = {
+        "cpus": format_cpu_list(cpus),
+        "gpus": gpus_per_node if vendor else None,
+        "vendor": vendor,
+        "fabric": plugin and vendor in ("amd", "nvidia"),
+        "module": framework.module,
+        "space": list(request.space),
+    }
+    return {name: value for name, value in wanted.items() if value}

@@ -1,0 +1,47 @@
+"""How many nodes, and how many ranks on each: the arithmetic behind --nodes, --tasks and --tasks-per-node."""
+
+from __future__ import annotations
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan.request import JobRequest
+
+_COUNTS = ("nodes", "tasks", "tasks_per_node", "gpus_per_task", "cpus_per_task", "threads_per_core")
+
+
+def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = False) -> tuple[int, int]:
+    """Return (nodes, tasks per node).
+
+    Every node gets the same number of ranks, since one binding serves them all. Where the request leaves the
+    ranks open there is one for each GPU (or each ``gpus_per_task`` GPUs), else one for each node.
+    ``one_node``: the machine is this one alone.
+    Raises BadInputError for counts below 1 and for counts that contradict each other.
+    """
+    for name in _COUNTS:
+        value = getattr(request, name)
+        if value is not None and value < 1:
+            raise BadInputError(f"{_option(name)} {value}: it must be at least 1")
+    usual = max(1, (gpus_per_node or 1) // (request.gpus_per_task or 1))
+    tasks, nodes, per_node = request.tasks, request.nodes, request.tasks_per_node
+    if one_node:
+        if nodes not in (None, 1):
+            raise BadInputError(
+                f"--nodes {nodes}: site {request.site} is this one machine", "leave --nodes out"
+            )
+        nodes = 1
+    if tasks is None:
+        return nodes or 1, per_node or usual
+    if nodes is None:
+        nodes = -(-tasks // (per_node or usual))
+    if per_node is None:
+        per_node = max(1, tasks // nodes)
+    if nodes * per_node != tasks:
+        raise BadInputError(
+            f"--tasks {tasks} do not fit on {nodes} nodes with the same number on each ({nodes} x {per_node}"
+            f" = {nodes * per_node})",
+            f"ask for {nodes * per_node} tasks, or set --nodes and --tasks-per-node",
+        )
+    return nodes, per_node
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")

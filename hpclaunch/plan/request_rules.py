@@ -1,0 +1,248 @@
+"""The site's rules, held against a request before anything is submitted.
+
+A request that the site would refuse, or worse, silently mangle, is a SiteRuleError that names the rule and
+the page that states it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from hpclaunch.errors import BadInputError, SiteRuleError
+from hpclaunch.plan.array_indices import array_indices
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.site.queue_limits import cite, misfit
+from hpclaunch.site.schema import Queue, SiteProfile
+from hpclaunch.topology.node_topology import NodeTopology
+from hpclaunch.walltime import format_walltime
+
+
+class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """The queue of a job: its name, what the profile knows of it, and why it was taken."""
+
+    name: str | None
+    queue: Queue | None
+    reason: str
+    warning: str | None = None
+
+
+def check_account(profile: SiteProfile, account: str | None) -> None:
+    """Refuse a missing account where the site requires one, and one that does not look like the site's."""
+    rule = profile.account
+    example = f", such as {rule.example}" if rule.example else ""
+    if account is None:
+        if rule.required:
+            raise SiteRuleError(
+                f"{profile.name} requires a project account, none was given ({cite(profile, rule.source)})",
+                f"add --account{example}",
+            )
+    elif rule.pattern and not re.fullmatch(rule.pattern, account):
+        raise SiteRuleError(
+            f"--account {account!r} is not an account of {profile.name}: they match {rule.pattern}"
+            f" ({cite(profile, rule.source)})",
+            f"give the project's account{example}",
+        )
+
+
+def choose_queue(profile: SiteProfile, named: str | None, nodes: int, walltime_s: int) -> QueueChoice:
+    """Return the queue named, or the first of the profile's that fits.
+
+    Left open, preemptable and by-request queues, QOS and queues without GPUs are passed over.
+    Raises SiteRuleError when the named one does not fit, or none does.
+    """
+    if named is not None:
+        return _named_queue(profile, named, nodes, walltime_s)
+    if not profile.queues:
+        return QueueChoice(name=None, queue=None, reason="the profile lists no queues: the site's default")
+    why_not = []
+    for name, queue in profile.queues.items():
+        problem = _only_when_named(queue) or misfit(queue, nodes, walltime_s)
+        if problem is None:
+            limit = f"up to {queue.max_nodes or 'any number of'} nodes, {queue.max_walltime or 'any time'}"
+            return QueueChoice(name=name, queue=queue, reason=f"the first {queue.kind} that fits: {limit}")
+        why_not.append(f"{name}: {problem}")
+    raise SiteRuleError(
+        f"no queue of {profile.name} takes {nodes} nodes for {format_walltime(walltime_s)}:\n    "
+        + "\n    ".join(why_not),
+        f"ask for fewer nodes or less time, or name one with --partition ({_queue_source(profile)})",
+    )
+
+
+def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) -> QueueChoice:
+    queue = profile.queues.get(named)
+    if queue is None:
+        from difflib import get_close_matches  # only messages need it
+
+        near = get_close_matches(named, profile.queues, n=1)
+        warning = None
+        if profile.queues:
+            meant = f"; did you mean {near[0]}?" if near else ""
+            warning = f"{named} is not in the profile of {profile.name}, its limits are unknown{meant}"
+        return QueueChoice(name=named, queue=None, reason="named in the request", warning=warning)
+    problem = misfit(queue, nodes, walltime_s)
+    if not queue.gpus and profile.node is not None and profile.node.gpus:
+        problem = "its nodes have no GPUs, and the profile describes the GPU nodes"
+    if problem:
+        raise SiteRuleError(
+            f"{queue.kind} {named} of {profile.name} does not take this job: {problem}"
+            f" ({cite(profile, queue.source)})",
+            "change the request, or leave the queue open and the one that fits is chosen",
+        )
+    return QueueChoice(name=named, queue=queue, reason="named in the request")
+
+
+def _only_when_named(queue: Queue) -> str | None:
+    for flag, word in (
+        (queue.by_request, "only after asking the site, so only when named"),
+        (queue.preemptable, "jobs there may be ended any time, so only when named"),
+        (not queue.gpus, "no GPUs"),
+        (queue.kind == "qos", "a QOS, so only when named"),
+    ):
+        if flag:
+            return word
+    return None
+
+
+def _queue_source(profile: SiteProfile) -> str:
+    sources = {queue.source for queue in profile.queues.values() if queue.source}
+    return "; ".join(cite(profile, source) for source in sorted(sources)) or f"site profile {profile.name}"
+
+
+def check_wishes(kind: str, request: JobRequest) -> None:
+    """Refuse what the scheduler cannot do: dependencies, arrays and left-out nodes need a queue."""
+    asked = {"--after": request.after, "--array": request.array, "exclude": request.exclude}
+    if kind == "local" and any(asked.values()):
+        name = next(name for name, value in asked.items() if value)
+        raise BadInputError(
+            f"{name}: this machine has no queue, jobs start at once",
+            "hpclaunch wait ID && hpclaunch submit ... starts one job after another",
+        )
+    if kind == "pbs" and request.exclude:
+        raise BadInputError(
+            f"PBS has no option that leaves nodes out ({', '.join(request.exclude)})",
+            "tell the site of the nodes; it can take them out of service",
+        )
+    if request.array:
+        array_indices(request.array, kind)
+        if request.max_restarts:
+            _check_array_restarts(kind, request)
+    bad = [node for node in request.exclude if not re.fullmatch(r"[\w.\[\],-]+", node, re.ASCII)]
+    if bad:
+        raise BadInputError(f"exclude: {bad[0]!r} is no name of a node", "write names as sinfo shows them")
+
+
+def _check_array_restarts(kind: str, request: JobRequest) -> None:
+    """Refuse restarts of an array's jobs where one cannot come back alone, or would disturb another."""
+    if kind == "pbs":
+        raise BadInputError(
+            "--array and --max-restarts do not go together on PBS: a job of an array comes back by qrerun,"
+            " which only operators may use",
+            "submit a job for each index, or leave one of them out",
+        )
+    if request.command.bundled:
+        raise BadInputError(
+            "--array and --max-restarts: all jobs of the array would write the same training's checkpoints",
+            "leave one out, or give a command that keeps a checkpoint for each $HPCLAUNCH_ARRAY_INDEX",
+        )
+
+
+def check_cores(
+    profile: SiteProfile, topology: NodeTopology, request: JobRequest, tasks_per_node: int
+) -> None:
+    """Refuse more cores or GPUs on a node than the site gives to jobs."""
+    cpus = topology.usable
+    usable = sum(1 for core in topology.cores if cpus.issuperset(core.cpus))
+    asked = tasks_per_node * (request.cpus_per_task or 1)
+    source = cite(profile, profile.node.source if profile.node else None)
+    if asked > usable:
+        kept = len(topology.cores) - usable
+        rule = f"{len(topology.cores)} cores less {kept} that are reserved" if kept else "all it has"
+        raise SiteRuleError(
+            f"{asked} cores a node asked ({tasks_per_node} ranks x {request.cpus_per_task or 1});"
+            f" a node of {profile.name} gives {usable} to jobs: {rule} ({source})",
+            f"at most {max(1, usable // tasks_per_node)} CPUs per task with {tasks_per_node} ranks a node",
+        )
+    gpus = tasks_per_node * (request.gpus_per_task or 0)
+    if gpus > len(topology.gpus):
+        raise SiteRuleError(
+            f"{gpus} GPUs a node asked ({tasks_per_node} ranks x {request.gpus_per_task}); a node of"
+            f" {profile.name} has {len(topology.gpus)} ({source})",
+            "ask for fewer ranks a node or GPUs a rank",
+        )
+
+
+def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequest) -> None:
+    """Refuse CPU masks where the job does not own the node: they would name other people's CPUs."""
+    shared = not request.exclusive and not (choice.queue and choice.queue.whole_node)
+    shared_by = "--no-exclusive" if shared else _sharing_directive(request.directives)
+    if shared_by and profile.binding.needs_whole_node:
+        raise SiteRuleError(
+            f"{shared_by} gives the job parts of nodes; the CPU masks of {profile.name} are valid on whole"
+            f" nodes only ({cite(profile, profile.binding.source)})",
+            "leave it out, or add --binding off to go without masks",
+        )
+
+
+def _sharing_directive(directives: Iterable[str]) -> str | None:
+    for text in directives:
+        words = text.split()
+        if words and words[0] in ("-s", "--oversubscribe", "--share", "--exclusive=user", "--exclusive=mcs"):
+            return text
+    return None
+
+
+# Options that the plan itself sets -> the option of submit that says the same.
+_OWNED = {
+    "slurm": {
+        "-N --nodes": "--nodes",
+        "-n --ntasks": "--tasks",
+        "--ntasks-per-node": "--tasks-per-node",
+        "-c --cpus-per-task": "--cpus-per-task",
+        "-G --gpus --gpus-per-node --gpus-per-task --gres": "--gpus-per-task",
+        "-t --time": "--time",
+        "-A --account": "--account",
+        "-p --partition -q --qos": "--partition",
+        "-J --job-name": "--name",
+        "-o --output": "nothing: `hpclaunch logs` shows the output",
+        "-a --array": "--array",
+        "-d --dependency": "--after",
+    },
+    "pbs": {
+        "-l select -l nodes": "--nodes",
+        "-l walltime": "--time",
+        "-A": "--account",
+        "-q": "--queue",
+        "-N": "--name",
+        "-o": "nothing: `hpclaunch logs` shows the output",
+        "-J": "--array",
+        "-W depend": "--after",
+    },
+    "local": {},
+}
+
+
+def check_directives(scheduler: str, directives: Iterable[str]) -> None:
+    """Refuse extra directives that would contradict the plan, and those that are no single line."""
+    for text in directives:
+        if not text.strip() or "\n" in text or "\r" in text:
+            raise BadInputError(f"--directive {text!r} is not one line", "give one directive each time")
+        if not text.startswith("-"):
+            raise BadInputError(f"--directive {text!r} is no option", "write it as --mail-type=END")
+        for names, instead in _OWNED[scheduler].items():
+            if any(_is_option(text, name) for name in re.findall(r"-[lW] \S+|\S+", names)):
+                raise BadInputError(
+                    f"--directive {text!r} would contradict what was computed from the request",
+                    f"use {instead}",
+                )
+
+
+def _is_option(text: str, name: str) -> bool:
+    if name.startswith("--"):
+        return re.match(re.escape(name) + r"(=|\s|$)", text) is not None
+    if " " in name:
+        option, resource = name.split()
+        return re.match(rf"{option}\s*(\S+,)?{resource}=", text) is not None
+    return re.match(rf"{name}(?!-)", text) is not None

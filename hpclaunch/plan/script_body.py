@@ -1,0 +1,211 @@
+"""The body of a script: the shell lines before the launch, those of each rank, and the launch. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+
+from hpclaunch.binding import dialects
+from hpclaunch.binding.node_binding import NodeBinding, RankBinding
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan.frameworks import framework_lines, rank_lines, shows_all_gpus
+from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.scheduler import launchers
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
+
+
+def shell_lines(
+    request: JobRequest,
+    profile: SiteProfile,
+    shape: JobLayout,
+    target: JobPlace,
+    for_launcher: tuple[Line, ...],
+) -> tuple[Line, ...]:
+    """Return the lines before the launch: folders, software, variables. ``for_launcher``: the launcher's own.
+
+    Raises BadInputError for a variable of the request that no shell can have.
+    """
+    batch = profile.scheduler.kind
+    lines: list[Line] = []
+    if batch == "pbs":
+        lines.append(Line(text='cd "$PBS_O_WORKDIR"', reason="PBS starts a job in the home folder"))
+    if batch == "local" and target.python:
+        folder = shlex.quote(target.python.rpartition("/")[0])
+        lines.append(
+            Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch, first")
+        )
+    lines.append(Line(text=f"export HPCLAUNCH_TASKS={shape.tasks}", reason="ranks that must find each other"))
+    if request.command.bundled and batch != "local":
+        folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
+        lines.append(
+            Line(
+                text=f'export PYTHONPATH="{folder}/runner${{PYTHONPATH:+:$PYTHONPATH}}"',
+                reason="the training runner, which submit copies beside the script",
+            )
+        )
+    lines += environment_lines(request.environment, profile)
+    lines += for_launcher
+    if _shares_cores(shape.binding):
+        lines.append(
+            Line(
+                text="export OMPI_MCA_mpi_yield_when_idle=1",
+                reason="ranks share cores: one that waits must leave its core to the others (Open MPI)",
+            )
+        )
+    lines += site_variables(profile, shape.nodes, frozenset(request.env))
+    lines += framework_lines(request, profile, shape.nodes, shape.tasks_per_node)
+    lines.append(_threads(request, shape))
+    lines += [
+        Line(text=f"export {_variable(name)}={shlex.quote(value)}", reason="given in the request")
+        for name, value in request.env.items()
+    ]
+    return tuple(lines)
+
+
+def _shares_cores(binding: NodeBinding | None) -> bool:
+    cpus = [cpu for rank in binding.ranks for cpu in rank.cpus] if binding else []
+    return len(cpus) > len(set(cpus))
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise BadInputError(f"{name!r} is no name of an environment variable", "use letters, digits and _")
+    return name
+
+
+def _threads(request: JobRequest, shape: JobLayout) -> Line:
+    """OMP_NUM_THREADS, which OpenMP, OpenBLAS and MKL read: one thread for each core of the smallest rank."""
+    if shape.binding is not None:
+        cores = min(len(rank.cpus) for rank in shape.binding.ranks) // request.threads_per_core
+        reason = "threads for each rank: the cores it is bound to"
+    else:
+        cores, reason = request.cpus_per_task or 1, "threads for each rank: --cpus-per-task"
+    return Line(text=f"export OMP_NUM_THREADS={max(1, cores)}", reason=reason)
+
+
+def rank_setup(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> tuple[Line, ...]:
+    """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
+    read = {"RANK": bool(request.max_restarts or request.idle_timeout), "LOCAL_RANK": False}
+    needed = read if shape.binding is None else dict.fromkeys(read, True)
+    names = frozenset(name for name, wanted in needed.items() if wanted)
+    lines = list(rank_lines(request, profile, shape.nodes, shape.tasks_per_node, names))
+    if profile.scheduler.launcher == "srun" and shape.tasks > 1 and request.mpi != "none":
+        lines.append(launchers.MPI_GUARD)
+    if shape.binding is None:
+        return tuple(lines)
+    ranks = shape.binding.ranks
+    lists = " ".join(format_cpu_list(rank.cpus) for rank in ranks)
+    lines.append(Line(text=f"cpus=({lists})", reason="CPUs planned for each local rank"))
+    variable = profile.binding.gpu_visible_var
+    if variable and any(rank.gpus for rank in ranks):
+        gpus = tuple(rank.gpus for rank in ranks)
+        everyone = shows_all_gpus(request, gpus)
+        if not everyone:
+            lines.append(_array("gpus", gpus, "GPUs of each local rank, nearest to its cores"))
+        lines += [
+            _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores"),
+            _array("bus", (_known_bus(rank, shape.bus_ids) for rank in ranks), "PCI addresses of those GPUs"),
+            _visible(variable, gpus if everyone else None),
+        ]
+        if variable == "CUDA_VISIBLE_DEVICES":
+            lines.append(
+                Line(
+                    text="export CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                    reason="CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)",
+                )
+            )
+    if profile.binding.cpu == "taskset":
+        lines.append(
+            Line(
+                text='taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null',
+                reason="bind this shell, and so the program that it becomes (man taskset)",
+            )
+        )
+    return tuple(lines)
+
+
+def _visible(variable: str, gpus: tuple[tuple[int, ...], ...] | None) -> Line:
+    """Show each rank its own GPUs; ``gpus``: all of them, in the order of the ranks."""
+    if gpus is None:
+        return Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own")
+    listed = ",".join(str(gpu) for each in gpus for gpu in each)
+    reason = "all GPUs in the order of the ranks: the program takes that of its local rank's number"
+    return Line(text=f"export {variable}={listed}", reason=reason)
+
+
+def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
+    """Return the addresses of a rank's GPUs; nothing where one is unknown: they cannot be compared then."""
+    known = tuple(bus_ids[gpu] for gpu in rank.gpus if gpu in bus_ids)
+    return known if len(known) == len(rank.gpus) else ()
+
+
+def _array(name: str, rows: Iterable[tuple[int | str, ...]], reason: str) -> Line:
+    """Return a bash array with one comma-separated word for each local rank."""
+    words = " ".join(",".join(map(str, row)) or "''" for row in rows)
+    return Line(text=f"{name}=({words})", reason=reason)
+
+
+def launch_words(
+    request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace
+) -> tuple[str, ...]:
+    """Return the launcher with its options."""
+    return launchers.launch_words(
+        profile.scheduler.launcher,
+        launchers.Launch(
+            nodes=shape.nodes,
+            tasks_per_node=shape.tasks_per_node,
+            cpu_bind=_cpu_bind(request, profile, shape),
+            mpi_plugin=request.mpi or profile.mpi.plugin or target.mpi_plugin,
+            options=(
+                *(profile.fabric.launch_options if shape.nodes > 1 else ()),
+                *launch_options(request.environment, profile),
+            ),
+            batch=profile.scheduler.kind,
+            in_allocation=target.allocation is not None,
+        ),
+    )
+
+
+def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
+    """Whether neither the request nor the profile says which plugin to use."""
+    if profile.scheduler.launcher != "srun" or request.mpi or profile.mpi.plugin:
+        return False
+    return profile.mpi.plugin_open
+
+
+def _cpu_bind(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> str | None:
+    if shape.binding is None:
+        bound = profile.binding.cpu == "cores" and request.binding != "off"
+        return "--cpu-bind=cores" if bound else None
+    if profile.binding.cpu == "mask_cpu":
+        return f"--cpu-bind=mask_cpu:{dialects.mask_cpu(shape.binding)}"
+    if profile.binding.cpu == "map_cpu":
+        return f"--cpu-bind=map_cpu:{dialects.map_cpu(shape.binding)}"
+    if profile.binding.cpu == "list":
+        return dialects.pals(shape.binding)
+    return None
+
+
+def rank_words(request: JobRequest, profile: SiteProfile, target: JobPlace) -> tuple[str, ...]:
+    """Return what each rank runs, its container around it."""
+    argv = request.command.argv
+    if request.command.bundled:
+        here = target.python if profile.scheduler.kind == "local" else None
+        python = request.python or here or profile.software.python
+        argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, target))
+    return wrap_command(request.environment, profile, argv)
+
+
+def _checkpoints(request: JobRequest, target: JobPlace) -> tuple[str, ...]:
+    """Return the runner's options without which a restart would begin at the beginning."""
+    if not request.max_restarts:
+        return ()
+    given = {word.partition("=")[0] for word in request.command.argv}
+    folder = f"{target.folder}/checkpoints" if target.folder else "checkpoints"
+    wanted = () if "--checkpoint-dir" in given else ("--checkpoint-dir", folder)
+    return (*wanted, *(() if "--resume" in given else ("--resume",)))

@@ -1,0 +1,1 @@
+"""Small programs that run on nodes or under other interpreters. Each is one file by itself."""

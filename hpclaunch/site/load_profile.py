@@ -1,0 +1,124 @@
+"""Site profiles by name or path, merged over what they extend (``hpclaunch.site.merge_profiles``)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import resource_dir
+from hpclaunch.site import profile_cache
+from hpclaunch.site.schema import SiteProfile
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A profile and where it came from."""
+
+    profile: SiteProfile
+    files: tuple[Path, ...]
+    """Its own file, then the one it extends, and so on."""
+    digests: tuple[str, ...]
+    """The sha256 of each of these files."""
+    tree: Any
+    """The merged hpclaunch.site.yaml_tree.Tree: every value with the file and line it came from."""
+
+
+def user_sites_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return ``$XDG_CONFIG_HOME/hpclaunch/sites`` (``~/.config`` where that is unset or not absolute)."""
+    config = Path(environ.get("XDG_CONFIG_HOME", ""))
+    base = config if config.is_absolute() else Path.home() / ".config"
+    return base / "hpclaunch" / "sites"
+
+
+def site_names() -> dict[str, Path]:
+    """Return every site's name and file; a user's profile hides a shipped one of the same name."""
+    return {name: files[0] for name, files in sorted(_all_files().items())}
+
+
+def hidden_sites() -> dict[str, Path]:
+    """Return the shipped profiles that a user's profile of the same name hides."""
+    return {name: files[1] for name, files in sorted(_all_files().items()) if len(files) > 1}
+
+
+def load_site(name_or_path: str) -> SiteProfile:
+    """Return the profile with this name or in this file. Raises BadInputError with file and line."""
+    known = _all_files()
+    if _is_path(name_or_path):
+        return _load(name_or_path, known).profile
+    if (profile := profile_cache.recall(name_or_path, known)) is not None:
+        return profile
+    loaded = _load(name_or_path, known)
+    profile_cache.keep(name_or_path, known, loaded.files, loaded.digests, loaded.profile)
+    return loaded.profile
+
+
+def load_merged(name_or_path: str) -> Loaded:
+    """Return the profile with the files it was merged from.
+
+    A path is anything with a slash, or that ends in .yaml or .yml. Raises BadInputError.
+    """
+    return _load(name_or_path, _all_files())
+
+
+def load_all() -> tuple[dict[str, SiteProfile], dict[str, str]]:
+    """Return every profile by name, and for those that cannot be read the message instead."""
+    profiles: dict[str, SiteProfile] = {}
+    broken: dict[str, str] = {}
+    for name in site_names():
+        try:
+            profiles[name] = load_site(name)
+        except BadInputError as error:
+            broken[name] = str(error)
+    return profiles, broken
+
+
+def profile_digest(profile: SiteProfile) -> str:
+    """Return the sha256 of the profile as JSON with sorted keys and no defaults, in hexadecimal."""
+    text = json.dumps(msgspec.to_builtins(profile), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _load(name_or_path: str, known: profile_cache.Known) -> Loaded:
+    # Reading YAML takes most of the time of a dry run; a profile that is kept needs none of it.
+    from hpclaunch.site.merge_profiles import merged
+    from hpclaunch.site.validate import to_profile
+
+    path = _path(name_or_path, known)
+    tree, read = merged(path, known)
+    profile = to_profile(tree)
+    if not _is_path(name_or_path) and profile.name != path.stem:
+        where = tree.at(("name",)).where
+        raise BadInputError(f"{where}: name is {profile.name!r} in {path.name}; it must be {path.stem!r}")
+    files, digests = zip(*read, strict=True)
+    return Loaded(profile=profile, files=files, digests=digests, tree=tree)
+
+
+def _all_files() -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for folder in (user_sites_dir(), resource_dir("site_profiles")):
+        for path in sorted(folder.glob("*.yaml")):
+            found.setdefault(path.stem, []).append(path)
+    return found
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or text.endswith((".yaml", ".yml"))
+
+
+def _path(name_or_path: str, known: profile_cache.Known) -> Path:
+    if _is_path(name_or_path):
+        return Path(os.path.expanduser(name_or_path))
+    if name_or_path not in known:
+        from hpclaunch.site.validate import did_you_mean
+
+        raise BadInputError(
+            f"no site is named {name_or_path!r}; {did_you_mean(name_or_path, known)}",
+            "or give the path of a file",
+        )
+    return known[name_or_path][0]

@@ -1,0 +1,198 @@
+"""The profile format explained: JSON Schema for editors, a reference page for people.
+
+Both take their words from the attribute docs in ``hpclaunch/site/schema.py``, the one place where a field is
+described.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+import types
+from collections.abc import Iterator
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from hpclaunch.site import job_environment, schema
+
+SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
+# Replaced whole when a profile extends another (hpclaunch.site.merge_profiles), so complete even there.
+_WHOLE = ("Source", "EnvVar")
+_YAML_WORD = {"None": "null", "True": "true", "False": "false"}
+_PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b")
+
+_HEAD = """\
+# Site profile reference
+
+<!-- Written by `hpclaunch sites schema --markdown` from hpclaunch/site/schema.py: change it there. -->
+
+A site profile is one YAML file that describes one machine. `hpclaunch sites validate FILE` checks it,
+`hpclaunch sites schema` prints its JSON Schema for editors.
+
+## Merging
+
+A profile with `extends: NAME` starts from that profile and says only what differs:
+
+- mappings merge key by key; `null` removes an inherited key; everything else, lists too, is replaced;
+- an environment variable and a source are replaced whole: a value needs its own reason, a date its own page;
+- queues that the profile names stand first, in its order: the order of queues is their preference;
+- `schema` and `name` are not inherited.
+
+Your own profiles live in `$XDG_CONFIG_HOME/hpclaunch/sites/NAME.yaml` (`~/.config` where unset) and hide a
+shipped one of the same name, which they may extend. A profile that was read is kept in
+`$XDG_CACHE_HOME/hpclaunch/sites` (`~/.cache` where unset) and used from there until a file that it was made
+from changes; that folder may be deleted at any time.
+
+## Reading
+
+Stricter than YAML 1.1: a key stands once; aliases and tags are refused; only `true`, `false`, `null` and
+decimal numbers are more than text, so `48:00:00` and `no` need no quotes, and the value of an environment
+variable that looks like a number does (`"1"`).
+"""
+
+
+@cache
+def field_docs() -> dict[str, dict[str, str]]:
+    """Return struct name -> field name -> its doc, read from the source of the schema, in YAML's words."""
+    docs: dict[str, dict[str, str]] = {}
+    for module in (schema, job_environment):
+        for statement in ast.parse(inspect.getsource(module)).body:
+            if isinstance(statement, ast.ClassDef):
+                docs[statement.name] = dict(_documented(statement))
+    return docs
+
+
+def _documented(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, doc in zip(definition.body, definition.body[1:], strict=False):
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
+            text = " ".join(str(doc.value.value).split())
+            yield field.target.id, _PYTHON_WORD.sub(lambda word: _YAML_WORD[word[0]], text)
+
+
+def structs() -> tuple[type[msgspec.Struct], ...]:
+    """Return the structs of a profile, each after the one that first uses it."""
+    found: dict[str, type[msgspec.Struct]] = {}
+    waiting: list[type[msgspec.Struct]] = [schema.SiteProfile]
+    while waiting:
+        struct = waiting.pop(0)
+        found[struct.__name__] = struct
+        parts = [part for field in msgspec.structs.fields(struct) for part in _structs_in(field.type)]
+        waiting += [part for part in parts if part.__name__ not in found]
+    return tuple(found.values())
+
+
+def _structs_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _structs_in(part)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema, draft 2020-12, of a profile as it stands in a file.
+
+    A file with ``extends`` may leave out what it inherits, and may write null to remove it.
+    """
+    document = msgspec.json.schema(schema.SiteProfile)
+    definitions = document["$defs"]
+    for name, docs in field_docs().items():
+        for field, doc in docs.items():
+            if name in definitions:
+                definitions[name]["properties"][field]["description"] = doc
+    partial = {f"Partial{name}": _partial(body) for name, body in definitions.items() if name not in _WHOLE}
+    partial["PartialSiteProfile"]["required"] = ["schema", "name", "extends"]
+    return {
+        "$schema": SCHEMA_URI,
+        "title": "hpclaunch site profile",
+        "if": {"required": ["extends"], "properties": {"extends": {"type": "string"}}},
+        "then": {"$ref": "#/$defs/PartialSiteProfile"},
+        "else": {"$ref": "#/$defs/SiteProfile"},
+        "$defs": {**definitions, **partial},
+    }
+
+
+def _partial(body: dict[str, Any]) -> dict[str, Any]:
+    """Return an object's schema with every key optional and nullable, and so all mappings below it."""
+    loose = {key: value for key, value in body.items() if key != "required"}
+    loose["properties"] = {key: _nullable(value) for key, value in body["properties"].items()}
+    return loose
+
+
+def _nullable(value: dict[str, Any]) -> dict[str, Any]:
+    outer: dict[str, Any] = {key: value[key] for key in ("description", "default") if key in value}
+    inner = {key: item for key, item in value.items() if key not in outer}
+    return {"anyOf": [_loosened(inner), {"type": "null"}], **outer}
+
+
+def _loosened(value: dict[str, Any]) -> dict[str, Any]:
+    """Point references to the partial objects, except inside lists, which are replaced whole."""
+    if "$ref" in value:
+        name = value["$ref"].removeprefix("#/$defs/")
+        return value if name in _WHOLE else {**value, "$ref": f"#/$defs/Partial{name}"}
+    if "anyOf" in value:
+        return {**value, "anyOf": [_loosened(option) for option in value["anyOf"]]}
+    if isinstance(value.get("additionalProperties"), dict):
+        return {**value, "additionalProperties": _nullable(value["additionalProperties"])}
+    return value
+
+
+def markdown() -> str:
+    """Return the reference page: every key, its type, its default and what it means."""
+    return _HEAD + "".join(f"\n{_section(struct)}" for struct in structs())
+
+
+def _section(struct: type[msgspec.Struct]) -> str:
+    docs = field_docs().get(struct.__name__, {})
+    rows = []
+    for field in msgspec.structs.fields(struct):
+        cells = (
+            f"`{field.name}`",
+            _type_text(field.type),
+            _default_text(field),
+            _cell(docs.get(field.name, "")),
+        )
+        rows.append(f"| {' | '.join(cells)} |\n")
+    about = textwrap.fill(" ".join((inspect.getdoc(struct) or "").split()), 110)
+    head = "| key | type | default | meaning |\n| --- | --- | --- | --- |\n"
+    return f"## {struct.__name__}\n\n{about}\n\n{head}{''.join(rows)}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("``", "`").replace("|", "\\|")
+
+
+def _type_text(annotation: Any) -> str:
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        notes = [meta.description for meta in parts[1:] if getattr(meta, "description", None)]
+        return _cell(notes[0]) if notes else _type_text(parts[0])
+    if origin is Literal:
+        return ", ".join(f"`{choice}`" for choice in parts)
+    if origin in (Union, types.UnionType):
+        return " or ".join("null" if part is types.NoneType else _type_text(part) for part in parts)
+    if origin is tuple:
+        return f"list of {_type_text(parts[0])}"
+    if origin is dict:
+        return f"mapping of names to {_type_text(parts[1])}"
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
+    words = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false"}
+    return words.get(annotation.__name__, str(annotation.__name__))
+
+
+def _default_text(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "**required**"
+    value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+    value = msgspec.to_builtins(value)
+    if isinstance(value, dict | list | tuple) and not value:
+        return "empty"
+    if value == "":
+        return "empty text"
+    return f"`{msgspec.json.encode(value).decode()}`"

@@ -1,0 +1,283 @@
+"""What must fit together in a profile beyond the types of its values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list, parse_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.site.schema import (
+    Account,
+    Binding,
+    Detect,
+    Directive,
+    EasyBuild,
+    EnvVar,
+    Mpi,
+    Node,
+    Queue,
+    Route,
+    Scheduler,
+    SiteProfile,
+)
+from hpclaunch.site.yaml_tree import KeyPath
+from hpclaunch.walltime import parse_walltime_s
+
+Broken = tuple[KeyPath, str, str]
+"""Key path, what was found, what would be right."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LAUNCHERS = {"slurm": ("srun", "mpiexec"), "pbs": ("pals", "mpiexec"), "local": ("mpiexec",)}
+_QUEUE_KINDS = {"slurm": ("partition", "qos"), "pbs": ("queue",), "local": ()}
+_BINDERS = {"mask_cpu": "srun", "map_cpu": "srun", "cores": "srun", "list": "pals"}
+
+
+def broken_rules(profile: SiteProfile) -> Iterator[Broken]:
+    """Yield every rule that the profile breaks."""
+    for path, part in structs_of(profile, ()):
+        source = getattr(part, "source", None)
+        if source is not None and source not in profile.sources:
+            from difflib import get_close_matches  # only messages need it
+
+            near = get_close_matches(source, profile.sources, n=1)
+            right = f"did you mean {near[0]!r}?" if near else "add it to sources: with url and checked"
+            yield (*path, "source"), f"source {source!r} is not in sources", right
+        rule = _RULES.get(type(part))
+        for inner, found, right in rule(part, profile) if rule else ():
+            yield (*path, *inner), found, right
+        if isinstance(part, EnvVar):
+            yield from _env_var(path, part)
+
+
+def structs_of(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, msgspec.Struct]]:
+    """Yield every struct in a value, the outer ones first, with its key path."""
+    if isinstance(value, msgspec.Struct):
+        yield path, value
+        for name in value.__struct_fields__:
+            yield from structs_of(getattr(value, name), (*path, name))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from structs_of(item, (*path, key))
+    elif isinstance(value, tuple):
+        for number, item in enumerate(value):
+            yield from structs_of(item, (*path, number))
+
+
+def _scheduler(part: Scheduler, _: SiteProfile) -> Iterator[Broken]:
+    fitting = _LAUNCHERS[part.kind]
+    if part.launcher not in fitting:
+        found = f"launcher {part.launcher} does not start ranks under {part.kind}"
+        yield ("launcher",), found, f"it must be {' or '.join(fitting)}"
+    if part.select and part.kind != "pbs":
+        yield ("select",), f"select is set and the scheduler is {part.kind}", "leave it out: only PBS has it"
+    if part.select and not re.fullmatch(r"[\w.:=,+-]+", part.select):
+        yield ("select",), f"select is {part.select!r}", "write resource=value, several with a colon between"
+
+
+def _detect(part: Detect, _: SiteProfile) -> Iterator[Broken]:
+    for field in ("hostnames", "hostnames_unique", "gpu_models"):
+        for number, pattern in enumerate(getattr(part, field)):
+            yield from _regex((field, number), pattern)
+    for name, pattern in part.env.items():
+        yield from _variable(("env", name), name)
+        yield from _regex(("env", name), pattern)
+
+
+def _account(part: Account, _: SiteProfile) -> Iterator[Broken]:
+    if part.pattern is None:
+        return
+    bad = list(_regex(("pattern",), part.pattern))
+    yield from bad
+    if not bad and part.example is not None and not re.fullmatch(part.pattern, part.example):
+        yield ("example",), f"example {part.example!r} does not match the pattern", "correct one of the two"
+
+
+def _queue(part: Queue, profile: SiteProfile) -> Iterator[Broken]:
+    kinds = _QUEUE_KINDS[profile.scheduler.kind]
+    if part.kind not in kinds:
+        found = f"kind is {part.kind} and the scheduler is {profile.scheduler.kind}"
+        yield ("kind",), found, f"it must be {' or '.join(kinds) or 'left out: there are no queues'}"
+    yield from _span(("max_nodes",), "nodes", part.min_nodes, part.max_nodes)
+    shortest = yield from _walltime(("min_walltime",), part.min_walltime)
+    longest = yield from _walltime(("max_walltime",), part.max_walltime)
+    if shortest and longest:
+        yield from _span(("max_walltime",), "seconds", shortest, longest)
+    if part.with_partition is not None:
+        if part.kind != "qos":
+            yield ("with_partition",), f"with_partition on a {part.kind}", "leave it out: it is for a QOS"
+        elif getattr(profile.queues.get(part.with_partition), "kind", None) != "partition":
+            found = f"with_partition {part.with_partition!r} is no partition of this profile"
+            yield ("with_partition",), found, "name one of queues: that has kind partition"
+    names = [route.name for route in part.routes]
+    yield from _repeated(("routes",), "route", names)
+
+
+def _route(part: Route, _: SiteProfile) -> Iterator[Broken]:
+    yield from _span(("max_nodes",), "nodes", part.min_nodes, part.max_nodes)
+    yield from _walltime(("max_walltime",), part.max_walltime)
+
+
+def _directive(part: Directive, _: SiteProfile) -> Iterator[Broken]:
+    yield from _one_line(("text",), part.text)
+    yield from _one_line(("reason",), part.reason)
+
+
+def _env_var(path: KeyPath, part: EnvVar) -> Iterator[Broken]:
+    yield from _variable(path, str(path[-1]))
+    yield from _one_line((*path, "value"), part.value or "")
+    yield from _one_line((*path, "reason"), part.reason)
+
+
+def _binding(part: Binding, profile: SiteProfile) -> Iterator[Broken]:
+    launcher = _BINDERS.get(part.cpu)
+    if launcher and launcher != profile.scheduler.launcher:
+        found = (
+            f"cpu is {part.cpu}, an option of {launcher}, and the launcher is {profile.scheduler.launcher}"
+        )
+        mine = [cpu for cpu, owner in _BINDERS.items() if owner == profile.scheduler.launcher]
+        yield ("cpu",), found, f"it must be {' or '.join([*mine, 'taskset', 'none'])}"
+    if part.gpu_visible_var is not None:
+        yield from _variable(("gpu_visible_var",), part.gpu_visible_var)
+
+
+def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
+    if part.plugin is not None and profile.scheduler.launcher != "srun":
+        found = f"plugin is {part.plugin!r} and the launcher is {profile.scheduler.launcher}"
+        yield ("plugin",), found, "leave it out: it is a value of srun --mpi"
+    if part.plugin is not None and part.plugin_open:
+        yield ("plugin_open",), f"plugin_open is true and plugin is {part.plugin!r}", "keep one of the two"
+    for field, names in (("plugin", [part.plugin]), ("alternatives", list(part.alternatives))):
+        for name in names:
+            if name is not None and not re.fullmatch(r"\w+", name):
+                yield (field,), f"{name!r} is no name of a plugin", "write it as srun --mpi=list prints it"
+
+
+def _easybuild(part: EasyBuild, _: SiteProfile) -> Iterator[Broken]:
+    yield from _variable(("prefix_variable",), part.prefix_variable)
+
+
+def _node(part: Node, _: SiteProfile) -> Iterator[Broken]:
+    if part.cores * part.threads_per_core > MAX_CPU + 1:
+        yield (
+            ("cores",),
+            f"{part.cores} cores x {part.threads_per_core} threads",
+            f"at most {MAX_CPU + 1} CPUs",
+        )
+        return
+    if part.cores % part.sockets:
+        yield ("sockets",), f"{part.cores} cores in {part.sockets} sockets", "every socket has as many cores"
+    inside = frozenset(range(part.cores))
+    try:
+        domains = {domain.id: parse_cpu_list(domain.cores) for domain in part.numa}
+        groups = [parse_cpu_list(group) for group in part.l3_groups]
+        reserved = parse_cpu_list(part.reserved_cores)
+        near = [None if gpu.cores is None else parse_cpu_list(gpu.cores) for gpu in part.gpus]
+    except BadInputError as error:
+        yield (), error.message, error.hint or "write it as 0-3,8"
+        return
+    yield from _repeated(("numa",), "NUMA node", [domain.id for domain in part.numa])
+    yield from _disjoint("numa", domains.values(), inside)
+    if missing := inside.difference(*domains.values()):
+        found = f"cores {format_cpu_list(missing)} are on no NUMA node"
+        yield ("numa",), found, f"the NUMA nodes share out cores 0-{part.cores - 1}"
+    yield from _disjoint("l3_groups", groups, inside)
+    if outside := reserved - inside:
+        found = f"reserved cores {format_cpu_list(outside)} are not in the node"
+        yield ("reserved_cores",), found, f"its cores are 0-{part.cores - 1}"
+    yield from _gpus(part, domains, near)
+    yield from _nics(part, domains)
+
+
+def _gpus(part: Node, domains: dict[int, CpuSet], near: list[CpuSet | None]) -> Iterator[Broken]:
+    nics = {nic.name for nic in part.nics}
+    for number, (gpu, cores) in enumerate(zip(part.gpus, near, strict=True)):
+        path: KeyPath = ("gpus", number)
+        home = domains.get(gpu.numa)
+        if home is None:
+            yield (*path, "numa"), f"GPU {number} is on NUMA node {gpu.numa}", f"there are {sorted(domains)}"
+        elif cores is not None and not (cores and cores <= home):
+            found = f"GPU {number} is near cores {gpu.cores or 'none'}"
+            right = f"NUMA node {gpu.numa} has cores {format_cpu_list(home) or 'none'}"
+            yield (*path, "cores"), found, right
+        if gpu.nic is not None and gpu.nic not in nics:
+            found = f"GPU {number} is near NIC {gpu.nic!r}"
+            yield (*path, "nic"), found, f"nics: names {', '.join(sorted(nics)) or 'none'}"
+    yield from _repeated(("gpus",), "bus_id", [gpu.bus_id for gpu in part.gpus if gpu.bus_id])
+
+
+def _nics(part: Node, domains: dict[int, CpuSet]) -> Iterator[Broken]:
+    yield from _repeated(("nics",), "NIC", [nic.name for nic in part.nics])
+    for number, nic in enumerate(part.nics):
+        if nic.numa is not None and nic.numa not in domains:
+            found = f"NIC {nic.name} is on NUMA node {nic.numa}"
+            yield ("nics", number, "numa"), found, f"there are {sorted(domains)}"
+
+
+def _disjoint(field: str, groups: Iterable[CpuSet], inside: CpuSet) -> Iterator[Broken]:
+    taken: set[int] = set()
+    for number, group in enumerate(groups):
+        path: KeyPath = (field, number)
+        if outside := group - inside:
+            found = f"cores {format_cpu_list(outside)} are not in the node"
+            yield path, found, f"its cores are 0-{len(inside) - 1}"
+        if twice := group & taken:
+            yield path, f"cores {format_cpu_list(twice)} stand in {field} twice", "each core has one place"
+        if not group and field == "l3_groups":
+            yield path, "an L3 group without cores", "leave it out"
+        taken |= group
+
+
+def _repeated(path: KeyPath, word: str, values: list[Any]) -> Iterator[Broken]:
+    for value in sorted({value for value in values if values.count(value) > 1}):
+        yield path, f"{word} {value} stands {values.count(value)} times", "each one once"
+
+
+def _span(path: KeyPath, unit: str, least: int, most: int | None) -> Iterator[Broken]:
+    if most is not None and least > most:
+        yield path, f"at least {least} {unit} and at most {most}", "the minimum may not pass the maximum"
+
+
+def _walltime(path: KeyPath, text: str | None) -> Any:
+    """Yield a problem where the walltime is none; return its seconds (None: not given, or bad)."""
+    if text is None:
+        return None
+    try:
+        return parse_walltime_s(text)
+    except BadInputError as error:
+        yield path, f"{path[-1]}: {error.message}", error.hint or ""
+        return None
+
+
+def _regex(path: KeyPath, pattern: str) -> Iterator[Broken]:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        yield path, f"{pattern!r} is no regular expression: {error}", "see Python's re"
+
+
+def _variable(path: KeyPath, name: str) -> Iterator[Broken]:
+    if not _VARIABLE.fullmatch(name):
+        yield path, f"{name!r} is no name of an environment variable", "use letters, digits and _"
+
+
+def _one_line(path: KeyPath, text: str) -> Iterator[Broken]:
+    if re.search(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]", text):
+        yield path, f"{path[-1]} holds a line break or control character", "write it in one line"
+
+
+_RULES: dict[type, Callable[[Any, SiteProfile], Iterator[Broken]]] = {
+    Scheduler: _scheduler,
+    Detect: _detect,
+    Account: _account,
+    Queue: _queue,
+    Route: _route,
+    Directive: _directive,
+    Binding: _binding,
+    Mpi: _mpi,
+    EasyBuild: _easybuild,
+    Node: _node,
+}

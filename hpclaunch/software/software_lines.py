@@ -1,0 +1,191 @@
+"""From ``environment:`` to the shell lines of a job's script, each with its reason. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBuild
+from hpclaunch.site.queue_limits import reason_with_source
+from hpclaunch.site.schema import EnvVar, SiteProfile
+from hpclaunch.software.shell_quoting import double_quote, word
+
+_BIND_VARIABLE = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}
+
+
+def environment_lines(environment: Environment | None, profile: SiteProfile) -> tuple[Line, ...]:
+    """Return all software lines of a job's script: the site's setup, and what the job asks for.
+
+    None: the site's setup alone. Raises BadInputError where parts of it contradict each other.
+    """
+    if environment is None:
+        return _site_setup(profile)
+    from hpclaunch.software.contradictions import contradictions  # most jobs have the site's setup alone
+
+    if wrong := contradictions(environment, profile):
+        raise BadInputError("\n".join(f"environment: {each}" for each in wrong))
+    return tuple(_lines(environment, profile))
+
+
+def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
+    """The order that works: prefixes before the stack that reads them, Python's own environments last."""
+    easybuild = environment.easybuild
+    prefix = easybuild_prefix(easybuild, profile) if easybuild else None
+    variable = _prefix_variable(profile)
+    if prefix:
+        yield Line(
+            text=f"export {variable}={double_quote(prefix)}",
+            reason="where EasyBuild installed; the site's stack must know it before it is loaded",
+        )
+    if environment.site_setup:
+        yield from _site_setup(profile)
+    if environment.eessi and environment.eessi.init != "container":
+        from hpclaunch.software.eessi import init_lines
+
+        site = profile.software.eessi
+        yield from init_lines(environment.eessi, site.modules if site else ())
+        yield from (_load(name, "from EESSI") for name in environment.eessi.load)
+    for folder in environment.module_use:
+        yield Line(text=f"module use {double_quote(folder)}", reason="more modules, given in environment")
+    if easybuild:
+        yield from _easybuild(easybuild, prefix, variable)
+    yield from (_load(name, "given in environment") for name in environment.modules)
+    if environment.conda:
+        yield Line(
+            text='eval "$(conda shell.bash hook)"',
+            reason="scripts do not read .bashrc, which defines conda activate",
+        )
+        yield Line(text=f"conda activate {word(environment.conda)}", reason="the conda environment")
+    if environment.venv:
+        yield Line(
+            text=f"source {double_quote(environment.venv + '/bin/activate')}",
+            reason="the virtual environment, over the Python of the modules",
+        )
+    if environment.container:
+        yield from _container(environment.container, profile)
+
+
+def _site_setup(profile: SiteProfile) -> tuple[Line, ...]:
+    return tuple(
+        Line(text=step.text, reason=reason_with_source(profile, step.reason, step.source))
+        for step in profile.software.setup
+    )
+
+
+def _load(name: str, why: str) -> Line:
+    return Line(text=f"module load {word(name)}", reason=f"module {why}")
+
+
+def _prefix_variable(profile: SiteProfile) -> str:
+    site = profile.software.easybuild
+    return site.prefix_variable if site else "EASYBUILD_PREFIX"
+
+
+def easybuild_prefix(easybuild: JobEasyBuild, profile: SiteProfile) -> str | None:
+    """Return where EasyBuild installs: what the job says, else the site's advice where it is a real path."""
+    site = profile.software.easybuild
+    advised = site.prefix if site else None
+    return easybuild.prefix or (advised if advised and "<" not in advised else None)
+
+
+def _easybuild(easybuild: JobEasyBuild, prefix: str | None, variable: str) -> Iterator[Line]:
+    """Generic EasyBuild puts its modules in PREFIX/modules/all; LUMI's stack finds EBU_USER_PREFIX itself."""
+    if prefix and variable == "EASYBUILD_PREFIX":
+        yield Line(
+            text=f"module use {double_quote(prefix + '/modules/all')}",
+            reason="where EasyBuild puts the modules of its prefix",
+        )
+    from hpclaunch.software.easyconfig import module_of
+
+    yield from (_load(module_of(name), "built with EasyBuild") for name in easybuild.load)
+
+
+# --- containers --------------------------------------------------------------------------------------------
+
+
+def _container(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
+    site = profile.software.container
+    runtime = _runtime(profile)
+    for text in site.modules if site else ():
+        yield Line(text=text, reason="what the site's containers need")
+    binds = (*(site.binds if site else ()), *container.binds)
+    if binds and runtime in _BIND_VARIABLE:
+        reason = "paths that the container sees: the MPI and fabric of the site, and what the job names"
+        yield Line(text=f"export {_BIND_VARIABLE[runtime]}={double_quote(','.join(binds))}", reason=reason)
+
+
+def _runtime(profile: SiteProfile) -> str:
+    site = profile.software.container
+    if site is None or site.runtime == "none":
+        return "apptainer"
+    return site.runtime
+
+
+def wrap_command(
+    environment: Environment | None, profile: SiteProfile, argv: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the command as each rank runs it: inside the container where there is one.
+
+    Binds stand in the environment (see ``environment_lines``), so that their variables are expanded once. For
+    CSCS' container engine the command is unchanged: see ``launch_options``.
+    """
+    if environment is None:
+        return argv
+    container = environment.container
+    if container is None:
+        if environment.eessi and environment.eessi.init == "container":
+            from hpclaunch.software.eessi import container_words
+
+            nvidia = bool(profile.node and profile.node.gpus and profile.node.gpu_vendor == "nvidia")
+            return container_words(environment.eessi, nvidia=nvidia, binds=(), argv=argv)
+        return argv
+    inside = argv
+    if container.venv:
+        activate = f'source {double_quote(container.venv + "/bin/activate")} && exec "$@"'
+        inside = ("bash", "-c", activate, "venv", *argv)
+    runtime = _runtime(profile)
+    if runtime == "container-engine":
+        return inside
+    flags = _gpu_flag(container, profile)
+    if "$" not in container.image:
+        return (runtime, "exec", *flags, container.image, *inside)
+    start = " ".join(["exec", runtime, "exec", *flags, double_quote(container.image), '"$@"'])
+    return ("bash", "-c", start, "container", *inside)
+
+
+def _gpu_flag(container: JobContainer, profile: SiteProfile) -> tuple[str, ...]:
+    """The site's flag where its nodes have GPUs; LUMI wants none, its configuration binds the devices."""
+    site, node = profile.software.container, profile.node
+    has_gpus = bool(node and node.gpus)
+    if container.gpu is False or (container.gpu is None and not has_gpus):
+        return ()
+    if site is not None:
+        return (site.gpu_flag,) if site.gpu_flag else ()
+    flag = {"nvidia": "--nv", "amd": "--rocm"}.get((node.gpu_vendor or "") if node else "")
+    return (flag,) if flag else ()
+
+
+def launch_options(environment: Environment | None, profile: SiteProfile) -> tuple[str, ...]:
+    """Return options for the launcher: CSCS' container engine is asked for by ``srun --environment=FILE``."""
+    if environment is None or environment.container is None or _runtime(profile) != "container-engine":
+        return ()
+    return (f"--environment={word(environment.container.image)}",)
+
+
+# --- variables ---------------------------------------------------------------------------------------------
+
+
+def site_variables(profile: SiteProfile, nodes: int, given: frozenset[str] = frozenset()) -> tuple[Line, ...]:
+    """Return the profile's variables for a job of so many nodes, without those that the job gives itself."""
+    fabric = profile.fabric
+    fitting = fabric.multi_node if nodes > 1 else fabric.single_node
+    merged: dict[str, EnvVar] = {**fabric.common, **fitting, **profile.env}
+    return tuple(
+        Line(
+            text=f"unset {name}" if each.value is None else f"export {name}={double_quote(each.value)}",
+            reason=reason_with_source(profile, each.reason, each.source),
+        )
+        for name, each in merged.items()
+        if name not in given
+    )

@@ -1,0 +1,271 @@
+"""Several sources become one NodeTopology.
+
+Each fact is taken from the source that knows it best; what the others say about it is compared. Small
+differences (a part is hidden, a column is cut off) go to ``notes`` with both sources by name. Sources that
+cannot describe one node are refused. Nothing is averaged, nothing is filled in by guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from hpclaunch.cpuset import CpuSet, format_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.topology.derive import l3_blocks, pair_threads
+from hpclaunch.topology.merge_gpus import merge_gpus
+from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
+from hpclaunch.topology.partial import Partial
+
+# Who knows cores and NUMA nodes best: the kernel's own files first.
+_KNOWS = ("sysfs", "hwloc", "lscpu", "numactl", "nvidia_smi", "amd_smi", "rocm_smi")
+_ONE_NODE = "give files of one node in one state"
+
+
+def merge(partials: Sequence[Partial]) -> NodeTopology:
+    """Join what several sources state about one node.
+
+    What no source states stays None or empty and is said in ``notes``. Raises BadInputError when nothing
+    is given, or when two sources cannot be of the same node (other CPUs, a CPU in another NUMA node).
+    """
+    if not partials:
+        raise BadInputError("no source of a topology", "give at least one file, such as --lscpu FILE")
+    ranked = sorted(partials, key=lambda partial: _KNOWS.index(partial.kind))
+    notes = [note for partial in partials for note in partial.notes]
+    nodes = _numa_nodes(ranked, notes)
+    cores = _cores(ranked, nodes, notes)
+    nodes = _online_only(nodes, cores, notes)
+    gpus = merge_gpus(ranked, nodes, notes)
+    nodes = _with_gpu_memory(nodes, ranked)
+    _say_what_is_missing(ranked, cores, nodes, notes)
+    granted = [partial.allowed for partial in partials if partial.allowed is not None]
+    return NodeTopology(
+        cores=cores,
+        numa_nodes=nodes,
+        gpus=gpus,
+        nics=next((partial.nics for partial in ranked if partial.nics), ()),
+        allowed=frozenset.intersection(*granted) if granted else None,
+        sources=tuple(partial.name for partial in partials),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _numa_nodes(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, ...]:
+    """Return the nodes of the best source with what the others add: memory sizes, nodes it does not show."""
+    stated = [(partial, _separate(partial, notes)) for partial in ranked if partial.numa_nodes]
+    if not stated:
+        return _from_gpu_columns(ranked, notes)
+    best, nodes = stated[0]
+    merged = {node.id: node for node in nodes}
+    owner = {cpu: node.id for node in nodes for cpu in node.cpus}
+    for other, theirs in stated[1:]:
+        for node in theirs:
+            for cpu in sorted(node.cpus):
+                if owner.setdefault(cpu, node.id) != node.id:
+                    raise BadInputError(
+                        f"{best.name} puts CPU {cpu} on NUMA node {owner[cpu]}, {other.name} on {node.id}",
+                        _ONE_NODE,
+                    )
+            if node.id not in merged:
+                merged[node.id] = node
+                if node.cpus:
+                    notes.append(f"NUMA node {node.id} is in {other.name} but not in {best.name}")
+            elif merged[node.id].memory_bytes is None:
+                merged[node.id] = msgspec.structs.replace(merged[node.id], memory_bytes=node.memory_bytes)
+    return tuple(merged[node] for node in sorted(merged))
+
+
+def _separate(partial: Partial, notes: list[str]) -> tuple[NumaNode, ...]:
+    """Give each CPU one node: the smallest that lists it, of equals the lowest number.
+
+    Nodes that share CPUs are memory of another kind beside the same cores (hwloc shows HBM, non-volatile and
+    GPU memory so), the kernel's numa=fake, or faulty firmware.
+    """
+    nodes = partial.numa_nodes or ()
+    taken: set[int] = set()
+    result: list[NumaNode] = []
+    shared: list[int] = []
+    for node in sorted(nodes, key=lambda node: (len(node.cpus), node.id)):
+        if node.cpus & taken:
+            shared.append(node.id)
+        result.append(msgspec.structs.replace(node, cpus=node.cpus - taken))
+        taken |= node.cpus
+    if shared and partial.kind != "hwloc":
+        listed = ", ".join(str(node) for node in sorted(shared))
+        notes.append(
+            f"{partial.name}: NUMA nodes {listed} list CPUs that another node has too; "
+            "such CPUs are counted to the smallest node, of equals to the lowest"
+        )
+    return tuple(sorted(result, key=lambda node: node.id))
+
+
+def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, ...]:
+    """Build nodes from nvidia-smi's two columns where no other source lists NUMA nodes.
+
+    Of a list such as ``0,5-11`` the lowest number is the one with CPUs: the kernel numbers GPU memory last.
+    """
+    found: dict[int, CpuSet] = {}
+    for partial in ranked:
+        for gpu in partial.gpus or ():
+            numa = gpu.numa if gpu.numa is not None else min(gpu.numa_candidates, default=None)
+            if numa is not None and gpu.cpus:
+                found[numa] = found.get(numa, frozenset()) | gpu.cpus
+    if not found:
+        return ()
+    if sum(len(cpus) for cpus in found.values()) != len(frozenset().union(*found.values())):
+        notes.append("the GPUs' CPU lists overlap though their NUMA nodes differ; NUMA nodes left unknown")
+        return ()
+    notes.append(
+        "NUMA nodes known from the GPUs' CPU affinity alone: nodes without a GPU are missing, and the "
+        "lists may be cut off or limited to a job (lscpu or numactl would tell)"
+    )
+    return tuple(NumaNode(id=node, cpus=cpus) for node, cpus in sorted(found.items()))
+
+
+def _cores(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> tuple[Core, ...]:
+    """Return the cores of the best source that knows them, else derive them from the numbering."""
+    online = _online(ranked, nodes, notes)
+    numa_of = {cpu: node.id for node in nodes for cpu in node.cpus}
+    known = [partial for partial in ranked if partial.cores]
+    if known:
+        stated = known[0].cores or ()
+        _compare_cores(known, notes)
+    else:
+        stated = _derived_cores(ranked, online, nodes, notes)
+    cores = []
+    for core in stated:
+        cpus = tuple(cpu for cpu in core.cpus if cpu in online)
+        if cpus:
+            cores.append(msgspec.structs.replace(core, cpus=cpus, numa=numa_of.get(cpus[0], core.numa)))
+    return _number_l3(sorted(cores, key=lambda core: core.cpus[0]))
+
+
+def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> CpuSet:
+    """Return the CPUs that every source which lists all CPUs has; refuse sources of different machines."""
+    sets = [(partial, cpus) for partial in ranked if (cpus := _listed(partial))]
+    if not sets:
+        listed = frozenset(cpu for node in nodes for cpu in node.cpus)
+        return listed or frozenset(
+            cpu for partial in ranked for gpu in partial.gpus or () for cpu in gpu.cpus or ()
+        )
+    (best, online), *others = sets
+    for other, cpus in others:
+        if not (cpus <= online or online <= cpus):
+            left, right = format_cpu_list(online - cpus), format_cpu_list(cpus - online)
+            raise BadInputError(f"only {best.name} has CPUs {left}, only {other.name} has {right}", _ONE_NODE)
+        if cpus != online:
+            more, fewer = (best, other) if cpus < online else (other, best)
+            notes.append(
+                f"{more.name} has CPUs {format_cpu_list(cpus ^ online)} that {fewer.name} lacks; left out"
+            )
+        best, online = (other, cpus) if cpus < online else (best, online)
+    return online
+
+
+def _listed(partial: Partial) -> CpuSet:
+    """Return all CPUs that a source shows; empty for a source that shows only some (GPU tools)."""
+    if partial.online is not None:
+        return partial.online
+    if partial.cores:
+        return frozenset(cpu for core in partial.cores for cpu in core.cpus)
+    if partial.kind in ("lscpu", "numactl"):
+        return frozenset(cpu for node in partial.numa_nodes or () for cpu in node.cpus)
+    return frozenset()
+
+
+def _compare_cores(known: Sequence[Partial], notes: list[str]) -> None:
+    """Note where sources disagree about which CPUs share a core."""
+    siblings = {cpu: frozenset(core.cpus) for core in known[0].cores or () for cpu in core.cpus}
+    for other in known[1:]:
+        for core in other.cores or ():
+            mine = siblings.get(core.cpus[0])
+            shown = frozenset(core.cpus) & siblings.keys()
+            if mine is not None and shown != mine and not (mine < shown or shown < mine):
+                notes.append(
+                    f"{known[0].name} says that CPUs {format_cpu_list(mine)} share a core, {other.name} says "
+                    f"{format_cpu_list(shown)}; the first is used"
+                )
+                break
+
+
+def _derived_cores(
+    ranked: Sequence[Partial], online: CpuSet, nodes: tuple[NumaNode, ...], notes: list[str]
+) -> tuple[Core, ...]:
+    if not online:
+        return ()
+    lscpu = next((partial for partial in ranked if partial.kind == "lscpu"), None)
+    cpu_sets = [node.cpus & online for node in nodes]
+    total = lscpu.cpu_count if lscpu else None
+    derived = pair_threads(
+        online,
+        cpu_sets,
+        lscpu.threads_per_core if lscpu else None,
+        architecture=lscpu.architecture if lscpu and not lscpu.virtual else None,
+        complete=_counts_agree(lscpu, len(online)) if lscpu and total is not None else True,
+    )
+    if derived.note:
+        notes.append(derived.note)
+    groups: Mapping[int, int] = {}
+    certain = derived.certain and (total is None or total == len(online))
+    if lscpu and lscpu.l3_instances and certain:
+        found = l3_blocks(derived.cores, lscpu.l3_instances, cpu_sets)
+        if found:
+            groups = found[0]
+            notes.append(found[1])
+    return tuple(Core(cpus=cpus, l3=groups.get(cpus[0])) for cpus in derived.cores)
+
+
+def _counts_agree(lscpu: Partial, online: int) -> bool:
+    """Tell whether sockets x cores x threads is the number of CPUs: not on hybrid or partly offline ones."""
+    if lscpu.cpu_count != online:
+        return False
+    if lscpu.sockets is None or lscpu.cores_per_socket is None or lscpu.threads_per_core is None:
+        return True
+    return lscpu.sockets * lscpu.cores_per_socket * lscpu.threads_per_core == online
+
+
+def _number_l3(cores: list[Core]) -> tuple[Core, ...]:
+    """Number L3 groups in the order of their first CPU, so that all sources number alike."""
+    order = {l3: i for i, l3 in enumerate(dict.fromkeys(core.l3 for core in cores if core.l3 is not None))}
+    return tuple(
+        msgspec.structs.replace(core, l3=order[core.l3]) if core.l3 is not None else core for core in cores
+    )
+
+
+def _online_only(
+    nodes: tuple[NumaNode, ...], cores: tuple[Core, ...], notes: list[str]
+) -> tuple[NumaNode, ...]:
+    """Drop CPUs that are offline from the nodes' lists (s390 and some hypervisors list them)."""
+    online = frozenset(cpu for core in cores for cpu in core.cpus)
+    return tuple(
+        msgspec.structs.replace(node, cpus=node.cpus & online) if node.cpus - online else node
+        for node in nodes
+    )
+
+
+def _with_gpu_memory(nodes: tuple[NumaNode, ...], ranked: Sequence[Partial]) -> tuple[NumaNode, ...]:
+    """Add the CPU-less nodes that GPUs name as their own memory."""
+    known = {node.id for node in nodes}
+    named = {
+        gpu.memory_numa for partial in ranked for gpu in partial.gpus or () if gpu.memory_numa is not None
+    }
+    return tuple(sorted((*nodes, *(NumaNode(id=node) for node in named - known)), key=lambda node: node.id))
+
+
+def _say_what_is_missing(
+    ranked: Sequence[Partial], cores: tuple[Core, ...], nodes: tuple[NumaNode, ...], notes: list[str]
+) -> None:
+    for partial in ranked:
+        if partial.numa_count is not None and partial.numa_count > len(nodes):
+            notes.append(f"{partial.name} counts {partial.numa_count} NUMA nodes, {len(nodes)} are listed")
+    if not cores:
+        notes.append("no source lists the CPUs: cores are unknown")
+        return
+    if not nodes:
+        notes.append("no source lists the NUMA nodes: they are unknown")
+    homeless = [cpu for core in cores if core.numa is None for cpu in core.cpus]
+    if nodes and homeless:
+        notes.append(f"CPUs {format_cpu_list(homeless)} belong to no known NUMA node")
+    if all(core.l3 is None for core in cores):
+        notes.append("no source tells which cores share an L3 cache")

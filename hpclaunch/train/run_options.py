@@ -1,0 +1,182 @@
+"""The settings of a training run, checked before anything starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .allreduce.compression import check_compression
+from .run_errors import BadRequestError
+from .schedule import DEFAULT_WARMUP_EPOCHS, SCALINGS, Schedule
+
+# model -> the optimiser it trains with unless told otherwise, and the learning rates per optimiser.
+# Chosen on MNIST for three epochs of 64 images a rank with 1, 2 and 4 ranks.
+DEFAULT_OPTIMIZER = {"mlp": "sgd", "cnn": "adadelta"}
+DEFAULT_LR = {
+    (model, optimizer): lr
+    for model in DEFAULT_OPTIMIZER
+    for optimizer, lr in {
+        "sgd": 0.03,
+        "adadelta": 1.0,
+        "adam": 0.001,
+        "rmsprop": 0.001,
+        "adagrad": 0.01,
+        "lars": 5.0,
+    }.items()
+}
+
+
+_LEAST = {
+    "epochs": 1,
+    "batch_size": 1,
+    "accumulate": 1,
+    "keep": 1,
+    "checkpoint_every": 1,
+    "seed": 0,
+    "fusion_bytes": 0,
+}
+
+OVERLAP_FUSION_BYTES = 256 << 10
+"""As fast a byte as longer messages, about; and one message alone has nothing to overlap with."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run does; every rank has the same."""
+
+    model: str = "mlp"
+    optimizer: str = "sgd"
+    lr: float = 0.03
+    """Base learning rate, of one rank."""
+    lr_scaling: str = "none"
+    warmup_epochs: float | None = None
+    """None: `DEFAULT_WARMUP_EPOCHS` where the rate is scaled."""
+    decay: str = "none"
+    epochs: int = 3
+    batch_size: int = 64
+    """Images that a rank computes at once."""
+    accumulate: int = 1
+    """Batches a rank and step, whose gradients add up before they are exchanged."""
+    seed: int = 0
+    engine: str = "numpy"
+    comm: str = "ring"
+    allreduce: str | None = None
+    """None: what suits the place of the ranks, as `resolve_allreduce` says."""
+    compression: str = "none"
+    fusion_bytes: int = 128 << 20
+    """Gradients of neighbouring tensors share a message up to so many bytes; 0: each tensor its own."""
+    overlap: bool = False
+    """Send messages while earlier layers are still computed."""
+    cycle_ms: float | None = None
+    """With ``overlap``, agree so often on what is ready on all ranks; None: each message waits alone."""
+    timeline: Path | None = None
+    timeline_ranks: str = "0"
+    dataset: str = "auto"
+    data_dir: Path | None = None
+    reading: str = "broadcast"
+    prefetch: bool | None = None
+    """Whether a thread makes batches ready; None: where they come from a file."""
+    checkpoint_dir: Path | None = None
+    checkpoint_every: int | None = None
+    """Steps between checkpoints beside those at the end of each epoch."""
+    keep: int = 3
+    """Checkpoints of a run that stay; older ones are removed."""
+    resume: bool = False
+    deterministic: bool = False
+    """Refuse, or do another way, what makes other bits of the same options and ranks."""
+    baseline: bool = False
+    """Before the run, measure one rank alone."""
+    log_json: Path | None = None
+    target_accuracy: float | None = None
+    """Stop after the epoch whose test accuracy (0..1) is at least this."""
+
+    @property
+    def step_images(self) -> int:
+        """Images a rank and step."""
+        return self.batch_size * self.accumulate
+
+    @property
+    def prefetches(self) -> bool:
+        """Whether a thread makes batches ready: one that is in memory is gathered faster than handed over."""
+        return self.reading == "shard" if self.prefetch is None else self.prefetch
+
+    def schedule(self, ranks: int) -> Schedule:
+        """The learning rate over the run."""
+        warmup = self.warmup_epochs
+        if warmup is None:
+            warmup = 0 if self.lr_scaling == "none" else DEFAULT_WARMUP_EPOCHS
+        return Schedule(
+            self.lr, SCALINGS[self.lr_scaling](ranks), min(warmup, self.epochs), self.decay, self.epochs
+        )
+
+    def check(self) -> None:
+        """Raise BadRequestError, naming the option, where a value cannot be."""
+        for name, smallest in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < smallest:
+                option = f"--{name.replace('_', '-')}"
+                raise BadRequestError(f"{option} {value}: too small", f"Use {smallest} or more.")
+        self._check_fractions()
+        check_compression(self.compression, self.allreduce)
+        for wrong, message, hint in self._contradictions():
+            if wrong:
+                raise BadRequestError(message, hint)
+
+    def _check_fractions(self) -> None:
+        if not (math.isfinite(self.lr) and self.lr > 0):
+            raise BadRequestError(
+                f"--lr {self.lr}: not a learning rate", "Use a number above 0, such as 0.03."
+            )
+        warmup, target, cycle = self.warmup_epochs, self.target_accuracy, self.cycle_ms
+        if warmup is not None and not (math.isfinite(warmup) and warmup >= 0):
+            raise BadRequestError(f"--warmup-epochs {warmup}: not a number of epochs", "Use 0 or more.")
+        if target is not None and not 0 < target <= 1:
+            raise BadRequestError(
+                f"--target-accuracy {target}: not a share of 1", "Use a number such as 0.99."
+            )
+        if cycle is not None and not (math.isfinite(cycle) and cycle > 0):
+            raise BadRequestError(f"--cycle-ms {cycle}: not a time", "Use a number above 0.")
+
+    def _contradictions(self) -> Iterator[tuple[object, str, str]]:
+        """Whether two options do not go together; which and why; what would."""
+        yield (
+            self.warmup_epochs and self.lr_scaling == "none",
+            "--warmup-epochs without --lr-scaling: there is no higher rate to warm up to",
+            "Add --lr-scaling linear or sqrt.",
+        )
+        yield (
+            self.cycle_ms is not None and not self.overlap,
+            "--cycle-ms without --overlap: messages wait for the last layer anyway",
+            "Add --overlap.",
+        )
+        yield (
+            self.comm != "ring" and self.engine != "torch",
+            f"--comm {self.comm} with --engine {self.engine}: it sums the gradients of torch's tensors",
+            "Add --engine torch, or use --comm ring.",
+        )
+        yield (
+            self.compression != "none" and self.comm != "ring",
+            f"--compression {self.compression} with --comm {self.comm}: it sends gradients as they are",
+            "Use --comm ring.",
+        )
+        yield (
+            self.deterministic and self.cycle_ms is not None,
+            "--deterministic with --cycle-ms: time would decide what shares a message and how it is summed",
+            "Leave one of the two out.",
+        )
+        yield (
+            self.deterministic and self.comm == "horovod",
+            "--deterministic with --comm horovod: Horovod fuses what is ready when its cycle ends",
+            "Use --comm ring or ddp.",
+        )
+        yield (
+            self.timeline_ranks == "all" and self.timeline is None,
+            "--timeline-ranks all without --timeline",
+            "Name the file of the timeline.",
+        )
+        folder = "Name the folder of the checkpoints."
+        lacks_folder = self.checkpoint_dir is None
+        yield lacks_folder and self.resume, "--resume without --checkpoint-dir", folder
+        yield lacks_folder and self.checkpoint_every, "--checkpoint-every without --checkpoint-dir", folder

@@ -1,0 +1,152 @@
+"""The facts of a finished run, for its table, its JSON and a record."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING, Any
+
+import mpi4py
+import numpy as np
+
+from .baseline import Baseline
+from .collective import largest
+from .data.reading import Source
+from .data.shard import images_per_rank
+from .engine import Engine
+from .exchange import Exchange
+from .launch_environment import threads_per_rank
+from .run_options import Options
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from .loop import Training
+
+
+def run_result(
+    comm: MPI.Intracomm, options: Options, data: Source, training: Training, baseline: Baseline | None
+) -> dict[str, Any]:
+    """The same on all ranks; collective, before the training is closed."""
+    return {
+        **_asked_for(comm, options, data, training),
+        **_reached(options, data, training),
+        **_speed(comm, training),
+        **_scaling(comm, training, baseline),
+        "hosts": list(dict.fromkeys(comm.allgather(platform.node()))),
+        "versions": _versions(training.engine),
+    }
+
+
+def _asked_for(comm: MPI.Intracomm, options: Options, data: Source, training: Training) -> dict[str, Any]:
+    """How it ran."""
+    ranks = comm.Get_size()
+    return {
+        "dataset": data.name,
+        "dataset_source": data.source,
+        "model": options.model,
+        "parameters": training.engine.gradients.size,
+        "optimizer": options.optimizer,
+        "lr": options.lr,
+        "lr_scaling": options.lr_scaling,
+        "warmup_epochs": options.schedule(ranks).warmup_epochs,
+        "decay": options.decay,
+        "batch_size": options.batch_size,
+        "accumulate": options.accumulate,
+        "images_per_step": training.images_per_step,
+        "seed": options.seed,
+        "deterministic": options.deterministic,
+        "engine": options.engine,
+        "device": training.engine.device,
+        "comm": options.comm,
+        "ranks": ranks,
+        "threads_per_rank": threads_per_rank(),
+        "reading": options.reading,
+        "prefetch": options.prefetches,
+        "allreduce": options.allreduce if options.comm == "ring" else None,
+        "compression": options.compression,
+        "fusion_bytes": options.fusion_bytes,
+        "overlap": options.overlap,
+        "cycle_ms": options.cycle_ms,
+        "epochs": options.epochs,
+        "train_images": len(data.train_labels),
+        "train_images_per_rank": images_per_rank(len(data.train_labels), options.step_images, ranks),
+        "test_images": len(data.test_labels),
+    }
+
+
+def _reached(options: Options, data: Source, training: Training) -> dict[str, Any]:
+    position = training.position
+    last = position.history[-1]
+    return {
+        "steps": position.step,
+        "resumed_from_step": training.resumed_from_step,
+        "test_accuracy": last["test_accuracy"],
+        "test_loss": last["test_loss"],
+        "target_accuracy": options.target_accuracy,
+        "seconds_to_target_accuracy": position.elapsed_s if training.reached_target() else None,
+        "history": position.history,
+    }
+
+
+def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
+    """Where the time went since the start or the resume: seconds are of the mean rank, or of the slowest."""
+    clock, exchange, ranks = training.clock, training.exchange, comm.Get_size()
+    training_s = largest(comm, clock.training)
+    communication_s = sum(comm.allgather(exchange.communication_s)) / ranks
+    data_s = sum(comm.allgather(clock.data)) / ranks
+    hidden: list[float | None] = comm.allgather(exchange.overlapped_s)
+    known = [seconds for seconds in hidden if seconds is not None]
+    seconds = {
+        "training": training_s,
+        "compute": training_s - communication_s - data_s,
+        "communication": communication_s,
+        "waiting": training.waiting_s(),
+        "overlapped": sum(known) / ranks if len(known) == ranks else None,
+        "data": data_s,
+        "evaluation": largest(comm, clock.evaluation),
+        "checkpoints": largest(comm, clock.checkpoints),
+    }
+    by_rank = [
+        images / max(own_s, 1e-9) for images, own_s in comm.allgather((training.own_images, clock.training))
+    ]
+    return {
+        "images_per_s": training.images_seen / max(training_s, 1e-9),
+        "images_per_s_by_rank": by_rank,
+        "images_per_s_of_a_rank": sum(by_rank) / ranks,
+        "seconds": seconds,
+        "gradient_bytes": training.engine.gradients.nbytes,
+        "bytes_sent_per_rank": _sent_by_a_rank(comm, exchange),
+        "messages_per_step": training.messages_per_step(),
+        "allreduce_choices": dict(exchange.choices),
+        "bus_gb_s": training.bus_gb_s(),
+    }
+
+
+def _scaling(comm: MPI.Intracomm, training: Training, baseline: Baseline | None) -> dict[str, Any]:
+    if baseline is None:
+        return {"baseline": None, "scaling_efficiency": None}
+    together = training.images_seen / max(largest(comm, training.clock.training), 1e-9)
+    return {
+        "baseline": baseline._asdict(),
+        "scaling_efficiency": together / (comm.Get_size() * baseline.images_per_s),
+    }
+
+
+def _sent_by_a_rank(comm: MPI.Intracomm, exchange: Exchange) -> int | None:
+    """Gradient bytes of the rank that sent most; None: not known."""
+    sent = exchange.bytes_sent
+    most: int | None = None if sent is None else largest(comm, sent)
+    return most
+
+
+def _versions(engine: Engine) -> dict[str, str]:
+    """Versions of all that a result may depend on."""
+    from mpi4py import MPI
+
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "mpi4py": mpi4py.__version__,
+        "mpi": MPI.Get_library_version().strip("\0\n ").splitlines()[0],
+        **engine.versions,
+    }

@@ -1,0 +1,227 @@
+"""A timeline as Horovod writes it: a Chrome trace in JSON, which https://ui.perfetto.dev opens.
+
+One lane a tensor: a "process" with its name. Times are microseconds since the start, by rank 0's clock. The
+file is a whole JSON document at every moment.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .collective import together
+from .growing_json import GrowingArray
+from .run_errors import BadRequestError
+from .run_options import Options
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+COMPUTING = "computing"
+"""The lane of what a rank computes."""
+
+_NAME_CHARACTERS = 300  # an event fits into a page however they are escaped
+_PING_PONGS = 30  # of which the fastest tells most about the clocks
+_MERGED_EVENTS = 4096  # of a rank that travel at once
+
+
+class Timeline:
+    """Events are kept in memory until `flush`, which may meet no event of another thread.
+
+    Several threads may add events, each to lanes that the others leave alone meanwhile.
+    """
+
+    def __init__(self, path: Path, start: float, rank: int | None = None, set_at: float = 0.0) -> None:
+        """Replace ``path`` by a timeline without events; OSError if that fails.
+
+        ``start``: what `time.perf_counter` said at time 0; ``set_at``: and when it was compared with that of
+        rank 0. Lanes have the ``rank`` in their name, if given.
+        """
+        self.path = path
+        self.start = start
+        self.set_at = set_at
+        self._suffix = "" if rank is None else f" (rank {rank})"
+        self._lanes: dict[str, int] = {}
+        epoch = int((time.time() - time.perf_counter() + start) * 1e6)
+        head = [_metadata(0, "process_name", start_time_since_epoch_in_micros=epoch)]
+        self._events = GrowingArray(path, [*head, _metadata(0, "process_sort_index", sort_index=0)])
+        self._pending: list[str] = []
+        self.failed = False
+        """Whether it ended early because it could not be written."""
+
+    @property
+    def lanes(self) -> int:
+        """How many there are."""
+        return len(self._lanes)
+
+    def lane(self, name: str) -> int:
+        """The number of the lane called ``name``, a new one where there is none."""
+        if name not in self._lanes:
+            number = self._lanes[name] = len(self._lanes) + 1
+            shown = name[:_NAME_CHARACTERS] + self._suffix
+            self._pending.append(_metadata(number, "process_name", name=shown))
+            self._pending.append(_metadata(number, "process_sort_index", sort_index=number))
+        return self._lanes[name]
+
+    def microseconds(self, at: float) -> int:
+        """A moment of `time.perf_counter` on the timeline."""
+        return int((at - self.start) * 1e6)
+
+    def phase(self, lane: int, name: str, start: float, stop: float) -> None:
+        """Something on ``lane``; its ``name`` needs no escape. Times as `time.perf_counter` tells them."""
+        times = self.microseconds(start), self.microseconds(stop)
+        self.add(f"{begins(lane, name)},{ends(lane)}" % times)
+
+    @contextmanager
+    def computing(self, name: str) -> Iterator[None]:
+        """What is computed within."""
+        start = time.perf_counter()
+        yield
+        self.phase(self.lane(COMPUTING), name, start, time.perf_counter())
+
+    def add(self, events: str) -> None:
+        """One event or some, with commas in between."""
+        self._pending.append(events)
+
+    def flush(self) -> None:
+        """Write what came since the last flush; a disk that is full ends the timeline, not the training."""
+        pending, self._pending = self._pending, []
+        if pending and not self.failed:
+            with self._may_fail():
+                self._events.extend(pending)
+
+    def close(self) -> None:
+        """Write all and close the file."""
+        self.flush()
+        with self._may_fail():
+            self._events.close()
+
+    @contextmanager
+    def _may_fail(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.failed = True
+            reason = error.strerror or error
+            print(f"{__package__}: --timeline {self.path} ends early: {reason}", file=sys.stderr, flush=True)
+
+
+def begins(lane: int, name: str) -> str:
+    """The event of a phase that begins, without its time: ``%d``. ``name`` needs no escape."""
+    return f'{{"ph": "B", "name": "{name}", "ts": %d, "pid": {lane}}}'
+
+
+def ends(lane: int, facts: Mapping[str, str] | None = None) -> str:
+    """The end of the phase on ``lane`` that began last, with %d for its time and ``facts`` as arguments."""
+    arguments = f', "args": {json.dumps(facts)}' if facts else ""
+    return f'{{"ph": "E", "ts": %d, "pid": {lane}{arguments}}}'
+
+
+def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
+    """This rank's timeline, None if it keeps none; collective. AgreedError where one cannot be written.
+
+    Ranks other than 0 write beside rank 0's, until `close_timeline` puts all into one.
+    """
+    path, rank = options.timeline, comm.Get_rank()
+    if path is None:
+        return None
+    everyone = options.timeline_ranks == "all"
+    start: float = comm.bcast(time.perf_counter())
+    set_at, by_rank_0 = _same_moment(comm) if everyone else (0.0, 0.0)
+    if rank and not everyone:
+        together(comm, lambda: None)
+        return None
+    mine = path if rank == 0 else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
+    return together(comm, lambda: _open(mine, start + set_at - by_rank_0, rank if everyone else None, set_at))
+
+
+def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | None) -> None:
+    """Write all and put the events of all ranks into rank 0's file; collective."""
+    if options.timeline_ranks == "all" and timeline is not None:
+        _merge(comm, timeline)
+    elif timeline is not None:
+        timeline.close()
+
+
+def _open(path: Path, start: float, rank: int | None, set_at: float) -> Timeline:
+    try:
+        return Timeline(path, start, rank, set_at)
+    except OSError as error:
+        message = f"--timeline {path}: cannot write there ({error.strerror or error})"
+        raise BadRequestError(message, "Name a file in a folder that you may write to.") from error
+
+
+def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
+    """Rank 0 takes over the others' events, a piece at a time, and the files that had them go."""
+    rank = comm.Get_rank()
+    now, by_rank_0 = _same_moment(comm)
+    apart = by_rank_0 - comm.bcast(timeline.start) - (now - timeline.start)
+    drift = apart / (now - timeline.set_at) if rank else 0.0  # evenly since then
+    lanes: list[int] = comm.allgather(timeline.lanes)
+    if rank == 0:
+        timeline.flush()
+        for other in range(1, comm.Get_size()):
+            while piece := comm.recv(source=other):
+                for event in piece:
+                    timeline.add(event)
+                timeline.flush()
+        timeline.close()
+    else:
+        timeline.close()
+        lines = _moved(timeline, drift, sum(lanes[:rank]))
+        while piece := list(islice(lines, _MERGED_EVENTS)):
+            comm.send(piece, dest=0)
+        comm.send([], dest=0)
+    if not comm.bcast(timeline.failed) and rank:
+        timeline.path.unlink()
+
+
+def _moved(timeline: Timeline, drift: float, lanes: int) -> Iterator[str]:
+    """The events of a timeline without its head, by rank 0's clock and in lanes behind so many others."""
+    set_at = (timeline.set_at - timeline.start) * 1e6
+    with timeline.path.open(encoding="utf-8") as file:
+        for line in file:  # those that were written together
+            for event in json.loads(f"[{line.strip().rstrip(',')}]") if line.startswith("{") else []:
+                if event["pid"] == 0:
+                    continue
+                event["pid"] += lanes
+                if "ts" in event:
+                    event["ts"] += int((event["ts"] - set_at) * drift)
+                if "sort_index" in event.get("args", {}):
+                    event["args"]["sort_index"] = event["pid"]
+                yield json.dumps(event)
+
+
+def _same_moment(comm: MPI.Intracomm) -> tuple[float, float]:
+    """What this rank's clock said when that of rank 0 said what; collective.
+
+    The fastest of some ping-pongs tells: the answer is half way of age.
+    """
+    question, answer = np.zeros(1), np.zeros(1)
+    if comm.Get_rank() == 0:
+        for other in range(1, comm.Get_size()):
+            for _ in range(_PING_PONGS):
+                comm.Recv(question, source=other)
+                comm.Send(np.array([time.perf_counter()]), dest=other)
+        now = time.perf_counter()
+        return now, now
+    trips = []
+    for _ in range(_PING_PONGS):
+        sent = time.perf_counter()
+        comm.Sendrecv(question, 0, 0, answer, 0, 0)
+        back = time.perf_counter()
+        trips.append((back - sent, (sent + back) / 2, float(answer[0])))
+    _, here, there = min(trips)
+    return here, there
+
+
+def _metadata(lane: int, kind: str, **arguments: object) -> str:
+    return json.dumps({"name": kind, "ph": "M", "pid": lane, "args": arguments})

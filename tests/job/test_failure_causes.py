@@ -1,0 +1,110 @@
+"""What a log says of nodes and ranks: which failed first, and which node is to be left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hpclaunch.job.binding_report import PREFIX, verdict
+from hpclaunch.job.failure_causes import alone, bad_nodes, first_death, refused_mask
+from hpclaunch.job.store import Store
+from tests.testbed.kit import new_record
+
+# As Slurm 22.05.8 wrote them.
+NODE_FAILED = """srun: Job step aborted: Waiting up to 4 seconds for job step to finish.
+srun: error: Node failure on n2
+slurmstepd-n1: error: *** STEP 11.0 ON n1 CANCELLED AT 2026-11-21T07:59:40 DUE TO NODE FAILURE ***
+srun: error: n1: task 0: Terminated
+"""
+NOT_THE_NODES = """srun: error: n3: task 1: Killed
+srun: error: Task launch for StepId=15.0 failed on node n1: Unable to satisfy cpu bind request
+srun: error: n1: task 0: Terminated
+"""
+
+
+def test_the_node_that_slurm_names_is_blamed(tmp_path: Path) -> None:
+    record = new_record(Store(tmp_path), "slurm", tmp_path)
+    assert bad_nodes(record, NODE_FAILED) == {"n2": "srun: error: Node failure on n2"}
+
+
+def test_a_program_or_a_request_that_fails_does_not_make_the_node_bad(tmp_path: Path) -> None:
+    assert bad_nodes(new_record(Store(tmp_path), "slurm", tmp_path), NOT_THE_NODES) == {}
+
+
+def test_a_node_that_bound_its_ranks_otherwise_is_blamed(tmp_path: Path) -> None:
+    line = PREFIX + "rank={} host={} local_rank=0 cpus=0 planned=0 verdict={}\n"
+    log = line.format(0, "n1", "ok") + line.format(1, "n2", "cpus-differ")
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), binding=verdict(log, 2))
+    assert bad_nodes(record, log) == {"n2": "rank 1 did not get its binding (cpus-differ)"}
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (NOT_THE_NODES, "first ended rank 1 on n3: Killed"),
+        (
+            "srun: error: n2: tasks 0-3,7: Exited with exit code 1\n",
+            "rank 0-3,7 on n2: Exited with exit code 1",
+        ),
+        ("Traceback\n  srun: error: n2: task 1: quoted\n", None),
+    ],
+)
+def test_the_rank_that_ended_first_is_named(log: str, words: str | None) -> None:
+    found = first_death(log)
+    assert (found is None) == (words is None)
+    assert (words or "") in (found or "")
+
+
+@pytest.mark.parametrize(
+    ("log", "tasks", "found"),
+    [
+        ("rank 0 of 1\n" * 4, 4, True),
+        ("0: Hello from rank 0/1 on n1\n1: Hello from rank 0/1 on n1\n", 2, True),
+        ("[n1] MPI rank=0, world_size=1\n" * 2, 2, True),
+        ("rank 0 of 1\n", 4, False),  # a rank that says it for itself
+        ("rank 0 of 1\n" * 4, 1, False),
+        ("rank 0 of 10\n" * 4, 4, False),
+        ("rank 0 of 1.5\n" * 4, 4, False),
+        ("local rank 0 of 1\n" * 4, 4, False),  # one rank a node
+        ("data parallel rank 0 of 1\n" * 4, 4, False),
+        ("prank 0 of 1\n" * 4, 4, False),
+        ("rank 0 of 1\n" * 4 + "rank 3 of 4\n", 4, False),
+    ],
+)
+def test_ranks_that_each_ran_alone(tmp_path: Path, log: str, tasks: int, found: bool) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=tasks)
+    assert (alone(record, log) is not None) == found
+
+
+def test_without_mpi_they_run_alone_on_purpose(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=2)
+    assert alone(record, "rank 0 of 1\n" * 2)
+    assert alone(replace(record, request={"mpi": "none"}), "rank 0 of 1\n" * 2) is None
+
+
+def test_why_they_ran_alone(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=2)
+    log = "rank 0 of 1\n" * 2
+    by = {("srun", "--mpi=pmi2"): "plugin pmi2", ("srun",): "default plugin", ("mpiexec",): "another MPI"}
+    for launch, words in by.items():
+        assert words in (alone(replace(record, plan={"launch": launch}), log) or "")
+
+
+def test_a_refused_mask_of_a_shared_node_may_name_others_cores(tmp_path: Path) -> None:
+    record = new_record(Store(tmp_path), "slurm", tmp_path)
+    words = "srun: error: CPU binding outside of job step allocation, allocated CPUs are: 0x0000{}.\n"
+    ranks = [{"cpus": [1, 2]}, {"cpus": [3, 4]}, {"cpus": [5, 6]}]
+    record = replace(record, plan={"binding": {"ranks": ranks}}, request={"exclusive": False})
+    said = refused_mask(record, words.format("1E")) or ""
+    assert "local rank 2 (CPUs 5-6) holds CPUs that are not the job's: 5-6; the job's are 1-4" in said
+    assert "--exclusive" in said
+    said = refused_mask(replace(record, request={"exclusive": True}), words.format("6")) or ""
+    assert "and 1 more masks do" in said
+    assert "node.reserved_cores: 3-6)" in said
+    assert refused_mask(replace(record, plan={}), words.format("6")) == (
+        "Slurm refused the CPU binding; the job's are 1-2. "
+        "Masks hold on whole nodes only: ask for them (--exclusive), or add --binding off"
+    )
+    assert refused_mask(record, NOT_THE_NODES) is None

@@ -1,0 +1,41 @@
+"""What ended jobs left behind: the telling lines of their logs, and when they ended, in one round trip."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.binding_report import PREFIX
+from hpclaunch.job.log_extract import Trace, read_traces
+
+
+def test_the_telling_lines_of_any_folder(tmp_path: Path) -> None:
+    odd, plain, empty = tmp_path / "a\nü 'b", tmp_path / "plain", tmp_path / "empty"
+    telling = [f"{PREFIX}rank=0", "0: " + PREFIX + "rank=1", "srun: error: n1: task 0: Killed"]
+    for folder in (odd, plain, empty):
+        folder.mkdir()
+    (odd / "out.log").write_bytes(
+        "\n".join(["noise", *telling, "Rank 0/1", "a srun: b", "12"]).encode() + b"\n\xff\n"
+    )
+    (odd / "exit_status").write_text("3\n")
+    os.utime(odd / "exit_status", (1_700_000_000, 1_700_000_000))
+    (plain / "out.log").write_text("1\n" * 100_000)
+    found = read_traces(LocalHost(), map(str, (odd, plain, empty, tmp_path / "none")))
+    assert found[str(odd)].log.splitlines() == [*telling, "Rank 0/1"]
+    ended = found[str(odd)].ended
+    assert ended is not None
+    assert dt.datetime.fromisoformat(ended).timestamp() == 1_700_000_000
+    assert [found[str(f)] for f in (plain, empty, tmp_path / "none")] == [Trace()] * 3
+
+
+def test_of_what_ranks_say_at_every_step_not_all_is_brought(tmp_path: Path) -> None:
+    (tmp_path / "out.log").write_text("rank 0 of 4\n" * 50_000 + f"{PREFIX}rank=0\n")
+    lines = read_traces(LocalHost(), [str(tmp_path)])[str(tmp_path)].log.splitlines()
+    assert lines[0] == f"{PREFIX}rank=0"
+    assert len(lines) == 20_001
+
+
+def test_nothing_is_asked_for_nothing() -> None:
+    assert read_traces(LocalHost(), []) == {}

@@ -1,0 +1,163 @@
+"""The scripts of every shipped site, word for word, and read by bash and shellcheck.
+
+After a wanted change: HPCLAUNCH_TEST_UPDATE_GOLDEN=1 pytest tests/plan/test_golden.py, and read the diff.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpclaunch.job.template_files import script_templates
+from hpclaunch.package_data import resource_dir
+from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.planner import make_plan
+from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.plan.script_text import render
+from hpclaunch.site.job_environment import Environment, JobContainer
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.profile_node import site_topology
+from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+TRAIN = Command(argv=("--epochs", "3", "--data", "/data/my mnist"), bundled=True)
+ACCOUNTS = {
+    "lumi-g": "project_465000001",
+    "polaris": "MyProject",
+    "aurora": "MyProject",
+    "olivia": "nn1234k",
+    "alps-gh200": "g123",
+    "daint": "g123",
+    "clariden": "g123",
+    "santis": "g123",
+}
+PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
+CONTAINER = Environment(
+    modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
+    container=JobContainer(image="/cluster/images/it's.sif", venv="$HOME/venv"),
+)
+LAPTOP = NodeTopology(
+    cores=tuple(Core(cpus=(n, n + 2), numa=0, l3=0) for n in range(2)),
+    numa_nodes=(NumaNode(id=0, cpus=frozenset(range(4))),),
+)
+
+
+def cases() -> dict[str, dict[str, Any]]:
+    shipped = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
+    known = {site: {"site": site, "account": ACCOUNTS.get(site)} for site in shipped}
+    return {
+        **known,
+        "local": {"site": "local", "tasks": 2},
+        "lumi-g.two-nodes": {**known["lumi-g"], "nodes": 2, "timeline": "timeline.json", "binding": "strict"},
+        "lumi-g.sixteen-ranks": {**known["lumi-g"], "tasks_per_node": 16, "queue": "dev-g"},
+        "polaris.two-nodes": {**known["polaris"], "nodes": 2, "directives": ("-l filesystems=home",)},
+        "olivia.two-nodes": {**known["olivia"], "nodes": 2, "queue": "devel", "env": {"WHO": "it's me"}},
+        "olivia.restarts": {**known["olivia"], "max_restarts": 3, "idle_timeout": "30m"},
+        "olivia.container": {**known["olivia"], "environment": CONTAINER},
+        "polaris.restarts": {**known["polaris"], "max_restarts": 3},
+        "olivia.array": {**known["olivia"], "array": "0-9%2", "after": ("12", "13"), "exclude": ("gpu-1-2",)},
+        "polaris.array": {**known["polaris"], "array": "0-9", "after": ("12.polaris",), "after_any": True},
+        "local.restarts": {
+            "site": "local",
+            "tasks": 2,
+            "max_restarts": 1,
+            "time": "10m",
+            "idle_timeout": "5m",
+        },
+        "lumi-g.horovod": {
+            **known["lumi-g"],
+            "nodes": 2,
+            "command": PROGRAM,
+            "framework": "horovod",
+            "timeline": "timeline.json",
+        },
+        "olivia.torch": {
+            **known["olivia"],
+            "nodes": 2,
+            "command": PROGRAM,
+            "framework": "torch",
+            "preflight": True,
+            "space": ("/cluster/work",),
+        },
+        "polaris.preflight": {**known["polaris"], "nodes": 2, "preflight": True, "array": "0-3"},
+        "generic-slurm.preflight": {
+            "site": "generic-slurm",
+            "nodes": 2,
+            "preflight": True,
+            "max_restarts": 2,
+            "exclude": ("n7",),
+            "exclude_bad_nodes": True,
+        },
+        "generic-pbs.preflight": {"site": "generic-pbs", "nodes": 2, "preflight": True},
+        "polaris.deepspeed": {
+            **known["polaris"],
+            "nodes": 2,
+            "command": PROGRAM,
+            "framework": "deepspeed",
+            "zero_stage": 3,
+        },
+        "generic-slurm.mpi4py": {
+            "site": "generic-slurm",
+            "tasks": 2,
+            "command": PROGRAM,
+            "framework": "mpi4py",
+            "max_restarts": 1,
+        },
+        "generic-slurm.gpus": {"site": "generic-slurm", "nodes": 2, "tasks_per_node": 4, "gpus_per_task": 1},
+    }
+
+
+def script_of(asked: dict[str, Any]) -> str:
+    request = JobRequest(**{"command": TRAIN, "name": "mnist", **asked})
+    profile = load_site(request.site)
+    local = request.site == "local"
+    target = JobPlace(python="/opt/env/bin/python3" if local else None)
+    topology = LAPTOP if local else site_topology(profile)
+    script = render(make_plan(request, profile, topology, target), target, script_templates())
+    return re.sub(r"(Written by hpclaunch) \S+", r"\1 VERSION", script)
+
+
+@pytest.mark.parametrize("name", cases())
+def test_script_is_the_golden_one(name: str) -> None:
+    script, golden = script_of(cases()[name]), GOLDEN / f"{name}.sh"
+    if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN"):
+        golden.write_text(script)
+    assert script == golden.read_text()
+
+
+def test_no_golden_script_is_left_over() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.sh")} == set(cases())
+
+
+@pytest.mark.parametrize("name", cases())
+def test_bash_reads_it(name: str) -> None:
+    answer = subprocess.run(["bash", "-n"], input=script_of(cases()[name]), capture_output=True, text=True)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def shellcheck() -> str:
+    beside = Path(sys.executable).with_name("shellcheck")
+    return str(beside) if beside.exists() else shutil.which("shellcheck") or "shellcheck"
+
+
+@pytest.mark.parametrize("name", cases())
+def test_shellcheck_finds_nothing(name: str) -> None:
+    """Both shells of a script: the job's, and each rank's inside it."""
+    script = script_of(cases()[name])
+    rank = script.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
+    for text in (script, "#!/bin/bash\n" + rank):
+        # SC1091: module scripts of the site are not here; SC2016: a command's own shell expands its words
+        answer = subprocess.run(
+            [shellcheck(), "--severity=style", "--exclude=SC1091,SC2016", "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+        )
+        assert (answer.returncode, answer.stdout) == (0, "")

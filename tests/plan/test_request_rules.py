@@ -1,0 +1,170 @@
+"""The site's rules: what fits, what is refused, and that a refusal names the rule and its source."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from hpclaunch.errors import BadInputError, SiteRuleError
+from hpclaunch.plan import request_rules
+from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.site.schema import (
+    Account,
+    Binding,
+    Queue,
+    Route,
+    Scheduler,
+    SiteProfile,
+    Source,
+)
+
+PAGE = "https://docs.example.org/queues"
+QUEUES = {
+    "prod": Queue(max_nodes=100, max_walltime="2-00:00:00", min_nodes=2, source="queues"),
+    "short": Queue(max_nodes=4, max_walltime="01:00:00", whole_node=False, source="queues"),
+    "cpu": Queue(max_nodes=500, gpus=False),
+    "scrap": Queue(max_nodes=500, preemptable=True),
+    "big": Queue(max_nodes=500, by_request=True),
+    "routed": Queue(
+        max_nodes=500,
+        routes=(
+            Route(name="small", min_nodes=101, max_nodes=200, max_walltime="03:00:00"),
+            Route(name="large", min_nodes=201, max_nodes=500, max_walltime="24:00:00"),
+        ),
+    ),
+}
+
+
+def profile(**changes: Any) -> SiteProfile:
+    fields: dict[str, Any] = {
+        "schema": 1,
+        "name": "here",
+        "description": "a test site",
+        "scheduler": Scheduler(kind="slurm", launcher="srun"),
+        "binding": Binding(cpu="mask_cpu", source="queues"),
+        "queues": QUEUES,
+        "account": Account(required=True, pattern=r"p\d+", example="p42", source="queues"),
+        "sources": {"queues": Source(url=PAGE, checked=dt.date(2026, 11, 20))},
+    }
+    return SiteProfile(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "walltime_s", "name"),
+    [(2, 3600, "prod"), (1, 3600, "short"), (150, 3600, "routed"), (300, 80000, "routed")],
+)
+def test_the_first_queue_that_fits_is_taken(nodes: int, walltime_s: int, name: str) -> None:
+    choice = request_rules.choose_queue(profile(), None, nodes, walltime_s)
+    assert (choice.name, choice.warning) == (name, None)
+    assert "first partition that fits" in choice.reason
+
+
+@pytest.mark.parametrize(("nodes", "walltime_s"), [(1, 7200), (501, 60), (150, 4 * 3600), (3, 200000)])
+def test_where_none_fits_each_says_why(nodes: int, walltime_s: int) -> None:
+    with pytest.raises(SiteRuleError) as error:
+        request_rules.choose_queue(profile(), None, nodes, walltime_s)
+    text = str(error.value)
+    assert all(f"{name}: " in text for name in QUEUES)
+    assert PAGE in text
+    assert "2026-11-20" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "walltime_s", "why"),
+    [
+        ("prod", 1, 60, "at least 2 needed"),
+        ("prod", 101, 60, "at most 100 allowed"),
+        ("short", 1, 3601, "at most 01:00:00 allowed"),
+        ("cpu", 1, 60, "no GPUs"),
+        ("routed", 150, 4 * 3600, "none of its execution queues"),
+    ],
+)
+def test_a_named_queue_that_does_not_fit_is_refused(name: str, nodes: int, walltime_s: int, why: str) -> None:
+    from hpclaunch.site.schema import Node, NumaDomain, SiteGpu
+
+    node = Node(
+        cpu_model="c", cores=2, numa=(NumaDomain(id=0, cores="0-1"),), memory_gib=1, gpus=(SiteGpu(numa=0),)
+    )
+    with pytest.raises(SiteRuleError, match=why):
+        request_rules.choose_queue(profile(node=node), name, nodes, walltime_s)
+
+
+@pytest.mark.parametrize("name", ["scrap", "big"])
+def test_queues_only_when_named_are_taken_when_named(name: str) -> None:
+    assert request_rules.choose_queue(profile(), name, 500, 60).name == name
+
+
+def test_an_unknown_queue_is_passed_on_with_a_warning() -> None:
+    choice = request_rules.choose_queue(profile(), "prd", 500, 60)
+    assert choice.name == "prd"
+    assert choice.warning is not None
+    assert "did you mean prod?" in choice.warning
+
+
+def test_accounts() -> None:
+    request_rules.check_account(profile(), "p1")
+    request_rules.check_account(profile(account=Account()), None)
+    with pytest.raises(SiteRuleError, match="requires a project account") as error:
+        request_rules.check_account(profile(), None)
+    assert PAGE in str(error.value)
+    assert "p42" in str(error.value)
+    with pytest.raises(SiteRuleError, match="is not an account of here"):
+        request_rules.check_account(profile(), "q1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--nodes=4",
+        "-N 4",
+        "-N4",
+        "--ntasks 4",
+        "-t 10",
+        "--cpus-per-task=3",
+        "--gres=gpu:4",
+        "-p dev",
+        "-A p1",
+        "--output=x",
+        "--job-name=x",
+        "--qos=debug",
+    ],
+)
+def test_directives_that_contradict_the_plan_are_refused(text: str) -> None:
+    with pytest.raises(BadInputError, match="would contradict"):
+        request_rules.check_directives("slurm", [text])
+
+
+@pytest.mark.parametrize(
+    "text", ["-l select=4", "-lselect=4", "-l place=pack,walltime=1:00", "-A x", "-N x", "-q y"]
+)
+def test_pbs_directives_that_contradict_the_plan_are_refused(text: str) -> None:
+    with pytest.raises(BadInputError, match="would contradict"):
+        request_rules.check_directives("pbs", [text])
+
+
+@pytest.mark.parametrize("text", ["--mail-type=END", "--nodelist=n1", "--nice", "--constraint=a&b", "-x n3"])
+def test_other_directives_pass(text: str) -> None:
+    request_rules.check_directives("slurm", [text])
+
+
+@pytest.mark.parametrize("text", ["", "  ", "--a\n--b", "mail-type=END"])
+def test_directives_must_be_one_option_line(text: str) -> None:
+    with pytest.raises(BadInputError, match="--directive"):
+        request_rules.check_directives("slurm", [text])
+
+
+def ask(**asked: Any) -> JobRequest:
+    return JobRequest(site="here", command=Command(argv=("true",)), **asked)
+
+
+def test_masks_need_whole_nodes() -> None:
+    shared = request_rules.choose_queue(profile(), "short", 1, 60)
+    whole = request_rules.choose_queue(profile(), "prod", 2, 60)
+    request_rules.check_whole_node(profile(), shared, ask())
+    request_rules.check_whole_node(profile(), whole, ask(exclusive=False))
+    for request in (ask(exclusive=False), ask(directives=("--oversubscribe",))):
+        with pytest.raises(SiteRuleError, match="valid on whole nodes only") as error:
+            request_rules.check_whole_node(profile(), shared, request)
+        assert PAGE in str(error.value)

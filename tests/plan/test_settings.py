@@ -1,0 +1,101 @@
+"""Settings from the command line, a job file and the user's config: who wins, and what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.settings_files import read_layers
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.settings import JobSettings, merge
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "config" / "hpclaunch"
+    folder.mkdir(parents=True)
+    return folder / "config.yaml"
+
+
+def merged(line: JobSettings, file: Path | None = None) -> tuple[JobRequest, dict[str, Setting]]:
+    request, settings = merge(read_layers(line, file), "lumi-g", "command line")
+    return request, {setting.name: setting for setting in settings}
+
+
+def test_command_line_over_file_over_site_over_config(config: Path, tmp_path: Path) -> None:
+    config.write_text(
+        "nodes: 1\naccount: everywhere\ntime: 10m\nname: low\nsites: {lumi-g: {account: here, time: 20m}}\n"
+    )
+    file = tmp_path / "job.yaml"
+    file.write_text("site: lumi-g\ncommand: [python, train.py]\ntime: 30m\nnodes: 3\n")
+    request, settings = merged(JobSettings(nodes=4), file)
+    assert (request.nodes, request.time, request.account, request.name) == (4, "30m", "here", "low")
+    assert settings["nodes"].origin == "command line"
+    assert settings["time"].origin == f"job file {file}"
+    assert settings["account"].origin == f"user config {config}, sites.lumi-g"
+    assert settings["name"].origin == f"user config {config}"
+    assert settings["threads-per-core"].origin == "default"
+
+
+def test_env_merges_and_directives_add_up(config: Path, tmp_path: Path) -> None:
+    config.write_text("directives: [--mail-type=END]\nenv: {A: low, B: low}\n")
+    file = tmp_path / "job.yaml"
+    file.write_text("env: {B: high}\n")
+    line = JobSettings(command=("true",), directives=("--nice",))
+    request, settings = merged(line, file)
+    assert request.directives == ("--mail-type=END", "--nice")
+    assert request.env == {"A": "low", "B": "high"}
+    assert settings["env B"].origin == f"job file {file}"
+
+
+def test_the_name_follows_the_command() -> None:
+    assert merged(JobSettings(command=("mnist", "--epochs", "1")))[0].name == "mnist"
+    assert merged(JobSettings(command=("/opt/my prog.py",)))[0].name == "my-prog.py"
+    assert merged(JobSettings(command=("$",)))[0].name == "job"
+
+
+def test_mnist_is_the_bundled_runner_and_its_arguments_stay() -> None:
+    request, _ = merged(JobSettings(command=("mnist", "--data", "a b")))
+    assert request.command.bundled
+    assert request.command.argv == ("--data", "a b")
+    assert not merged(JobSettings(command=("./mnist",)))[0].command.bundled
+
+
+def test_nothing_to_run_is_said() -> None:
+    with pytest.raises(BadInputError, match="no command was given"):
+        merged(JobSettings())
+
+
+@pytest.mark.parametrize("name", ["WANDB_API_KEY", "HF_TOKEN", "MY_PASSWORD", "client_secret"])
+def test_secrets_are_refused(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(f"command: [a]\nenv: {{{name}: hunter2}}\n")
+    with pytest.raises(BadInputError, match="looks like a secret") as error:
+        merged(JobSettings(), file)
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        ("nodes: 1\ntask_per_node: 3\n", 2, "tasks_per_node"),
+        ("nodes: many\n", 1, "nodes"),
+        ("nodes: 1\nnodes: 2\n", 2, "nodes"),
+        ("a: [", 2, ""),
+    ],
+)
+def test_a_bad_job_file_is_refused_with_its_line(tmp_path: Path, text: str, line: int, found: str) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    with pytest.raises(BadInputError) as error:
+        merged(JobSettings(command=("a",)), file)
+    assert f"{file}:{line}" in str(error.value)
+    assert found in str(error.value)
+
+
+def test_a_missing_job_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"nosuch\.yaml"):
+        merged(JobSettings(), tmp_path / "nosuch.yaml")

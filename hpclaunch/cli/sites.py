@@ -244,7 +244,7 @@ def schema(as_markdown: bool) -> None:
 @click.option(
     "--extends",
     "base",
-    type=click.Choice(["generic-slurm", "generic-pbs", "local"]),
+    metavar="PROFILE",
     help="What queues and starts jobs. Default: the scheduler whose commands are here.",
 )
 @click.option("--output", type=click.Path(), help="File. Default: NAME.yaml among your profiles.")
@@ -261,7 +261,7 @@ def new(name: str, base: str | None, output: str | None) -> None:
 
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.site.load_profile import load_site, user_sites_dir
-    from hpclaunch.site.new_profile import cpu_model, profile_text
+    from hpclaunch.site.new_profile import base_profiles, cpu_model, profile_text
     from hpclaunch.topology.sources import read_live
 
     file = Path(output) if output else user_sites_dir() / f"{name}.yaml"
@@ -269,7 +269,10 @@ def new(name: str, base: str | None, output: str | None) -> None:
         raise BadInputError(f"--output {file}: the file of site {name} is called {name}.yaml")
     if file.exists():
         raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
-    found = "generic-slurm" if shutil.which("sbatch") else "generic-pbs" if shutil.which("qsub") else "local"
+    bases = base_profiles()
+    found = next(name for name, scheduler in bases.items() if shutil.which(scheduler.submit_program))
+    if base is not None and base not in bases:
+        raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
     root = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/")
     cpuinfo = root / "proc" / "cpuinfo"
     model = cpu_model(cpuinfo.read_text(errors="replace") if cpuinfo.exists() else "")

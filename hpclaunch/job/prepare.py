@@ -10,16 +10,17 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.plan.allocation import Allocation, allocation_here
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
+from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
 
 
@@ -59,7 +60,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def waits(self) -> bool:
         """Whether the command that starts it usually waits for its end."""
-        return self.profile.scheduler.kind == "local" or self.allocation is not None or self.interactive
+        return site_scheduler(self.profile).starts_at_once or self.allocation is not None or self.interactive
 
 
 def prepare(layers: list[Layer], manner: SubmitMode = _USUAL) -> Prepared:
@@ -75,9 +76,9 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: SubmitMod
     Raises BadInputError where the job cannot be started in this manner.
     """
     profile = load_site(request.site)
-    kind = profile.scheduler.kind
+    scheduler = site_scheduler(profile)
     host = _remote(manner, profile)
-    allocation = None if host else _allocation(manner, kind)
+    allocation = None if host else _allocation(manner, scheduler)
     if allocation and request.nodes is None and request.tasks is None:
         request = msgspec.structs.replace(request, nodes=allocation.nodes)
         origin = f"the allocation {allocation.job_id}"
@@ -86,9 +87,9 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: SubmitMod
         request = msgspec.structs.replace(request, environment=profile.environment)
         origin = f"site profile {profile.name}"
         settings = (*settings, Setting(name="environment", value=str(profile.environment), origin=origin))
-    interactive = manner.interactive and kind != "local" and allocation is None
+    interactive = manner.interactive and not scheduler.starts_at_once and allocation is None
     if interactive:
-        _check_interactive(request, kind)
+        _check_interactive(request, scheduler)
     return Prepared(
         request=request,
         settings=settings,
@@ -108,7 +109,7 @@ def _remote(manner: SubmitMode, profile: SiteProfile) -> str | None:
         if manner.sync is not None:
             raise BadInputError(f"--sync {manner.sync}: there is no --host to take it to", "leave --sync out")
         return None
-    if profile.scheduler.kind == "local":
+    if site_scheduler(profile).starts_at_once:
         raise BadInputError(
             f"--host {manner.host}: site {profile.name} is this machine", "name the host's site"
         )
@@ -124,29 +125,28 @@ def _remote(manner: SubmitMode, profile: SiteProfile) -> str | None:
 
 
 def _topology(profile: SiteProfile) -> NodeTopology | None:
-    if profile.scheduler.kind != "local":
+    if not site_scheduler(profile).starts_at_once:
         return site_topology(profile)
     from hpclaunch.topology.sources import read_live
 
     return read_live()
 
 
-def _allocation(manner: SubmitMode, kind: str) -> Allocation | None:
-    if manner.here is False or (kind != "slurm" and not manner.here):
-        return None
-    found = allocation_here(os.environ) if kind == "slurm" else None
+def _allocation(manner: SubmitMode, scheduler: Scheduler) -> Allocation | None:
+    found = None if manner.here is False else scheduler.allocation(os.environ)
     if found is None and manner.here:
+        hint = f"{scheduler.allocation_hint}, or " * bool(scheduler.allocation_hint)
         raise BadInputError(
-            "--here: this shell is in no allocation of Slurm's (no SLURM_JOB_ID, or a batch job's)",
-            "make one with salloc, or leave --here out and the job is queued",
+            "--here: this shell is not in a Slurm allocation (no SLURM_JOB_ID, or that of a batch job)",
+            f"{hint}leave --here out and the job is queued",
         )
     return found
 
 
-def _check_interactive(request: JobRequest, kind: str) -> None:
-    if kind != "slurm":
+def _check_interactive(request: JobRequest, scheduler: Scheduler) -> None:
+    if not scheduler.has_interactive:
         raise BadInputError(
-            "--interactive is for Slurm: PBS runs interactive jobs only at a terminal of their own",
+            f"--interactive is for Slurm: {scheduler.title} runs interactive jobs only at their own terminal",
             "--wait shows the output of a queued job, too, and Ctrl-C cancels it",
         )
     for name, value in (("--array", request.array), ("--max-restarts", request.max_restarts)):
@@ -187,10 +187,9 @@ def _after(prepared: Prepared) -> tuple[str, ...]:
     from hpclaunch.job.dependencies import settle_after
     from hpclaunch.job.store import Store
 
-    kind = prepared.profile.scheduler.kind
-    return settle_after(prepared.request, kind, Store(), lambda record: record)
+    return settle_after(prepared.request, site_scheduler(prepared.profile), Store(), lambda record: record)
 
 
 def python_here(profile: SiteProfile) -> str | None:
     """Return this interpreter for jobs on this machine, None for jobs elsewhere."""
-    return sys.executable if profile.scheduler.kind == "local" else None
+    return sys.executable if site_scheduler(profile).starts_at_once else None

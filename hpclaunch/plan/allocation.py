@@ -1,40 +1,10 @@
-"""An allocation that this shell is in already (``salloc``): a job then starts in it instead of queueing."""
+"""Whether a job fits the allocation that this shell is in already."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-
-import msgspec
-
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request import JobRequest
-
-
-class Allocation(msgspec.Struct, frozen=True, kw_only=True):
-    """What Slurm gave, as its variables say (man salloc, OUTPUT ENVIRONMENT VARIABLES)."""
-
-    job_id: str
-    nodes: int
-    cpus_per_node: int | None
-    """CPUs, hardware threads counted, on the node that has the fewest."""
-
-
-def allocation_here(environ: Mapping[str, str]) -> Allocation | None:
-    """Return the allocation of this shell; None outside one, and in a batch job.
-
-    A batch job that calls ``submit`` means the queue: it is a script that makes further jobs.
-    """
-    job_id = environ.get("SLURM_JOB_ID", "")
-    if not job_id or environ.get("ENVIRONMENT") == "BATCH":
-        return None
-    nodes = environ.get("SLURM_JOB_NUM_NODES") or environ.get("SLURM_NNODES") or "1"
-    cpus = [
-        int(text) for text in re.findall(r"(\d+)(?:\(x\d+\))?", environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
-    ]
-    return Allocation(
-        job_id=job_id, nodes=int(nodes) if nodes.isdigit() else 1, cpus_per_node=min(cpus, default=None)
-    )
+from hpclaunch.scheduler.scheduler_interface import Allocation
 
 
 def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per_node: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from hpclaunch.binding.node_binding import NodeBinding
-from hpclaunch.plan.allocation import Allocation
 from hpclaunch.plan.request_rules import QueueChoice
+from hpclaunch.scheduler.scheduler_interface import Allocation
 
 
 class JobPlace(msgspec.Struct, frozen=True, kw_only=True):

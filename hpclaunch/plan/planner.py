@@ -11,18 +11,26 @@ from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
-from hpclaunch.plan.allocation import Allocation, check_fit
+from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.frameworks import check_framework
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.preflight_plan import plan_preflight
 from hpclaunch.plan.rank_counts import resolve
 from hpclaunch.plan.request import JobRequest, Setting
-from hpclaunch.plan.script_body import launch_words, plugin_is_open, rank_setup, rank_words, shell_lines
-from hpclaunch.scheduler import launchers
-from hpclaunch.scheduler.job_header import Line, Resources, pbs_header, slurm_header
+from hpclaunch.plan.script_body import (
+    launch_words,
+    plugin_is_open,
+    rank_setup,
+    rank_words,
+    script_writes_log,
+    shell_lines,
+)
+from hpclaunch.scheduler.job_header import Line, Resources
+from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import reason_with_source
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime, parse_walltime_s
 
@@ -45,7 +53,7 @@ def make_plan(
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
     shape = _shape(request, profile, topology, target.allocation)
-    batch = profile.scheduler.kind
+    scheduler = site_scheduler(profile)
     cpus_per_task = _scheduler_cpus(request, profile, shape)
     header = _header(request, profile, shape, target, cpus_per_task)
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
@@ -54,7 +62,7 @@ def make_plan(
         profile=profile,
         nodes=shape.nodes,
         tasks_per_node=shape.tasks_per_node,
-        walltime_s=None if batch == "local" or target.allocation else shape.walltime_s,
+        walltime_s=None if scheduler.starts_at_once or target.allocation else shape.walltime_s,
         queue=shape.choice.name,
         binding=shape.binding,
         header=header,
@@ -75,13 +83,14 @@ def _shape(
     topology: NodeTopology | None,
     allocation: Allocation | None,
 ) -> JobLayout:
-    local = profile.scheduler.kind == "local"
+    scheduler = site_scheduler(profile)
+    local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
     walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
-    _check_name(request.name, profile.scheduler.kind)
-    request_rules.check_directives(profile.scheduler.kind, request.directives)
-    request_rules.check_wishes(profile.scheduler.kind, request)
+    _check_name(request.name, scheduler)
+    request_rules.check_directives(scheduler, request.directives)
+    request_rules.check_abilities(scheduler, request)
     check_framework(request)
     if allocation:
         check_fit(allocation, request, nodes, tasks_per_node)
@@ -121,16 +130,10 @@ def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: b
     )
 
 
-def _check_name(name: str, scheduler: str) -> None:
-    """Refuse names that a directive line cannot carry, or that qsub does not take (recorded: evil-name-*)."""
-    if scheduler == "pbs":
-        fits = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", name)
-        hint = "PBS takes letters, digits, dots, dashes, plus signs and underscores, a letter or digit first"
-    else:
-        fits = re.fullmatch(r"[^\x00-\x1f\x7f\\]{1,200}", name)
-        hint = "use up to 200 characters without line breaks and backslashes"
-    if not fits or not name.strip():
-        raise BadInputError(f"--name {name!r} cannot stand in a batch script", hint)
+def _check_name(name: str, scheduler: Scheduler) -> None:
+    """Refuse names that a directive line cannot carry, or that the submit command does not take."""
+    if not re.fullmatch(scheduler.job_name_pattern, name) or not name.strip():
+        raise BadInputError(f"--name {name!r} cannot stand in a batch script", scheduler.job_name_rule)
 
 
 def _scheduler_cpus(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> int | None:
@@ -149,6 +152,7 @@ def _supervision(request: JobRequest, profile: SiteProfile, shape: JobLayout) ->
     idle_s = parse_walltime_s(request.idle_timeout) if request.idle_timeout else None
     if not request.max_restarts and idle_s is None:
         return None
+    scheduler = site_scheduler(profile)
     timer_s = None
     if request.max_restarts:
         warn_s = parse_walltime_s(request.warn_before)
@@ -158,7 +162,8 @@ def _supervision(request: JobRequest, profile: SiteProfile, shape: JobLayout) ->
                 f" {format_walltime(shape.walltime_s)}",
                 "give the job more time, or warn it later",
             )
-        if profile.scheduler.kind == "pbs" or (profile.scheduler.kind == "local" and request.time):
+        limited = not scheduler.starts_at_once or request.time is not None
+        if limited and not scheduler.signals_before_limit:
             timer_s = shape.walltime_s - warn_s
     return Supervision(
         max_restarts=request.max_restarts, exit_code=CHECKPOINTED, timer_s=timer_s, idle_s=idle_s
@@ -173,7 +178,8 @@ def _preflight(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> P
 def _header(
     request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace, cpus_per_task: int | None
 ) -> tuple[Line, ...]:
-    if profile.scheduler.kind == "local" or target.allocation:
+    scheduler = site_scheduler(profile)
+    if scheduler.starts_at_once or target.allocation:
         return ()
     queue = shape.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
@@ -196,38 +202,23 @@ def _header(
         after_any=request.after_any,
         array=request.array,
         exclude=request.exclude,
-        output=f"{target.folder}/{_log_name(request, profile)}" if target.folder else None,
+        launcher=profile.scheduler.launcher,
+        output=f"{target.folder}/{_log_name(request, scheduler)}" if target.folder else None,
+        warn_s=parse_walltime_s(request.warn_before) if request.max_restarts else None,
     )
-    header = slurm_header(want) if profile.scheduler.kind == "slurm" else pbs_header(want)
     given = {_directive_key(text) for text in request.directives}
     site = tuple(
         Line(text=d.text, reason=reason_with_source(profile, d.reason, d.source))
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
-    if request.max_restarts:
-        header += _restart_header(request, profile.scheduler.kind)
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
-    return (*header, *site, *extra)
+    return (*scheduler.header(want), *site, *extra)
 
 
-def _log_name(request: JobRequest, profile: SiteProfile) -> str:
-    """Return the file that the scheduler opens; of PBS' jobs that come back the script writes the log."""
-    return "pbs.log" if profile.scheduler.kind == "pbs" and request.max_restarts else "out.log"
-
-
-def _restart_header(request: JobRequest, scheduler: str) -> tuple[Line, ...]:
-    comes_back = "the job may come back after a checkpoint"
-    if scheduler == "pbs":
-        return (Line(text="-r y", reason=comes_back),)
-    warn_s = parse_walltime_s(request.warn_before)
-    lines = (
-        Line(text=f"--signal=B:USR1@{warn_s}", reason="told so many seconds before the limit (man sbatch)"),
-        Line(text="--requeue", reason=comes_back),
-    )
-    if request.array:  # its header says it
-        return lines
-    return (*lines, Line(text="--open-mode=append", reason="a restart writes on in the same log"))
+def _log_name(request: JobRequest, scheduler: Scheduler) -> str:
+    """Return the file that the scheduler opens; not the job's log where the script writes that itself."""
+    return f"{scheduler.kind}.log" if script_writes_log(request, scheduler) else "out.log"
 
 
 def _directive_key(text: str) -> str:
@@ -239,9 +230,7 @@ def _directive_key(text: str) -> str:
 def _launcher_lines(
     profile: SiteProfile, cpus_per_task: int | None, header: Iterable[Line]
 ) -> tuple[Line, ...]:
-    options = (line.text for line in header)
-    kind = profile.scheduler
-    return launchers.launcher_environment(kind.launcher, kind.kind, cpus_per_task, options)
+    return site_launcher(profile).environment(cpus_per_task, (line.text for line in header))
 
 
 def _computed(
@@ -262,7 +251,7 @@ def _computed(
     ]
     if plugin_is_open(request, profile):
         settled.append(Setting(name="mpi", value=target.mpi_plugin, origin=f"computed: {target.mpi_reason}"))
-    if profile.scheduler.kind == "local" or target.allocation:
+    if site_scheduler(profile).starts_at_once or target.allocation:
         return tuple(settled)
     if request.queue is None:
         settled.append(

@@ -13,9 +13,11 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import framework_lines, rank_lines, shows_all_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.scheduler import launchers
 from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import Launch
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
 
 
@@ -30,17 +32,15 @@ def shell_lines(
 
     Raises BadInputError for a variable of the request that no shell can have.
     """
-    batch = profile.scheduler.kind
-    lines: list[Line] = []
-    if batch == "pbs":
-        lines.append(Line(text='cd "$PBS_O_WORKDIR"', reason="PBS starts a job in the home folder"))
-    if batch == "local" and target.python:
+    scheduler = site_scheduler(profile)
+    lines = list(scheduler.start_lines)
+    if target.python:
         folder = shlex.quote(target.python.rpartition("/")[0])
         lines.append(
             Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch, first")
         )
     lines.append(Line(text=f"export HPCLAUNCH_TASKS={shape.tasks}", reason="ranks that must find each other"))
-    if request.command.bundled and batch != "local":
+    if request.command.bundled and not scheduler.starts_at_once:
         folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
         lines.append(
             Line(
@@ -94,8 +94,8 @@ def rank_setup(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> t
     needed = read if shape.binding is None else dict.fromkeys(read, True)
     names = frozenset(name for name, wanted in needed.items() if wanted)
     lines = list(rank_lines(request, profile, shape.nodes, shape.tasks_per_node, names))
-    if profile.scheduler.launcher == "srun" and shape.tasks > 1 and request.mpi != "none":
-        lines.append(launchers.MPI_GUARD)
+    if shape.tasks > 1 and request.mpi != "none":
+        lines += site_launcher(profile).rank_guard
     if shape.binding is None:
         return tuple(lines)
     ranks = shape.binding.ranks
@@ -154,18 +154,19 @@ def launch_words(
     request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace
 ) -> tuple[str, ...]:
     """Return the launcher with its options."""
-    return launchers.launch_words(
-        profile.scheduler.launcher,
-        launchers.Launch(
+    per_node = shape.gpus_per_node or 0
+    return site_launcher(profile).words(
+        Launch(
             nodes=shape.nodes,
             tasks_per_node=shape.tasks_per_node,
+            cpus_per_task=(request.cpus_per_task or 1) * request.threads_per_core,
+            gpus_per_task=request.gpus_per_task or per_node // shape.tasks_per_node,
             cpu_bind=_cpu_bind(request, profile, shape),
             mpi_plugin=request.mpi or profile.mpi.plugin or target.mpi_plugin,
             options=(
                 *(profile.fabric.launch_options if shape.nodes > 1 else ()),
                 *launch_options(request.environment, profile),
             ),
-            batch=profile.scheduler.kind,
             in_allocation=target.allocation is not None,
         ),
     )
@@ -173,7 +174,7 @@ def launch_words(
 
 def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
     """Whether neither the request nor the profile says which plugin to use."""
-    if profile.scheduler.launcher != "srun" or request.mpi or profile.mpi.plugin:
+    if not site_launcher(profile).plugin_list or request.mpi or profile.mpi.plugin:
         return False
     return profile.mpi.plugin_open
 
@@ -195,8 +196,7 @@ def rank_words(request: JobRequest, profile: SiteProfile, target: JobPlace) -> t
     """Return what each rank runs, its container around it."""
     argv = request.command.argv
     if request.command.bundled:
-        here = target.python if profile.scheduler.kind == "local" else None
-        python = request.python or here or profile.software.python
+        python = request.python or target.python or profile.software.python
         argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, target))
     return wrap_command(request.environment, profile, argv)
 
@@ -209,3 +209,10 @@ def _checkpoints(request: JobRequest, target: JobPlace) -> tuple[str, ...]:
     folder = f"{target.folder}/checkpoints" if target.folder else "checkpoints"
     wanted = () if "--checkpoint-dir" in given else ("--checkpoint-dir", folder)
     return (*wanted, *(() if "--resume" in given else ("--resume",)))
+
+
+def script_writes_log(request: JobRequest, scheduler: Scheduler) -> bool:
+    """Whether the script writes the job's log itself, not the scheduler."""
+    if scheduler.log_in_script == "on restarts":
+        return request.max_restarts > 0
+    return scheduler.log_in_script == "yes"

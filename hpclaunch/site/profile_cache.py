@@ -32,7 +32,9 @@ CODE = (
         "site/yaml_tree.py",
         "site/validate.py",
     ),
-    *("cpuset.py", "walltime.py"),
+    # What fits a scheduler, its own module says; further ones that it imports stand in that folder, too.
+    *sorted(f"scheduler/{name}" for name in os.listdir(_PACKAGE / "scheduler") if name.endswith(".py")),
+    *("command_result.py", "cpuset.py", "walltime.py"),
 )
 """What a profile's content depends on besides its files: modules of hpclaunch."""
 

@@ -264,7 +264,7 @@ def test_a_job_goes_on_without_the_bad_node_by_itself(a_bad_node: Path) -> None:
     [
         ("generic-slurm", {"max_restarts": 1}, "without --preflight"),
         ("generic-slurm", {"preflight": True}, "without --max-restarts"),
-        ("generic-pbs", {"preflight": True, "max_restarts": 1}, "pbs has no option that leaves nodes out"),
+        ("generic-pbs", {"preflight": True, "max_restarts": 1}, "PBS has no option that leaves nodes out"),
         ("generic-slurm", {"preflight": True, "array": "0-1"}, "the jobs of an array"),
     ],
 )

@@ -10,11 +10,10 @@ import pytest
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.pbs import PbsScheduler
+from hpclaunch.scheduler.pbs import SCHEDULER as PBS
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 
 DATA = Path(__file__).parents[1] / "data" / "pbs"
-PBS = PbsScheduler()
 
 
 def recorded(name: str) -> tuple[list[str], CommandResult]:

@@ -10,11 +10,10 @@ import pytest
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.scheduler_interface import JobState
-from hpclaunch.scheduler.slurm import SlurmScheduler
-from hpclaunch.scheduler.slurm_words import ENDED, PENDING, pending_sentence
+from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from hpclaunch.scheduler.slurm_reasons import ENDED, PENDING, pending_sentence
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"
-SLURM = SlurmScheduler()
 
 
 def answer(stdout: str = "", stderr: str = "", exit_code: int = 0) -> CommandResult:

@@ -10,6 +10,7 @@ import sys
 import tarfile
 import zipfile
 from dataclasses import dataclass
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,18 @@ def test_the_wheel_holds_one_package_with_its_data(wheel: Path) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hpclaunch").rglob("*.py")}
     assert sources == {name for name in names if name.endswith(".py")}
     assert "hpclaunch/py.typed" in names
+
+
+def test_the_wheel_states_its_licence_and_brings_its_text(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (info,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
+        texts = {name: archive.read(f"{info}/licenses/{name}").decode() for name in ("LICENSE", "NOTICE")}
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata.get_all("License-File") == ["LICENSE", "NOTICE"]
+    assert texts == {name: (ROOT / name).read_text() for name in texts}
+    assert "Apache License\n                           Version 2.0, January 2004" in texts["LICENSE"]
+    assert "Copyright 2026 The hpclaunch authors" in texts["NOTICE"]
 
 
 def test_the_source_archive_builds_the_same_wheel(dist: Path, wheel: Path, tmp_path: Path) -> None:

@@ -246,8 +246,8 @@ def _computed(
         Setting(
             name=name, value=value, origin="computed: whole nodes, one rank for each GPU, else for each node"
         )
-        for name, value, asked in rows
-        if asked is None
+        for name, value, requested in rows
+        if requested is None
     ]
     if plugin_is_open(request, profile):
         settled.append(Setting(name="mpi", value=target.mpi_plugin, origin=f"computed: {target.mpi_reason}"))
@@ -266,7 +266,7 @@ def _warnings(request: JobRequest, shape: JobLayout) -> tuple[str, ...]:
     notes = shape.binding.notes if shape.binding else ()
     queue = (shape.choice.warning,) if shape.choice.warning else ()
     unseen = request.space and not (request.check or request.preflight)
-    space = ("--space is looked at with --check or --preflight only",) if unseen else ()
+    space = ("--space has an effect only with --check or --preflight",) if unseen else ()
     return (*queue, *space, *notes)
 
 
@@ -281,7 +281,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     ]
     if plan.binding is None:
         return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
-    return (*lines, "Each local rank's share of a node:", *map(_share, plan.binding.ranks))
+    return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
 
 
 def _share(rank: RankBinding) -> str:

@@ -39,13 +39,13 @@ def shell_lines(
         lines.append(
             Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch, first")
         )
-    lines.append(Line(text=f"export HPCLAUNCH_TASKS={shape.tasks}", reason="ranks that must find each other"))
+    lines.append(Line(text=f"export HPCLAUNCH_TASKS={shape.tasks}", reason="number of ranks of the job"))
     if request.command.bundled and not scheduler.starts_at_once:
         folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
         lines.append(
             Line(
                 text=f'export PYTHONPATH="{folder}/runner${{PYTHONPATH:+:$PYTHONPATH}}"',
-                reason="the training runner, which submit copies beside the script",
+                reason="the training runner, which submit copies to the job folder",
             )
         )
     lines += environment_lines(request.environment, profile)
@@ -54,7 +54,7 @@ def shell_lines(
         lines.append(
             Line(
                 text="export OMPI_MCA_mpi_yield_when_idle=1",
-                reason="ranks share cores: one that waits must leave its core to the others (Open MPI)",
+                reason="ranks share cores: a rank that waits must yield its core (Open MPI)",
             )
         )
     lines += site_variables(profile, shape.nodes, frozenset(request.env))
@@ -74,7 +74,7 @@ def _shares_cores(binding: NodeBinding | None) -> bool:
 
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise BadInputError(f"{name!r} is no name of an environment variable", "use letters, digits and _")
+        raise BadInputError(f"{name!r} is not a name of an environment variable", "use letters, digits and _")
     return name
 
 
@@ -139,7 +139,7 @@ def _visible(variable: str, gpus: tuple[tuple[int, ...], ...] | None) -> Line:
 
 
 def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
-    """Return the addresses of a rank's GPUs; nothing where one is unknown: they cannot be compared then."""
+    """Return the addresses of a rank's GPUs; empty where one is unknown: they cannot be compared then."""
     known = tuple(bus_ids[gpu] for gpu in rank.gpus if gpu in bus_ids)
     return known if len(known) == len(rank.gpus) else ()
 
@@ -173,7 +173,7 @@ def launch_words(
 
 
 def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
-    """Whether neither the request nor the profile says which plugin to use."""
+    """Whether neither the request nor the profile names the plugin to use."""
     if not site_launcher(profile).plugin_list or request.mpi or profile.mpi.plugin:
         return False
     return profile.mpi.plugin_open

@@ -23,7 +23,7 @@ def render(plan: LaunchPlan, target: JobPlace, templates: Environment) -> str:
     ``templates`` has a template ``KIND.sh.j2`` for the scheduler.
 
 
-    Without a job folder in ``target`` (a dry run) the script keeps its files in a folder
+    Without a job folder in ``target`` (a dry run) the script writes its files to a folder
     ``hpclaunch-NUMBER`` where it is submitted, so that it works when it is submitted by hand.
     """
     scheduler = site_scheduler(plan.profile)

@@ -1,4 +1,4 @@
-"""From settings to a plan: what a job is, before it has a place. A dry run ends here."""
+"""From settings to a plan, before the job has a folder. A dry run ends here."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _remote(manner: SubmitMode, profile: SiteProfile) -> str | None:
     """Return the host to submit on; raises BadInputError for what only works on this machine."""
     if manner.host is None:
         if manner.sync is not None:
-            raise BadInputError(f"--sync {manner.sync}: there is no --host to take it to", "leave --sync out")
+            raise BadInputError(f"--sync {manner.sync}: there is no --host to copy it to", "leave --sync out")
         return None
     if site_scheduler(profile).starts_at_once:
         raise BadInputError(
@@ -172,7 +172,7 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
 
 
 def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
-    """Return the plan and the script, having changed no file and asked no scheduler and no MPI."""
+    """Return the plan and the script, without changing a file or asking a scheduler or an MPI."""
     target = JobPlace(
         python=python_here(prepared.profile), after=_after(prepared), allocation=prepared.allocation
     )

@@ -111,7 +111,7 @@ def _target(prepared: Prepared, store: Store, host: Host, job_id: str, folder: s
 
 
 def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
-    """Return what the job is handed to: in an allocation there is no queue, so to this machine."""
+    """Return the scheduler that gets the job: in an allocation there is no queue, so this machine."""
     if prepared.allocation:
         return get_scheduler(THIS_MACHINE)
     scheduler = site_scheduler(prepared.profile)
@@ -181,7 +181,7 @@ def probe_file() -> bytes:
 
 
 def _runner() -> dict[str, bytes]:
-    """Return the runner's files, which go beside the script: compute nodes need no hpclaunch installed."""
+    """Return the runner's files, which go into the job folder: compute nodes need no hpclaunch installed."""
     source = resource_dir("train")
     runner = {
         f"hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()

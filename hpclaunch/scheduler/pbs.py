@@ -75,7 +75,7 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         return status_commands(source, ids)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-        """Read qstat's answer; a job that it does not know fails the command, and the others are there."""
+        """Read qstat's answer; an unknown job fails the command, but the answer has the other jobs."""
         from hpclaunch.scheduler.pbs_status import parse_status
 
         return parse_status(source, ids, answer)
@@ -185,7 +185,7 @@ SCHEDULER = PbsScheduler(
     requeue='qrerun "$PBS_JOBID"',
     id_pattern=r"\d+(\[\d*\])?(\.[\w.-]+)?",
     # qstat itself turns the server's seconds into local times, without their zone. A site's own qstat that
-    # shows what another has asked would be off by that one's zone: nothing in its answer tells.
+    # shows what another user has requested would be off by that user's zone: its answer does not tell.
     query_env={"TZ": "UTC0"},
     status_sources=("json", "text", "each"),
 )

@@ -11,7 +11,7 @@ from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launcher
 
 JobState = Literal["created", "queued", "running", "done", "failed", "cancelled", "lost"]
-"""done: ended with exit code 0; failed: ended otherwise; lost: its scheduler does not know it any more and
+"""done: ended with exit code 0; failed: ended otherwise; lost: its scheduler no longer knows it and
 it left no exit status."""
 
 FINAL_STATES: frozenset[JobState] = frozenset({"done", "failed", "cancelled", "lost"})
@@ -83,7 +83,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
-        """Return the command that may show such a refusal to be temporary; nothing: it is final."""
+        """Return the command that may show such a refusal to be temporary; empty: it is final."""
         raise NotImplementedError
 
     def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
@@ -153,7 +153,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     has_interactive: bool = False
     """Whether ``interactive`` gives a way to allocate and run from here."""
     allocation_hint: str = ""
-    """How a person makes an allocation; empty: there are none to run in."""
+    """How a user makes an allocation; empty: there are none to run in."""
 
     # --- its answers ---
     id_pattern: str = ""
@@ -221,7 +221,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-        """Read one such answer; jobs that it does not know are left out.
+        """Read one such answer; jobs that it does not know are not in the result.
 
         Raises RefusedError where the source could not be reached, so that the states are not known.
         """

@@ -164,18 +164,21 @@ def _header(want: Resources) -> tuple[Line, ...]:
     if want.after:
         directives += [
             (f"--dependency={want.dependency}", "jobs that must end first"),
-            ("--kill-on-invalid-dep=yes", "if one of them ends otherwise this one must not pend for ever"),
+            ("--kill-on-invalid-dep=yes", "if one of them fails, this one must not pend forever"),
         ]
     if want.array:
         directives += [
             (f"--array={want.array}", "a job for each index"),
-            ("--open-mode=append", "what Slurm itself says of any of them stands in one file"),
+            ("--open-mode=append", "what Slurm itself reports about all of them is in one file"),
         ]
     if want.exclude:
         directives.append((f"--exclude={','.join(want.exclude)}", "nodes to leave out"))
     if want.warn_s is not None:
         directives += [
-            (f"--signal=B:USR1@{want.warn_s}", "told so many seconds before the limit (man sbatch)"),
+            (
+                f"--signal=B:USR1@{want.warn_s}",
+                "seconds of warning before the limit (man sbatch)",
+            ),
             ("--requeue", "the job may come back after a checkpoint"),
         ]
         if not want.array:  # whose header has it already
@@ -184,7 +187,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
 
 
 def _sbatch_file(path: str | None) -> str:
-    """Write a file name for a #SBATCH line, which sbatch splits as a shell does; a % of its own is %%."""
+    """Write a file name for a #SBATCH line, which sbatch splits as a shell does; a literal % is %%."""
     if path and re.search(r"[\\\n]", path):
         raise BadInputError(
             f"{path!r} cannot stand in a #SBATCH line: a backslash means something else there",

@@ -43,6 +43,7 @@ def list_sites(as_json: bool) -> None:
     Example: hpclaunch sites list
     """
     from hpclaunch.site.load_profile import hidden_sites, load_all, site_names, user_sites_dir
+    from hpclaunch.text_table import text_table
 
     files, hidden, (profiles, broken) = site_names(), hidden_sites(), load_all()
     rows = []
@@ -63,12 +64,13 @@ def list_sites(as_json: bool) -> None:
     if as_json:
         _print_json(rows)
         return
-    width = max((len(name) for name in files), default=0)
+    lines = []
     for row in rows:
-        click.echo(f"{row['name']:<{width}}  {row['description'] or 'BROKEN: ' + str(row['error'])}")
+        lines.append((row["name"], row["description"] or f"BROKEN: {row['error']}"))
         if row["origin"] == "user":
             hides = f", hides {row['hides']}" if row["hides"] else ""
-            click.echo(f"{'':<{width}}  yours: {row['file']}{hides}")
+            lines.append(("", f"yours: {row['file']}{hides}"))
+    click.echo(text_table(lines))
 
 
 @command.command()

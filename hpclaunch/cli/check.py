@@ -173,7 +173,7 @@ def verdict_table(found: Report, unmet: Sequence[Requirement]) -> str:
     from hpclaunch.check.requirements import LAUNCH_LAYER
     from hpclaunch.text_table import text_table
 
-    rows = []
+    rows: list[tuple[str, str, str]] = []
     # Of several that would do, one remedy is enough.
     needed = {*LAUNCH_LAYER, *("pytorch" if "pytorch" in need.names else need.names[0] for need in unmet)}
     said: set[str] = set()

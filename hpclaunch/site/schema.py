@@ -14,8 +14,6 @@ from msgspec import Meta
 
 from hpclaunch.site.job_environment import Environment
 
-SCHEMA_VERSION = 1
-
 Evidence = Literal["documented", "community", "stated", "unverified", "conflicting"]
 WebAddress = Annotated[str, Meta(pattern=r"^https?://\S+$", description="an address such as https://...")]
 CpuList = Annotated[

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from hpclaunch.text_table import text_table
+
 PREFIX = "hpclaunch-binding "
 
 
@@ -87,8 +89,5 @@ _COLUMNS = ("rank", "host", "local_rank", "cpus", "planned", "mems", "gpus", "bu
 
 def table(reports: Iterable[RankReport]) -> str:
     """Lay the reports out in columns, one line a rank."""
-    rows = [_COLUMNS, *(tuple(str(getattr(report, name)) or "-" for name in _COLUMNS) for report in reports)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    rows = [[str(getattr(report, name)) or "-" for name in _COLUMNS] for report in reports]
+    return text_table(rows, _COLUMNS)

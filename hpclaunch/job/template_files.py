@@ -11,7 +11,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hpclaunch import cache
+from hpclaunch.cache import read_cached, write_cached
 from hpclaunch.package_data import resource_dir
 
 
@@ -44,14 +44,14 @@ class _CachedTemplates(BytecodeCache):
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Fill the bucket if its template is in the cache."""
-        data = cache.recall(f"templates/{bucket.key}") or b""
+        data = read_cached(f"templates/{bucket.key}") or b""
         if data[:32] == self._seal(data[32:]):
             bucket.bytecode_from_string(data[32:])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Put the bucket into the cache."""
         data = bucket.bytecode_to_string()
-        cache.keep(f"templates/{bucket.key}", self._seal(data) + data)
+        write_cached(f"templates/{bucket.key}", self._seal(data) + data)
 
     @staticmethod
     def _seal(data: bytes) -> bytes:

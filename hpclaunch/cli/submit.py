@@ -25,7 +25,7 @@ class _SubmitCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups: the job's settings as their table groups them, then the others."""
-        titles = {row.name: row.key.group for row in rows()} | {"file": WHERE}
+        titles = {row.name: row.group for row in rows()} | {"file": WHERE}
         groups: dict[str, list[tuple[str, str]]] = {}
         for option in self.get_params(ctx):
             if isinstance(option, click.Option) and (record := option.get_help_record(ctx)):
@@ -44,20 +44,20 @@ class _SubmitCommand(click.Command):
 
 def _option(row: Row) -> click.Option:
     """Return the option of a setting: None where it is left out, () where it can be repeated."""
-    key, name = row.key, row.name.replace("_", "-")
+    name = row.name.replace("_", "-")
     usual = f"--{name}/--no-{name}" if row.kind is bool else f"--{name}"
-    kind: Any = click.IntRange(*key.limits) if key.limits else int if row.kind is int else None
+    kind: Any = click.IntRange(*row.limits) if row.limits else int if row.kind is int else None
     if get_origin(row.kind) is Literal:
         kind = click.Choice(get_args(row.kind))
     is_list = get_origin(row.kind) is tuple
     return click.Option(
-        [*(key.options or (usual,)), row.name],
+        [*(row.options or (usual,)), row.name],
         type=kind,
         is_flag=row.kind is bool,
         default=None,
-        multiple=is_list and not key.commas,
-        callback=_split if key.commas else None,
-        metavar=key.metavar,
+        multiple=is_list and not row.commas,
+        callback=_split if row.commas else None,
+        metavar=row.metavar,
         help=row.help,
     )
 
@@ -66,7 +66,7 @@ def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     return tuple(filter(None, re.split(r"[,\s]+", value or "")))
 
 
-@click.command(cls=_SubmitCommand, params=[_option(row) for row in rows() if row.key.group])
+@click.command(cls=_SubmitCommand, params=[_option(row) for row in rows() if row.group])
 @click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
 @click.option("--file", type=click.Path(path_type=Path), help="Job file (YAML) with the same settings.")
 @click.option(

@@ -76,7 +76,7 @@ def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest,
             continue
         if layer := highest(layers, row.name):
             value, origin = getattr(layer.settings, row.name), layer.origin
-        elif row.key.default or row.default_text in ("", "no"):
+        elif row.computed or row.default_text in ("", "no"):
             continue
         else:
             value, origin = row.default, "default"

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
+import msgspec
 import pytest
 
 from hpclaunch.errors import BadInputError
@@ -117,9 +118,9 @@ def documented(row: Row) -> str:
     value = {"command": "list", "environment": "[mapping](checks.md#the-software-environment)"}.get(
         row.name, value
     )
-    names = row.key.options or (f"--{row.name.replace('_', '-')}",) if row.key.group else ()
+    names = row.options or (f"--{row.name.replace('_', '-')}",) if row.group else ()
     default = {"yes": "true", "no": "false"}.get(row.default_text, row.default_text)
-    cells = (f"`{row.name}`", ", ".join(f"`{name}`" for name in names), value, default, row.key.help)
+    cells = (f"`{row.name}`", ", ".join(f"`{name}`" for name in names), value, default, row.help)
     return "| " + " | ".join(cells).replace("|  |", "| |") + " |"
 
 
@@ -138,9 +139,15 @@ def test_every_setting_with_a_group_is_an_option_of_submit() -> None:
 
     options = {option.name: option for option in command.params}
     for row in rows():
-        assert (row.name in options) == bool(row.key.group)
+        assert (row.name in options) == bool(row.group)
     assert options["zero_stage"].opts == ["--zero-stage"]
     assert options["queue"].opts == ["--partition", "--queue"]
+
+
+def test_defaults_have_the_type_of_their_setting() -> None:
+    for row in rows():
+        if row.default is not ...:
+            assert msgspec.convert(row.default, JobRequest.__annotations__[row.name]) == row.default
 
 
 def test_the_help_loads_no_msgspec() -> None:

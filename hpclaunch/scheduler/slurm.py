@@ -173,17 +173,18 @@ def _header(want: Resources) -> tuple[Line, ...]:
         ]
     if want.exclude:
         directives.append((f"--exclude={','.join(want.exclude)}", "nodes to leave out"))
-    if want.warn_s is not None:
-        directives += [
-            (
-                f"--signal=B:USR1@{want.warn_s}",
-                "seconds of warning before the limit (man sbatch)",
-            ),
-            ("--requeue", "the job may come back after a checkpoint"),
-        ]
-        if not want.array:  # whose header has it already
-            directives.append(("--open-mode=append", "a restart writes on in the same log"))
-    return lines(directives)
+    return lines([*directives, *_restarts(want)])
+
+
+def _restarts(want: Resources) -> list[tuple[str, str]]:
+    """Return what lets a job come back after a checkpoint."""
+    if want.warn_s is None:
+        return []
+    warning = (f"--signal=B:USR1@{want.warn_s}", "seconds of warning before the limit (man sbatch)")
+    comes_back = ("--requeue", "the job may come back after a checkpoint")
+    if want.array:  # whose header has the open mode already
+        return [warning, comes_back]
+    return [warning, comes_back, ("--open-mode=append", "a restart writes on in the same log")]
 
 
 def _sbatch_file(path: str | None) -> str:

@@ -7,6 +7,7 @@ Tested on 22.05.8; newer versions are known from their man pages.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
@@ -17,6 +18,9 @@ from hpclaunch.scheduler.slurm_trial import SbatchTrial
 from hpclaunch.scheduler.srun import Srun
 from hpclaunch.walltime import format_walltime
 
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
+
 _SENTINEL = "#SBATCH"
 
 
@@ -26,6 +30,12 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #SBATCH options (man sbatch) for a job."""
         return _header(want)
+
+    def directive_reader(self) -> "DirectiveReader":
+        """Return the reader of #SBATCH lines."""
+        from hpclaunch.scheduler.slurm_directives import SLURM_DIRECTIVES
+
+        return SLURM_DIRECTIVES
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return what salloc gave, as its variables say (man salloc, OUTPUT ENVIRONMENT VARIABLES)."""

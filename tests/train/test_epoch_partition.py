@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.train.data.shard import (
+from hpclaunch.train.data.epoch_partition import (
     epoch_order,
     images_per_rank,
     rank_shard,

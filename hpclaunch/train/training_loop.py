@@ -24,7 +24,7 @@ from .allreduce import ALLREDUCES
 from .allreduce.chunks import Array
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
 from .collective import AgreedError, broadcast, on_rank_0, same_everywhere, together
-from .data.epoch_partition import epoch_order, shares, steps_per_epoch
+from .data.epoch_partition import epoch_order, rank_shares, steps_per_epoch
 from .data.image_sources import Source
 from .data.prefetch import ahead
 from .engine import ENGINES, Images, Labels, Sums
@@ -235,7 +235,7 @@ class Training:
         start = self.position.images_in_epoch
 
         def parts(rank: int) -> list[slice]:
-            return shares(start, self._images, self.images_per_step, self._ranks, rank)
+            return rank_shares(start, self._images, self.images_per_step, self._ranks, rank)
 
         def wanted(rank: int) -> npt.NDArray[np.int64]:
             return np.concatenate([order[part] for part in parts(rank)])

@@ -1,10 +1,10 @@
 """Which image is used when and by which rank. Pure functions; every rank computes the same answer.
 
 An epoch is one permutation of the training images (`epoch_order`), the same for any number of ranks.
-Global step ``s`` covers the positions ``[s*B, min((s+1)*B, n))`` of that permutation, ``B`` being
-``batch_per_rank * ranks``; they are cut into contiguous shares, one a rank, as even as possible (the
-first ranks get one more). So in every epoch each image is used exactly once, by exactly one rank.
-Only the last step can be short; there a rank's share may be empty.
+Each global step takes the next ``batch_per_rank * ranks`` positions of that permutation; they are cut into
+contiguous shares, one per rank, as even as possible (the first ranks get one more). So in every epoch each
+image is used exactly once, by exactly one rank. Only the last step can be short; there a rank's share may be
+empty.
 """
 
 from __future__ import annotations
@@ -30,64 +30,42 @@ def epoch_order(n: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
 
 
 def steps_per_epoch(n: int, batch_per_rank: int, ranks: int) -> int:
-    """Global steps in one epoch of ``n`` images: n / (batch_per_rank * ranks), rounded up."""
+    """Global steps in one epoch of ``n`` images: n / (batch_per_rank * ranks), rounded up.
+
+    Raises BadRequestError for fewer than one image per rank, one rank or one image per batch.
+    """
     _check(n, batch_per_rank, ranks)
     return -(-n // (batch_per_rank * ranks))
 
 
-def step_size(n: int, batch_per_rank: int, ranks: int, step: int) -> int:
-    """Images in global step ``step``, all ranks together (at least 1)."""
-    start, stop = _step_range(n, batch_per_rank, ranks, step)
-    return stop - start
-
-
-def rank_shard(n: int, batch_per_rank: int, ranks: int, step: int, rank: int) -> slice:
-    """The positions of the epoch's order that ``rank`` uses in global step ``step``; maybe empty."""
-    if not 0 <= rank < ranks:
-        raise BadRequestError(f"rank {rank} of {ranks}", f"Ranks count from 0 to {ranks - 1}.")
-    return share(*_step_range(n, batch_per_rank, ranks, step), ranks, rank)
-
-
-def share(start: int, stop: int, ranks: int, rank: int) -> slice:
-    """The part of the positions ``start`` to ``stop`` that is ``rank``'s; maybe empty."""
-    each, more = divmod(stop - start, ranks)
-    first = start + rank * each + min(rank, more)
-    return slice(first, first + each + (rank < more))
-
-
-def shares(start: int, stop: int, step_images: int, ranks: int, rank: int) -> list[slice]:
-    """``rank``'s `share` of each step between two positions; ``step_images`` over all ranks."""
-    return [
-        share(first, min(first + step_images, stop), ranks, rank) for first in range(start, stop, step_images)
-    ]
-
-
-def step_shards(n: int, batch_per_rank: int, ranks: int, step: int) -> list[slice]:
-    """`rank_shard` of every rank, by rank: contiguous, disjoint, together the whole step."""
-    return [rank_shard(n, batch_per_rank, ranks, step, rank) for rank in range(ranks)]
-
-
 def images_per_rank(n: int, batch_per_rank: int, ranks: int) -> list[int]:
-    """Images that each rank uses in one epoch, by rank; they sum to ``n``."""
+    """Images that each rank uses in one epoch, by rank; they sum to ``n``. Raises as `steps_per_epoch`."""
     _check(n, batch_per_rank, ranks)
     full_steps, rest = divmod(n, batch_per_rank * ranks)
     each, more = divmod(rest, ranks)
     return [full_steps * batch_per_rank + each + (rank < more) for rank in range(ranks)]
 
 
-def _step_range(n: int, batch_per_rank: int, ranks: int, step: int) -> tuple[int, int]:
-    steps = steps_per_epoch(n, batch_per_rank, ranks)
-    if not 0 <= step < steps:
-        raise BadRequestError(f"step {step} of {steps}", f"Steps of an epoch count from 0 to {steps - 1}.")
-    batch = batch_per_rank * ranks
-    return step * batch, min((step + 1) * batch, n)
+def rank_shares(start: int, stop: int, step_images: int, ranks: int, rank: int) -> list[slice]:
+    """``rank``'s share of each step between two positions; ``step_images``: of a step, over all ranks."""
+    return [
+        _share(first, min(first + step_images, stop), ranks, rank)
+        for first in range(start, stop, step_images)
+    ]
+
+
+def _share(start: int, stop: int, ranks: int, rank: int) -> slice:
+    """The part of the positions ``start`` to ``stop`` that is ``rank``'s; maybe empty."""
+    each, more = divmod(stop - start, ranks)
+    first = start + rank * each + min(rank, more)
+    return slice(first, first + each + (rank < more))
 
 
 def _check(n: int, batch_per_rank: int, ranks: int) -> None:
     if ranks < 1:
         raise BadRequestError(f"{ranks} ranks", "Use 1 or more.")
     if batch_per_rank < 1:
-        raise BadRequestError(f"batch size {batch_per_rank}", "Use 1 or more images a rank and step.")
+        raise BadRequestError(f"batch size {batch_per_rank}", "Use 1 or more images per rank and step.")
     if ranks > n:
         raise BadRequestError(
             f"{ranks} ranks but only {n} training images: some ranks would have nothing to train on",

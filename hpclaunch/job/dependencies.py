@@ -1,4 +1,4 @@
-"""Which jobs a job waits for: from what a person names to the scheduler's ids."""
+"""Which jobs a job waits for: from the names that the user gives to the scheduler's ids."""
 
 from __future__ import annotations
 

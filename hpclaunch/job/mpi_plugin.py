@@ -1,4 +1,4 @@
-"""Which plugin of ``srun --mpi`` a job needs, asked where the profile leaves it open.
+"""Which plugin of ``srun --mpi`` a job needs, looked up where the profile leaves it open.
 
 The plugin must speak what the program's MPI speaks: with another one each rank is alone, without an error.
 """

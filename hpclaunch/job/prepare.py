@@ -1,4 +1,4 @@
-"""From settings to a plan: what a job is, before it has a place. A dry run ends here."""
+"""From settings to a plan, before the job has a folder. A dry run ends here."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         return site_scheduler(self.profile).starts_at_once or self.allocation is not None or self.interactive
 
 
-def prepare(layers: list[Layer], manner: SubmitMode = _USUAL) -> Prepared:
+def prepare(layers: list[Layer], mode: SubmitMode = _USUAL) -> Prepared:
     """Settle the site, merge the settings, load the profile and its node (for ``local`` the live one)."""
-    site, origin = _site(layers, manner.host)
+    site, origin = _site(layers, mode.host)
     request, settings = merge(layers, site, origin)
-    return settle(request, settings, manner, os.getcwd() if manner.host is None else "")
+    return settle(request, settings, mode, os.getcwd() if mode.host is None else "")
 
 
-def settle(request: JobRequest, settings: tuple[Setting, ...], manner: SubmitMode, workdir: str) -> Prepared:
+def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode, workdir: str) -> Prepared:
     """Load the request's profile and its node, and look whether there is an allocation to run in.
 
-    Raises BadInputError where the job cannot be started in this manner.
+    Raises BadInputError where the job cannot be started in this mode.
     """
     profile = load_site(request.site)
     scheduler = site_scheduler(profile)
-    host = _remote(manner, profile)
-    allocation = None if host else _allocation(manner, scheduler)
+    host = _remote(mode, profile)
+    allocation = None if host else _allocation(mode, scheduler)
     if allocation and request.nodes is None and request.tasks is None:
         request = msgspec.structs.replace(request, nodes=allocation.nodes)
         origin = f"the allocation {allocation.job_id}"
@@ -87,7 +87,7 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: SubmitMod
         request = msgspec.structs.replace(request, environment=profile.environment)
         origin = f"site profile {profile.name}"
         settings = (*settings, Setting(name="environment", value=str(profile.environment), origin=origin))
-    interactive = manner.interactive and not scheduler.starts_at_once and allocation is None
+    interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
     if interactive:
         _check_interactive(request, scheduler)
     return Prepared(
@@ -99,26 +99,26 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: SubmitMod
         interactive=interactive,
         workdir=workdir,
         host=host,
-        sync=manner.sync,
+        sync=mode.sync,
     )
 
 
-def _remote(manner: SubmitMode, profile: SiteProfile) -> str | None:
+def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
     """Return the host to submit on; raises BadInputError for what only works on this machine."""
-    if manner.host is None:
-        if manner.sync is not None:
-            raise BadInputError(f"--sync {manner.sync}: there is no --host to take it to", "leave --sync out")
+    if mode.host is None:
+        if mode.sync is not None:
+            raise BadInputError(f"--sync {mode.sync}: there is no --host to copy it to", "leave --sync out")
         return None
     if site_scheduler(profile).starts_at_once:
         raise BadInputError(
-            f"--host {manner.host}: site {profile.name} is this machine", "name the host's site"
+            f"--host {mode.host}: site {profile.name} is this machine", "name the host's site"
         )
-    if manner.interactive or manner.here:
+    if mode.interactive or mode.here:
         raise BadInputError("--interactive and --here work on this machine only", "leave --host out")
-    if manner.sync is not None and not manner.sync.is_dir():
-        raise BadInputError(f"--sync {manner.sync}: there is no such folder", "name the folder of your code")
-    if manner.host != "site":
-        return manner.host
+    if mode.sync is not None and not mode.sync.is_dir():
+        raise BadInputError(f"--sync {mode.sync}: there is no such folder", "name the folder of your code")
+    if mode.host != "site":
+        return mode.host
     if not profile.login.hosts:
         raise BadInputError(f"--host site: the profile {profile.name} names no login host", "name the host")
     return profile.login.hosts[0]
@@ -132,9 +132,9 @@ def _topology(profile: SiteProfile) -> NodeTopology | None:
     return read_live()
 
 
-def _allocation(manner: SubmitMode, scheduler: Scheduler) -> Allocation | None:
-    found = None if manner.here is False else scheduler.allocation(os.environ)
-    if found is None and manner.here:
+def _allocation(mode: SubmitMode, scheduler: Scheduler) -> Allocation | None:
+    found = None if mode.here is False else scheduler.allocation(os.environ)
+    if found is None and mode.here:
         hint = f"{scheduler.allocation_hint}, or " * bool(scheduler.allocation_hint)
         raise BadInputError(
             "--here: this shell is not in a Slurm allocation (no SLURM_JOB_ID, or that of a batch job)",
@@ -172,12 +172,12 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
 
 
 def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
-    """Return the plan and the script, having changed no file and asked no scheduler and no MPI."""
-    target = JobPlace(
+    """Return the plan and the script, without changing a file or asking a scheduler or an MPI."""
+    place = JobPlace(
         python=python_here(prepared.profile), after=_after(prepared), allocation=prepared.allocation
     )
-    plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
-    return plan, render(plan, target, script_templates())
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    return plan, render(plan, place, script_templates())
 
 
 def _after(prepared: Prepared) -> tuple[str, ...]:

@@ -50,16 +50,16 @@ def start(
     job_id = new_job_id(now)
     state = _state_folder(prepared, store, host)
     folder = f"{state}/jobs/{job_id}"
-    target = _target(prepared, store, host, job_id, folder, note)
-    plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
-    script = render(plan, target, script_templates())
+    place = _place(prepared, store, host, job_id, folder, note)
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    script = render(plan, place, script_templates())
     here = site_scheduler(prepared.profile).starts_at_once
     if here:
         _need_local_parts(plan)
     scheduler = _scheduler(prepared, plan)
     if test_first:
         try_submission(host, scheduler, plan, script, note)
-    record = _record(prepared, plan, target, now, scheduler.kind, _workdir(prepared, host, folder))
+    record = _record(prepared, plan, place, now, scheduler.kind, _workdir(prepared, host, folder))
     store.create(record)
     host.make_folder(folder)
     if prepared.request.command.bundled and not here:
@@ -85,7 +85,7 @@ def _state_folder(prepared: Prepared, store: Store, host: Host) -> str:
     return state_folder(host)
 
 
-def _target(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
+def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
     request, scheduler = prepared.request, site_scheduler(prepared.profile)
     plugin = choose_plugin(request, prepared.profile, host)
     if plugin:
@@ -111,7 +111,7 @@ def _target(prepared: Prepared, store: Store, host: Host, job_id: str, folder: s
 
 
 def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
-    """Return what the job is handed to: in an allocation there is no queue, so to this machine."""
+    """Return the scheduler that gets the job: in an allocation there is no queue, so this machine."""
     if prepared.allocation:
         return get_scheduler(THIS_MACHINE)
     scheduler = site_scheduler(prepared.profile)
@@ -127,16 +127,16 @@ def _workdir(prepared: Prepared, host: Host, folder: str) -> str:
 
 
 def _record(
-    prepared: Prepared, plan: LaunchPlan, target: JobPlace, now: dt.datetime, scheduler: str, workdir: str
+    prepared: Prepared, plan: LaunchPlan, place: JobPlace, now: dt.datetime, scheduler: str, workdir: str
 ) -> JobRecord:
-    assert target.folder is not None  # noqa: S101
-    assert target.job_id is not None  # noqa: S101
+    assert place.folder is not None  # noqa: S101
+    assert place.job_id is not None  # noqa: S101
     return JobRecord(
-        id=target.job_id,
+        id=place.job_id,
         name=plan.request.name,
         site=plan.profile.name,
         scheduler=scheduler,
-        folder=target.folder,
+        folder=place.folder,
         host=prepared.host,
         workdir=workdir,
         created=now.isoformat(timespec="seconds"),
@@ -181,7 +181,7 @@ def probe_file() -> bytes:
 
 
 def _runner() -> dict[str, bytes]:
-    """Return the runner's files, which go beside the script: compute nodes need no hpclaunch installed."""
+    """Return the runner's files, which go into the job folder: compute nodes need no hpclaunch installed."""
     source = resource_dir("train")
     runner = {
         f"hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()

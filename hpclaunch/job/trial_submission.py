@@ -36,7 +36,9 @@ def try_submission(
         if excuse := _excuse(host, trial, plan, error.message):
             note(f"{error.message}, but only for now: {excuse}")
             return
-        raise RefusedError(error.message, "nothing was submitted; --no-test-only submits unasked") from None
+        raise RefusedError(
+            error.message, "nothing was submitted; --no-test-only submits without asking"
+        ) from None
 
 
 def _excuse(host: Host, trial: Trial, plan: LaunchPlan, refusal: str) -> str | None:

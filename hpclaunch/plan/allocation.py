@@ -9,7 +9,7 @@ from hpclaunch.scheduler.scheduler_interface import Allocation
 
 def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per_node: int) -> None:
     """Refuse what the allocation has no room for, and what only a job in the queue can have."""
-    queue = "--no-here queues a job of its own"
+    queue = "--no-here queues the job instead"
     for name, value in (
         ("--after", request.after),
         ("--array", request.array),
@@ -20,11 +20,11 @@ def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per
                 f"{name} is for jobs in the queue, this one runs in {_name(allocation)}", queue
             )
     if nodes > allocation.nodes:
-        raise BadInputError(f"{nodes} nodes asked; {_name(allocation)} has {allocation.nodes}", queue)
+        raise BadInputError(f"{nodes} nodes requested; {_name(allocation)} has {allocation.nodes}", queue)
     cpus = tasks_per_node * (request.cpus_per_task or 1) * request.threads_per_core
     if allocation.cpus_per_node is not None and cpus > allocation.cpus_per_node:
         raise BadInputError(
-            f"{cpus} CPUs a node asked ({tasks_per_node} ranks); {_name(allocation)} has"
+            f"{cpus} CPUs per node requested ({tasks_per_node} ranks); {_name(allocation)} has"
             f" {allocation.cpus_per_node}",
             f"ask for fewer, or {queue}",
         )

@@ -27,10 +27,12 @@ def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
     for part in ranges.split(","):
         match = _RANGE.fullmatch(part)
         if not match:
-            raise BadInputError(f"--array {text!r}: {part!r} is no range of indices", hint)
+            raise BadInputError(f"--array {text!r}: {part!r} is not a range of indices", hint)
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or step < 1 or (last - first) // step >= _MAX_TASKS:
-            raise BadInputError(f"--array {text!r}: {part!r} is no range of 1 to {_MAX_TASKS} indices", hint)
+            raise BadInputError(
+                f"--array {text!r}: {part!r} is not a range of 1 to {_MAX_TASKS} indices", hint
+            )
         found.update(range(first, last + 1, step))
     _check_rules(text, scheduler, found, is_list="," in ranges)
     return tuple(sorted(found))

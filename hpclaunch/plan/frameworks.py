@@ -1,6 +1,6 @@
 """What each framework needs of a job's script, as a table: its variables, its GPUs, its files. Pure.
 
-``--framework`` sets what its row says and nothing else. Sources:
+``--framework`` sets what is in its row and nothing else. Sources:
 
 - torch: the variables that ``init_process_group`` reads (pytorch.org/docs/stable/distributed.html,
   "Environment variable initialization") and LOCAL_WORLD_SIZE (pytorch.org/docs/stable/elastic/run.html).
@@ -33,7 +33,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     """What the ranks of one framework need."""
 
     rank_variables: tuple[str, ...] = ()
-    """Names under which a rank's program reads who it is."""
+    """Environment variables from which a rank's program reads its rank."""
     rendezvous: bool = False
     """MASTER_ADDR and MASTER_PORT."""
     by_mpi: bool = False
@@ -140,12 +140,12 @@ def rank_lines(
     lines = []
     if own := [name for name in who if name in needed and name not in names]:
         text = " ".join(f"{name}={values[name]}" for name in own)
-        lines.append(Line(text=text, reason="who this rank is; for this shell only"))
+        lines.append(Line(text=text, reason="rank and local rank, for this shell only"))
     if names:
         text = "export " + " ".join(f"{name}={values[name]}" for name in names)
         reader = "DeepSpeed" if request.framework == "deepspeed" else "torch.distributed"
         others = "" if request.framework else " and others"
-        reason = f"who this rank is, under the names that {reader}{others} {'read' if others else 'reads'}"
+        reason = f"the rank, as the variables that {reader}{others} {'read' if others else 'reads'}"
         lines.append(Line(text=text, reason=reason))
     if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
         lines.append(_own_config(config))

@@ -44,7 +44,7 @@ def make_plan(
     request: JobRequest,
     profile: SiteProfile,
     topology: NodeTopology | None,
-    target: JobPlace,
+    place: JobPlace,
     settings: tuple[Setting, ...] = (),
 ) -> LaunchPlan:
     """Compute everything that a script needs.
@@ -52,32 +52,32 @@ def make_plan(
     ``topology`` is the node of the site, or the live one for ``local``; None where it is unknown.
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
-    shape = _shape(request, profile, topology, target.allocation)
+    layout = _layout(request, profile, topology, place.allocation)
     scheduler = site_scheduler(profile)
-    cpus_per_task = _scheduler_cpus(request, profile, shape)
-    header = _header(request, profile, shape, target, cpus_per_task)
+    cpus_per_task = _scheduler_cpus(request, profile, layout)
+    header = _header(request, profile, layout, place, cpus_per_task)
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
     return LaunchPlan(
         request=request,
         profile=profile,
-        nodes=shape.nodes,
-        tasks_per_node=shape.tasks_per_node,
-        walltime_s=None if scheduler.starts_at_once or target.allocation else shape.walltime_s,
-        queue=shape.choice.name,
-        binding=shape.binding,
+        nodes=layout.nodes,
+        tasks_per_node=layout.tasks_per_node,
+        walltime_s=None if scheduler.starts_at_once or place.allocation else layout.walltime_s,
+        queue=layout.choice.name,
+        binding=layout.binding,
         header=header,
-        environment=shell_lines(request, profile, shape, target, for_launcher),
-        rank_setup=rank_setup(request, profile, shape),
-        launch=launch_words(request, profile, shape, target),
-        argv=rank_words(request, profile, target),
-        supervision=_supervision(request, profile, shape),
-        preflight=_preflight(request, profile, shape),
-        settings=(*settings, *_computed(request, profile, shape, target)),
-        warnings=_warnings(request, shape),
+        environment=shell_lines(request, profile, layout, place, for_launcher),
+        rank_setup=rank_setup(request, profile, layout),
+        launch=launch_words(request, profile, layout, place),
+        argv=rank_words(request, profile, place),
+        supervision=_supervision(request, profile, layout),
+        preflight=_preflight(request, profile, layout),
+        settings=(*settings, *_computed(request, profile, layout, place)),
+        warnings=_warnings(request, layout),
     )
 
 
-def _shape(
+def _layout(
     request: JobRequest,
     profile: SiteProfile,
     topology: NodeTopology | None,
@@ -136,17 +136,17 @@ def _check_name(name: str, scheduler: Scheduler) -> None:
         raise BadInputError(f"--name {name!r} cannot stand in a batch script", scheduler.job_name_rule)
 
 
-def _scheduler_cpus(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> int | None:
+def _scheduler_cpus(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> int | None:
     """Return --cpus-per-task for the scheduler; with a computed binding None, since both would bind.
 
     Slurm takes -c and a mask for two definitions of one binding and refuses them together.
     """
-    if shape.binding is not None:
+    if layout.binding is not None:
         return None
     return (request.cpus_per_task or 1) * request.threads_per_core
 
 
-def _supervision(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> Supervision | None:
+def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Supervision | None:
     if request.max_restarts < 0:
         raise BadInputError(f"--max-restarts {request.max_restarts}: it must be at least 0")
     idle_s = parse_walltime_s(request.idle_timeout) if request.idle_timeout else None
@@ -156,54 +156,54 @@ def _supervision(request: JobRequest, profile: SiteProfile, shape: JobLayout) ->
     timer_s = None
     if request.max_restarts:
         warn_s = parse_walltime_s(request.warn_before)
-        if warn_s >= shape.walltime_s:
+        if warn_s >= layout.walltime_s:
             raise BadInputError(
                 f"--warn-before {request.warn_before} is not shorter than the walltime"
-                f" {format_walltime(shape.walltime_s)}",
+                f" {format_walltime(layout.walltime_s)}",
                 "give the job more time, or warn it later",
             )
         limited = not scheduler.starts_at_once or request.time is not None
         if limited and not scheduler.signals_before_limit:
-            timer_s = shape.walltime_s - warn_s
+            timer_s = layout.walltime_s - warn_s
     return Supervision(
         max_restarts=request.max_restarts, exit_code=CHECKPOINTED, timer_s=timer_s, idle_s=idle_s
     )
 
 
-def _preflight(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> Preflight | None:
-    cpus = {cpu for rank in shape.binding.ranks for cpu in rank.cpus} if shape.binding else set()
-    return plan_preflight(request, profile, shape.nodes, shape.gpus_per_node, cpus)
+def _preflight(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Preflight | None:
+    cpus = {cpu for rank in layout.binding.ranks for cpu in rank.cpus} if layout.binding else set()
+    return plan_preflight(request, profile, layout.nodes, layout.gpus_per_node, cpus)
 
 
 def _header(
-    request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace, cpus_per_task: int | None
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace, cpus_per_task: int | None
 ) -> tuple[Line, ...]:
     scheduler = site_scheduler(profile)
-    if scheduler.starts_at_once or target.allocation:
+    if scheduler.starts_at_once or place.allocation:
         return ()
-    queue = shape.choice.queue
+    queue = layout.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
     memory = profile.node.memory_request if profile.node and request.exclusive else None
     want = Resources(
         name=request.name,
-        nodes=shape.nodes,
-        tasks_per_node=shape.tasks_per_node,
-        walltime_s=shape.walltime_s,
+        nodes=layout.nodes,
+        tasks_per_node=layout.tasks_per_node,
+        walltime_s=layout.walltime_s,
         account=request.account,
-        queue=queue.with_partition if queue is not None and is_qos else shape.choice.name,
-        queue_reason=shape.choice.reason,
-        qos=shape.choice.name if is_qos else None,
-        gpus_per_node=shape.gpus_per_node,
+        queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
+        queue_reason=layout.choice.reason,
+        qos=layout.choice.name if is_qos else None,
+        gpus_per_node=layout.gpus_per_node,
         cpus_per_task=cpus_per_task,
         memory=memory,
         exclusive=request.exclusive,
         select=profile.scheduler.select,
-        after=request.after if target.after is None else target.after,
+        after=request.after if place.after is None else place.after,
         after_any=request.after_any,
         array=request.array,
         exclude=request.exclude,
         launcher=profile.scheduler.launcher,
-        output=f"{target.folder}/{_log_name(request, scheduler)}" if target.folder else None,
+        output=f"{place.folder}/{_log_name(request, scheduler)}" if place.folder else None,
         warn_s=parse_walltime_s(request.warn_before) if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
@@ -234,39 +234,39 @@ def _launcher_lines(
 
 
 def _computed(
-    request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
 ) -> tuple[Setting, ...]:
     """Return what the plan itself settled, for --explain."""
     rows = [
-        ("nodes", str(shape.nodes), request.nodes),
-        ("tasks-per-node", str(shape.tasks_per_node), request.tasks_per_node),
-        ("tasks", str(shape.tasks), request.tasks),
+        ("nodes", str(layout.nodes), request.nodes),
+        ("tasks-per-node", str(layout.tasks_per_node), request.tasks_per_node),
+        ("tasks", str(layout.tasks), request.tasks),
     ]
     settled = [
         Setting(
             name=name, value=value, origin="computed: whole nodes, one rank for each GPU, else for each node"
         )
-        for name, value, asked in rows
-        if asked is None
+        for name, value, requested in rows
+        if requested is None
     ]
     if plugin_is_open(request, profile):
-        settled.append(Setting(name="mpi", value=target.mpi_plugin, origin=f"computed: {target.mpi_reason}"))
-    if site_scheduler(profile).starts_at_once or target.allocation:
+        settled.append(Setting(name="mpi", value=place.mpi_plugin, origin=f"computed: {place.mpi_reason}"))
+    if site_scheduler(profile).starts_at_once or place.allocation:
         return tuple(settled)
     if request.queue is None:
         settled.append(
-            Setting(name="partition", value=shape.choice.name, origin=f"computed: {shape.choice.reason}")
+            Setting(name="partition", value=layout.choice.name, origin=f"computed: {layout.choice.reason}")
         )
     if request.time is None:
-        settled.append(Setting(name="time", value=format_walltime(shape.walltime_s), origin="default"))
+        settled.append(Setting(name="time", value=format_walltime(layout.walltime_s), origin="default"))
     return tuple(settled)
 
 
-def _warnings(request: JobRequest, shape: JobLayout) -> tuple[str, ...]:
-    notes = shape.binding.notes if shape.binding else ()
-    queue = (shape.choice.warning,) if shape.choice.warning else ()
+def _warnings(request: JobRequest, layout: JobLayout) -> tuple[str, ...]:
+    notes = layout.binding.notes if layout.binding else ()
+    queue = (layout.choice.warning,) if layout.choice.warning else ()
     unseen = request.space and not (request.check or request.preflight)
-    space = ("--space is looked at with --check or --preflight only",) if unseen else ()
+    space = ("--space has an effect only with --check or --preflight",) if unseen else ()
     return (*queue, *space, *notes)
 
 
@@ -281,7 +281,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     ]
     if plan.binding is None:
         return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
-    return (*lines, "Each local rank's share of a node:", *map(_share, plan.binding.ranks))
+    return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
 
 
 def _share(rank: RankBinding) -> str:

@@ -1,6 +1,6 @@
-"""The look at each node before a job's ranks start: what is looked at, and by which words of the script.
+"""The preflight: what is checked on each node before a job's ranks start, and the words of the script for it.
 
-The looking itself is ``hpclaunch/remote/probe.py``, which goes into the job's folder: one process a node.
+The check itself is ``hpclaunch/remote/probe.py``, which is copied to the job's folder: one process per node.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def plan_preflight(
     gpus_per_node: int | None,
     cpus: Iterable[int],
 ) -> Preflight | None:
-    """Return how each node is looked at; None: nobody asked.
+    """Return how each node is checked; None: it was not requested.
 
     ``cpus``: those of a node that the plan uses, empty where it leaves them to the launcher.
     Raises BadInputError for ``exclude_bad_nodes`` where nothing could come of it.
@@ -50,7 +50,7 @@ def plan_preflight(
     judge = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, verdict)]
     launch = () if scheduler.starts_at_once else site_launcher(profile).one_per_node(nodes)
     return Preflight(
-        look=(*launch, *words),
+        probe=(*launch, *words),
         judge=tuple(judge),
         node_names=scheduler.node_names,
         limit_s=_LIMIT_S,
@@ -83,7 +83,7 @@ def _again(request: JobRequest, scheduler: Scheduler) -> str:
 def _wanted(
     request: JobRequest, profile: SiteProfile, nodes: int, gpus_per_node: int | None, cpus: Iterable[int]
 ) -> dict[str, object]:
-    """Return what a node must show, as the probe reads it; what the profile does not know is left out."""
+    """Return what a node must show, as the probe reads it; only what the profile knows."""
     vendor = profile.node.gpu_vendor if profile.node and gpus_per_node else None
     framework = framework_of(request)
     plugin = framework.nccl and nodes > 1 and profile.fabric.kind.startswith("slingshot")

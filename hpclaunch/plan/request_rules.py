@@ -1,4 +1,4 @@
-"""The site's rules, held against a request before anything is submitted.
+"""The site's rules, checked against a request before anything is submitted.
 
 A request that the site would refuse, or worse, silently mangle, is a SiteRuleError that names the rule and
 the page that states it.
@@ -161,22 +161,22 @@ def check_cores(
     """Refuse more cores or GPUs on a node than the site gives to jobs."""
     cpus = topology.usable
     usable = sum(1 for core in topology.cores if cpus.issuperset(core.cpus))
-    asked = tasks_per_node * (request.cpus_per_task or 1)
+    requested = tasks_per_node * (request.cpus_per_task or 1)
     source = cite(profile, profile.node.source if profile.node else None)
-    if asked > usable:
-        kept = len(topology.cores) - usable
-        rule = f"{len(topology.cores)} cores less {kept} that are reserved" if kept else "all it has"
+    if requested > usable:
+        reserved = len(topology.cores) - usable
+        rule = f"{len(topology.cores)} cores less {reserved} that are reserved" if reserved else "all it has"
         raise SiteRuleError(
-            f"{asked} cores a node asked ({tasks_per_node} ranks x {request.cpus_per_task or 1});"
+            f"{requested} cores per node requested ({tasks_per_node} ranks x {request.cpus_per_task or 1});"
             f" a node of {profile.name} gives {usable} to jobs: {rule} ({source})",
-            f"at most {max(1, usable // tasks_per_node)} CPUs per task with {tasks_per_node} ranks a node",
+            f"at most {max(1, usable // tasks_per_node)} CPUs per task with {tasks_per_node} ranks per node",
         )
     gpus = tasks_per_node * (request.gpus_per_task or 0)
     if gpus > len(topology.gpus):
         raise SiteRuleError(
-            f"{gpus} GPUs a node asked ({tasks_per_node} ranks x {request.gpus_per_task}); a node of"
+            f"{gpus} GPUs per node requested ({tasks_per_node} ranks x {request.gpus_per_task}); a node of"
             f" {profile.name} has {len(topology.gpus)} ({source})",
-            "ask for fewer ranks a node or GPUs a rank",
+            "request fewer ranks per node or GPUs per rank",
         )
 
 
@@ -206,7 +206,7 @@ def check_directives(scheduler: Scheduler, directives: Iterable[str]) -> None:
         if not text.strip() or "\n" in text or "\r" in text:
             raise BadInputError(f"--directive {text!r} is not one line", "give one directive each time")
         if not text.startswith("-"):
-            raise BadInputError(f"--directive {text!r} is no option", "write it as --mail-type=END")
+            raise BadInputError(f"--directive {text!r} is not an option", "write it as --mail-type=END")
         for names, instead in scheduler.owned_options.items():
             if any(_is_option(text, name) for name in re.findall(r"-[lW] \S+|\S+", names)):
                 raise BadInputError(

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def render(plan: LaunchPlan, target: JobPlace, templates: Environment) -> str:
+def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
     """Return the script. Its text depends on the arguments alone.
 
     ``templates`` has a template ``KIND.sh.j2`` for the scheduler.
 
 
-    Without a job folder in ``target`` (a dry run) the script keeps its files in a folder
+    Without a job folder in ``place`` (a dry run) the script writes its files to a folder
     ``hpclaunch-NUMBER`` where it is submitted, so that it works when it is submitted by hand.
     """
     scheduler = site_scheduler(plan.profile)
@@ -46,8 +46,8 @@ def render(plan: LaunchPlan, target: JobPlace, templates: Environment) -> str:
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),
         own_gpus=_own_gpus(plan),
-        job_id=shlex.quote(target.job_id) if target.job_id else f'"{number}"',
-        folder=shlex.quote(target.folder) if target.folder else f'"{here}/hpclaunch-{number}"',
+        job_id=shlex.quote(place.job_id) if place.job_id else f'"{number}"',
+        folder=shlex.quote(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
     )
 
 

@@ -1,4 +1,4 @@
-"""What starts the ranks inside a job: the words before the program, and how a rank learns who it is."""
+"""What starts the ranks inside a job: the words before the program, and how a rank learns its number."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     def one_per_node(self, nodes: int) -> tuple[str, ...]:
         """Return the words, as shell text, that start one unbound process per node of the job.
 
-        They are no MPI programs; one that fails must not end the others. The names of the nodes, each once,
+        They are not MPI programs; one that fails must not end the rest. The names of the nodes, each once,
         are in the file ``nodes`` of the job's folder.
         """
         raise NotImplementedError
@@ -69,7 +69,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         return ()
 
 
-# Open MPI binds and refuses by itself; MPICH's hydra does neither and ignores these.
+# Open MPI binds unless told not to; MPICH's hydra does not bind and ignores these.
 UNBOUND = Line(
     text="export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none",
     reason="Open MPI (5, and 4) must not bind: each rank binds itself as planned",

@@ -1,7 +1,8 @@
-"""No scheduler: the script runs on the machine itself, detached, and is asked and ended through /proc.
+"""No scheduler: the script runs on the machine itself, detached; its state is read from /proc.
 
 All of it is commands, as with any scheduler, so that it works through any host. A job is ``PID:STARTTIME``
-of its script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so a PID used anew is not it.
+of its script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so that a PID which is used again
+is not mistaken for it.
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
@@ -26,7 +27,7 @@ fields() {
 }
 """
 
-# The shell says who it is, then becomes the script; its environment marks whatever it will ever start.
+# The shell prints its id, then becomes the script; its environment marks every process that it will start.
 _SUBMIT = (
     _FIELDS
     + r"""
@@ -80,7 +81,7 @@ for ((i = 0; i < 100; i++)); do
   sleep 0.05
   members || exit 0
 done
-echo "processes that cannot be ended: ${pids[*]}" >&2
+echo "processes that cannot be killed: ${pids[*]}" >&2
 exit 1
 """
 )
@@ -90,7 +91,7 @@ class LocalScheduler(Scheduler, frozen=True, kw_only=True):
     """Jobs of the machine itself."""
 
     def submit_command(self, script: str) -> tuple[str, ...]:
-        """Start ``bash SCRIPT`` in a session of its own, so that it outlives the terminal."""
+        """Start ``bash SCRIPT`` in its own session, so that it outlives the terminal."""
         return ("setsid", "--fork", "bash", "-c", _SUBMIT, "hpclaunch-submit", script)
 
     def parse_submit(self, answer: CommandResult) -> str:
@@ -98,7 +99,7 @@ class LocalScheduler(Scheduler, frozen=True, kw_only=True):
         pid, colon, start = answer.stdout.strip().partition(":")
         if answer.exit_code == 0 and colon and pid.isdigit() and start.isdigit():
             return f"{pid}:{start}"
-        raise RefusedError(f"the job could not be started: {answer.stderr.strip() or 'no word why'}")
+        raise RefusedError(f"the job could not be started: {answer.stderr.strip() or 'no reason given'}")
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one command that prints which of the jobs run."""
@@ -117,7 +118,7 @@ class LocalScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError where processes are left."""
         if answer.exit_code != 0:
-            raise RefusedError(f"the job could not be ended: {answer.stderr.strip()}")
+            raise RefusedError(f"the job could not be cancelled: {answer.stderr.strip()}")
 
 
 # Open MPI counts cores and refuses root; MPICH's hydra does neither and ignores these.

@@ -6,6 +6,7 @@ Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
@@ -13,6 +14,9 @@ from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import ArrayRules, JobStatus, Scheduler
 from hpclaunch.walltime import format_walltime
+
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 _UNKNOWN_JOB, _FINISHED, _BAD_STATE = 153, 35, 168
 
@@ -43,6 +47,12 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #PBS options (man qsub; PBS Professional user's guide) for a job."""
         return _header(want)
+
+    def directive_reader(self) -> "DirectiveReader":
+        """Return the reader of #PBS lines."""
+        from hpclaunch.scheduler.pbs_directives import PBS_DIRECTIVES
+
+        return PBS_DIRECTIVES
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by qsub; the script's own directives say all else."""
@@ -75,7 +85,7 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         return status_commands(source, ids)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-        """Read qstat's answer; a job that it does not know fails the command, and the others are there."""
+        """Read qstat's answer; an unknown job fails the command, but the answer has the other jobs."""
         from hpclaunch.scheduler.pbs_status import parse_status
 
         return parse_status(source, ids, answer)
@@ -185,7 +195,7 @@ SCHEDULER = PbsScheduler(
     requeue='qrerun "$PBS_JOBID"',
     id_pattern=r"\d+(\[\d*\])?(\.[\w.-]+)?",
     # qstat itself turns the server's seconds into local times, without their zone. A site's own qstat that
-    # shows what another has asked would be off by that one's zone: nothing in its answer tells.
+    # shows what another user has requested would be off by that user's zone: its answer does not tell.
     query_env={"TZ": "UTC0"},
     status_sources=("json", "text", "each"),
 )

@@ -1,4 +1,4 @@
-"""The states of PBS' jobs: how qstat is asked, and what its answers mean.
+"""The states of PBS' jobs: the qstat commands, and what their answers mean.
 
 Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 """
@@ -41,9 +41,9 @@ _EXEC_WORDS = {
     -1: "its execution failed before its files were staged: submit it again; tell the site if it comes back",
     -2: "its execution failed after its files were staged: submit it again; tell the site if it comes back",
     -3: "its execution failed and PBS will try it again",
-    -4: "it was aborted as its node started anew",
-    -5: "it was aborted with its checkpoint as its node started anew",
-    -6: "it was aborted as its node started anew, and will be tried again",
+    -4: "it was aborted when its node was rebooted",
+    -5: "it was aborted with its checkpoint when its node was rebooted",
+    -6: "it was aborted when its node was rebooted, and will be tried again",
     -10: "the node could not read or set its credentials: tell the site",
     -11: "it was requeued: its node went down",
     -12: "it was requeued and could not go on",
@@ -53,19 +53,19 @@ _EXEC_WORDS = {
     -26: "its node refused it and it was requeued",
     -27: "a hook of the site ended it: ask the site",
     -28: "a hook of the site requeued it",
-    -29: "it reached its walltime: ask for more (--time), or save checkpoints and continue",
+    -29: "it reached its walltime: request more (--time), or save checkpoints and continue",
 }
 # Above 256 the top shell was ended by signal N: 256+N; a script that signals itself ends with 128+N.
 _TOP_SHELL_SIGNAL = 256
 _SUBSTATE_DELETED = 91
 
 _COMMENTS = (
-    (r"^Can Never Run", "no node is what it asks for: cancel it and ask for less"),
+    (r"^Can Never Run", "no node fits what it requests: cancel it and request less"),
     (r"Queue not started", "the queue takes no jobs to run now: wait for the site, or take another"),
-    (r"Insufficient amount of", "what it asks for is in use; it will start by itself"),
+    (r"Insufficient amount of", "what it requests is in use; it will start when that is free"),
     (
         r"limit|exceed",
-        "a limit is reached: it starts when other jobs end, or never if it asks for more than that",
+        "a limit is reached: it starts when other jobs end, or never if it requests more than that",
     ),
     (r"reservation|dedicated", "reserved time is ahead or going on: a shorter --time may fit before"),
 )
@@ -75,7 +75,7 @@ def status_commands(source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], .
     """Return one qstat for all: JSON, and text for jobs whose JSON cannot be read.
 
     qstat leaves out the jobs that come after one it does not know (recorded: ``qstat-x-mixed``), so where
-    several are missing each is asked for alone.
+    several are missing each has its own qstat.
     """
     if source == "each":
         return tuple(status_commands("text", [i])[0] for i in ids) if len(ids) > 1 else ()
@@ -84,7 +84,7 @@ def status_commands(source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], .
 
 
 def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-    """Read qstat's answer; a job that it does not know fails the command, and the others are there."""
+    """Read qstat's answer; an unknown job fails the command, but the answer has the other jobs."""
     if "cannot connect to server" in answer.stderr or answer.exit_code == 255:
         raise RefusedError(f"qstat gives no answer: {own_words(answer)}")
     jobs = _json_jobs(answer.stdout) if source == "json" else text_jobs(answer.stdout)
@@ -103,7 +103,8 @@ def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict
 
 def own_words(answer: CommandResult) -> str:
     """Return what PBS said, on one line, without its programs' names."""
-    text = answer.stderr.strip() or answer.stdout.strip() or f"exit status {answer.exit_code}, no word why"
+    text = answer.stderr.strip() or answer.stdout.strip()
+    text = text or f"exit status {answer.exit_code}, no reason given"
     lines = [re.sub(r"^q(sub|stat|del): ", "", line.strip()) for line in text.splitlines()]
     return "; ".join(line for line in lines if line)
 
@@ -209,7 +210,7 @@ def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
 
 
 def _time(value: Any) -> str | None:
-    """Read ``Fri Nov 20 22:37:24 2026``, in UTC as asked for, into ISO 8601."""
+    """Read ``Fri Nov 20 22:37:24 2026``, in UTC as requested, into ISO 8601."""
     match = re.fullmatch(r"\w{3} (\w{3}) +(\d+) (\d+):(\d+):(\d+) (\d{4})", str(value).strip())
     if not match or match[1] not in _MONTHS:
         return None

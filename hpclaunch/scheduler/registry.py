@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KINDS = ("slurm", "pbs", "local")
 """Values of ``scheduler.kind`` in a profile. The order is that in which commands are looked for."""
 LAUNCHERS = ("srun", "pals", "mpiexec")
-"""Names of all launchers; which of them a scheduler has, its module says."""
+"""Names of all launchers; each scheduler's module has those that fit it."""
 QUEUE_KINDS = ("partition", "qos", "queue")
 """Kinds of all queues, likewise."""
 THIS_MACHINE = "local"

@@ -1,4 +1,4 @@
-"""Slurm's ``salloc``: the script runs where it was submitted, in an allocation of its own."""
+"""Slurm's ``salloc``: the script runs where it was submitted, in its own allocation."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re

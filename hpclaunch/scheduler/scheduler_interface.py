@@ -2,7 +2,7 @@
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -10,8 +10,11 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launcher
 
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
+
 JobState = Literal["created", "queued", "running", "done", "failed", "cancelled", "lost"]
-"""done: ended with exit code 0; failed: ended otherwise; lost: its scheduler does not know it any more and
+"""done: ended with exit code 0; failed: ended otherwise; lost: its scheduler no longer knows it and
 it left no exit status."""
 
 FINAL_STATES: frozenset[JobState] = frozenset({"done", "failed", "cancelled", "lost"})
@@ -83,7 +86,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
-        """Return the command that may show such a refusal to be temporary; nothing: it is final."""
+        """Return the command that may show such a refusal to be temporary; empty: it is final."""
         raise NotImplementedError
 
     def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
@@ -153,7 +156,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     has_interactive: bool = False
     """Whether ``interactive`` gives a way to allocate and run from here."""
     allocation_hint: str = ""
-    """How a person makes an allocation; empty: there are none to run in."""
+    """How a user makes an allocation; empty: there are none to run in."""
 
     # --- its answers ---
     id_pattern: str = ""
@@ -175,6 +178,10 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         """Return the options of the header, without the sentinel. Raises BadInputError for what no line
         of a header can carry."""
         return ()
+
+    def directive_reader(self) -> "DirectiveReader | None":
+        """Return what reads the directives of other people's scripts; None: they are not read."""
+        return None
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return the allocation of this shell; None outside one, and inside a batch job.
@@ -221,7 +228,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-        """Read one such answer; jobs that it does not know are left out.
+        """Read one such answer; jobs that it does not know are not in the result.
 
         Raises RefusedError where the source could not be reached, so that the states are not known.
         """

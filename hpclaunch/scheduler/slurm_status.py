@@ -1,4 +1,4 @@
-"""The states of Slurm's jobs: how squeue, sacct and scontrol are asked, and what their answers mean.
+"""The states of Slurm's jobs: the squeue, sacct and scontrol commands, and what their answers mean.
 
 Text output only, in forms that are the same from 22.05 on: 22.05 has no JSON in scontrol and sbatch, and
 squeue's JSON changes with every version. Tested on 22.05.8; newer ones are known from their man pages.
@@ -52,7 +52,7 @@ _SQUEUE_COLUMNS = (
     ("Reason", 240),
 )
 _SACCT_COLUMNS = ("JobID", "State", "ExitCode", "Start", "End", "Reason")
-# squeue has been asked before, and scontrol knows what squeue knows: it is only for a squeue that does not
+# squeue comes before, and scontrol knows what squeue knows: it is only for a squeue that does not
 # work, and takes one job at a time.
 _SCONTROL_MAX_JOBS = 4
 
@@ -83,7 +83,7 @@ def status_commands(source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], .
 
 
 def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-    """Read what squeue, sacct or scontrol says of the jobs."""
+    """Read what squeue, sacct or scontrol reports about the jobs."""
     if answer.exit_code != 0 and not _knows_not(answer):
         raise RefusedError(f"{source} gives no answer: {own_words(answer)}")
     rows = {"squeue": _squeue_rows, "sacct": _sacct_rows, "scontrol": _scontrol_rows}[source]
@@ -113,7 +113,8 @@ def cluster_of(scheduler_id: str) -> tuple[str, ...]:
 
 def own_words(answer: CommandResult) -> str:
     """Return what Slurm said, on one line, without its programs' names."""
-    text = answer.stderr.strip() or answer.stdout.strip() or f"exit status {answer.exit_code}, no word why"
+    text = answer.stderr.strip() or answer.stdout.strip()
+    text = text or f"exit status {answer.exit_code}, no reason given"
     lines = [
         re.sub(r"^(\w+: (error|fatal)|allocation failure): ", "", line.strip()) for line in text.splitlines()
     ]
@@ -173,12 +174,12 @@ def _row(job: str, state: str, code: str, start: str, end: str, reason: str) -> 
 
 
 def _raw_code(text: str) -> str:
-    """Turn squeue's exit code, the number that wait(2) gives, into the ``CODE:SIGNAL`` of the others."""
+    """Turn squeue's exit code, the number of wait(2), into the ``CODE:SIGNAL`` of sacct and scontrol."""
     return f"{int(text) >> 8}:{int(text) & 0x7F}" if text.isdigit() else text
 
 
 def _exit_code(text: str) -> int | None:
-    """Read ``3:0`` (exit code) and ``0:9`` (signal, as a shell says it: 128+9)."""
+    """Read ``3:0`` (exit code) and ``0:9`` (signal, as a shell writes it: 128+9)."""
     code, _, number = text.partition(":")
     if not (code.isdigit() and (number or "0").isdigit()):
         return None
@@ -225,7 +226,7 @@ def _signal(number: int) -> str:
 
 
 def _time(text: str) -> str | None:
-    """Turn seconds since 1970 into ISO 8601; what is no number (Unknown, N/A) is None."""
+    """Turn seconds since 1970 into ISO 8601; what is not a number (Unknown, N/A) is None."""
     if not text.strip().isdigit() or int(text) == 0:
         return None
     return dt.datetime.fromtimestamp(int(text), dt.timezone.utc).astimezone().isoformat()

@@ -10,7 +10,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.scheduler_interface import Trial
 
-# What sbatch says also where nodes are only away for a while; the same job, submitted, waits for them.
+# sbatch prints this also where nodes are only temporarily away; the same job, submitted, waits for them.
 _MAY_BE_TEMPORARY = "Requested node configuration is not available"
 # States that end sometime, in sinfo's compact form (man sinfo); an asterisk: the node does not respond.
 _AWAY = re.compile(r"(drain|drng|down|fail|failg|maint|boot|resv|unk)\W?|\w+\*")
@@ -56,7 +56,7 @@ def _estimate(answer: CommandResult) -> str | None:
 
 
 def _nodes_command(refusal: str, queue: str | None) -> tuple[str, ...]:
-    """Return the command that lists the nodes which are to blame, if this refusal may be temporary."""
+    """Return the command that lists the nodes that cause it, if this refusal may be temporary."""
     if _MAY_BE_TEMPORARY not in refusal:
         return ()
     return ("sinfo", "-h", "-N", "-o", "%N|%t|%P", *(("-p", queue) if queue else ()))
@@ -73,6 +73,4 @@ def _excuse(answer: CommandResult, queue: str | None, nodes: int) -> str | None:
     if answer.exit_code != 0 or len(states) < nodes or len(states) - len(away) >= nodes:
         return None
     shown = ", ".join(f"{node} {states[node]}" for node in away[:8]) + (", ..." if len(away) > 8 else "")
-    return (
-        f"of {len(states)} nodes {len(away)} are away ({shown}); the job waits for them (sinfo -R says why)"
-    )
+    return f"of {len(states)} nodes {len(away)} are away ({shown}): the job waits; sinfo -R gives the reason"

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch, Launcher
 
-# Slurm's plugins tell a rank who it is by PMIX_RANK (pmix), PMI_RANK (pmi2) and PALS_RANKID (cray_shasta):
+# Slurm's plugins give a rank its number by PMIX_RANK (pmix), PMI_RANK (pmi2) and PALS_RANKID (cray_shasta):
 # all seen in 22.05. libopen-pal.so.80 is Open MPI 5, which speaks PMIx only (docs.open-mpi.org, "Launching
-# with Slurm"). A program that loads its MPI later, as Python does, cannot be told so early.
+# with Slurm"). A program that loads its MPI later, as Python does, cannot be recognised so early.
 _MPI_GUARD = """\
 if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
   case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
@@ -21,12 +21,14 @@ if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
       exit 1 ;;
   esac
 fi"""
-_GUARD = Line(text=_MPI_GUARD, reason="an MPI that was started by a plugin it does not speak says nothing")
+_GUARD = Line(
+    text=_MPI_GUARD, reason="an MPI that is started by a plugin which it does not speak gives no error"
+)
 
 # What salloc, sbatch and srun set for the commands of an allocation and srun reads as options (man pages of
 # 22.05, tried with it; SLURM_TRES_PER_TASK is newer): variables -> the options that they stand for. sbatch
 # hands its environment on, so a job that is submitted from inside an allocation finds them, unless its own
-# options set them anew. What every job sets anew (SLURM_NTASKS, SLURM_JOB_NUM_NODES, ...) is not here.
+# options set them again. What every job sets itself (SLURM_NTASKS, SLURM_JOB_NUM_NODES, ...) is not here.
 _OUTER = {
     "SLURM_ACCTG_FREQ": "--acctg-freq",
     "SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE": "--cpu-bind",
@@ -64,7 +66,7 @@ def _forget_outer(header: Iterable[str]) -> Line:
     words = textwrap.wrap(f"unset {' '.join(names)}", 100, break_long_words=False)
     return Line(
         text=" \\\n  ".join(words),
-        reason="wishes of an allocation that this was submitted from, which srun would take for options",
+        reason="settings of an outer allocation, which srun would read as options",
     )
 
 
@@ -79,7 +81,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
     rank_guard: tuple[Line, ...] = (_GUARD,)
 
     def words(self, launch: Launch) -> tuple[str, ...]:
-        """Start all ranks. --kill-on-bad-exit: one dead rank must not leave the others waiting for it."""
+        """Start all ranks. --kill-on-bad-exit: a dead rank must not leave the other ranks waiting for it."""
         words = ["srun", "--kill-on-bad-exit=1"]
         if launch.in_allocation:
             words += _sizes(launch.nodes, launch.tasks_per_node)

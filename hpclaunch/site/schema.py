@@ -15,8 +15,6 @@ from msgspec import Meta
 from hpclaunch.scheduler import registry
 from hpclaunch.site.job_environment import Environment
 
-SCHEMA_VERSION = 1
-
 
 def one_of(names: tuple[str, ...]) -> Meta:
     """Return what makes a text one of these names."""

@@ -41,9 +41,9 @@ def test_a_dry_run_in_an_allocation_shows_a_step_of_its_size() -> None:
 @pytest.mark.parametrize(
     ("words", "finding"),
     [
-        (("--nodes", "3"), "3 nodes asked; the allocation 7 has 2"),
-        (("--tasks-per-node", "65"), "65 CPUs a node asked"),
-        (("--tasks-per-node", "33", "--cpus-per-task", "2"), "66 CPUs a node asked"),
+        (("--nodes", "3"), "3 nodes requested; the allocation 7 has 2"),
+        (("--tasks-per-node", "65"), "65 CPUs per node requested"),
+        (("--tasks-per-node", "33", "--cpus-per-task", "2"), "66 CPUs per node requested"),
         (("--array", "0-3"), "--array is for jobs in the queue"),
         (("--after", "12"), "--after is for jobs in the queue"),
         (("--max-restarts", "1"), "--max-restarts is for jobs in the queue"),
@@ -66,7 +66,7 @@ def test_what_does_not_fit_is_refused(words: tuple[str, ...], finding: str) -> N
         (("--here",), 3, "not in a Slurm allocation"),
         (("--array", "0-3", "--max-restarts", "2", "--site", "generic-pbs"), 3, "not go together on PBS"),
         (("--array", "0-3", "--max-restarts", "2", "mnist"), 3, "write the same training's checkpoints"),
-        (("--array", "3-0"), 3, "is no range"),
+        (("--array", "3-0"), 3, "is not a range"),
         (("--after", "nosuch"), 3, "no job 'nosuch'"),
         (("--directive=--dependency=singleton",), 3, "use --after"),
         (("--directive=--array=1-3",), 3, "use --array"),

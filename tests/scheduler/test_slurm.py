@@ -50,7 +50,7 @@ def test_the_id_is_found_among_a_sites_lines(stdout: str, expected: str) -> None
             "Batch job submission failed: Invalid partition name specified",
         ),
         ("", "sbatch: unrecognized option '--x'\n", 255, "sbatch: unrecognized option '--x'"),
-        ("", "", 1, "exit status 1, no word why"),
+        ("", "", 1, "exit status 1, no reason given"),
         ("Submitted nothing\n", "", 0, "Submitted nothing"),
     ],
 )

@@ -179,7 +179,7 @@ SCHEDULER = Tidal(
     log_in_script="yes",
     queue_kinds=("basin",),
     poll_s=(0.1, 0.2),
-    id_pattern=r"tide-\\\\d+",
+    id_pattern="tide-[0-9]+",
     status_sources=("tidalstat",),
 )
 '''
@@ -198,7 +198,7 @@ TEMPLATE = """\
 def test_a_scheduler(tmp_path: Path) -> None:
     """The made-up scheduler's program runs the script at once, its launcher one rank after the other."""
     made = Checkout(tmp_path, "How to add a scheduler", "tidal")
-    made.write("hpclaunch/scheduler/NAME.py", SCHEDULER.replace("\\\\", "\\"))
+    made.write("hpclaunch/scheduler/NAME.py", SCHEDULER)
     for table, name in (("KINDS", "tidal"), ("LAUNCHERS", "swell"), ("QUEUE_KINDS", "basin")):
         made.insert("hpclaunch/scheduler/registry.py", row_of(table), f'"{name}", ')
     made.write("templates/NAME.sh.j2", TEMPLATE)

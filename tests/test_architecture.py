@@ -20,7 +20,8 @@ MAX_LINES = 50
 # Imports go down only: a room may import rooms of a lower floor, and itself.
 FLOORS: list[set[str]] = [
     {"__init__", "errors"},
-    {"cache", "command_result", "cpuset", "package_data", "walltime"},
+    {"atomic_file", "command_result", "cpuset", "package_data", "text_table", "user_folders", "walltime"},
+    {"cache"},
     {"host", "remote", "scheduler"},
     {"topology"},
     {"site"},
@@ -32,9 +33,9 @@ FLOORS: list[set[str]] = [
     {"__main__"},
 ]
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-# Only hosts start programs, and the module that asks this machine which site it is.
+# Only hosts start programs, and the program that hpclaunch sends to other interpreters.
 STARTS_PROGRAMS = {"subprocess", "pty", "multiprocessing", "asyncio"}
-MAY_START_PROGRAMS = {"site/detect.py", "remote/probe.py"}
+MAY_START_PROGRAMS = {"remote/probe.py"}
 HEAVY = {
     "jinja2",
     "yaml",

@@ -177,9 +177,9 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
 
 def settings_table(settings: tuple[Setting, ...]) -> str:
     """Return the settings as a table, one line per setting: name, value, origin."""
-    names = max(len(setting.name) for setting in settings)
-    values = min(40, max(len(setting.value or "") for setting in settings))
-    return "\n".join(f"{s.name:<{names}}  {s.value or '':<{values}}  {s.origin}" for s in settings)
+    from hpclaunch.text_table import text_table
+
+    return text_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40})
 
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:

@@ -11,7 +11,7 @@ from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.request import JobRequest, Setting
 
 
-def repeat(record: JobRecord, exclude: tuple[str, ...], manner: SubmitMode) -> Prepared:
+def repeat(record: JobRecord, exclude: tuple[str, ...], mode: SubmitMode) -> Prepared:
     """Return the job's request without these nodes; it runs in the folder of the first attempt.
 
     Dependencies on other jobs (``--after``) are dropped. The site's profile is read again.
@@ -26,7 +26,7 @@ def repeat(record: JobRecord, exclude: tuple[str, ...], manner: SubmitMode) -> P
     left_out = tuple(dict.fromkeys((*request.exclude, *exclude)))
     request = replace(request, exclude=left_out, after=(), after_any=False)
     prepared = settle(
-        request, _settings(request, record.id, exclude), replace(manner, host=record.host), record.workdir
+        request, _settings(request, record.id, exclude), replace(mode, host=record.host), record.workdir
     )
     return replace(prepared, resubmit_of=record.id)
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from hpclaunch.plan.settings import JobSettings, Layer, UserConfig, highest
+from hpclaunch.user_folders import user_config_folder
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
 def config_path() -> Path:
     """Return the path of the user's config; the file need not exist."""
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(home).expanduser() / "hpclaunch" / "config.yaml"
+    return user_config_folder() / "config.yaml"
 
 
 def read_config() -> UserConfig:

@@ -24,7 +24,7 @@ class _SubmitCommand(click.Command):
     """A command that takes everything after the first ``--`` unchanged; its help is grouped."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in groups: the job's settings as their table groups them, then the others."""
+        """Write the options in groups: the job's settings as their table groups them, then other options."""
         titles = {row.name: row.group for row in rows()} | {"file": WHERE}
         groups: dict[str, list[tuple[str, str]]] = {}
         for option in self.get_params(ctx):

@@ -14,6 +14,7 @@ from hpclaunch.binding.locality import Locality, cpus_in_words
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError
+from hpclaunch.text_table import text_table
 from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]
@@ -319,20 +320,18 @@ def _rank(node: _Node, rank: int, cpus: CpuSet) -> RankBinding:
 def report(judgement: Judgement) -> str:
     """Return the judgement for people: one line a rank, then each finding with its remedy."""
     bad = {finding.rank for finding in judgement.findings}
-    rows = [("rank", "CPUs", "NUMA", "L3", "GPU", "verdict")]
-    for rank in judgement.ranks:
-        rows.append(
-            (
-                str(rank.local_rank),
-                format_cpu_list(rank.cpus) or "-",
-                format_cpu_list(rank.numa) or "-",
-                format_cpu_list(rank.l3) or "-",
-                ",".join(map(str, rank.gpus)) or "-",
-                "WRONG" if rank.local_rank in bad else "right",
-            )
+    rows = [
+        (
+            str(rank.local_rank),
+            format_cpu_list(rank.cpus) or "-",
+            format_cpu_list(rank.numa) or "-",
+            format_cpu_list(rank.l3) or "-",
+            ",".join(map(str, rank.gpus)) or "-",
+            "WRONG" if rank.local_rank in bad else "right",
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        for rank in judgement.ranks
+    ]
+    lines = [text_table(rows, ("rank", "CPUs", "NUMA", "L3", "GPU", "verdict"))]
     for finding in judgement.findings:
         who = "list" if finding.rank is None else f"rank {finding.rank}"
         lines += [f"{who}: {finding.message}", f"  {finding.remedy}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,10 +54,3 @@ def age(created: str, now: dt.datetime) -> str:
         if seconds >= unit_s:
             return f"{seconds // unit_s}{unit}"
     return f"{max(seconds, 0)}s"
-
-
-def table(rows: Sequence[tuple[str, ...]]) -> str:
-    """Lay rows out in columns as wide as they need; the first row is the heading."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)

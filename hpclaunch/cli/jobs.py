@@ -17,12 +17,13 @@ def command(newest: int | None, as_json: bool) -> None:
     """
     import datetime as dt
 
-    from hpclaunch.cli._jobs import age, describe, table
+    from hpclaunch.cli._jobs import age, describe
     from hpclaunch.errors import RefusedError
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.refresh import refresh_all
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+    from hpclaunch.text_table import text_table
 
     store = Store()
     records, damaged = store.list(newest)
@@ -44,11 +45,11 @@ def command(newest: int | None, as_json: bool) -> None:
         click.echo("no jobs yet: hpclaunch submit makes one", err=True)
         return
     now = dt.datetime.now(dt.timezone.utc)
-    rows = [("ID", "NAME", "SITE", "STATE", "EXIT", "NODES x RANKS", "AGE")]
+    rows = []
     for record in records:
         code = "" if record.exit_code is None else str(record.exit_code)
         ranks = f"{record.nodes} x {record.tasks // max(record.nodes, 1)}"
         rows.append(
             (record.id, record.name, record.site, record.state, code, ranks, age(record.created, now))
         )
-    click.echo(table(rows))
+    click.echo(text_table(rows, ("ID", "NAME", "SITE", "STATE", "EXIT", "NODES x RANKS", "AGE")))

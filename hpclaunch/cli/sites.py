@@ -42,7 +42,8 @@ def list_sites(as_json: bool) -> None:
 
     Example: hpclaunch sites list
     """
-    from hpclaunch.site.load_profile import hidden_sites, load_all, site_names, user_sites_dir
+    from hpclaunch.site.load_profile import hidden_sites, load_all, site_names, user_sites_folder
+    from hpclaunch.text_table import text_table
 
     files, hidden, (profiles, broken) = site_names(), hidden_sites(), load_all()
     rows = []
@@ -52,7 +53,7 @@ def list_sites(as_json: bool) -> None:
             {
                 "name": name,
                 "file": str(path),
-                "origin": "user" if path.parent == user_sites_dir() else "shipped",
+                "origin": "user" if path.parent == user_sites_folder() else "shipped",
                 "hides": str(hidden[name]) if name in hidden else None,
                 "extends": profile.extends if profile else None,
                 "status": profile.status if profile else None,
@@ -63,12 +64,13 @@ def list_sites(as_json: bool) -> None:
     if as_json:
         _print_json(rows)
         return
-    width = max((len(name) for name in files), default=0)
+    lines: list[tuple[str, str]] = []
     for row in rows:
-        click.echo(f"{row['name']:<{width}}  {row['description'] or 'BROKEN: ' + str(row['error'])}")
+        lines.append((str(row["name"]), row["description"] or f"BROKEN: {row['error']}"))
         if row["origin"] == "user":
             hides = f", hides {row['hides']}" if row["hides"] else ""
-            click.echo(f"{'':<{width}}  yours: {row['file']}{hides}")
+            lines.append(("", f"yours: {row['file']}{hides}"))
+    click.echo(text_table(lines))
 
 
 @command.command()
@@ -244,7 +246,7 @@ def schema(as_markdown: bool) -> None:
 @click.option(
     "--extends",
     "base",
-    type=click.Choice(["generic-slurm", "generic-pbs", "local"]),
+    metavar="PROFILE",
     help="What queues and starts jobs. Default: the scheduler whose commands are here.",
 )
 @click.option("--output", type=click.Path(), help="File. Default: NAME.yaml among your profiles.")
@@ -260,16 +262,19 @@ def new(name: str, base: str | None, output: str | None) -> None:
     from pathlib import Path
 
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.site.load_profile import load_site, user_sites_dir
-    from hpclaunch.site.new_profile import cpu_model, profile_text
+    from hpclaunch.site.load_profile import load_site, user_sites_folder
+    from hpclaunch.site.new_profile import base_profiles, cpu_model, profile_text
     from hpclaunch.topology.sources import read_live
 
-    file = Path(output) if output else user_sites_dir() / f"{name}.yaml"
+    file = Path(output) if output else user_sites_folder() / f"{name}.yaml"
     if file.stem != name:
         raise BadInputError(f"--output {file}: the file of site {name} is called {name}.yaml")
     if file.exists():
         raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
-    found = "generic-slurm" if shutil.which("sbatch") else "generic-pbs" if shutil.which("qsub") else "local"
+    bases = base_profiles()
+    found = next(name for name, scheduler in bases.items() if shutil.which(scheduler.submit_program))
+    if base is not None and base not in bases:
+        raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
     root = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/")
     cpuinfo = root / "proc" / "cpuinfo"
     model = cpu_model(cpuinfo.read_text(errors="replace") if cpuinfo.exists() else "")

@@ -21,6 +21,7 @@ def command(job: str, as_json: bool) -> None:
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
     from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+    from hpclaunch.text_table import text_table
 
     store = Store()
     record = store.find(job)
@@ -45,9 +46,7 @@ def command(job: str, as_json: bool) -> None:
         "ended": record.ended,
         "folder": record.folder if record.host is None else f"{record.folder} on {record.host}",
     }
-    for name, value in shown.items():
-        if value is not None:
-            click.echo(f"{name:<8} {value}")
+    click.echo(text_table((name, value) for name, value in shown.items() if value is not None))
     for index, of_array in sorted(record.array.items()):
         code = "" if of_array.exit_code is None else f", exit code {of_array.exit_code}"
         click.echo(

@@ -144,10 +144,11 @@ def _site_node(site: str | None) -> NodeTopology | None:
         return None
     from hpclaunch.site.load_profile import load_site
     from hpclaunch.site.profile_node import site_topology
+    from hpclaunch.site.site_scheduler import site_scheduler
 
     profile = load_site(site)
     node = site_topology(profile)
-    if node is None and profile.scheduler.kind != "local":
+    if node is None and not site_scheduler(profile).starts_at_once:
         raise BadInputError(
             f"profile {profile.name} describes no node",
             "read one with --lscpu, --rocm-smi and the like, or run on the node itself",

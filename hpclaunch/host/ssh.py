@@ -349,27 +349,28 @@ def _exchange(channel: Channel, stdin: bytes, timeout_s: float | None) -> tuple[
 
 
 def _open(sftp: SFTPClient, path: str) -> SFTPFile:
-    """Open a file to read it, whose thread that asks ahead does not print a traceback when the host is gone.
-
-    The thread that reads is told of it as well, as it must be.
-    """
+    """Open a file for reading; a lost connection raises in the thread that reads, and only there."""
     file: Any = sftp.open(os.fsencode(path), "rb")
-    ask_ahead = file._prefetch_thread
+    # prefetch() and readv() send their requests in a thread of paramiko's that prints a traceback when the
+    # connection is lost. That thread takes no hook, so its private method is wrapped here. Reading without
+    # both is no way out: each 32 KiB would then wait for one round trip.
+    send_requests = file._prefetch_thread
 
-    def ask_ahead_quietly(*arguments: Any) -> None:
+    def send_requests_quietly(*arguments: Any) -> None:
         with suppress(EOFError, OSError):
-            ask_ahead(*arguments)
+            send_requests(*arguments)
 
-    file._prefetch_thread = ask_ahead_quietly
+    file._prefetch_thread = send_requests_quietly
     opened: SFTPFile = file
     return opened
 
 
 def _fsync(sftp: SFTPClient, file: SFTPFile) -> None:
-    """Make a file durable where the server knows OpenSSH's fsync; another gives no way to do it."""
+    """Make a file durable where the server knows OpenSSH's fsync extension; others cannot do it."""
     from paramiko.sftp import CMD_EXTENDED
 
     try:
+        # The only way: of OpenSSH's extensions paramiko has a public method for posix-rename alone.
         sftp._request(CMD_EXTENDED, "fsync@openssh.com", file.handle)  # type: ignore[attr-defined]
     except OSError as error:
         # paramiko keeps only the text of SSH_FX_OP_UNSUPPORTED.

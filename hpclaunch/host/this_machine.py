@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hpclaunch.atomic_file import write_file
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import NoAnswerError
@@ -55,23 +56,10 @@ class LocalHost:
         return CommandResult(exit_code=code, stdout=_text(done.stdout), stderr=_text(done.stderr))
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a whole file at once: temporary name, fsync, rename, fsync of the folder."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
-        made = False
+        """Write a whole file at once, durably."""
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            made = True
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fchmod(file.fileno(), mode)
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-            _sync_folder(target.parent)
+            write_file(Path(path), data, mode)
         except OSError as error:
-            if made:
-                temporary.unlink(missing_ok=True)
             raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
 
     def read_file(self, path: str) -> bytes | None:
@@ -117,14 +105,3 @@ def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", errors="replace")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable; some network file systems refuse to fsync a folder and need not."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

@@ -13,22 +13,16 @@ from pathlib import Path
 
 import msgspec
 
+from hpclaunch.atomic_file import new_folder, write_new_file
 from hpclaunch.errors import BadInputError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.record import JobRecord
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+from hpclaunch.user_folders import user_state_folder
 
 RECORD = "record.json"
 # Without the letters that are read as others; in the order of their codes, as file names sort.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-
-
-def default_root() -> Path:
-    """Return ``$XDG_STATE_HOME/hpclaunch``, by default ``~/.local/state/hpclaunch``."""
-    state = os.environ.get("XDG_STATE_HOME", "")
-    # The XDG base directory specification: a path that is not absolute is to be ignored.
-    base = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
-    return base / "hpclaunch"
 
 
 def new_job_id(now: dt.datetime) -> str:
@@ -49,8 +43,8 @@ class Store:
     """The records of all jobs below one folder."""
 
     def __init__(self, root: Path | None = None) -> None:
-        """Use ``root``, by default ``default_root()``; nothing is made before the first job."""
-        self.root = (root or default_root()).absolute()
+        """Use ``root``, by default the user's state folder; nothing is made before the first job."""
+        self.root = (root or user_state_folder()).absolute()
         self.jobs = self.root / "jobs"
 
     def folder(self, job_id: str) -> Path:
@@ -62,16 +56,11 @@ class Store:
 
         Raises BadInputError where the store cannot be written or has a job of that id.
         """
-        temporary = self.jobs / f".{record.id}.{os.getpid()}"
         target = self.folder(record.id)
         try:
-            temporary.mkdir(parents=True)
-            LocalHost().write_file(str(temporary / RECORD), _encode(record))
-            os.rename(temporary, target)  # fails on a folder that is not empty: no job replaces another
+            with new_folder(target) as made:  # fails where a job is: no job replaces another
+                write_new_file(made / RECORD, _encode(record))
         except OSError as error:
-            import shutil  # seldom needed
-
-            shutil.rmtree(temporary, ignore_errors=True)
             if target.exists():
                 raise BadInputError(f"{target}: there is a job of that id already", "submit again") from None
             raise BadInputError(

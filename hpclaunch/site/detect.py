@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.host_interface import NoAnswerError
+from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.site.load_profile import load_all
 from hpclaunch.site.schema import SiteProfile
 
@@ -160,24 +161,17 @@ def detect_here() -> Detection:
 def _cluster_name(environ: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:
     if name := environ.get("SLURM_CLUSTER_NAME"):
         return name, ()
+    import shutil  # not where the environment answers
+
     scontrol = shutil.which("scontrol", path=environ.get("PATH"))
     if scontrol is None:
         return None, ()
     try:
-        answer = subprocess.run(
-            [scontrol, "show", "config"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SCONTROL_LIMIT_S,
-            stdin=subprocess.DEVNULL,
-            env=dict(environ),
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        answer = LocalHost().run((scontrol, "show", "config"), timeout_s=SCONTROL_LIMIT_S, env=environ)
+    except NoAnswerError:
         return None, (f"scontrol show config did not answer within {SCONTROL_LIMIT_S} s",)
-    except OSError as error:
-        return None, (f"{scontrol} cannot be run: {error.strerror}",)
+    except RefusedError as error:
+        return None, (error.message,)
     match = re.search(r"^ClusterName\s*=\s*(\S+)", answer.stdout, re.MULTILINE)
     if match:
         return match[1], ()

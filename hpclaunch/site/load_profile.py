@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site import profile_cache
+from hpclaunch.site.profile_cache import read_cached_profile, write_cached_profile
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.user_folders import user_config_folder
+
+if TYPE_CHECKING:
+    from hpclaunch.site.merge_profiles import Known
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,11 +32,9 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """The merged hpclaunch.site.yaml_tree.Tree: every value with the file and line it came from."""
 
 
-def user_sites_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return ``$XDG_CONFIG_HOME/hpclaunch/sites`` (``~/.config`` where that is unset or not absolute)."""
-    config = Path(environ.get("XDG_CONFIG_HOME", ""))
-    base = config if config.is_absolute() else Path.home() / ".config"
-    return base / "hpclaunch" / "sites"
+def user_sites_folder() -> Path:
+    """Return the folder of the user's own profiles, made or not."""
+    return user_config_folder() / "sites"
 
 
 def site_names() -> dict[str, Path]:
@@ -51,10 +52,10 @@ def load_site(name_or_path: str) -> SiteProfile:
     known = _all_files()
     if _is_path(name_or_path):
         return _load(name_or_path, known).profile
-    if (profile := profile_cache.recall(name_or_path, known)) is not None:
+    if (profile := read_cached_profile(name_or_path, known)) is not None:
         return profile
     loaded = _load(name_or_path, known)
-    profile_cache.keep(name_or_path, known, loaded.files, loaded.digests, loaded.profile)
+    write_cached_profile(name_or_path, known, loaded.files, loaded.digests, loaded.profile)
     return loaded.profile
 
 
@@ -84,7 +85,7 @@ def profile_digest(profile: SiteProfile) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _load(name_or_path: str, known: profile_cache.Known) -> Loaded:
+def _load(name_or_path: str, known: Known) -> Loaded:
     # Reading YAML takes most of the time of a dry run; a profile that is kept needs none of it.
     from hpclaunch.site.merge_profiles import merged
     from hpclaunch.site.validate import to_profile
@@ -101,7 +102,7 @@ def _load(name_or_path: str, known: profile_cache.Known) -> Loaded:
 
 def _all_files() -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
-    for folder in (user_sites_dir(), resource_dir("site_profiles")):
+    for folder in (user_sites_folder(), resource_dir("site_profiles")):
         for path in sorted(folder.glob("*.yaml")):
             found.setdefault(path.stem, []).append(path)
     return found
@@ -111,7 +112,7 @@ def _is_path(text: str) -> bool:
     return "/" in text or text.endswith((".yaml", ".yml"))
 
 
-def _path(name_or_path: str, known: profile_cache.Known) -> Path:
+def _path(name_or_path: str, known: Known) -> Path:
     if _is_path(name_or_path):
         return Path(os.path.expanduser(name_or_path))
     if name_or_path not in known:

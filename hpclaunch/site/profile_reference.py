@@ -13,11 +13,12 @@ import textwrap
 import types
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
 from hpclaunch.site import job_environment, schema
+from hpclaunch.site.validate import choices_of
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
 # Replaced whole when a profile extends another (hpclaunch.site.merge_profiles), so complete even there.
@@ -169,11 +170,11 @@ def _cell(text: str) -> str:
 
 def _type_text(annotation: Any) -> str:
     origin, parts = get_origin(annotation), get_args(annotation)
+    if choices := choices_of(annotation):
+        return ", ".join(f"`{choice}`" for choice in choices)
     if origin is Annotated:
         notes = [meta.description for meta in parts[1:] if getattr(meta, "description", None)]
         return _cell(notes[0]) if notes else _type_text(parts[0])
-    if origin is Literal:
-        return ", ".join(f"`{choice}`" for choice in parts)
     if origin in (Union, types.UnionType):
         return " or ".join("null" if part is types.NoneType else _type_text(part) for part in parts)
     if origin is tuple:

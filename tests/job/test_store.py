@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.store import Store, default_root, new_job_id
+from hpclaunch.job.store import Store, new_job_id
 from tests.testbed.kit import new_record
 
 WRITER = """
@@ -55,10 +55,10 @@ def test_ids_sort_by_age_and_do_not_collide() -> None:
 
 def test_the_root_follows_the_xdg_specification(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/some/state")
-    assert default_root() == Path("/some/state/hpclaunch")
+    assert Store().root == Path("/some/state/hpclaunch")
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/me")
-    assert default_root() == Path("/home/me/.local/state/hpclaunch")
+    assert Store().root == Path("/home/me/.local/state/hpclaunch")
 
 
 def test_a_record_comes_back_as_it_was_saved(store: Store, tmp_path: Path) -> None:

@@ -143,10 +143,10 @@ def test_in_an_allocation_a_job_is_a_step_of_it(on_slurm: Slurm) -> None:
 def test_what_an_allocation_has_no_room_for_is_refused(on_slurm: Slurm) -> None:
     answer = in_allocation(on_slurm, "--nodes", "2", "--", "true", options=("-N1",))
     assert answer.returncode == 3
-    assert "2 nodes asked; the allocation" in answer.stderr
+    assert "2 nodes requested; the allocation" in answer.stderr
     answer = in_allocation(on_slurm, "--tasks-per-node", "8", "--", "true", options=("-N1", "-n1"))
     assert answer.returncode == 3
-    assert "8 CPUs a node asked" in answer.stderr
+    assert "8 CPUs per node requested" in answer.stderr
 
 
 def test_no_here_queues_a_job_of_its_own(on_slurm: Slurm) -> None:

@@ -1,7 +1,7 @@
-"""Signals that ask a run to stop: remembered by the rank that got one, agreed upon by all ranks.
+"""Signals that request a run to stop: noted by the rank that got one, agreed upon by all ranks.
 
-A signal reaches the ranks at different moments, and in the middle of a step. So its handler only takes a
-note, and the ranks agree on the step after which they stop.
+A signal reaches the ranks at different moments, and in the middle of a step. So its handler only sets a
+flag, and the ranks agree on the step after which they stop.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _DEFAULT_EXIT_CODE = 85  # free in the conventions of shells and of sysexits.h
 
 
 class Interrupted(BaseException):
-    """A signal asked this rank to end at once."""
+    """A signal requested this rank to end at once."""
 
 
 class Checkpointed(Exception):
-    """All ranks were asked to stop, and a checkpoint from which the run can go on is written."""
+    """All ranks stop on request, and a checkpoint from which the run can go on is written."""
 
     def __init__(self, step: int) -> None:
         super().__init__(f"asked to stop: checkpoint written after step {step}; --resume continues")
 
 
 def checkpoint_exit_code(environment: Mapping[str, str] = os.environ) -> int:
-    """What a run leaves with that is to be called again; BadRequestError for no such code."""
+    """Exit code of a run that is to be started again; BadRequestError where the variable is not a code."""
     text = environment.get(EXIT_CODE_VARIABLE, str(_DEFAULT_EXIT_CODE))
     if not (text.isdigit() and 0 < int(text) < 256):
         raise BadRequestError(f"{EXIT_CODE_VARIABLE}={text}: not an exit code", "Use a number from 1 to 255.")
@@ -43,30 +43,30 @@ def checkpoint_exit_code(environment: Mapping[str, str] = os.environ) -> int:
 
 
 class StopRequest:
-    """Whether this process was told to write a checkpoint and leave.
+    """Whether a signal requested this process to write a checkpoint and leave.
 
-    SIGUSR1 tells so always; SIGTERM where whoever started the run can call it again (`EXIT_CODE_VARIABLE` is
-    set) and it keeps checkpoints; else SIGTERM raises `Interrupted`.
+    SIGUSR1 always does; SIGTERM does where the launching script can start the run again (`EXIT_CODE_VARIABLE`
+    is set) and the run writes checkpoints; otherwise SIGTERM raises `Interrupted`.
     """
 
     def __init__(self) -> None:
-        self.told = False
+        self.requested = False
 
-    def listen(self, *, keeps_checkpoints: bool, environment: Mapping[str, str] = os.environ) -> None:
+    def listen(self, *, writes_checkpoints: bool, environment: Mapping[str, str] = os.environ) -> None:
         """Install the handlers; of the main thread only."""
-        called_again = keeps_checkpoints and EXIT_CODE_VARIABLE in environment
+        called_again = writes_checkpoints and EXIT_CODE_VARIABLE in environment
         signal.signal(signal.SIGUSR1, self._note)
         signal.signal(signal.SIGTERM, self._note if called_again else _interrupt)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.told = True
+        self.requested = True
 
 
 class Vote:
-    """One question to all ranks, answered while they do something else: is it so on any of them?"""
+    """A yes-or-no vote of all ranks, counted while they compute: is it yes on any of them?"""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        """Collective; messages of ``comm`` and of the vote cannot meet."""
+        """Collective; the vote has its own communicator."""
         from mpi4py import MPI
 
         self._comm = comm.Dup()

@@ -23,10 +23,10 @@ import numpy.typing as npt
 from .allreduce import ALLREDUCES
 from .allreduce.chunks import Array
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
-from .collective import AgreedError, broadcast, on_rank_0, same_everywhere, together
+from .collective import AgreedError, broadcast, on_all_ranks, on_rank_0, same_everywhere
 from .data.epoch_partition import epoch_order, rank_shares, steps_per_epoch
 from .data.image_sources import Source
-from .data.prefetch import ahead
+from .data.prefetch import prefetched
 from .engine import ENGINES, Images, Labels, Sums
 from .exchange import COMMS, micro_batches
 from .exchange.rank_consistency import agree_on_tensors, not_finite
@@ -43,25 +43,26 @@ _REPORTS_PER_EPOCH = 10
 # Losses are rounded to multiples of this, 2^-24: sums of them below 2^29 are exact in whatever order they are
 # taken, so that a history does not depend on where checkpoints were written.
 _LOSS_GRAIN = 2.0**-24
-_HELD_BACK = "held_back"
+_RESIDUALS = "held_back"
+"""In a checkpoint: the residuals of all ranks, which `Exchange.residual` describes."""
 
 
 @dataclass
 class Position:
-    """Where a run stands; what a checkpoint says beside the arrays."""
+    """How far a run is; what a checkpoint contains in addition to the arrays."""
 
     epoch: int = 0
     """Epochs that are done."""
     images_in_epoch: int = 0
-    """Images of the current epoch that are done, over all ranks: where the next step starts in its order."""
+    """Images of the current epoch that are done, over all ranks: the next step starts there in its order."""
     step: int = 0
     """Steps that are done since the start of the run, before a resume included."""
     running: Sums = field(default_factory=Sums)
-    """Over all ranks, what the current epoch has seen up to the last checkpoint."""
+    """Over all ranks, loss and right answers of the current epoch up to the last checkpoint."""
     elapsed_s: float = 0.0
     """Seconds of training and evaluation since the start of the run, on rank 0, pauses not counted."""
     history: list[dict[str, Any]] = field(default_factory=list)
-    """One entry a finished epoch."""
+    """One entry per finished epoch."""
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Clock:
     """Seconds of this rank since the start or the resume."""
 
     training: float = 0.0
-    """In steps: gradients, their exchange, updates, and what they waited for their data."""
+    """In steps: gradients, their exchange, updates, and waiting for their data."""
     data: float = 0.0
     """Of it, until the images of a step were there."""
     evaluation: float = 0.0
@@ -92,22 +93,22 @@ class Training:
         self._stop = stop
         self._vote = Vote(comm)
         self._schedule = options.schedule(self._ranks)
-        self._exchange_s: list[float] = []  # of each step, what is hidden behind computing aside
-        self._messages_s: list[float] = []  # all of it
+        self._exchange_s: list[float] = []  # of each step, without what is hidden behind computing
+        self._messages_s: list[float] = []  # of each step, with it
         self._images = len(data.train_labels)
-        self._metrics = ALLREDUCES["ring"](comm)  # apart from the gradients', whose bytes are counted
+        self._metrics = ALLREDUCES["ring"](comm)  # not the gradients' allreduce, whose bytes are counted
         self._folder = (
             CheckpointFolder(options.checkpoint_dir, options.keep) if options.checkpoint_dir else None
         )
         self.images_per_step = options.step_images * self._ranks
         self.steps_per_epoch = steps_per_epoch(self._images, options.step_images, self._ranks)
-        self.engine = together(comm, lambda: ENGINES[options.engine](options, self._rank))
+        self.engine = on_all_ranks(comm, lambda: ENGINES[options.engine](options, self._rank))
         agree_on_tensors(comm, self.engine)
         self.timeline = open_timeline(comm, options)
         self.exchange = COMMS[options.comm](comm, options, self.engine, self.timeline)
         self.position = Position()
         self.clock = Clock()
-        self._held_back: Array = np.empty(0, np.float32)  # by rank, in the checkpoint that rank 0 has read
+        self._residuals: Array = np.empty(0, np.float32)  # by rank, in the checkpoint that rank 0 has read
         self.resumed_from_step: int | None = None
         self.images_seen = 0
         """Images over all ranks since the start or the resume."""
@@ -119,7 +120,7 @@ class Training:
 
         Raises AgreedError on all ranks for a folder that cannot be written, a checkpoint that cannot be
         used, gradients that are not finite, or parameters that differ between ranks; Checkpointed on all
-        ranks where one was asked to stop.
+        ranks where one got a request to stop.
         """
         self._prepare()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found by its gradient
@@ -131,27 +132,27 @@ class Training:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """`close`, unless an error is this rank's alone: the others would not come."""
+        """`close`, unless this rank alone has an error: the other ranks would not take part."""
         if kind is None or issubclass(kind, (AgreedError, Checkpointed)):
             self.close()
 
     def close(self) -> None:
-        """Free what the ranks hold together; parameters and gradients stay readable."""
+        """Free what the ranks share; parameters and gradients stay readable."""
         self.exchange.close()
         close_timeline(self._comm, self._options, self.timeline)
         self._metrics.close()
         self._vote.close()
 
     def reached_target(self) -> bool:
-        """Whether the last epoch's test accuracy is the one that was asked for."""
+        """Whether the last epoch reached the test accuracy of ``--target-accuracy``."""
         target, history = self._options.target_accuracy, self.position.history
         return target is not None and bool(history) and history[-1]["test_accuracy"] >= target
 
     def waiting_s(self) -> float:
         """Seconds of communication that the mean rank spent waiting for slower ones; collective.
 
-        The rank that comes last to a step's exchange waits for nobody: its time there is what the exchange
-        takes, and all that others spend above it is waiting.
+        The rank that comes last to a step's exchange does not wait: its time there is what the exchange
+        takes, and what the other ranks spend above it is waiting.
         """
         mine = np.array(self._exchange_s)
         by_rank = np.array(self._comm.allgather(mine))
@@ -165,8 +166,8 @@ class Training:
     def bus_gb_s(self) -> float | None:
         """What each rank's link carried while gradients were exchanged, as nccl-tests define it.
 
-        Bytes of the gradients / time * 2(p-1)/p, whatever the algorithm sends; the time of a step is that of
-        the rank that waited least. None on one rank, and where what is hidden is not known. Collective.
+        Bytes of the gradients / time * 2(p-1)/p for every algorithm; the time of a step is that of the rank
+        that waited least. None on one rank, and where the hidden time is not known. Collective.
         """
         seconds = (
             np.array(self._comm.allgather(np.array(self._messages_s))).min(axis=0, initial=math.inf).sum()
@@ -193,31 +194,31 @@ class Training:
         for name in sorted(state):
             broadcast(self._comm, state[name])
         self.engine.load_state(state)
-        self._hold_back_again()
+        self._restore_residuals()
         self._same_parameters()
 
-    def _hold_back_again(self) -> None:
-        """What the ranks of the continued run held back of their gradients; of other ranks, all on rank 0."""
-        memory = self.exchange.memory
-        if memory is None or not self.position.step:
+    def _restore_residuals(self) -> None:
+        """Give each rank its residual of the continued run; with another number of ranks, all to rank 0."""
+        residual = self.exchange.residual
+        if residual is None or not self.position.step:
             return
-        held_back: Array | None = None
+        by_rank: Array | None = None
         if self._rank == 0:
-            held_back = self._held_back.reshape(-1, memory.size)
-            if len(held_back) != self._ranks:
-                total = held_back.sum(axis=0, dtype=memory.dtype)
-                held_back = np.zeros((self._ranks, memory.size), memory.dtype)
-                held_back[0] = total
-        self._comm.Scatter(held_back, memory)
+            by_rank = self._residuals.reshape(-1, residual.size)
+            if len(by_rank) != self._ranks:
+                total = by_rank.sum(axis=0, dtype=residual.dtype)
+                by_rank = np.zeros((self._ranks, residual.size), residual.dtype)
+                by_rank[0] = total
+        self._comm.Scatter(by_rank, residual)
 
     def _gathered_state(self) -> dict[str, Array]:
         """On rank 0, all that training changes, on any rank; collective."""
-        memory = self.exchange.memory
-        if memory is None:
+        residual = self.exchange.residual
+        if residual is None:
             return self.engine.state()
-        held_back = np.empty((self._ranks, memory.size) if self._rank == 0 else 0, memory.dtype)
-        self._comm.Gather(memory, held_back)
-        return {**self.engine.state(), _HELD_BACK: held_back}
+        by_rank = np.empty((self._ranks, residual.size) if self._rank == 0 else 0, residual.dtype)
+        self._comm.Gather(residual, by_rank)
+        return {**self.engine.state(), _RESIDUALS: by_rank}
 
     def _same_parameters(self) -> list[str]:
         return same_everywhere(self._comm, self.engine.state()["parameters"], "the parameters")
@@ -247,10 +248,10 @@ class Training:
 
         ends = accumulate(part.stop - part.start for part in parts(self._rank))
         places = starmap(slice, pairwise([0, *ends]))
-        yield from ahead(batch, places) if self._options.prefetches else map(batch, places)
+        yield from prefetched(batch, places) if self._options.prefetches else map(batch, places)
 
     def _steps(self, batches: Iterator[tuple[Images, Labels]]) -> bool:
-        """The rest of the epoch; whether any rank was asked to stop in its last step."""
+        """The rest of the epoch; whether any rank was requested to stop in its last step."""
         position, stop = self.position, False
         # Steps since the last report or checkpoint are in ``local``, this rank's alone; those before, of all
         # ranks, in the position, where a checkpoint finds them.
@@ -280,11 +281,11 @@ class Training:
         return stop
 
     def _step(self, batches: Iterator[tuple[Images, Labels]]) -> tuple[Sums, bool]:
-        """One optimiser step; this rank's loss and right answers, and whether any rank was asked to stop."""
+        """One optimiser step; this rank's loss and right answers, and whether any rank is to stop."""
         position, start = self.position, time.perf_counter()
         first = position.images_in_epoch
         last = min(first + self.images_per_step, self._images)
-        self._vote.cast(self._stop.told)
+        self._vote.cast(self._stop.requested)
         images, labels = next(batches)
         self.clock.data += time.perf_counter() - start
         exchange_s, hidden_s = self.exchange.communication_s, self.exchange.overlapped_s or 0
@@ -314,14 +315,14 @@ class Training:
         return self.timeline.computing(what) if self.timeline else nullcontext()
 
     def _may_stop(self) -> bool:
-        """Whether there is a point in stopping; where nothing can be saved, say so and go on."""
-        self._stop.told = False
+        """Whether to stop; without a folder for the checkpoint, print a line and go on."""
+        self._stop.requested = False
         if self._folder is None:
-            self._report.line("asked to stop, but without --checkpoint-dir nothing can be saved: going on")
+            self._report.line("stop requested, but without --checkpoint-dir nothing can be saved: going on")
         return self._folder is not None
 
     def _leave(self) -> NoReturn:
-        """End the run on all ranks at once, behind its last checkpoint."""
+        """End the run on all ranks at once, after its last checkpoint."""
         self._comm.Barrier()
         raise Checkpointed(self.position.step)
 
@@ -404,7 +405,7 @@ class Training:
         return every is not None and step % every == 0
 
     def _save(self) -> None:
-        """A checkpoint by rank 0, if a folder was named; the others learn whether it worked."""
+        """Rank 0 writes a checkpoint, if a folder was named; a failure is raised on all ranks."""
         folder = self._folder
         if folder is None:
             return
@@ -418,7 +419,7 @@ class Training:
         self._report.event("checkpoint", {"step": self.position.step, "path": str(path), "seconds": seconds})
 
     def _identity(self) -> dict[str, Any]:
-        """What a resumed run must have in common with the one that it continues."""
+        """What must be the same in a resumed run and in the one that it continues."""
         return {
             "model": self._options.model,
             "optimizer": self._options.optimizer,
@@ -428,7 +429,7 @@ class Training:
         }
 
     def _step_facts(self) -> dict[str, Any]:
-        """What a resumed run may have otherwise, at the price of other bits."""
+        """What may differ in a resumed run, which then ends with other bits."""
         return {
             "ranks": self._ranks,
             "images_per_step": self.images_per_step,
@@ -439,11 +440,11 @@ class Training:
         }
 
     def _resume(self) -> Position:
-        """Rank 0: load the newest checkpoint that is whole, if there is one, and return where it stands."""
+        """Rank 0: load the newest checkpoint that is whole, if there is one, and return its position."""
         assert self._folder is not None  # noqa: S101
         paths = self._folder.newest()
         if not paths:
-            self._report.line(f"no checkpoint in {self._options.checkpoint_dir}: starting afresh")
+            self._report.line(f"no checkpoint in {self._options.checkpoint_dir}: starting from scratch")
             return Position()
         path, checkpoint = self._newest_whole(paths)
         check_matches(path, checkpoint.meta, self._identity())
@@ -452,7 +453,7 @@ class Training:
                 self._report.line(f"{path.name} has {name} {checkpoint.meta.get(name)}; from here on {value}")
         try:
             arrays = dict(checkpoint.arrays)
-            self._held_back = arrays.pop(_HELD_BACK, self._held_back)
+            self._residuals = arrays.pop(_RESIDUALS, self._residuals)
             self.engine.load_state(arrays)
             return _position(checkpoint)
         except (KeyError, TypeError, ValueError) as error:

@@ -136,7 +136,7 @@ def test_extends_chains_circles_and_missing_bases(write: Write) -> None:
     write("self", text="schema: 1\nname: self\nextends: self\n")
     assert "self.yaml:3: extends 'self' in a circle" in refusal("self")
     write("orphan", text="schema: 1\nname: orphan\nextends: lumi\n")
-    assert "orphan.yaml:3: extends 'lumi', which is no site; did you mean 'lumi-g'?" in refusal("orphan")
+    assert "orphan.yaml:3: extends 'lumi', which is not a site; did you mean 'lumi-g'?" in refusal("orphan")
 
 
 @pytest.mark.parametrize("key", ["schema", "name"])

@@ -87,7 +87,7 @@ def test_count_mismatch_in_the_folder_is_named(tmp_path: Path) -> None:
 
 def test_synthetic_asks_nobody(tmp_path: Path) -> None:
     data = load_dataset("synthetic", cache_dir=tmp_path / "cache")
-    assert (data.name, data.source) == ("synthetic", "synthetic digits (asked for)")
+    assert (data.name, data.source) == ("synthetic", "synthetic digits (requested)")
     assert len(data.train_images) == 12_000
     assert not (tmp_path / "cache").exists()
 

@@ -98,7 +98,7 @@ def test_resume_with_no_checkpoint_starts_afresh_and_says_so(digits: Path, tmp_p
         2, *RUNNER, "--data", digits, "--epochs", "1", "--checkpoint-dir", tmp_path, "--resume", "--json"
     )
     assert done.returncode == 0, done.stderr
-    assert f"no checkpoint in {tmp_path}: starting afresh" in done.stderr
+    assert f"no checkpoint in {tmp_path}: starting from scratch" in done.stderr
     assert json.loads(done.stdout)["resumed_from_step"] is None
 
 

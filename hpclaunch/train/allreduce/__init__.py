@@ -24,21 +24,21 @@ class Allreduce(Protocol):
 
     @property
     def name(self) -> str:
-        """As in `ALLREDUCES`; what compresses has the name of what it does so for."""
+        """As in `ALLREDUCES`; a compressing variant has the name of the algorithm that it replaces."""
 
     @property
     def bytes_sent(self) -> int:
-        """Payload that other ranks have got from this one so far, in bytes."""
+        """Payload that this rank has sent so far, in bytes."""
 
     choices: dict[str, str]
-    """What ``auto`` has chosen so far, by kind of array; empty for the others."""
+    """What ``auto`` has chosen so far, by kind of array; empty for the other algorithms."""
 
     @property
-    def memory(self) -> Array | None:
-        """What this rank remembers from one sum to the next, as long as its buffer; None: nothing."""
+    def residual(self) -> Array | None:
+        """What this rank has not sent yet (error feedback), as long as its buffer; None: always nothing."""
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
-        """A zeroed array where `sum` is fastest; valid until `close`."""
+        """A zeroed array in the memory where `sum` is fastest; valid until `close`."""
 
     def sum(self, array: Array) -> None:
         """Replace ``array`` (one-dimensional, contiguous) by its sum over all ranks; same bits on each."""
@@ -70,10 +70,10 @@ ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
 
 
 def resolve_allreduce(comm: MPI.Intracomm, name: str | None, compression: str = "none") -> str:
-    """The name in `ALLREDUCES` that a run uses: ``name``, or what suits the place of the ranks; collective.
+    """The name in `ALLREDUCES` that a run uses: ``name``, or the default for these ranks; collective.
 
-    Without a name that is ``ring`` on one node and ``hierarchical`` on several (``ring`` for top-k).
-    Raises BadRequestError where ``compression`` is none or does not go with ``name``.
+    The default is ``ring`` on one node and ``hierarchical`` on several (``ring`` for top-k).
+    Raises BadRequestError where ``compression`` is not a compression or does not go with ``name``.
     """
     kind = check_compression(compression, name).kind
     if name is not None:

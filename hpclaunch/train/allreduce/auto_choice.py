@@ -1,4 +1,4 @@
-"""The fastest allreduce of those that there are, found by measuring them where and on what they will run."""
+"""The fastest of the allreduce algorithms, found by measuring them on the ranks and arrays of the run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .tree import TreeAllreduce
 
 # Longer arrays are not measured with what passes whole arrays around, which can only be slower.
 _TREE_BYTES = 1 << 16
-# Many short samples, for the least of them is that which other programs disturbed least.
+# Many short samples: other programs disturb the fastest of them least.
 _SAMPLE_S = 1e-4
 _LEAST_CALLS, _MOST_CALLS = 4, 20
-# From here on an array outgrows the caches, and what was called before makes no difference to a single call.
+# Longer arrays do not fit the caches, so what was called before makes no difference to a single call.
 _LONG_BYTES = 1 << 23
 _BUDGET_S = 0.15
 _LEAST_ROUNDS, _MOST_ROUNDS = 3, 100
@@ -34,9 +34,9 @@ Kind = tuple[int, bool, np.dtype[Any]]
 class AutoAllreduce(Algorithm):
     """At the first array of a size (to a power of two), dtype and place, all candidates sum it in turn.
 
-    The least time counts, of the slowest rank; rank 0 decides for all, so that the ranks agree. The
-    choice is kept. It may differ from run to run, and with it the last bits of a sum over more than two
-    ranks; ``measured=False`` takes the way through shared memory for all, whose bits do not change.
+    The least time of the slowest rank counts; rank 0 decides, so that the ranks agree. The choice holds until
+    `close`. It may differ from run to run, and with it the last bits of a sum over more than two ranks;
+    ``measured=False`` takes shared memory for all arrays, whose bits do not change.
     """
 
     name = "auto"
@@ -64,7 +64,7 @@ class AutoAllreduce(Algorithm):
         """As `Algorithm.sum`, by the candidate chosen for such arrays."""
         quick = self._quick.get((array.nbytes, array.dtype))
         if quick is not None:
-            quick._sum(array)  # which refuses by itself what it cannot sum: short arrays feel every check
+            quick._sum(array)  # it checks the array itself: a second check costs short arrays much
             return
         chosen = self._chosen.get(self._kind(array))
         if chosen is None:
@@ -79,7 +79,7 @@ class AutoAllreduce(Algorithm):
 
     @property
     def bytes_sent(self) -> int:
-        """Payload that other ranks have got from this one so far, in bytes, without that of measuring."""
+        """Payload that this rank has sent so far, in bytes, without that of measuring."""
         return self._all_bytes() - self._measuring_bytes
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class AutoAllreduce(Algorithm):
         super().close()
 
     def _kind(self, array: Array) -> Kind:
-        """What a choice holds for. A short array is copied anyhow, so that its place makes no difference."""
+        """Arrays of one kind share a choice. The place of a short array, which is copied, does not matter."""
         nbytes = array.nbytes
         return nbytes.bit_length(), nbytes > DIRECT_BYTES and self._home.holds(array), array.dtype
 
@@ -143,7 +143,7 @@ class AutoAllreduce(Algorithm):
 
     def _seconds(self, candidate: Algorithm, array: Array, calls: int) -> float:
         if calls > 1:
-            candidate._sum(array)  # the caches then hold what this candidate leaves there, not the one before
+            candidate._sum(array)  # so that the caches contain what this candidate leaves there
         self._comm.Barrier()
         start = time.perf_counter()
         for _ in range(calls):
@@ -154,9 +154,9 @@ class AutoAllreduce(Algorithm):
 def on_one_node(comm: MPI.Intracomm) -> bool:
     """Whether all ranks share memory; collective."""
     node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    together = node.Get_size() == comm.Get_size()
+    all_here = node.Get_size() == comm.Get_size()
     node.Free()
-    return bool(comm.allreduce(together, op=MPI.LAND))
+    return bool(comm.allreduce(all_here, op=MPI.LAND))
 
 
 def _size(nbytes: int) -> str:

@@ -3,11 +3,11 @@
 R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", Int. J.
 High Perform. Comput. Appl. 19 (2005) 49-66, doi:10.1177/1094342005051521: a message of n bytes takes
 alpha + n beta, adding n bytes n gamma. P. Patarasuk and X. Yuan, J. Parallel Distrib. Comput. 69 (2009)
-117-124: no allreduce of p ranks sends fewer than 2(p-1)/p n bytes a rank.
+117-124: no allreduce of p ranks sends fewer than 2(p-1)/p n bytes per rank.
 
 Two levels of links: inside a node and between nodes. The latter are the node's, and its ranks that use them
-at the same time share their bandwidth; with one rank a node the formulas are those of the papers. Congestion
-inside the network is left out.
+at the same time share their bandwidth; with one rank per node the formulas are those of the papers.
+Congestion inside the network is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Link:
-    """What a message costs."""
+    """Latency and bandwidth of messages."""
 
     latency_s: float
     """alpha"""
@@ -26,7 +26,7 @@ class Link:
     """beta"""
 
     def time_s(self, nbytes: float, sharers: int = 1) -> float:
-        """Of one message each by so many ranks at the same time."""
+        """Of one message each by ``sharers`` ranks at the same time."""
         return self.latency_s + sharers * nbytes * self.s_per_byte
 
 
@@ -45,11 +45,11 @@ class Machine:
     """Of writing into the memory of another rank of the node."""
 
     def nodes(self, ranks: int) -> int:
-        """Nodes that hold so many ranks."""
+        """Nodes that ``ranks`` ranks need."""
         return -(-ranks // self.ranks_per_node)
 
     def message_s(self, distance: int, nbytes: float, sharers: int) -> float:
-        """To the rank that is so many numbers away, ranks being counted node by node."""
+        """To the rank whose number differs by ``distance``, ranks being numbered node by node."""
         if distance < self.ranks_per_node:
             return self.inside.time_s(nbytes)
         return self.between.time_s(nbytes, min(sharers, self.ranks_per_node))
@@ -124,7 +124,7 @@ def allreduce_s(algorithm: str, ranks: int, nbytes: float, machine: Machine) -> 
 
 
 def fit_link(samples: Sequence[tuple[float, float]]) -> Link:
-    """The link whose messages of so many bytes take so many seconds, best by relative error.
+    """The link that fits ``samples`` of (bytes, seconds) best by relative error.
 
     Weighted least squares with weights 1/seconds^2. ValueError for samples of fewer than two sizes.
     """
@@ -136,6 +136,6 @@ def fit_link(samples: Sequence[tuple[float, float]]) -> Link:
     mean_x = sum(wi * xi for wi, xi in zip(w, x, strict=True)) / total
     mean_y = sum(wi * yi for wi, yi in zip(w, y, strict=True)) / total
     spread = sum(wi * (xi - mean_x) ** 2 for wi, xi in zip(w, x, strict=True))
-    together = sum(wi * (xi - mean_x) * (yi - mean_y) for wi, xi, yi in zip(w, x, y, strict=True))
-    slope = max(0.0, together / spread)
+    covariance = sum(wi * (xi - mean_x) * (yi - mean_y) for wi, xi, yi in zip(w, x, y, strict=True))
+    slope = max(0.0, covariance / spread)
     return Link(max(0.0, mean_y - slope * mean_x), slope)

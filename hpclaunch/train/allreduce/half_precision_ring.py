@@ -1,7 +1,7 @@
 """A ring whose messages are half as long: float32 is added, 16 bits travel.
 
-bf16 keeps the range of float32 and 8 bits of each number, fp16 11 bits of numbers below 65,520; what is
-beyond becomes infinite. A chunk's sum is rounded on each of its p-1 hops and once at its end.
+bf16 has the range of float32 and 8 bits of each number, fp16 has 11 bits of numbers below 65,520; larger
+numbers become infinite. A chunk's sum is rounded on each of its p-1 hops and once at its end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def from_fp16(halves: Halves) -> Floats:
 
 
 def to_bf16(numbers: Floats, halves: Halves) -> None:
-    """Round to the nearest, halfway cases to even; what is no number stays none."""
+    """Round to the nearest, halfway cases to even; NaN stays NaN."""
     bits = numbers.view(np.uint32)
     rounded = bits >> 16
     rounded &= 1
@@ -116,7 +116,7 @@ class HalfRingAllreduce(Algorithm):
                 np.add(part, arrived, out=part)
                 self._half.encode(part, half)
             if last_sum:
-                arrived = self._half.decode(half)  # this rank, too, keeps what the others get
+                arrived = self._half.decode(half)  # this rank uses the rounded sum that the other ranks get
             if last_sum or not summing:
                 np.copyto(part, arrived)
             if not last:

@@ -13,7 +13,7 @@ from .chunks import Array, chunk_bounds
 class HalvingDoublingAllreduce(Algorithm):
     """Ranks at halving distances swap halves and add; at doubling distances they swap the sums.
 
-    Where p is no power of two, the ranks beyond the largest one hand their array to a partner first and
+    Where p is not a power of two, the ranks beyond the largest one send their array to a partner first and
     get the total from it last.
     """
 

@@ -19,7 +19,7 @@ _KNOWN = "fdgFDGilqILQ"
 
 
 class LibraryAllreduce(Algorithm):
-    """MPI_Allreduce. That all ranks get the same bits is MPI's advice to libraries, not its law."""
+    """MPI_Allreduce. That all ranks get the same bits is advice of the MPI standard, not a rule."""
 
     name = "mpi"
 

@@ -1,4 +1,4 @@
-"""Allreduce through one server, as the first distributed trainers did it; here to show how it scales."""
+"""Allreduce through one server, as the first distributed trainers did it; to show how it scales."""
 
 from __future__ import annotations
 

@@ -28,16 +28,16 @@ Place = tuple[int, int, np.dtype[Any]]
 
 # Two ranks never write to the same line of a cache; also the widest item that a slice must not cut.
 _LINE_BYTES = 64
-# Below, reading all arrays on every rank costs less than a second barrier.
+# For shorter arrays, reading all of them on every rank costs less than another barrier.
 DIRECT_BYTES = 1 << 15
 # A segment that is being filled, one being summed, one being read.
 _SLOTS = 3
-# Views of shared memory are kept between calls: making them anew takes longer than summing a short array.
-_MOST_KEPT = 1024
+# Views of shared memory are cached between calls: making new ones takes longer than summing a short array.
+_MOST_CACHED = 1024
 
 
 class SharedMemory:
-    """As much memory a rank as asked for, of which every rank of a node sees every rank's part."""
+    """Memory of which each rank has a part of its own, and every rank of the node sees all parts."""
 
     def __init__(self, comm: MPI.Intracomm, nbytes: int) -> None:
         """Allocate ``nbytes`` zeroed bytes on each rank of ``comm``; all of one node. Collective."""
@@ -64,13 +64,13 @@ class SharedMemory:
         return whole[offset : offset + nbytes]
 
     def meet(self) -> None:
-        """Wait for all ranks; each then sees what the others wrote before."""
+        """Wait for all ranks; each then sees what the other ranks wrote before."""
         self._sync()
         self._barrier()
         self._sync()
 
     def close(self) -> None:
-        """Free the memory: no array in it may be touched any more. Collective."""
+        """Free the memory: arrays in it may no longer be touched. Collective."""
         self.parts = []
         self._window.Unlock_all()
         self._window.Free()
@@ -99,9 +99,9 @@ class SharedAllreduce(Algorithm):
         """
         super().__init__(comm, segment_bytes)
         node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        together = node.Get_size() == self._ranks
+        all_here = node.Get_size() == self._ranks
         node.Free()
-        if not comm.allreduce(together, op=MPI.LAND):
+        if not comm.allreduce(all_here, op=MPI.LAND):
             message = "--allreduce shared: the ranks are on several nodes, which share no memory"
             hint = "Use --allreduce hierarchical: shared memory in each node and a ring between them."
             raise AgreedError(BadRequestError(message, hint))
@@ -110,7 +110,7 @@ class SharedAllreduce(Algorithm):
         self._buffers: list[SharedMemory] = []
         self._transit: SharedMemory | None = None
         self._turn = 0
-        # Several nodes must cut what goes between them alike, whatever they have in common inside.
+        # Several nodes must cut what goes between them alike, so none may take the direct path.
         self._direct_bytes = min(DIRECT_BYTES, self._slot_bytes()) if owners is None else -1
         self._resident: dict[Place, _Resident] = {}
         self._slots: dict[tuple[int, np.dtype[Any]], list[_Slot]] = {}
@@ -160,7 +160,7 @@ class SharedAllreduce(Algorithm):
                 span = slice(offset, offset + array.nbytes)
                 arrays = [part[span].view(array.dtype) for part in memory.parts]
                 found = _Resident(memory.meet, self._blocks(arrays), self._moved(array))
-                _keep(self._resident, place, found)
+                _cache(self._resident, place, found)
                 return found
         return None
 
@@ -228,7 +228,7 @@ class SharedAllreduce(Algorithm):
             span = slice(start, start + part.nbytes)
             arrays = [other[span].view(part.dtype) for other in self._transit.parts]
             made.append(_Slot(arrays, self._rank, self._slices(part), self._transit.meet))
-        _keep(self._slots, (part.nbytes, part.dtype), made)
+        _cache(self._slots, (part.nbytes, part.dtype), made)
         return made
 
     # --- slices ---------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ class _Slot:
         ]
 
     def fill(self, part: Array) -> None:
-        """Show the others what they sum: all but this rank's slice."""
+        """Show the other ranks what they sum: all but this rank's slice."""
         np.copyto(self._before, part[: self._start])
         np.copyto(self._behind, part[self._stop :])
 
@@ -293,14 +293,14 @@ class _Slot:
         np.copyto(own, self._result)
 
     def read(self, part: Array) -> None:
-        """Take the slices that the others have summed."""
+        """Copy the slices that the other ranks have summed."""
         for low, high, total in self._of_others:
             np.copyto(part[low:high], total)
 
 
-def _keep(cache: dict[K, V], key: K, value: V) -> None:
-    """Remember; forget all where that becomes too much."""
-    if len(cache) >= _MOST_KEPT:
+def _cache(cache: dict[K, V], key: K, value: V) -> None:
+    """Add an entry; where there are too many, drop all others first."""
+    if len(cache) >= _MOST_CACHED:
         cache.clear()
     cache[key] = value
 

@@ -75,7 +75,7 @@ def check_pair(images: Bytes, labels: Bytes, images_where: str, labels_where: st
 def read_bytes(path: Path, limit: int = MAX_CONTENT_BYTES) -> bytes:
     """The whole of a regular file of at most ``limit`` bytes; raises BadDataError for anything else."""
     try:
-        if not path.is_file():  # a FIFO would wait for ever, a device never ends
+        if not path.is_file():  # a FIFO would wait forever, a device never ends
             found = "is not a regular file" if path.exists() else "does not exist"
             raise BadDataError(f"{path}: {found}", "Name an IDX file, plain or gzip.")
         with path.open("rb") as file:

@@ -1,6 +1,6 @@
-"""How the images come from their files to the ranks; whichever way it is, each gets the same ones.
+"""How the images come from their files to the ranks; each rank gets the same ones with every ``--reading``.
 
-Labels are small: rank 0 reads them, and every rank has all. A rank's images of an epoch are asked for at its
+Labels are small: rank 0 reads them, and every rank has all. A rank's images of an epoch are requested at its
 start (`Source.epoch`), in the order in which the steps use them.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..allreduce.chunks import chunk_bounds
-from ..collective import together
+from ..collective import on_all_ranks
 from ..run_errors import BadDataError, BadRequestError, TrainError
 from ..whole_files import write_whole
 from .dataset import Bytes, Dataset, Log, load_dataset, rank_0_alone
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Indices = npt.NDArray[np.int64]
 Take = Callable[[slice], Bytes]
-"""From places in a rank's epoch to their images, uint8 (n, 28, 28); of any thread."""
+"""From places in a rank's epoch to their images, uint8 (n, 28, 28); any thread may call it."""
 
 _IMAGE_BYTES = IMAGE_SIDE * IMAGE_SIDE
 _HEADER_BYTES = 16
@@ -41,7 +41,7 @@ class Source(ABC):
     name: str
     """ "mnist" or "synthetic"."""
     source: str
-    """In words for a record: where the data came from."""
+    """Text for a record: where the data came from."""
     train_labels: Bytes
     """All of them, uint8 (n,), on every rank."""
     test_labels: Bytes
@@ -59,12 +59,12 @@ class Source(ABC):
     def epoch(self, wanted: Callable[[int], Indices]) -> Take:
         """Make the training images ``wanted(rank)`` ready for each rank, in that order; collective.
 
-        Every rank can say what every other wants, and so no rank has to ask.
+        Every rank can compute what every other rank wants, so that no rank has to ask.
         """
 
 
 class BroadcastSource(Source):
-    """Rank 0 reads, and every rank keeps all: only rank 0 need see the files, if there are any."""
+    """Rank 0 reads, and every rank has all in memory: only rank 0 has to see the files, if there are any."""
 
     def __init__(self, comm: MPI.Intracomm, data: Dataset) -> None:
         """``data``: the same on all ranks."""
@@ -82,7 +82,7 @@ class BroadcastSource(Source):
 
 
 class FileSource(Source):
-    """What the ways that read one uncompressed file from several ranks share."""
+    """What the sources that read one uncompressed file from several ranks share."""
 
     option: ClassVar[str]
 
@@ -93,13 +93,13 @@ class FileSource(Source):
         """
         self._comm = comm
         self._rank, self._ranks = comm.Get_rank(), comm.Get_size()
-        told = together(comm, lambda: None if data is None else _announce(data, cache))
-        files, name, source, train, test = comm.bcast(told, root=0)
+        described = on_all_ranks(comm, lambda: None if data is None else _announce(data, cache))
+        files, name, source, train, test = comm.bcast(described, root=0)
         self._describe(comm, name, source, train, test)
-        # One rank a node looks at every byte.
+        # One rank per node checks every byte.
         self._first_of_node = _node(comm).Get_rank() == 0
         self._files: Sequence[_File] = files
-        together(comm, self._check)
+        on_all_ranks(comm, self._check)
         self._open()
 
     def _check(self) -> None:
@@ -108,7 +108,7 @@ class FileSource(Source):
 
     @abstractmethod
     def _open(self) -> None:
-        """Take what is needed of the files, which are known to be right; collective."""
+        """Read what is needed of the files, which are checked already; collective."""
 
 
 class ShardSource(FileSource):
@@ -127,7 +127,7 @@ class ShardSource(FileSource):
 
 
 class DealtSource(FileSource):
-    """Some ranks hold a contiguous part of the file each; before every epoch they deal it to all."""
+    """Some ranks read a contiguous part of the file each; before every epoch they distribute it to all."""
 
     def _open(self) -> None:
         train, test = self._files
@@ -148,12 +148,12 @@ class DealtSource(FileSource):
         """This rank's part; collective."""
 
     def epoch(self, wanted: Callable[[int], Indices]) -> Take:
-        """Deal what each rank needs in one MPI_Alltoallv."""
+        """Distribute what each rank needs in one MPI_Alltoallv."""
         dealt = self._deal(self._own, self._bounds, wanted)
         return lambda places: dealt[places]
 
     def _deal(self, own: Bytes, bounds: Sequence[int], wanted: Callable[[int], Indices]) -> Bytes:
-        """The images ``wanted(this rank)``, from those who have them."""
+        """The images ``wanted(this rank)``, from the ranks that have them."""
         first, last = bounds[self._rank], bounds[self._rank + 1]
         sent = []
         for rank in range(self._ranks):
@@ -193,12 +193,12 @@ class MpiIoSource(DealtSource):
             except MPI.Exception as error:
                 raise BadDataError(f"{file.path}: MPI-IO cannot read it ({error})") from error
 
-        together(self._comm, read)
+        on_all_ranks(self._comm, read)
         return part
 
 
 class ScatterSource(DealtSource):
-    """The first rank of each node reads, an equal part of the file each; the others get theirs by MPI."""
+    """The first rank of each node reads an equal part of the file; the other ranks get images by MPI."""
 
     option = "scatter"
 
@@ -209,7 +209,7 @@ class ScatterSource(DealtSource):
 
     def _read(self, file: _File, bounds: Sequence[int]) -> Bytes:
         part = _empty(bounds, self._rank)
-        together(self._comm, lambda: file.read_into(part, bounds[self._rank]))
+        on_all_ranks(self._comm, lambda: file.read_into(part, bounds[self._rank]))
         return part
 
 
@@ -223,12 +223,12 @@ class _File:
 
     def check(self, *, content: bool) -> None:
         """BadDataError where this rank does not see the file that rank 0 saw."""
-        hint = "The ways but --reading broadcast need a folder that all nodes see."
+        hint = "All values of --reading except broadcast need a folder that all nodes see."
         try:
             size = Path(self.path).stat().st_size
             if size != _HEADER_BYTES + self.images * _IMAGE_BYTES:
                 raise BadDataError(
-                    f"{self.path} on {platform.node()}: {size:,} bytes, not as on rank 0", hint
+                    f"{self.path} on {platform.node()}: {size:,} bytes, another size than on rank 0", hint
                 )
             if content and _digest(self.map()) != self._digest:
                 raise BadDataError(f"{self.path} on {platform.node()}: other images than on rank 0", hint)
@@ -243,7 +243,7 @@ class _File:
         return np.memmap(self.path, np.uint8, "r", _HEADER_BYTES, shape)
 
     def read_into(self, part: Bytes, first: int) -> None:
-        """Fill ``part`` with the images from ``first`` on; BadDataError if they are not there any more."""
+        """Fill ``part`` with the images from ``first`` on; BadDataError if they are no longer there."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(_HEADER_BYTES + first * _IMAGE_BYTES)
@@ -251,7 +251,7 @@ class _File:
         except OSError as error:
             raise BadDataError(f"{self.path}: {error.strerror or error}") from error
         if found != part.nbytes:
-            raise BadDataError(f"{self.path}: ends too early; it was longer a moment ago")
+            raise BadDataError(f"{self.path}: ends too early; it has become shorter since it was checked")
 
 
 _SOURCES: Mapping[str, Callable[[MPI.Intracomm, Dataset | None, Path], FileSource]] = {
@@ -269,9 +269,9 @@ def open_source(
     log: Log,
     cache_dir: Path | None = None,
 ) -> Source:
-    """The data set (`load_dataset` says which) for the ranks of ``comm``, by one of `READINGS`; collective.
+    """The data set (as in `load_dataset`) for the ranks of ``comm``, by one of `READINGS`; collective.
 
-    Rank 0 looks at all files first, so that damaged ones are one error on all ranks: AgreedError, or a
+    Rank 0 checks all files first, so that damaged ones are one error on all ranks: AgreedError, or a
     TrainError that all ranks raise.
     """
     if reading == "broadcast":
@@ -287,7 +287,7 @@ def open_source(
 
 
 def _announce(data: Dataset, cache: Path) -> tuple[list[_File], str, str, Bytes, Bytes]:
-    """What rank 0 tells the others."""
+    """What rank 0 sends to the other ranks about the data."""
     files = [
         _File(path or _unpacked(images, cache), images)
         for path, images in ((data.train_file, data.train_images), (data.test_file, data.test_images))

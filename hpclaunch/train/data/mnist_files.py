@@ -1,4 +1,4 @@
-"""MNIST's four files from the cache or from public mirrors, verified before anyone sees them.
+"""MNIST's four files from the cache or from public mirrors, verified before they are used.
 
 A file is read or downloaded into memory, unpacked within bounds and compared with the SHA-256 of the
 original content; only then is it written to the cache, under a temporary name that is renamed. So the
@@ -105,7 +105,7 @@ def default_cache() -> Path:
 def chosen_mirrors(mirrors: Sequence[str] | None = None) -> list[str]:
     """The mirrors to ask, in order: those given, else those of the environment, else the public ones.
 
-    Each comes back ending in "/". Raises BadRequestError for one that is no plain http(s) address.
+    Each comes back ending in "/". Raises BadRequestError for one that is not a plain http(s) address.
     """
     if mirrors is None:
         named = os.environ.get(MIRRORS_VARIABLE, "").split(",")
@@ -116,7 +116,7 @@ def chosen_mirrors(mirrors: Sequence[str] | None = None) -> list[str]:
 def obtain(
     files: Sequence[RemoteFile], cache: Path, mirrors: Sequence[str], log: Log
 ) -> tuple[list[bytes], str]:
-    """The uncompressed contents of ``files``, in order, and where they came from, in words.
+    """The uncompressed contents of ``files``, in order, and a text that says where they came from.
 
     Raises NoNetworkError when a file is not in the cache and no mirror answers, and BadDataError when
     mirrors answer but none with the right content.
@@ -260,7 +260,7 @@ def _keep(file: RemoteFile, raw: bytes, cache: Path, log: Log) -> None:
                 os.unlink(temporary.name)
                 raise
     except OSError as error:
-        log(f"{file.name} is not kept in the cache {cache}: {error.strerror or error}")
+        log(f"{file.name} is not stored in the cache {cache}: {error.strerror or error}")
 
 
 def _checked_mirror(mirror: str) -> str:
@@ -273,7 +273,7 @@ def _checked_mirror(mirror: str) -> str:
     try:
         parts = urllib.parse.urlsplit(mirror)
         plain = parts.hostname and parts.port != 0 and not (parts.query or parts.fragment)
-    except ValueError:  # from a port that is no number or half an IPv6 address
+    except ValueError:  # from a port that is not a number, or half an IPv6 address
         plain = None
     if not plain or parts.scheme not in ("http", "https") or any(c <= " " or c > "~" for c in mirror):
         raise BadRequestError(f"mirror {mirror!r}: not a plain http(s) address", right)

@@ -22,7 +22,7 @@ Stroke = tuple[tuple[int, int], ...]
 
 TRAIN_IMAGES = 12_000
 TEST_IMAGES = 2_000
-SEED = 20_090_209  # of the data alone: every run trains on the same images, whatever its own seed
+SEED = 20_090_209  # of the data alone: every run trains on the same images, with any --seed
 
 SIDE = 28
 UNITS = 16  # per pixel
@@ -114,7 +114,7 @@ GLYPHS: tuple[tuple[tuple[Stroke, ...], ...], ...] = (
 def synthetic_digits(train: int, test: int, seed: int) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     """Train images (train, 28, 28), train labels (train,), test images and test labels, all uint8.
 
-    The test images are drawn from a stream of their own. The same numbers give the same bytes on every
+    The test images are drawn from another stream. The same numbers give the same bytes on every
     machine. Raises BadRequestError for a negative seed or fewer than one image.
     """
     for name, value, least in (("train images", train, 1), ("test images", test, 1), ("seed", seed, 0)):

@@ -1,4 +1,4 @@
-"""Optimisers on flat buffers, in place; their state is plain arrays, so that a checkpoint can keep it.
+"""Optimisers on flat buffers, in place; their state is plain arrays, so that a checkpoint can contain it.
 
 The arrays are numpy's, or tensors of torch on a device: `Optimizer.move`.
 """
@@ -23,7 +23,7 @@ class Optimizer(Protocol):
 
     name: str
     state: dict[str, Array]
-    """What the rule remembers between steps, by name."""
+    """What the rule stores between steps, by name."""
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """Change ``parameters`` in place by the mean ``gradients``, which stay; ``lr``: the learning rate."""

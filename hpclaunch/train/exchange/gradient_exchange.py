@@ -1,4 +1,4 @@
-"""Our own exchange: many layers in one message, by any of `ALLREDUCES`, after computing or beside it."""
+"""Our own exchange: many layers in one message, by any of `ALLREDUCES`, after computing or during it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class GradientExchange:
     """Computes a rank's gradients where the allreduce is fastest, and sums them there.
 
-    Messages and their order are the same on all ranks: a rank that comes late is waited for.
+    Messages and their order are the same on all ranks: the other ranks wait for one that comes late.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class GradientExchange:
         self._phases = Phases(timeline, engine, self._allreduce.name) if timeline else None
         if self._phases:
             self._phases.buffer(start, time.perf_counter())
-        self._held = engine.gradients[:0]
+        self._accumulated = engine.gradients[:0]
         """Gradients of a step's micro-batches before the last."""
         self._adds_up = False
-        """Whether this step has such."""
+        """Whether this step has several micro-batches."""
         self._position = 0
         """Of the gradients that may be sent, the first; -1 while none may."""
         self._backward_at: float | None = None
@@ -70,9 +70,9 @@ class GradientExchange:
         return self._allreduce.bytes_sent
 
     @property
-    def memory(self) -> Array | None:
-        """What this rank holds back of its gradients, to add it to later ones, live; None: nothing."""
-        return self._allreduce.memory
+    def residual(self) -> Array | None:
+        """What this rank has not sent yet of its gradients (error feedback), live; None: always nothing."""
+        return self._allreduce.residual
 
     @property
     def choices(self) -> Mapping[str, str]:
@@ -108,9 +108,9 @@ class GradientExchange:
         self._adds_up = len(batches) > 1
         for index, batch in enumerate(batches):
             if index == 1:
-                self._held = gradients.copy()
+                self._accumulated = gradients.copy()
             elif index > 1:
-                self._held += gradients
+                self._accumulated += gradients
             self._position = gradients.size if index == len(batches) - 1 else -1
             self._backward_at = None
             start = time.perf_counter()
@@ -131,14 +131,14 @@ class GradientExchange:
         if part.stop != self._position:
             raise RuntimeError(f"gradients ready up to {part.stop}, but expected up to {self._position}")
         if self._adds_up:
-            self._engine.gradients[part] += self._held[part]
+            self._engine.gradients[part] += self._accumulated[part]
         self._position = part.start
         if self._phases:
             self._phases.ready(part, now)
         if self._messenger:
-            self._messenger.progress.tell(part.start)
+            self._messenger.progress.report(part.start)
 
-    # --- communicating, in whatever thread -----------------------------------------------------------------
+    # --- communicating, in this thread or in the messenger's ------------------------------------------------
 
     def _send_all(self, progress: Progress) -> None:
         """All messages of a step, each as soon as its tensors are ready."""
@@ -150,7 +150,7 @@ class GradientExchange:
             self._send(bucket)
 
     def _send_by_cycles(self, progress: Progress, cycle_s: float) -> None:
-        """Again and again, all that has become ready on every rank meanwhile."""
+        """In each cycle, all that has become ready on every rank."""
         sent = self._engine.gradients.size
         while sent > 0:
             agreed = self._negotiation.allreduce(progress.after(cycle_s), op=self._latest)
@@ -168,7 +168,7 @@ class GradientExchange:
             self._phases.message(bucket, start, stop)
 
     def _count(self, computed: float, done: float) -> None:
-        """After a step that had ``computed`` all gradients, and was ``done`` with their exchange, then."""
+        """After a step: when its gradients were ``computed``, and when their exchange was ``done``."""
         messages, self._messages = self._messages, []
         self.messages = (self.messages or 0) + len(messages)
         self.communication_s += done - computed

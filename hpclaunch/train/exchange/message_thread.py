@@ -1,4 +1,4 @@
-"""Messages beside computing: a thread that sums what is ready while the first layers are still computed."""
+"""Messages during computing: a thread that sums what is ready while the first layers are still computed."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ class Progress:
     """How far back-propagation is: from its position on, all gradients are ready; 0 when all are."""
 
     def __init__(self) -> None:
-        self._told: SimpleQueue[int | None] = SimpleQueue()
+        self._reported: SimpleQueue[int | None] = SimpleQueue()
         self._position = 0
 
-    def tell(self, position: int | None) -> None:
-        """From the thread that computes; None: there will be no more steps."""
-        self._told.put(position)
+    def report(self, position: int | None) -> None:
+        """From the thread that computes; None: there will be no further steps."""
+        self._reported.put(position)
 
     def begins(self) -> bool:
-        """Wait for a step's first position; False where there are no more steps."""
-        told = self._told.get()
-        self._position = told or 0
-        return told is not None
+        """Wait for a step's first position; False where there are no further steps."""
+        first = self._reported.get()
+        self._position = first or 0
+        return first is not None
 
     def reach(self, position: int) -> None:
         """Wait until all from ``position`` on is ready."""
         while self._position > position:
-            self._position = self._told.get() or 0
+            self._position = self._reported.get() or 0
 
     def after(self, seconds: float) -> int:
-        """The position so many seconds from now, or as soon as it is 0."""
+        """The position ``seconds`` from now, or as soon as it is 0."""
         deadline = time.monotonic() + seconds
         with suppress(Empty):
             while self._position > 0:
-                self._position = self._told.get(timeout=max(0.0, deadline - time.monotonic())) or 0
+                self._position = self._reported.get(timeout=max(0.0, deadline - time.monotonic())) or 0
         return self._position
 
 
 class Messenger:
-    """Sends each step's messages in a thread of its own, started once.
+    """Sends each step's messages in one thread, started once.
 
     What the thread raises is raised in `finish`. A signal interrupts `finish`, not the thread, which ends
     with the process.
@@ -87,14 +87,14 @@ class Messenger:
 
     def close(self) -> None:
         """End the thread, between two steps."""
-        self.progress.tell(None)
+        self.progress.report(None)
         self._thread.join()
 
     def _serve(self) -> None:
         while self.progress.begins():
             error: BaseException | None = None
             try:
-                with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for it in all sums
+                with np.errstate(over="ignore", invalid="ignore"):  # the loop checks all sums
                     self._send_all(self.progress)
             except BaseException as caught:
                 error = caught

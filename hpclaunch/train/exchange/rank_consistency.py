@@ -1,6 +1,6 @@
-"""What all ranks must have alike before they exchange gradients, and who was it when a sum is not finite.
+"""What must be the same on all ranks before they exchange gradients, and which rank made a sum not finite.
 
-Ranks that disagree would wait for messages that never come, or add up what does not belong together.
+Ranks that disagree would wait for messages that never come, or sum gradients of different tensors.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def agree_on_tensors(comm: MPI.Intracomm, engine: Engine) -> None:
 
 
 def not_finite(comm: MPI.Intracomm, engine: Engine, batches: Iterable[MicroBatch]) -> str:
-    """Where the first number that is not finite stands in the summed gradients, and which ranks brought it.
+    """Which tensor of the summed gradients is the first that is not finite, and on which ranks it came up.
 
-    Computes the gradients of this rank's ``batches`` once more, which an update must not have made others.
-    Collective; the engine's gradients are lost.
+    Computes the gradients of this rank's ``batches`` again: call it before the update. Collective; the
+    engine's gradients are lost.
     """
     tensor = _first_not_finite(engine)
     if tensor is None:
@@ -83,7 +83,7 @@ def _has_not_finite(engine: Engine, batch: MicroBatch) -> bool:
 
 
 def _first_difference(comm: MPI.Intracomm, lines: Sequence[str]) -> tuple[int, int, str, str] | None:
-    """First rank that has other ``lines`` than rank 0, the line's number, and the line there and here."""
+    """First rank with other ``lines`` than rank 0, the line's number, and the line on both ranks."""
     digests: list[bytes] = comm.allgather(hashlib.sha256("\n".join(lines).encode()).digest())
     odd = next((rank for rank, digest in enumerate(digests) if digest != digests[0]), None)
     if odd is None:

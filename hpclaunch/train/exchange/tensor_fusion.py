@@ -1,7 +1,7 @@
 """Tensor fusion: the gradients of many layers in one message. Pure; the same on every rank.
 
 All gradients lie in one flat buffer, so a message of neighbouring tensors is a part of it: nothing is copied
-together and apart again, as in Horovod's fusion buffer.
+into a fusion buffer and back, as Horovod does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Bucket:
 
 
 def shape_of(tensor: Tensor) -> tuple[int, ...]:
-    """The shape of a tensor, flat where the engine does not tell."""
+    """The shape of a tensor, flat where the engine does not give it."""
     return (tensor.part.stop - tensor.part.start,) if tensor.shape is None else tensor.shape
 
 

@@ -1,4 +1,4 @@
-"""An exchange on a timeline, in the words of Horovod: one lane a tensor, and one for what computes."""
+"""An exchange on a timeline, with the names of Horovod: one lane per tensor, and one for computing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Phases:
         self._tensors = engine.tensors
         self._computing = timeline.lane(COMPUTING)
         self._ready_at: dict[str, int] = {}
-        self._events: dict[str, str] = {}  # of a tensor in a step, times open: formatting is what costs
+        self._events: dict[str, str] = {}  # of a tensor in a step, without times: formatting is expensive
         inner = f"{algorithm.upper().replace('-', '_')}_ALLREDUCE"
         for tensor in engine.tensors:
             lane = timeline.lane(tensor.name)
@@ -35,7 +35,7 @@ class Phases:
             self._timeline.phase(self._timeline.lane(tensor.name), "INIT_FUSION_BUFFER", start, stop)
 
     def computed(self, start: float, backward: float | None, stop: float) -> None:
-        """A micro-batch; its back-propagation began at ``backward``, None where the engine does not tell."""
+        """A micro-batch; its back-propagation began at ``backward``, None: not reported."""
         if backward is None:
             self._timeline.phase(self._computing, "FORWARD_BACKWARD", start, stop)
         else:

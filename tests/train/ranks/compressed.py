@@ -91,7 +91,7 @@ def topk_outcome(case: Case) -> Outcome:
         sent.append(sent_by(topk, array))
         right &= same_everywhere(array)
         given_away += array
-    held_back = topk._residual(array)
+    held_back = topk._residual_of(array)
     all_held_back, all_had = held_back.astype(np.float64), had
     COMM.Allreduce(MPI.IN_PLACE, all_held_back)
     COMM.Allreduce(MPI.IN_PLACE, all_had)

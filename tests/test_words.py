@@ -44,6 +44,8 @@ CHECKED = (
     *("docs/how-to/from-your-laptop.md", "docs/how-to/jobs.md", "docs/how-to/lumi-g.md"),
     *("docs/how-to/olivia.md", "docs/how-to/other-machines.md", "docs/how-to/polaris.md"),
     "docs/how-to/restarts.md",
+    *("docs/architecture.md", "docs/explanation/one-job.md", "hpclaunch/topology/source_kinds.py"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
 )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
-from hpclaunch.lint.script_directives import Directive, Kind, read_directives
 from hpclaunch.lint.shell_reader import read_shell
 from hpclaunch.lint.shell_syntax import Command, Part, Shell, Word
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
+from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Role, last_directive
+from hpclaunch.scheduler.directive_readers import read_directives
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,12 +19,30 @@ class Script:
     """One script; compared by identity, so that what was worked out of it can be kept."""
 
     text: str
-    kind: Kind | None
-    """Whose directives it holds; None: none."""
+    reader: DirectiveReader | None
+    """That of the scheduler whose directives it has; None: it has no directives."""
     directives: tuple[Directive, ...]
     shell: Shell
     variables: Variables
     launches: tuple[Launch, ...]
+
+    @property
+    def kind(self) -> str | None:
+        """The scheduler whose directives it has; None: it has no directives."""
+        return self.reader.kind if self.reader else None
+
+    @cached_property
+    def active_directives(self) -> tuple[Directive, ...]:
+        """The directives that its scheduler reads: before the first command, of the one kind."""
+        return tuple(one for one in self.directives if one.active and one.reader is self.reader)
+
+    def directive(self, role: Role) -> Directive | None:
+        """Return the last active directive of a role; the last one holds."""
+        return next((one for one in reversed(self.active_directives) if one.role == role), None)
+
+    def has_option(self, name: str) -> bool:
+        """Tell whether an active directive gives the option of this name."""
+        return last_directive(self.active_directives, name) is not None
 
     @property
     def commands(self) -> list[Command]:
@@ -76,12 +96,12 @@ def read_script(text: str) -> Script:
     shell = read_shell(text)
     first = next((command.line for command in shell.commands if command.words or command.assignments), None)
     directives = read_directives(text, first, _heredoc_lines(shell))
-    kinds = [directive.kind for directive in directives if directive.active] or [d.kind for d in directives]
+    readers = [one.reader for one in directives if one.active] or [one.reader for one in directives]
     launches = [launch for command in shell.commands if (launch := read_launch(command))]
     return Script(
         text=text,
-        kind=kinds[0] if kinds else None,
-        directives=tuple(directives),
+        reader=readers[0] if readers else None,
+        directives=directives,
         shell=shell,
         variables=read_variables(shell),
         launches=tuple(launches),

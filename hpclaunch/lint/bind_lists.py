@@ -14,8 +14,8 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import Script, value_word
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context
-from hpclaunch.lint.requested_resources import whole_number
 from hpclaunch.lint.shell_syntax import Assignment, Ref, Word
+from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
 _SRUN_LIST = re.compile(r"(?:\w+,)*(mask_cpu|map_cpu)[:=](.*)", re.DOTALL)
@@ -137,7 +137,7 @@ def bind_lists(context: Context) -> list[BindList]:
             found.append(entry)
     for one in script.variables.everywhere("SLURM_CPU_BIND"):  # srun's --cpu-bind, from the environment
         text = script.variables.expand(one.value, meant=True).text if one.value else None
-        if text and (entry := _bind_list(text, one.line, context.asked.ranks_per_node)):
+        if text and (entry := _bind_list(text, one.line, context.requested.ranks_per_node)):
             found.append(entry)
     return found
 
@@ -161,7 +161,7 @@ def _mask(cpus: str) -> str:
 
 def ranks_of(context: Context, launch: Launch) -> int | None:
     """Return how many ranks a launch starts on a node: by its own options, or the job's."""
-    script, asked = context.script, context.asked
+    script, requested = context.script, context.requested
 
     def number(*names: str) -> int | None:
         option = launch.option(*names)
@@ -169,12 +169,12 @@ def ranks_of(context: Context, launch: Launch) -> int | None:
 
     own = number("ntasks-per-node", "ppn", "N" if launch.launcher == "mpiexec" else "ntasks-per-node")
     total = number("ntasks", "n", "np")
-    nodes = number("nodes") or (asked.nodes.value if asked.nodes else None)
+    nodes = number("nodes") or (requested.nodes.value if requested.nodes else None)
     if own is not None:
         return own or None
     if total is not None:
         return -(-total // nodes) or None if nodes else None
-    return asked.ranks_per_node or None
+    return requested.ranks_per_node or None
 
 
 def judge_list(context: Context, entry: BindList) -> Judgement:

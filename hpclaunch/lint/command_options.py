@@ -1,46 +1,8 @@
-"""Options that sbatch, srun, mpiexec and qsub know (their man pages), and variables every job has."""
+"""Options that srun and mpiexec know (their man pages), and variables that every job has."""
 
 from __future__ import annotations
 
-
-def names(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
-    return frozenset(text.split())
-
-
-SLURM_SHORT = {
-    "A": "account", "a": "array", "B": "extra-node-info", "b": "begin", "C": "constraint",
-    "c": "cpus-per-task", "D": "chdir", "d": "dependency", "e": "error", "F": "nodefile", "G": "gpus",
-    "H": "hold", "I": "immediate", "i": "input", "J": "job-name", "k": "no-kill", "L": "licenses",
-    "M": "clusters", "m": "distribution", "N": "nodes", "n": "ntasks", "O": "overcommit", "o": "output",
-    "p": "partition", "Q": "quiet", "q": "qos", "S": "core-spec", "s": "oversubscribe", "t": "time",
-    "V": "version", "v": "verbose", "W": "wait", "w": "nodelist", "x": "exclude",
-}  # fmt: skip
-SLURM_FLAGS = names(
-    "hold no-kill overcommit quiet oversubscribe version verbose wait contiguous exclusive ignore-pbs "
-    "parsable reboot requeue no-requeue spread-job test-only use-min-nodes propagate get-user-env "
-    "parallel-workaround help usage stepmgr kill-on-invalid-dep"
-)
-"""Options of sbatch that stand alone, or take a value behind ``=`` only."""
-SLURM_VALUED = names(
-    "account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint "
-    "container container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline "
-    "delay-boot dependency distribution error exclude export export-file extra extra-node-info gid gpu-bind "
-    "gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name "
-    "licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice "
-    "no-bell nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node "
-    "ntasks-per-socket open-mode output partition power prefer priority profile qos reservation resv-ports "
-    "segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bind "
-    "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step"
-)
-SLURM_PLUGINS = names(
-    "uenv view environment container-image container-mounts container-workdir container-name container-env "
-    "container-save container-mount-home container-remap-root container-entrypoint container-writable"
-)
-"""Options of plugins that several sites have: CSCS' uenv and container engine, and pyxis."""
-SLURM_OPTIONS = SLURM_FLAGS | SLURM_VALUED | SLURM_PLUGINS
-SLURM_ALIASES = {"tasks-per-node": "ntasks-per-node", "workdir": "chdir", "share": "oversubscribe"}
-"""Other names that sbatch takes for an option."""
+from hpclaunch.scheduler.directive_reader import names
 
 SRUN_SHORT = {
     "n": "ntasks", "N": "nodes", "c": "cpus-per-task", "G": "gpus", "t": "time", "p": "partition",

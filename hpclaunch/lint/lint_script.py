@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from hpclaunch.lint import rules as _rules  # noqa: F401  importing them registers them
 from hpclaunch.lint.batch_script import Script, read_script
 from hpclaunch.lint.lint_rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule
-from hpclaunch.lint.requested_resources import directive
 from hpclaunch.site.schema import SiteProfile
 
 
@@ -87,8 +86,8 @@ def _speaks_for(script: Script, profile: SiteProfile) -> bool:
     """Tell whether the account or the select line is of this site's form, and the queue not another's."""
     if profile.scheduler.kind != script.kind:
         return False
-    account, queue = directive(script, "account", "A"), directive(script, "partition", "q")
-    select = directive(script, "l:select")
+    account, queue = script.directive("account"), script.directive("queue")
+    select = script.directive("select")
     pattern = profile.account.pattern
     if account is not None and account.value and pattern and not re.fullmatch(pattern, account.value):
         return False

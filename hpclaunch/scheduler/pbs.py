@@ -6,6 +6,7 @@ Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
@@ -13,6 +14,9 @@ from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import ArrayRules, JobStatus, Scheduler
 from hpclaunch.walltime import format_walltime
+
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 _UNKNOWN_JOB, _FINISHED, _BAD_STATE = 153, 35, 168
 
@@ -43,6 +47,12 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #PBS options (man qsub; PBS Professional user's guide) for a job."""
         return _header(want)
+
+    def directive_reader(self) -> "DirectiveReader":
+        """Return the reader of #PBS lines."""
+        from hpclaunch.scheduler.pbs_directives import PBS_DIRECTIVES
+
+        return PBS_DIRECTIVES
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by qsub; the script's own directives say all else."""

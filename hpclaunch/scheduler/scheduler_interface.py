@@ -2,13 +2,16 @@
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launcher
+
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 JobState = Literal["created", "queued", "running", "done", "failed", "cancelled", "lost"]
 """done: ended with exit code 0; failed: ended otherwise; lost: its scheduler no longer knows it and
@@ -175,6 +178,10 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         """Return the options of the header, without the sentinel. Raises BadInputError for what no line
         of a header can carry."""
         return ()
+
+    def directive_reader(self) -> "DirectiveReader | None":
+        """Return what reads the directives of other people's scripts; None: they are not read."""
+        return None
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return the allocation of this shell; None outside one, and inside a batch job.

@@ -7,6 +7,7 @@ Tested on 22.05.8; newer versions are known from their man pages.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
@@ -17,6 +18,9 @@ from hpclaunch.scheduler.slurm_trial import SbatchTrial
 from hpclaunch.scheduler.srun import Srun
 from hpclaunch.walltime import format_walltime
 
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
+
 _SENTINEL = "#SBATCH"
 
 
@@ -26,6 +30,12 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #SBATCH options (man sbatch) for a job."""
         return _header(want)
+
+    def directive_reader(self) -> "DirectiveReader":
+        """Return the reader of #SBATCH lines."""
+        from hpclaunch.scheduler.slurm_directives import SLURM_DIRECTIVES
+
+        return SLURM_DIRECTIVES
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return what salloc gave, as its variables say (man salloc, OUTPUT ENVIRONMENT VARIABLES)."""
@@ -173,17 +183,18 @@ def _header(want: Resources) -> tuple[Line, ...]:
         ]
     if want.exclude:
         directives.append((f"--exclude={','.join(want.exclude)}", "nodes to leave out"))
-    if want.warn_s is not None:
-        directives += [
-            (
-                f"--signal=B:USR1@{want.warn_s}",
-                "seconds of warning before the limit (man sbatch)",
-            ),
-            ("--requeue", "the job may come back after a checkpoint"),
-        ]
-        if not want.array:  # whose header has it already
-            directives.append(("--open-mode=append", "a restart writes on in the same log"))
-    return lines(directives)
+    return lines([*directives, *_restarts(want)])
+
+
+def _restarts(want: Resources) -> list[tuple[str, str]]:
+    """Return what lets a job come back after a checkpoint."""
+    if want.warn_s is None:
+        return []
+    warning = (f"--signal=B:USR1@{want.warn_s}", "seconds of warning before the limit (man sbatch)")
+    comes_back = ("--requeue", "the job may come back after a checkpoint")
+    if want.array:  # whose header has the open mode already
+        return [warning, comes_back]
+    return [warning, comes_back, ("--open-mode=append", "a restart writes on in the same log")]
 
 
 def _sbatch_file(path: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .data.dataset import wait_for_all
-from .data.reading import Source
+from .data.image_sources import Source
 from .engine import ENGINES, Images, Labels
 from .exchange import COMMS
 from .run_options import Options

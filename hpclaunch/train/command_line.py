@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .allreduce import resolve_allreduce
-from .arguments import parse
 from .baseline import measure_alone
 from .collective import AgreedError, on_rank_0, together
-from .data.reading import Source, open_source
-from .data.shard import images_per_rank
-from .exchange.agreement import agree_on_options
+from .data.epoch_partition import images_per_rank
+from .data.image_sources import Source, open_source
+from .exchange.rank_consistency import agree_on_options
 from .launch_environment import ends_on_terminal, launcher_rank
-from .loop import Training
+from .option_parser import parse
 from .run_errors import EXIT_FAILED, TrainError
 from .run_options import Options
 from .run_report import EventLog, Reporter
 from .run_result import run_result
-from .signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
+from .stop_signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
+from .training_loop import Training
 from .whole_files import prepare_folder, write_whole
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """A timeline as Horovod writes it: a Chrome trace in JSON, which https://ui.perfetto.dev opens.
 
-One lane a tensor: a "process" with its name. Times are microseconds since the start, by rank 0's clock. The
-file is a whole JSON document at every moment.
+One lane per tensor: a "process" with its name. Times are microseconds since the start, by rank 0's clock. The
+file is a whole JSON document between two writes, one write per step (`GrowingArray`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COMPUTING = "computing"
 """The lane of what a rank computes."""
 
-_NAME_CHARACTERS = 300  # an event fits into a page however they are escaped
+_NAME_CHARACTERS = 300  # of a lane; more than any viewer shows
 _PING_PONGS = 30  # of which the fastest tells most about the clocks
 _MERGED_EVENTS = 4096  # of a rank that travel at once
 

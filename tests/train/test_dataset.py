@@ -9,7 +9,7 @@ import pytest
 
 from hpclaunch.train.data import dataset
 from hpclaunch.train.data.dataset import load_dataset
-from hpclaunch.train.data.fetch import MNIST_FILES
+from hpclaunch.train.data.mnist_files import MNIST_FILES
 from hpclaunch.train.run_errors import BadDataError, BadRequestError
 from tests.train.mirror import small_contents, small_files
 

@@ -20,7 +20,6 @@ from hpclaunch.lint.bind_lists import (
 )
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Found, Rule, Severity, register, rule
-from hpclaunch.lint.requested_resources import directive
 from hpclaunch.lint.shell_syntax import Word
 
 _BLANK = r"[ \t\r\n]+"
@@ -299,7 +298,7 @@ def cpus_per_task_differs(context: Context) -> Iterator[Found]:
 
 def _cpus_per_task(context: Context) -> tuple[int, int] | None:
     """Return the CPUs of a rank that the job asks for, and the line."""
-    given = context.asked.cpus_per_task
+    given = context.requested.cpus_per_task
     return (given.value, given.line) if given else None
 
 
@@ -348,7 +347,7 @@ def _binds_itself(script: Script, launch: Launch) -> bool:
 def hint_with_cpu_bind(context: Context) -> Iterator[Found]:
     """Find --hint, of the job or of srun, beside a binding."""
     script = context.script
-    job_hint = directive(script, "hint")
+    job_hint = script.directive("hint")
     for launch in script.launches:
         option = bind_option(launch)
         value = script.value(option).text if option else None

@@ -43,7 +43,7 @@ def export_comma_value(context: Context) -> Iterator[Found]:
             message = f"--export: the comma in {name}={value} ends the value at {value.split(',')[0]!r}"
             yield Found(option.line, message, None, None, _export_fix(script, launch, torn))
     for found in script.directives:
-        if found.option == "export" and found.kind == "slurm" and found.active:
+        if found.role == "export" and found.active:
             for name, value in _export_items(script, found.value or "").items():
                 if _is_torn(value):
                     message = (
@@ -117,7 +117,7 @@ def _export_fix(script: Script, launch: Launch, torn: dict[str, str]) -> tuple[E
 def mpi_plugin_not_offered(context: Context) -> Iterator[Found]:
     """Hold --mpi against the profile."""
     profile = context.profile
-    if profile is None or profile.mpi.plugin_open or profile.scheduler.launcher != "srun":
+    if profile is None or profile.mpi.plugin_open:
         return
     offered = {*profile.mpi.alternatives, *([profile.mpi.plugin] if profile.mpi.plugin else []), "none"}
     if "cray" in (profile.mpi.implementation or "").lower():
@@ -125,7 +125,8 @@ def mpi_plugin_not_offered(context: Context) -> Iterator[Found]:
     if offered == {"none"} and profile.mpi.implementation is None:
         return
     for launch in context.script.launches:
-        option = launch.option("mpi") if launch.launcher == "srun" else None
+        by_srun = launch.launcher == "srun" and launch.launcher == profile.scheduler.launcher
+        option = launch.option("mpi") if by_srun else None
         value = context.script.value(option).text
         if option and value and re.sub(r"_v\d+$", "", value) not in {*offered, "list"}:
             known = ", ".join(sorted(offered - {"none"})) or "its default"

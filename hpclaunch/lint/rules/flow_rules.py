@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.lint_rule import Context, Edit, Found, rule
-from hpclaunch.lint.requested_resources import directive
 from hpclaunch.lint.shell_syntax import Command, Word
 
 _SET_LETTERS = {
@@ -100,7 +99,7 @@ def stderr_discarded(context: Context) -> Iterator[Found]:
     for command in script.commands:
         if command.name == "exec" and len(command.words) == 1 and _discards(command):
             yield Found(command.line, "stderr of everything behind this line is thrown away (/dev/null)")
-    error = directive(script, "error", "e")
+    error = script.directive("error")
     if error is not None and error.value == "/dev/null":
         yield Found(error.line, "stderr of the job is thrown away (/dev/null)")
 

@@ -7,13 +7,15 @@ import shlex
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from hpclaunch.lint.command_options import SLURM_OPTIONS
 from hpclaunch.lint.lint_rule import Context, Edit, Found, Severity, rule
-from hpclaunch.lint.requested_resources import Asked, Given, directive
-from hpclaunch.lint.script_directives import Directive, read_directives
+from hpclaunch.scheduler.directive_reader import Given, RequestedResources
+from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.site.queue_limits import About, cite, misfits
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.walltime import format_walltime
+
+# A comment may well begin with a word like a shorter one.
+_LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
 
 
 @rule(
@@ -28,10 +30,10 @@ from hpclaunch.walltime import format_walltime
 )
 def gpus_conflict(context: Context) -> Iterator[Found]:
     """Hold the ways to count GPUs against each other."""
-    asked = context.asked
-    total, per_node, per_task = asked.gpus, asked.gpus_per_node, asked.gpus_per_task
-    nodes = asked.nodes.value if asked.nodes else (1 if asked.tasks is None else None)
-    ranks = asked.ranks_per_node
+    requested = context.requested
+    total, per_node, per_task = requested.gpus, requested.gpus_per_node, requested.gpus_per_task
+    nodes = requested.nodes.value if requested.nodes else (1 if requested.tasks is None else None)
+    ranks = requested.ranks_per_node
     if total and per_node and nodes:
         product = nodes * per_node.value
         if total.value != product:
@@ -56,7 +58,7 @@ def gpus_conflict(context: Context) -> Iterator[Found]:
 )
 def cpus_over_node(context: Context) -> Iterator[Found]:
     """Hold tasks x CPUs against the site's node."""
-    topology, profile, asked = context.topology, context.profile, context.asked
+    topology, profile, requested = context.topology, context.profile, context.requested
     if topology is None or profile is None or not topology.cores or context.without_gpus:
         return
     usable = topology.usable
@@ -65,25 +67,25 @@ def cpus_over_node(context: Context) -> Iterator[Found]:
     kept = len(topology.cores) - cores
     has = f"a node of {profile.name} gives {cores} cores to jobs" + (f", {kept} are reserved" if kept else "")
     source = cite(profile, profile.node.source if profile.node else None)
-    for wanted, given, words in _cpus_asked(asked):
-        multithread = asked.threads_per_core is not None and asked.threads_per_core.value > 1
-        hint = directive(context.script, "hint")
+    for wanted, given, words in _cpus_requested(requested):
+        multithread = requested.threads_per_core is not None and requested.threads_per_core.value > 1
+        hint = context.script.directive("hint")
         multithread = (
-            multithread or (hint is not None and hint.value == "multithread") or bool(asked.cpus_per_node)
+            multithread or (hint is not None and hint.value == "multithread") or bool(requested.cpus_per_node)
         )
         if wanted > (threads if multithread else cores):
             mild: Severity | None = "warning" if wanted <= threads else None
             yield Found(given.line, f"{words} = {wanted} CPUs a node; {has} ({source})", severity=mild)
 
 
-def _cpus_asked(asked: Asked) -> Iterator[tuple[int, Given, str]]:
-    ranks, each = asked.ranks_per_node, asked.cpus_per_task
+def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given, str]]:
+    ranks, each = requested.ranks_per_node, requested.cpus_per_task
     if each is not None:
         yield (ranks or 1) * each.value, each, f"{ranks or 1} tasks x {each.value} CPUs"
-    elif ranks and (given := asked.tasks_per_node or asked.tasks):
+    elif ranks and (given := requested.tasks_per_node or requested.tasks):
         yield ranks, given, f"{ranks} tasks"
-    if asked.cpus_per_node is not None:
-        yield asked.cpus_per_node.value, asked.cpus_per_node, asked.cpus_per_node.text
+    if requested.cpus_per_node is not None:
+        yield requested.cpus_per_node.value, requested.cpus_per_node, requested.cpus_per_node.text
 
 
 @rule(
@@ -99,20 +101,20 @@ def _cpus_asked(asked: Asked) -> Iterator[tuple[int, Given, str]]:
 )
 def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Found]:
     """Hold tasks x CPUs of a node against CPUs x GPUs of it."""
-    asked = context.asked
-    ranks, per_gpu, nodes = asked.ranks_per_node, asked.cpus_per_gpu, asked.nodes
-    if asked.gpus_per_node:
-        gpus = asked.gpus_per_node.value
-    elif asked.gpus and nodes and nodes.value:
-        gpus = -(-asked.gpus.value // nodes.value)
+    requested = context.requested
+    ranks, per_gpu, nodes = requested.ranks_per_node, requested.cpus_per_gpu, requested.nodes
+    if requested.gpus_per_node:
+        gpus = requested.gpus_per_node.value
+    elif requested.gpus and nodes and nodes.value:
+        gpus = -(-requested.gpus.value // nodes.value)
     else:
         return
     if ranks is None or per_gpu is None or context.owns_node:
         return
-    wanted = ranks * (asked.cpus_per_task.value if asked.cpus_per_task else 1)
+    wanted = ranks * (requested.cpus_per_task.value if requested.cpus_per_task else 1)
     if wanted > gpus * per_gpu.value:
         given = f"{per_gpu.text} x {gpus} GPUs gives {gpus * per_gpu.value}"
-        line = (asked.tasks_per_node or asked.tasks or per_gpu).line
+        line = (requested.tasks_per_node or requested.tasks or per_gpu).line
         yield Found(line, f"{ranks} tasks need {wanted} CPUs on a node; {given}")
 
 
@@ -127,17 +129,22 @@ def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Found]:
 )
 def gpus_over_node(context: Context) -> Iterator[Found]:
     """Hold GPUs of a node against the site's."""
-    asked, profile = context.asked, context.profile
+    requested, profile = context.requested, context.profile
     if profile is None or profile.node is None or not profile.node.gpus:
         return
     has = len(profile.node.gpus)
-    ranks, each, total, nodes = asked.ranks_per_node, asked.gpus_per_task, asked.gpus, asked.nodes
+    ranks, each, total, nodes = (
+        requested.ranks_per_node,
+        requested.gpus_per_task,
+        requested.gpus,
+        requested.nodes,
+    )
     wanted: list[tuple[int, Given]] = []
-    if asked.gpus_per_node:
-        wanted.append((asked.gpus_per_node.value, asked.gpus_per_node))
+    if requested.gpus_per_node:
+        wanted.append((requested.gpus_per_node.value, requested.gpus_per_node))
     if each:
         wanted.append(((ranks or 1) * each.value, each))
-    if total and nodes and nodes.value and not asked.gpus_per_node:
+    if total and nodes and nodes.value and not requested.gpus_per_node:
         wanted.append((-(-total.value // nodes.value), total))
     for count, given in wanted:
         if count > has:
@@ -156,7 +163,7 @@ def gpus_over_node(context: Context) -> Iterator[Found]:
 )
 def walltime_over_limit(context: Context) -> Iterator[Found]:
     """Hold the walltime against the queue's limits."""
-    given = context.asked.walltime_s
+    given = context.requested.walltime_s
     for name, queue, about, why in _misfits(context):
         if given and about != "nodes":
             yield _limit(context.profile, given, name, queue, f"walltime: {why}")
@@ -173,14 +180,14 @@ def walltime_over_limit(context: Context) -> Iterator[Found]:
 )
 def nodes_over_limit(context: Context) -> Iterator[Found]:
     """Hold the nodes against the queue's limits."""
-    given = context.asked.nodes
+    given = context.requested.nodes
     for name, queue, about, why in _misfits(context):
         if given and about == "nodes":
             yield _limit(context.profile, given, name, queue, why)
 
 
 def _misfits(context: Context) -> Iterator[tuple[str, Queue, About, str]]:
-    nodes, walltime = context.asked.nodes, context.asked.walltime_s
+    nodes, walltime = context.requested.nodes, context.requested.walltime_s
     for name, _, queue in context.queues:
         if queue is not None:
             found = misfits(queue, nodes.value if nodes else None, walltime.value if walltime else None)
@@ -203,20 +210,20 @@ def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, w
 )
 def walltime_unreadable(context: Context) -> Iterator[Found]:
     """Find times that neither Slurm nor PBS reads."""
-    found = directive(context.script, "time", "l:walltime")
+    found = context.script.directive("walltime")
     forever = found is not None and (found.value or "").lower() in ("unlimited", "infinite", "-1")
     if (
         found is not None
-        and context.asked.walltime_s is None
+        and context.requested.walltime_s is None
         and not forever
         and "$" not in (found.value or "")
     ):
-        yield Found(found.line, f"{found.text}: not a time that {found.kind} reads")
+        yield Found(found.line, f"{found.text}: not a time that {found.reader.kind} reads")
     elif (
         found is not None
-        and context.asked.walltime_s
-        and not context.asked.walltime_s.value
-        and found.kind == "pbs"
+        and context.requested.walltime_s
+        and not context.requested.walltime_s.value
+        and found.reader.refuses_zero_walltime
     ):
         yield Found(found.line, f"{found.text}: {format_walltime(0)} is no time at all")
 
@@ -256,8 +263,8 @@ def queue_unknown(context: Context) -> Iterator[Found]:
 )
 def queue_without_gpus(context: Context) -> Iterator[Found]:
     """Find GPU requests in queues without GPUs."""
-    asked = context.asked
-    wants = asked.gpus or asked.gpus_per_node or asked.gpus_per_task
+    requested = context.requested
+    wants = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     for name, line, queue in context.queues:
         if queue is not None and not queue.gpus and wants and wants.value:
             yield Found(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} asks for them")
@@ -275,7 +282,7 @@ def queue_without_gpus(context: Context) -> Iterator[Found]:
 def account_pattern(context: Context) -> Iterator[Found]:
     """Hold the account against the site's pattern."""
     profile = context.profile
-    found = directive(context.script, "account", "A")
+    found = context.script.directive("account")
     if profile is None or profile.account.pattern is None or found is None or not found.value:
         return
     if not re.fullmatch(profile.account.pattern, found.value) and "$" not in found.value:
@@ -297,20 +304,19 @@ def account_pattern(context: Context) -> Iterator[Found]:
 def directive_missing(context: Context) -> Iterator[Found]:
     """Hold the script against what the profile requires."""
     profile, script = context.profile, context.script
-    if profile is None or script.kind is None or profile.scheduler.kind != script.kind:
+    reader = script.reader
+    if profile is None or reader is None or profile.scheduler.kind != reader.kind:
         return
-    sentinel = "#SBATCH" if script.kind == "slurm" else "#PBS"
-    if profile.account.required and directive(script, "account", "A") is None:
-        option = "--account=" if script.kind == "slurm" else "-A "
-        line = f"{sentinel} {option}{profile.account.example or 'PROJECT'}"
+    if profile.account.required and script.directive("account") is None:
+        line = f"#{reader.sentinel} {reader.account_option}{profile.account.example or 'PROJECT'}"
         source = cite(profile, profile.account.source)
         yield Found(None, f"no account is named, and {profile.name} requires one ({source})", f"add {line}")
     for advised in profile.directives:
         mild: Severity | None = None if advised.required else "warning"
-        for wanted in read_directives(f"{sentinel} {advised.text}", None, frozenset()):
-            if directive(script, wanted.option) is None:
+        for option in reader.read_text(advised.text):
+            if not script.has_option(option.name):
                 message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
-                yield Found(None, message, f"add {sentinel} {advised.text}", severity=mild)
+                yield Found(None, message, f"add #{reader.sentinel} {advised.text}", severity=mild)
 
 
 @rule(
@@ -342,21 +348,15 @@ def directive_ignored(context: Context) -> Iterator[Found]:
 def directive_unknown(context: Context) -> Iterator[Found]:
     """Find options that are not in sbatch's list, and words that are no option."""
     for found in context.script.directives:
-        if not found.known and found.active:
-            near = get_close_matches(found.option, SLURM_OPTIONS, n=1) if found.option else []
+        if not found.option.known and found.active:
+            near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
             meant = f"did you mean --{near[0]}?" if near else None
-            yield Found(found.line, f"{found.text}: no such option of {_command(found)}", meant)
+            yield Found(found.line, f"{found.text}: no such option of {found.reader.submit_command}", meant)
     for number, line in enumerate(context.script.text.split("\n"), 1):
         match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
-        if match and match[1] != "SBATCH" and get_close_matches(match[1].upper(), ["SBATCH"], cutoff=0.75):
-            yield Found(number, f"#{match[1]} is no directive, but a comment", "write #SBATCH")
-
-
-def _command(found: Directive) -> str:
-    return "sbatch" if found.kind == "slurm" else "qsub"
-
-
-_KEEPS_DOLLAR = ("export", "comment", "wrap", "job-name", "mail-user", "export-file")
+        near = get_close_matches(match[1].upper(), _LONG_SENTINELS, n=1, cutoff=0.75) if match else []
+        if match and near and match[1] != near[0]:
+            yield Found(number, f"#{match[1]} is no directive, but a comment", f"write #{near[0]}")
 
 
 @rule(
@@ -373,7 +373,8 @@ def directive_variable(context: Context) -> Iterator[Found]:
     """Find dollars in #SBATCH lines."""
     for found in context.script.directives:
         variable = re.search(r"\$\{?[A-Za-z_]\w*", found.value or "")
-        if found.kind == "slurm" and found.active and variable and found.option not in _KEEPS_DOLLAR:
+        allowed = found.reader.dollar_options
+        if allowed is not None and found.active and variable and found.name not in allowed:
             yield Found(found.line, f"{found.text}: {variable[0]} is not expanded in a directive")
 
 
@@ -392,7 +393,7 @@ def output_folder_missing(context: Context) -> Iterator[Found]:
     """Look for the folders of --output and --error."""
     seen: set[str] = set()
     for found in context.script.directives:
-        if not found.active or found.option not in ("output", "error", "o", "e") or not found.value:
+        if not found.active or found.role not in ("output", "error") or not found.value:
             continue
         folder, slash, _ = found.value.rpartition("/")
         if not slash or "$" in folder or folder in seen or _exists(context, folder):
@@ -413,7 +414,7 @@ def _exists(context: Context, folder: str) -> bool:
     top = "/" + folder.lstrip("/").split("/")[0]
     if folder.startswith("/") and context.files.find(top) is None:
         return True
-    relative_to_elsewhere = directive(context.script, "chdir") is not None and not folder.startswith("/")
+    relative_to_elsewhere = context.script.directive("folder") is not None and not folder.startswith("/")
     return relative_to_elsewhere or context.files.find(folder) is not None
 
 

@@ -58,13 +58,13 @@ def _loader(module: str, name: str) -> Callable[[MPI.Intracomm], Allreduce]:
 
 
 ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
-    "auto": _loader("auto", "AutoAllreduce"),
-    "halving-doubling": _loader("halving", "HalvingDoublingAllreduce"),
+    "auto": _loader("auto_choice", "AutoAllreduce"),
+    "halving-doubling": _loader("halving_doubling", "HalvingDoublingAllreduce"),
     "hierarchical": _loader("hierarchical", "HierarchicalAllreduce"),
-    "mpi": _loader("library", "LibraryAllreduce"),
-    "parameter-server": _loader("central", "ParameterServerAllreduce"),
+    "mpi": _loader("mpi_library", "LibraryAllreduce"),
+    "parameter-server": _loader("parameter_server", "ParameterServerAllreduce"),
     "ring": _loader("ring", "RingAllreduce"),
-    "shared": _loader("shared", "SharedAllreduce"),
+    "shared": _loader("shared_memory", "SharedAllreduce"),
     "tree": _loader("tree", "TreeAllreduce"),
 }
 
@@ -78,7 +78,7 @@ def resolve_allreduce(comm: MPI.Intracomm, name: str | None, compression: str = 
     kind = check_compression(compression, name).kind
     if name is not None:
         return name
-    from .auto import on_one_node
+    from .auto_choice import on_one_node
 
     return "ring" if on_one_node(comm) or kind == "topk" else "hierarchical"
 
@@ -99,14 +99,14 @@ def make_allreduce(
     if chosen.kind != "none":
         return _with_half_ring(name, chosen.kind, comm)
     if name == "auto" and deterministic:
-        from .auto import AutoAllreduce
+        from .auto_choice import AutoAllreduce
 
         return AutoAllreduce(comm, measured=False)
     return ALLREDUCES[name](comm)
 
 
 def _with_half_ring(name: str, kind: str, comm: MPI.Intracomm) -> Allreduce:
-    from .half import HalfRingAllreduce
+    from .half_precision_ring import HalfRingAllreduce
     from .hierarchical import HierarchicalAllreduce
 
     ring = partial(HalfRingAllreduce, kind=kind)

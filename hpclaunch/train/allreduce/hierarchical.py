@@ -10,7 +10,7 @@ from mpi4py import MPI
 from .algorithm import SEGMENT_BYTES, Algorithm
 from .chunks import Array
 from .ring import RING_SEGMENT_BYTES, RingAllreduce
-from .shared import SharedAllreduce
+from .shared_memory import SharedAllreduce
 
 # What passes through a node's memory goes on in messages; longer ones use a network better.
 _NODE_SEGMENT_BYTES = 16 * SEGMENT_BYTES

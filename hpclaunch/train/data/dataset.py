@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..run_errors import BadDataError, BadRequestError, TrainError
-from .fetch import MNIST_FILES, NoNetworkError, chosen_mirrors, default_cache, obtain
-from .idx import check_pair, parse_content, read_bytes, unpack
-from .synthetic import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
+from .idx_format import check_pair, parse_content, read_bytes, unpack
+from .mnist_files import MNIST_FILES, NoNetworkError, chosen_mirrors, default_cache, obtain
+from .synthetic_digits import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -60,8 +60,8 @@ def load_dataset(
     """The data set ``dataset``: "mnist", "synthetic", or "auto" (MNIST unless there is no network).
 
     MNIST comes from the IDX files in ``data_dir`` if that is given (nothing else is tried then), else from
-    ``cache_dir`` (by default `fetch.default_cache`), else from ``mirrors`` (by default those of
-    `fetch.chosen_mirrors`) into the cache. Only where no mirror answers at all does "auto" turn to
+    ``cache_dir`` (by default `mnist_files.default_cache`), else from ``mirrors`` (by default those of
+    `mnist_files.chosen_mirrors`) into the cache. Only where no mirror answers at all does "auto" turn to
     synthetic digits, and says so through ``log``; damaged data are an error.
 
     With ``comm`` the call is collective: rank 0 does all this and logs, the others wait without using
@@ -147,7 +147,7 @@ def _named_files(folder: Path) -> list[Path]:
 
 
 def _mnist(source: str, contents: Sequence[bytes], where: Sequence[str]) -> Dataset:
-    """The data set in the contents of the four IDX files, in the order of `fetch.MNIST_FILES`."""
+    """The data set in the contents of the four IDX files, in the order of `mnist_files.MNIST_FILES`."""
     arrays = [parse_content(content, name) for content, name in zip(contents, where, strict=True)]
     train = check_pair(arrays[0], arrays[1], where[0], where[1])
     test = check_pair(arrays[2], arrays[3], where[2], where[3])

@@ -24,7 +24,7 @@ from . import Images, Labels, Ready, Sums, Tensor
 from .layers import Array, Shape, dropout_factors
 from .models import NUMPY_MODELS, PIXEL_DEVIATION, PIXEL_MEAN, Network
 from .numpy_engine import first_draw, step_draws
-from .optim import OPTIMIZERS
+from .optimizers import OPTIMIZERS
 from .torch_layers import torch_modules
 
 _EVALUATION_BATCH = 128

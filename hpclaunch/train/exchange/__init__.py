@@ -75,7 +75,7 @@ def micro_batches(images: Images, labels: Labels, step: int, options: Options) -
 
 
 def _own(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .own import GradientExchange
+    from .gradient_exchange import GradientExchange
 
     return GradientExchange(comm, options, engine, timeline)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce.algorithm import Algorithm
-from hpclaunch.train.allreduce.half import HALVES, HalfRingAllreduce
+from hpclaunch.train.allreduce.half_precision_ring import HALVES, HalfRingAllreduce
 from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
 from hpclaunch.train.allreduce.ring import RingAllreduce
 from hpclaunch.train.allreduce.topk import TopKAllreduce

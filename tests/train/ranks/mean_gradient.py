@@ -6,11 +6,11 @@ import numpy as np
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.data.shard import rank_shard, step_size
-from hpclaunch.train.data.synthetic import synthetic_digits
+from hpclaunch.train.data.epoch_partition import rank_shard, step_size
+from hpclaunch.train.data.synthetic_digits import synthetic_digits
 from hpclaunch.train.engine import Engine
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
-from hpclaunch.train.exchange.own import GradientExchange
+from hpclaunch.train.exchange.gradient_exchange import GradientExchange
 from hpclaunch.train.run_options import Options
 
 COMM = MPI.COMM_WORLD

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.train.learning_rate import Schedule
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_options import Options
-from hpclaunch.train.schedule import Schedule
 from tests.train.mpirun import train, write_digits
 
 

@@ -18,7 +18,7 @@ from ..engine import Engine
 from ..run_errors import BadRequestError, TrainError
 from ..run_options import Options
 from . import MicroBatch
-from .fusion import shape_of
+from .tensor_fusion import shape_of
 
 if TYPE_CHECKING:
     from mpi4py import MPI

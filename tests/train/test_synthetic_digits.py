@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from hpclaunch.train.data.synthetic import GLYPHS, SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
+from hpclaunch.train.data.synthetic_digits import GLYPHS, SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
 from hpclaunch.train.run_errors import BadRequestError
 
 

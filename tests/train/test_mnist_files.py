@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.train.data import dataset, fetch
+from hpclaunch.train.data import dataset, mnist_files
 from hpclaunch.train.data.dataset import Dataset, load_dataset
 from hpclaunch.train.run_errors import BadDataError, BadRequestError
 from tests.train.mirror import (
@@ -107,7 +107,7 @@ def test_default_cache_is_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPa
     assert_cache_complete(tmp_path / "hpclaunch" / "mnist")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert fetch.default_cache() == tmp_path / "home" / ".cache" / "hpclaunch" / "mnist"
+    assert mnist_files.default_cache() == tmp_path / "home" / ".cache" / "hpclaunch" / "mnist"
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
@@ -170,7 +170,7 @@ def test_no_mirror_answers_mnist_is_an_error(tmp_path: Path, dead_mirror: str) -
 
 
 def test_mute_mirror_counts_as_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "CONNECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(mnist_files, "CONNECT_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as mute:  # accepts, as the kernel does, and never answers
         url = f"http://127.0.0.1:{mute.getsockname()[1]}/"
         data = load_dataset("auto", cache_dir=tmp_path, mirrors=[url], log=lambda line: None)
@@ -269,13 +269,13 @@ def test_password_in_a_mirror_is_refused_and_not_repeated(tmp_path: Path) -> Non
 
 
 def test_mirrors_by_argument_then_environment_then_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fetch.chosen_mirrors() == list(fetch.DEFAULT_MIRRORS)
-    assert all(mirror.startswith("https://") for mirror in fetch.DEFAULT_MIRRORS)
+    assert mnist_files.chosen_mirrors() == list(mnist_files.DEFAULT_MIRRORS)
+    assert all(mirror.startswith("https://") for mirror in mnist_files.DEFAULT_MIRRORS)
     monkeypatch.setenv("HPCLAUNCH_MNIST_MIRRORS", "https://a.example/x, http://b.example/,")
-    assert fetch.chosen_mirrors() == ["https://a.example/x/", "http://b.example/"]
-    assert fetch.chosen_mirrors(["https://c.example"]) == ["https://c.example/"]
+    assert mnist_files.chosen_mirrors() == ["https://a.example/x/", "http://b.example/"]
+    assert mnist_files.chosen_mirrors(["https://c.example"]) == ["https://c.example/"]
     monkeypatch.setenv("HPCLAUNCH_MNIST_MIRRORS", "")
-    assert fetch.chosen_mirrors() == list(fetch.DEFAULT_MIRRORS)
+    assert mnist_files.chosen_mirrors() == list(mnist_files.DEFAULT_MIRRORS)
 
 
 _LOAD = """

@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 
 from .allreduce import ALLREDUCES
 from .data.dataset import DATASETS
-from .data.reading import READINGS
+from .data.image_sources import READINGS
 from .engine import ENGINES
-from .engine.optim import OPTIMIZERS
+from .engine.optimizers import OPTIMIZERS
 from .exchange import COMMS
 from .launch_environment import launcher_rank
+from .learning_rate import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
 from .run_options import DEFAULT_LR, DEFAULT_OPTIMIZER, OVERLAP_FUSION_BYTES, Options
-from .schedule import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
 
 Add = Callable[..., Any]
 """`argparse.ArgumentParser.add_argument`."""

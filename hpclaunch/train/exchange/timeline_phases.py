@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine import Engine
 from ..timeline_writer import COMPUTING, Timeline, begins, ends
-from .fusion import Bucket, shape_of
+from .tensor_fusion import Bucket, shape_of
 
 
 class Phases:

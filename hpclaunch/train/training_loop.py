@@ -24,16 +24,16 @@ from .allreduce import ALLREDUCES
 from .allreduce.chunks import Array
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
 from .collective import AgreedError, broadcast, on_rank_0, same_everywhere, together
+from .data.epoch_partition import epoch_order, rank_shares, steps_per_epoch
+from .data.image_sources import Source
 from .data.prefetch import ahead
-from .data.reading import Source
-from .data.shard import epoch_order, shares, steps_per_epoch
 from .engine import ENGINES, Images, Labels, Sums
 from .exchange import COMMS, micro_batches
-from .exchange.agreement import agree_on_tensors, not_finite
+from .exchange.rank_consistency import agree_on_tensors, not_finite
 from .run_errors import BadCheckpointError, TrainError
 from .run_options import Options
 from .run_report import Reporter, step_facts
-from .signals import Checkpointed, StopRequest, Vote
+from .stop_signals import Checkpointed, StopRequest, Vote
 from .timeline_writer import close_timeline, open_timeline
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class Training:
         start = self.position.images_in_epoch
 
         def parts(rank: int) -> list[slice]:
-            return shares(start, self._images, self.images_per_step, self._ranks, rank)
+            return rank_shares(start, self._images, self.images_per_step, self._ranks, rank)
 
         def wanted(rank: int) -> npt.NDArray[np.int64]:
             return np.concatenate([order[part] for part in parts(rank)])

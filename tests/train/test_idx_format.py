@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.train.data.idx import load_pair, parse_content, read_bytes, read_idx, unpack
+from hpclaunch.train.data.idx_format import load_pair, parse_content, read_bytes, read_idx, unpack
 from hpclaunch.train.run_errors import BadDataError
 from tests.train.mirror import idx
 

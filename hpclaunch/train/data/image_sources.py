@@ -21,8 +21,8 @@ from ..collective import together
 from ..run_errors import BadDataError, BadRequestError, TrainError
 from ..whole_files import write_whole
 from .dataset import Bytes, Dataset, Log, load_dataset, rank_0_alone
-from .fetch import default_cache
-from .idx import IMAGE_SIDE
+from .idx_format import IMAGE_SIDE
+from .mnist_files import default_cache
 
 if TYPE_CHECKING:
     from mpi4py import MPI

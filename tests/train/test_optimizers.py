@@ -8,7 +8,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hpclaunch.train.engine.optim import LARS, OPTIMIZERS, SGD, Adadelta, Adagrad, Adam, Optimizer, RMSProp
+from hpclaunch.train.engine.optimizers import (
+    LARS,
+    OPTIMIZERS,
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Optimizer,
+    RMSProp,
+)
 
 ITEMS = 40_000  # more than two blocks, the last one short
 

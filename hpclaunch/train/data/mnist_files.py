@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from ..run_errors import BadDataError, BadRequestError
-from .idx import read_bytes, unpack
+from .idx_format import read_bytes, unpack
 
 Log = Callable[[str], None]
 

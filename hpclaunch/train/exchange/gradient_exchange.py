@@ -12,9 +12,9 @@ from ..engine import Engine, Images, Labels, Sums
 from ..run_options import Options
 from ..timeline_writer import Timeline
 from . import MicroBatch, micro_batches
-from .fusion import Bucket, buckets
-from .overlap import Messenger, Progress, check_threads
-from .phases import Phases
+from .message_thread import Messenger, Progress, check_threads
+from .tensor_fusion import Bucket, buckets
+from .timeline_phases import Phases
 
 if TYPE_CHECKING:
     from mpi4py import MPI

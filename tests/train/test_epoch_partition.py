@@ -1,4 +1,4 @@
-"""Shards: every image once an epoch by one rank, for any number of images, ranks and batch size."""
+"""Partition of an epoch: every image once per epoch by one rank, for any sizes of data, job and batch."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.train.data.shard import (
+from hpclaunch.train.data.epoch_partition import (
     epoch_order,
     images_per_rank,
-    rank_shard,
-    shares,
-    step_shards,
-    step_size,
+    rank_shares,
     steps_per_epoch,
 )
 from hpclaunch.train.run_errors import BadRequestError
@@ -24,18 +21,24 @@ from hpclaunch.train.run_errors import BadRequestError
 
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[int, int, int]:
-    """Images, batch size a rank, ranks: any that fit."""
+    """Images, batch size per rank, ranks: any that fit."""
     ranks = draw(st.integers(1, 17))
     return draw(st.integers(ranks, 400)), draw(st.integers(1, 40)), ranks
+
+
+def step_shares(n: int, batch: int, ranks: int) -> list[list[slice]]:
+    """By step: what each rank uses of it, by rank."""
+    by_rank = [rank_shares(0, n, batch * ranks, ranks, rank) for rank in range(ranks)]
+    return [list(step) for step in zip(*by_rank, strict=True)]
 
 
 @given(runs())
 def test_every_position_once_by_one_rank(run: tuple[int, int, int]) -> None:
     n, batch, ranks = run
     used_by: list[list[int]] = [[] for _ in range(n)]
-    for step in range(steps_per_epoch(n, batch, ranks)):
-        for rank in range(ranks):
-            for position in range(n)[rank_shard(n, batch, ranks, step, rank)]:
+    for step in step_shares(n, batch, ranks):
+        for rank, share in enumerate(step):
+            for position in range(n)[share]:
                 used_by[position].append(rank)
     assert all(len(users) == 1 for users in used_by)
     counted = [sum(users == [rank] for users in used_by) for rank in range(ranks)]
@@ -46,26 +49,27 @@ def test_every_position_once_by_one_rank(run: tuple[int, int, int]) -> None:
 @given(runs())
 def test_a_step_is_cut_contiguously_and_evenly(run: tuple[int, int, int]) -> None:
     n, batch, ranks = run
-    for step in range(steps_per_epoch(n, batch, ranks)):
-        shards = step_shards(n, batch, ranks, step)
-        sizes = [shard.stop - shard.start for shard in shards]
-        assert shards[0].start == step * batch * ranks
-        assert shards[-1].stop == min((step + 1) * batch * ranks, n)
-        assert all(left.stop == right.start for left, right in pairwise(shards))
+    steps = step_shares(n, batch, ranks)
+    assert len(steps) == steps_per_epoch(n, batch, ranks)
+    for step, shares in enumerate(steps):
+        sizes = [share.stop - share.start for share in shares]
+        assert shares[0].start == step * batch * ranks
+        assert shares[-1].stop == min((step + 1) * batch * ranks, n)
+        assert all(left.stop == right.start for left, right in pairwise(shares))
         assert max(sizes) <= batch
         assert max(sizes) - min(sizes) <= 1
         assert sizes == sorted(sizes, reverse=True), "the first ranks get one more"
-        assert sum(sizes) == step_size(n, batch, ranks, step) >= 1
+        assert sum(sizes) >= 1
 
 
 def test_mnist_over_seven_ranks() -> None:
     assert steps_per_epoch(60_000, 64, 7) == 134
-    # 133 full steps of 448, then 416 images: 59 or 60 a rank.
+    # 133 full steps of 448, then 416 images: 59 or 60 per rank.
     assert images_per_rank(60_000, 64, 7) == [133 * 64 + 60] * 3 + [133 * 64 + 59] * 4
 
 
 def test_a_short_last_step_may_leave_ranks_without_images() -> None:
-    assert step_shards(10, 2, 4, 1) == [slice(8, 9), slice(9, 10), slice(10, 10), slice(10, 10)]
+    assert step_shares(10, 2, 4)[1] == [slice(8, 9), slice(9, 10), slice(10, 10), slice(10, 10)]
 
 
 @given(st.integers(0, 500), st.integers(0, 2**64), st.integers(0, 1000))
@@ -102,17 +106,13 @@ def test_run_that_cannot_be(n: int, batch: int, ranks: int, said: str) -> None:
     for ask in (
         lambda: steps_per_epoch(n, batch, ranks),
         lambda: images_per_rank(n, batch, ranks),
-        lambda: step_size(n, batch, ranks, 0),
     ):
         with pytest.raises(BadRequestError, match=said) as caught:
             ask()
         assert caught.value.exit_code == 3
 
 
-def test_outside_the_epoch() -> None:
-    for step, rank, said in ((5, 0, "step 5 of 5"), (-1, 0, "step -1 of 5"), (0, 2, "rank 2 of 2")):
-        with pytest.raises(BadRequestError, match=said):
-            rank_shard(10, 1, 2, step, rank)
+def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(BadRequestError, match="seed -1"):
         epoch_order(10, -1, 0)
 
@@ -121,11 +121,7 @@ def test_outside_the_epoch() -> None:
 def test_shares_from_anywhere_hold_each_position_once(n: int, batch: int, ranks: int, done: int) -> None:
     """Also where a run goes on in the middle of an epoch, at a place that is no whole step of its own."""
     start = min(done * 7, n)
-    by_rank = [shares(start, n, batch * ranks, ranks, rank) for rank in range(ranks)]
+    by_rank = [rank_shares(start, n, batch * ranks, ranks, rank) for rank in range(ranks)]
     assert {len(parts) for parts in by_rank} == {-(-(n - start) // (batch * ranks))}
     steps = list(zip(*by_rank, strict=True))
     assert [place for step in steps for part in step for place in range(n)[part]] == list(range(start, n))
-    if start == 0 and ranks <= n:
-        assert [list(step) for step in steps] == [
-            step_shards(n, batch, ranks, step) for step in range(len(steps))
-        ]

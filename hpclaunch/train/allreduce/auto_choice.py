@@ -11,11 +11,11 @@ from mpi4py import MPI
 
 from .algorithm import Algorithm
 from .chunks import Array
-from .halving import HalvingDoublingAllreduce
+from .halving_doubling import HalvingDoublingAllreduce
 from .hierarchical import HierarchicalAllreduce
-from .library import LibraryAllreduce
+from .mpi_library import LibraryAllreduce
 from .ring import RingAllreduce
-from .shared import DIRECT_BYTES, SharedAllreduce
+from .shared_memory import DIRECT_BYTES, SharedAllreduce
 from .tree import TreeAllreduce
 
 # Longer arrays are not measured with what passes whole arrays around, which can only be slower.

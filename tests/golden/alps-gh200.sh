@@ -18,7 +18,7 @@
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
 
-# Written by hpclaunch VERSION for alps-gh200: Alps at CSCS, Switzerland, GH200 nodes (HPE Cray EX, 4 GH200 a node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for alps-gh200: Alps at CSCS, Switzerland, GH200 nodes (HPE Cray EX, 4 GH200 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
@@ -101,7 +101,7 @@ export FI_MR_CACHE_MONITOR="userfaultfd"
 # a job of one node has no Slingshot service, so forcing the plugin makes NCCL fail (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
 unset NCCL_NET
 
-# GPU-aware MPI beside NCCL in one program can deadlock (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
+# GPU-aware MPI together with NCCL in one program can deadlock (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export MPICH_GPU_SUPPORT_ENABLED="0"
 
 # a cache that ends with the job is of no use (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)

@@ -95,7 +95,7 @@ export HSA_FORCE_FINE_GRAIN_PCIE="1"
 # MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
 export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
 
-# MIOpen's kernel cache beside its database (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
+# MIOpen's kernel cache with its database (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
 export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"
 
 # torch's downloads go to scratch, not into the 20 GB home folder (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)

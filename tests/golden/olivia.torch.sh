@@ -20,7 +20,7 @@
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
 
-# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 a node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 4 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0

@@ -13,10 +13,10 @@
 #PBS -j oe
 # file systems the job needs (home, eagle); a job that names none is refused (https://docs.alcf.anl.gov/running-jobs/, read 2026-11-20)
 #PBS -l filesystems=home:eagle
-# each chunk on a node of its own (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
+# each chunk on its own node (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
 #PBS -l place=scatter
 
-# Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB a node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 24-31  GPU 0  NUMA node 3

@@ -11,12 +11,12 @@
 #PBS -l walltime=00:30:00
 # stderr goes where stdout goes
 #PBS -j oe
-# each chunk on a node of its own (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
+# each chunk on its own node (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
 #PBS -l place=scatter
 # given with --directive
 #PBS -l filesystems=home
 
-# Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB a node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 4 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 24-31  GPU 0  NUMA node 3

@@ -250,7 +250,7 @@ def schema(as_markdown: bool) -> None:
 @click.option(
     "--extends",
     "base",
-    type=click.Choice(["generic-slurm", "generic-pbs", "local"]),
+    metavar="PROFILE",
     help="Profile to extend. Default: the one for the scheduler whose commands are here.",
 )
 @click.option("--output", type=click.Path(), help="File to write. Default: NAME.yaml among your profiles.")
@@ -261,12 +261,13 @@ def new(name: str, base: str | None, output: str | None) -> None:
     """
     import datetime as dt
     import os
+    import shutil
     import socket
     from pathlib import Path
 
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.site.load_profile import load_site, user_sites_folder
-    from hpclaunch.site.new_profile import cpu_model, profile_text
+    from hpclaunch.site.new_profile import base_profiles, cpu_model, profile_text
     from hpclaunch.topology.sources import read_live
 
     file = Path(output) if output else user_sites_folder() / f"{name}.yaml"
@@ -274,7 +275,10 @@ def new(name: str, base: str | None, output: str | None) -> None:
         raise BadInputError(f"--output {file}: the file of site {name} must be named {name}.yaml")
     if file.exists():
         raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
-    base = base or _default_base()
+    bases = base_profiles()
+    base = base or next(name for name, scheduler in bases.items() if shutil.which(scheduler.submit_program))
+    if base not in bases:
+        raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
     root = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/")
     cpuinfo = root / "proc" / "cpuinfo"
     model = cpu_model(cpuinfo.read_text(errors="replace") if cpuinfo.exists() else "")
@@ -284,12 +288,3 @@ def new(name: str, base: str | None, output: str | None) -> None:
     host.write_file(str(file.absolute()), text.encode())
     load_site(str(file.absolute()))  # a profile that does not load is a fault of hpclaunch: raise now
     click.echo(f"{file}: written, extends {base}; read it, and add account, queues, modules and fabric")
-
-
-def _default_base() -> str:
-    import shutil
-
-    for program, base in (("sbatch", "generic-slurm"), ("qsub", "generic-pbs")):
-        if shutil.which(program):
-            return base
-    return "local"

@@ -1,4 +1,4 @@
-"""What the ranks said of their binding: the lines that every script's rank shell leaves in the log."""
+"""The ranks' reports on their binding: the lines that every script's rank shell writes to the log."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ PREFIX = "hpclaunch-binding "
 
 
 class RankReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rank got, read on its node from /proc and /sys."""
+    """The binding of one rank, read on its node from /proc and /sys."""
 
     rank: int
     host: str
@@ -33,7 +33,7 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the rank got what was planned."""
+        """Whether the rank has the planned binding."""
         return self.verdict == "ok"
 
 

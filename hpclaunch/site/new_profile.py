@@ -10,14 +10,22 @@ import yaml
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.scheduler.registry import schedulers
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.profile_node import threads_of
 from hpclaunch.site.schema import Node, NumaDomain
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 
 _GIB = 1 << 30
-# generic profile -> how CPUs are bound once the node is known.
-BINDING = {"generic-slurm": "mask_cpu", "generic-pbs": "none", "local": "taskset"}
 _VISIBLE = {"amd": "ROCR_VISIBLE_DEVICES", "nvidia": "CUDA_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
+
+
+def base_profiles() -> dict[str, Scheduler]:
+    """Return the profiles of which nothing but the scheduler is known, with that scheduler."""
+    return {
+        scheduler.kind if scheduler.starts_at_once else f"generic-{scheduler.kind}": scheduler
+        for scheduler in schedulers()
+    }
 
 
 def profile_text(
@@ -29,7 +37,11 @@ def profile_text(
     describe: offline CPUs, or a numbering that is neither spread nor adjacent.
     """
     node = _node(topology, cpu_model)
-    binding: dict[str, Any] = {"cpu": BINDING[base], "needs_whole_node": base == "generic-slurm"}
+    scheduler = base_profiles()[base]
+    binding: dict[str, Any] = {
+        "cpu": scheduler.measured_binding,
+        "needs_whole_node": scheduler.binding_needs_whole_node,
+    }
     if vendor := node.get("gpu_vendor"):
         binding["gpu_visible_var"] = _VISIBLE[vendor]
     document = {

@@ -14,12 +14,12 @@ import textwrap
 import types
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import msgspec
 
 from hpclaunch.site import job_environment, schema
-from hpclaunch.site.validate import without_note
+from hpclaunch.site.validate import choices_of, without_note
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
 # Never merged when a profile extends another (hpclaunch.site.merge_profiles), so always complete.
@@ -175,14 +175,14 @@ _TYPE_WORDS: dict[Any, str] = {
 
 
 def _type_text(annotation: Any) -> str:
+    if choices := choices_of(annotation):
+        return ", ".join(f"`{choice}`" for choice in choices)
     annotation, note = without_note(annotation)
     if note is not None or annotation in _TYPE_WORDS:
         return _cell(note or _TYPE_WORDS[annotation])
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
     origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is Literal:
-        return ", ".join(f"`{choice}`" for choice in parts)
     if origin is tuple:
         return f"list of {_type_text(parts[0])}"
     if origin is dict:

@@ -10,6 +10,8 @@ import msgspec
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.scheduler.launcher import Launcher
+from hpclaunch.scheduler.registry import get_scheduler, schedulers
 from hpclaunch.site.schema import (
     Account,
     Binding,
@@ -32,9 +34,8 @@ Broken = tuple[KeyPath, str, str]
 """Key path, what was found, what would be right."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LAUNCHERS = {"slurm": ("srun", "mpiexec"), "pbs": ("pals", "mpiexec"), "local": ("mpiexec",)}
-_QUEUE_KINDS = {"slurm": ("partition", "qos"), "pbs": ("queue",), "local": ()}
-_BINDERS = {"mask_cpu": "srun", "map_cpu": "srun", "cores": "srun", "list": "pals"}
+_ANY_LAUNCHER = ("taskset", "none")
+"""Bindings that are options of no launcher."""
 
 
 def broken_rules(profile: SiteProfile) -> Iterator[Broken]:
@@ -68,12 +69,17 @@ def structs_of(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, msgspec.Str
             yield from structs_of(item, (*path, number))
 
 
+def _launcher(profile: SiteProfile) -> Launcher | None:
+    return get_scheduler(profile.scheduler.kind).launcher(profile.scheduler.launcher)
+
+
 def _scheduler(part: Scheduler, _: SiteProfile) -> Iterator[Broken]:
-    fitting = _LAUNCHERS[part.kind]
+    scheduler = get_scheduler(part.kind)
+    fitting = [launcher.name for launcher in scheduler.launchers]
     if part.launcher not in fitting:
         found = f"launcher {part.launcher} does not start ranks under {part.kind}"
         yield ("launcher",), found, f"it must be {' or '.join(fitting)}"
-    if part.select and part.kind != "pbs":
+    if part.select and not scheduler.has_select:
         yield ("select",), f"select is set and the scheduler is {part.kind}", "leave it out: only PBS has it"
     if part.select and not re.fullmatch(r"[\w.:=,+-]+", part.select):
         yield ("select",), f"select is {part.select!r}", "write resource=value, several with a colon between"
@@ -98,7 +104,7 @@ def _account(part: Account, _: SiteProfile) -> Iterator[Broken]:
 
 
 def _queue(part: Queue, profile: SiteProfile) -> Iterator[Broken]:
-    kinds = _QUEUE_KINDS[profile.scheduler.kind]
+    kinds = get_scheduler(profile.scheduler.kind).queue_kinds
     if part.kind not in kinds:
         found = f"kind is {part.kind} and the scheduler is {profile.scheduler.kind}"
         yield ("kind",), found, f"it must be {' or '.join(kinds) or 'left out: there are no queues'}"
@@ -134,19 +140,23 @@ def _env_var(path: KeyPath, part: EnvVar) -> Iterator[Broken]:
 
 
 def _binding(part: Binding, profile: SiteProfile) -> Iterator[Broken]:
-    launcher = _BINDERS.get(part.cpu)
-    if launcher and launcher != profile.scheduler.launcher:
-        found = (
-            f"cpu is {part.cpu}, an option of {launcher}, and the launcher is {profile.scheduler.launcher}"
+    launcher = _launcher(profile)
+    if launcher is not None and part.cpu not in (*launcher.cpu_bindings, *_ANY_LAUNCHER):
+        owner = next(
+            each.name
+            for scheduler in schedulers()
+            for each in scheduler.launchers
+            if part.cpu in each.cpu_bindings
         )
-        mine = [cpu for cpu, owner in _BINDERS.items() if owner == profile.scheduler.launcher]
-        yield ("cpu",), found, f"it must be {' or '.join([*mine, 'taskset', 'none'])}"
+        found = f"cpu is {part.cpu}, an option of {owner}, and the launcher is {launcher.name}"
+        yield ("cpu",), found, f"it must be {' or '.join([*launcher.cpu_bindings, *_ANY_LAUNCHER])}"
     if part.gpu_visible_var is not None:
         yield from _variable(("gpu_visible_var",), part.gpu_visible_var)
 
 
 def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
-    if part.plugin is not None and profile.scheduler.launcher != "srun":
+    launcher = _launcher(profile)
+    if part.plugin is not None and not (launcher and launcher.plugin_list):
         found = f"plugin is {part.plugin!r} and the launcher is {profile.scheduler.launcher}"
         yield ("plugin",), found, "leave it out: it is a value of srun --mpi"
     if part.plugin is not None and part.plugin_open:

@@ -12,7 +12,19 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from hpclaunch.scheduler import registry
 from hpclaunch.site.job_environment import Environment
+
+
+def one_of(names: tuple[str, ...]) -> Meta:
+    """Return what makes a text one of these names."""
+    return Meta(
+        pattern=f"^({'|'.join(names)})$",
+        description=f"one of {', '.join(names)}",
+        extra={"choices": names},
+        extra_json_schema={"enum": list(names)},
+    )
+
 
 Evidence = Literal["documented", "community", "stated", "unverified", "conflicting"]
 WebAddress = Annotated[str, Meta(pattern=r"^https?://\S+$", description="an address such as https://...")]
@@ -26,6 +38,9 @@ SiteName = Annotated[
 BusId = Annotated[
     str, Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", description="as 0000:c1:00.0")
 ]
+SchedulerKind = Annotated[str, one_of(registry.KINDS)]
+LauncherName = Annotated[str, one_of(registry.LAUNCHERS)]
+QueueKind = Annotated[str, one_of(registry.QUEUE_KINDS)]
 PositiveInt = Annotated[int, Meta(ge=1, description="a whole number, at least 1")]
 NonNegativeInt = Annotated[int, Meta(ge=0, description="a whole number, at least 0")]
 CoreCount = Annotated[int, Meta(ge=1, le=65536, description="a whole number from 1 to 65536")]
@@ -54,9 +69,9 @@ class Source(_Strict, frozen=True, kw_only=True):
 class Scheduler(_Strict, frozen=True, kw_only=True):
     """What queues and starts jobs here."""
 
-    kind: Literal["slurm", "pbs", "local"]
+    kind: SchedulerKind
     """slurm: Slurm; pbs: PBS Professional or OpenPBS; local: none, jobs run on this machine."""
-    launcher: Literal["srun", "pals", "mpiexec"]
+    launcher: LauncherName
     """What starts the ranks inside a job: Slurm's srun, PALS' mpiexec under PBS, or an MPI's mpiexec."""
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
@@ -124,7 +139,7 @@ class Route(_Strict, frozen=True, kw_only=True):
 class Queue(_Strict, frozen=True, kw_only=True):
     """A partition, QOS or queue. For a job that names none, the first one that fits is used."""
 
-    kind: Literal["partition", "qos", "queue"] = "partition"
+    kind: QueueKind = "partition"
     """partition or qos: Slurm's; queue: PBS'."""
     min_nodes: PositiveInt = 1
     """Fewest nodes of a job."""

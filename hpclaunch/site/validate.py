@@ -123,16 +123,24 @@ def _leaf_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:
 
 
 def _leaf_hint(value: Any, wanted: Any) -> str:
-    if get_origin(wanted) is Literal:
+    if choices := choices_of(wanted):
         from difflib import get_close_matches  # only messages need it
 
-        near = get_close_matches(str(value), [str(choice) for choice in get_args(wanted)], n=1)
+        near = get_close_matches(str(value), choices, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return f"it must be {_right(wanted)}{meant}"
     if without_note(wanted)[0] is str and isinstance(value, int | float):
         written = str(value).lower()
         return f'it must be text: put it in quotes, "{written}"'
     return f"it must be {_right(wanted)}"
+
+
+def choices_of(wanted: Any) -> list[str]:
+    """Return the names of which a value must be one; none where it is free."""
+    if get_origin(wanted) is Literal:
+        return [str(choice) for choice in get_args(wanted)]
+    notes = get_args(wanted)[1:] if get_origin(wanted) is Annotated else ()
+    return [choice for meta in notes for choice in (getattr(meta, "extra", None) or {}).get("choices", ())]
 
 
 def without_note(annotation: Any) -> tuple[Any, str | None]:

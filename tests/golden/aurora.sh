@@ -16,7 +16,7 @@
 # each chunk on its own node (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
 #PBS -l place=scatter
 
-# Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max a node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max per node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 12 ranks = 12 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 1-8  GPU 0  NUMA node 0
@@ -65,7 +65,7 @@ export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
 # the site's Python with torch and mpi4py (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
 module load frameworks
 
-# oneCCL learns from PALS' PMIx who its ranks are (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
+# oneCCL finds its ranks through PALS' PMIx (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
 export CCL_PROCESS_LAUNCHER="pmix"
 
 # oneCCL's messages go over MPI, and so over Slingshot (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)

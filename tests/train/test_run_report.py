@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hpclaunch.train.engine import Sums
+from hpclaunch.train.progress_display import TerminalBar
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_report import EventLog, Reporter, step_facts
 from tests.train.interrupted import killed
@@ -45,7 +46,7 @@ def test_a_file_gets_plain_lines() -> None:
 @pytest.mark.parametrize("columns", [80, 100, 200])
 def test_a_terminal_gets_a_bar_that_fits(columns: int) -> None:
     stream = io.StringIO()
-    report = Reporter(stream, speaks=True, live=True, columns=columns)
+    report = Reporter(stream, speaks=True, bar=TerminalBar(stream, columns))
     report.step("2/3", "7/10", 0.5, FACTS)
     text = stream.getvalue()
     assert text.startswith("\repoch 2/3 [#")
@@ -59,7 +60,7 @@ def test_a_terminal_gets_a_bar_that_fits(columns: int) -> None:
 
 def test_other_ranks_are_silent() -> None:
     stream = io.StringIO()
-    report = Reporter(stream, speaks=False, live=True)
+    report = Reporter(stream, speaks=False, bar=TerminalBar(stream))
     report.line("x")
     report.advance("1/1", 0.5)
     report.step("1/1", "1/1", 1.0, FACTS)

@@ -79,10 +79,10 @@ class ProgressFile:
         self._path: Path | None = path
         self._not_before = 0.0
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: Progress, *, at_once: bool = False) -> None:
         """Write ``progress``, unless the last one was written a moment ago. Cheap: call it every step."""
         now = time.monotonic()
-        if self._path is None or now < self._not_before:
+        if self._path is None or (now < self._not_before and not at_once):
             return
         self._not_before = now + _REWRITE_S
         try:

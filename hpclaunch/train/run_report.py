@@ -99,10 +99,9 @@ class Reporter:
 
     def advance(self, epoch: str, share: float) -> None:
         """``share`` (0..1) of the epoch is done. Cheap: call it every step."""
-        if self._bar:
-            self._bar.show(Progress(f"epoch {epoch}", share, self._figures))
-        if self._file:
-            self._file.show(Progress(f"epoch {epoch}", share, self._figures))
+        for display in (self._bar, self._file):
+            if display:
+                display.show(Progress(f"epoch {epoch}", share, self._figures))
 
     def step(self, epoch: str, step: str, share: float, facts: Mapping[str, Any]) -> None:
         """The figures of the last steps: their speed, mean loss, accuracy, share of communication."""
@@ -110,8 +109,11 @@ class Reporter:
         speed, loss = f"{facts['images_per_s']:,.0f} images/s", f"loss {facts['loss']:.4f}"
         accuracy, communication = facts["accuracy"], facts["communication_share"]
         self._figures = f"{speed}  {loss}  acc {accuracy:.4f}  comm {communication:.0%}"
+        progress = Progress(f"epoch {epoch}", share, self._figures)
+        if self._file:
+            self._file.show(progress, at_once=True)
         if self._bar:
-            self._bar.show(Progress(f"epoch {epoch}", share, self._figures), at_once=True)
+            self._bar.show(progress, at_once=True)
         else:
             figures = f"{speed}  {loss}  accuracy {accuracy:.4f}  communication {communication:.0%}"
             self._print(f"epoch {epoch}  step {step}  {figures}")

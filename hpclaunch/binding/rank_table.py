@@ -1,4 +1,4 @@
-"""Tables with one row per rank, for people: the cells and their alignment."""
+"""The table of ranks that a binding and a judgement print."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from collections.abc import Sequence
 
 from hpclaunch.binding.node_binding import RankBinding
 from hpclaunch.cpuset import format_cpu_list
-
-COLUMNS = ("rank", "CPUs", "NUMA", "L3", "GPU")
-
-
-def rank_cells(rank: RankBinding) -> tuple[str, ...]:
-    """Return the cells of one rank under ``COLUMNS``; ``-`` stands for nothing or unknown."""
-    return (
-        str(rank.local_rank),
-        format_cpu_list(rank.cpus) or "-",
-        format_cpu_list(rank.numa) or "-",
-        format_cpu_list(rank.l3) or "-",
-        ",".join(map(str, rank.gpus)) or "-",
-    )
+from hpclaunch.text_table import text_table
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of equally many cells as text, each column as wide as its widest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
-    return "\n".join("  ".join(cells).rstrip() for cells in padded)
+def rank_table(ranks: Sequence[RankBinding], heading: str, last_column: Sequence[str]) -> str:
+    """Return one line per rank, ``-`` for nothing or unknown; ``last_column`` has one cell per rank."""
+    rows = [
+        (
+            str(rank.local_rank),
+            format_cpu_list(rank.cpus) or "-",
+            format_cpu_list(rank.numa) or "-",
+            format_cpu_list(rank.l3) or "-",
+            ",".join(map(str, rank.gpus)) or "-",
+            last,
+        )
+        for rank, last in zip(ranks, last_column, strict=True)
+    ]
+    return text_table(rows, ("rank", "CPUs", "NUMA", "L3", "GPU", heading))

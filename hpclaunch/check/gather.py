@@ -130,7 +130,7 @@ def launch_facts(
     place: Place,
     *,
     setup: Outcome | None,
-    slurm: bool,
+    plugin_list: Argv,
     mpi4py: bool,
     frameworks: Sequence[str],
     allreduce: Sequence[str] = (),
@@ -152,7 +152,7 @@ def launch_facts(
             allreduced = ask(place, allreduce, place.import_limit_s + 180, place.launcher)
     return LaunchFacts(
         setup=setup,
-        mpi_list=ask(place, ["srun", "--mpi=list"], TOOL_LIMIT_S) if slurm else None,
+        mpi_list=ask(place, list(plugin_list), TOOL_LIMIT_S) if plugin_list else None,
         pmix=ask(place, ["pmix_info"], TOOL_LIMIT_S),
         ranks=ranks,
         ranks_started=place.ranks,

@@ -31,9 +31,11 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.probe import IMPORT_LIMIT_S
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.scheduler.launchers import Launch, launch_words, launcher_environment
+from hpclaunch.scheduler.launcher import Launch
+from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import environment_lines, site_variables, wrap_command
 
 _KNOWN_SUMS = resource_dir("remote") / "known_sums.py"
@@ -146,7 +148,7 @@ def make_place(host: Host, question: Question, environ: Mapping[str, str]) -> Pl
     profile = question.profile
     launcher, ranks, why_not = _launcher(question, environ)
     if profile is None:
-        setup: tuple[Line, ...] = launcher_environment("mpiexec", "local", None) if launcher else ()
+        setup = get_scheduler(THIS_MACHINE).launchers[0].environment(None, ()) if launcher else ()
         return Place(
             host=host,
             setup=setup,
@@ -170,7 +172,7 @@ def make_place(host: Host, question: Question, environ: Mapping[str, str]) -> Pl
 
 def _first_on_path(profile: SiteProfile) -> tuple[Line, ...]:
     """A job on this machine has hpclaunch's own interpreter first on its path."""
-    if profile.scheduler.kind != "local":
+    if not site_scheduler(profile).starts_at_once:
         return ()
     folder = shlex.quote(os.path.dirname(sys.executable))
     return (Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch"),)
@@ -179,7 +181,7 @@ def _first_on_path(profile: SiteProfile) -> tuple[Line, ...]:
 def _job_lines(question: Question, profile: SiteProfile) -> tuple[Line, ...]:
     return (
         *environment_lines(question.environment, profile),
-        *launcher_environment(profile.scheduler.launcher, profile.scheduler.kind, None),
+        *site_launcher(profile).environment(None, ()),
         *site_variables(profile, question.nodes or 1),
     )
 
@@ -187,36 +189,29 @@ def _job_lines(question: Question, profile: SiteProfile) -> tuple[Line, ...]:
 def _launcher(question: Question, environ: Mapping[str, str]) -> tuple[Argv, int, str | None]:
     """Return (words that start ranks, how many, why none can be started)."""
     profile = question.profile
-    kind = profile.scheduler.kind if profile else "local"
     if question.alone:
         return (), 0, None
-    if kind == "local":
+    if profile is None or site_scheduler(profile).starts_at_once:
         return ("mpiexec", "-n", str(_RANKS_HERE)), _RANKS_HERE, None
-    inside = "SLURM_JOB_ID" if kind == "slurm" else "PBS_NODEFILE"
-    if inside not in environ:
+    inside = site_scheduler(profile).inside_variable
+    if inside is not None and inside not in environ:
         return (), 0, f"no ranks were started: this is no job ({inside} is not set)"
     nodes = question.nodes or 1
-    gpus = len(profile.node.gpus) if profile and profile.node else 0
+    gpus = len(profile.node.gpus) if profile.node else 0
     each = gpus or (_RANKS_HERE if nodes == 1 else 1)
-    return _job_launcher(question, nodes, each), nodes * each, None
+    return _job_launcher(question, profile, nodes, each), nodes * each, None
 
 
-def _job_launcher(question: Question, nodes: int, each: int) -> Argv:
-    profile = question.profile
-    launcher = profile.scheduler.launcher if profile else "srun"
-    plugin = (profile.mpi.plugin if profile else None) or question.mpi_plugin
-    options = profile.fabric.launch_options if profile and nodes > 1 else ()
-    batch = profile.scheduler.kind if profile else "slurm"
-    words = launch_words(
-        launcher,
-        Launch(nodes=nodes, tasks_per_node=each, mpi_plugin=plugin, options=options, batch=batch),
+def _job_launcher(question: Question, profile: SiteProfile, nodes: int, each: int) -> Argv:
+    launch = Launch(
+        nodes=nodes,
+        tasks_per_node=each,
+        mpi_plugin=profile.mpi.plugin or question.mpi_plugin,
+        options=profile.fabric.launch_options if nodes > 1 else (),
     )
+    words = site_launcher(profile).words_in_allocation(launch)
     # $PBS_NODEFILE is shell text for a script; here no shell reads it.
-    words = tuple(os.path.expandvars(word.strip('"')) for word in words)
-    if launcher != "srun":
-        return words
-    spread = (f"--nodes={nodes}", f"--ntasks={nodes * each}", f"--ntasks-per-node={each}")
-    return (*words, *spread, "--overlap", "--overcommit")
+    return tuple(os.path.expandvars(word.strip('"')) for word in words)
 
 
 # --- what --------------------------------------------------------------------------------------------------
@@ -252,11 +247,11 @@ def _launch(
     setup: Outcome | None,
 ) -> LaunchFacts:
     profile = question.profile
-    slurm = profile is not None and profile.scheduler.launcher == "srun"
+    plugin_list = site_launcher(profile).plugin_list if profile is not None else ()
     return launch_facts(
         place,
         setup=setup,
-        slurm=slurm and not question.alone,
+        plugin_list=() if question.alone else plugin_list,
         mpi4py="mpi4py" in modules and question.by_mpi,
         frameworks=frameworks,
         allreduce=_known_sums(place, question, frameworks) if question.allreduce else (),
@@ -288,11 +283,12 @@ def _on_nodes(place: Place, question: Question) -> tuple[Check, ...]:
         raise RefusedError(
             f"--nodes {nodes}: {place.not_started}", "run it in an allocation: salloc, or a batch script"
         )
-    one_each = _job_launcher(question, nodes, 1)
-    if question.profile is None or question.profile.scheduler.kind == "local":
-        one_each = ()
-        if nodes > 1:
-            raise RefusedError(f"--nodes {nodes}: this machine is one node", "name the site with --site")
+    profile = question.profile
+    one_each: Argv = ()
+    if profile is not None and not site_scheduler(profile).starts_at_once:
+        one_each = _job_launcher(question, profile, nodes, 1)
+    elif nodes > 1:
+        raise RefusedError(f"--nodes {nodes}: this machine is one node", "name the site with --site")
     bare = Place(host=place.host, import_limit_s=place.import_limit_s)
     outcome = ask(bare, node_command(_node_argv(question)), 12 * place.import_limit_s, one_each)
     reports = read_nodes(outcome.stdout)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
 
 if TYPE_CHECKING:
     from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
     from hpclaunch.topology.node_topology import NodeTopology
 
-# Written out so that --help needs none of their modules; a test compares them with the real tables.
-SOURCES = ("lscpu", "rocm_smi", "amd_smi", "nvidia_smi", "numactl", "hwloc", "sysfs")
+SOURCES = tuple(kind.name for kind in SOURCE_KINDS)
+# Written out so that --help needs none of their modules; a test compares them with the real table.
 FORMATS = (
     "table", "json", "map_cpu", "mask_cpu", "cpu_list", "srun", "gpu_bind",
     "pals", "openmpi", "numactl", "taskset", "env",
@@ -34,23 +35,23 @@ Examples:
 _FILE = click.Path(path_type=Path)
 
 
+def _source_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the option of every kind of source, in the order of their table."""
+    for kind in reversed(SOURCE_KINDS):
+        folder = kind.name == SYSFS
+        add = click.option(
+            f"--{kind.name.replace('_', '-')}",
+            type=_FILE,
+            multiple=not folder,
+            metavar="DIR" if folder else None,
+            help=kind.help,
+        )
+        function = add(function)
+    return function
+
+
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--lscpu",
-    type=_FILE,
-    multiple=True,
-    help="Output of lscpu: text, -J or -p=CPU,CORE,SOCKET,NODE,CACHE; these file options may be repeated.",
-)
-@click.option(
-    "--rocm-smi", type=_FILE, multiple=True, help="Output of rocm-smi --showtoponuma, text or --json."
-)
-@click.option(
-    "--amd-smi", type=_FILE, multiple=True, help="Output of amd-smi static or topology, text or --json."
-)
-@click.option("--nvidia-smi", type=_FILE, multiple=True, help="Output of nvidia-smi topo -m.")
-@click.option("--numactl", type=_FILE, multiple=True, help="Output of numactl -H.")
-@click.option("--hwloc", type=_FILE, multiple=True, help="XML of lstopo or hwloc-ls.")
-@click.option("--sysfs", type=_FILE, metavar="DIR", help="A root folder with the node's /sys in it.")
+@_source_options
 @click.option("--from", "folder", type=_FILE, metavar="DIR", help="A folder that --save wrote.")
 @click.option("--site", help="Site profile; alone: its node; beside files: what they cannot know.")
 @click.option("--save", "save_to", type=_FILE, metavar="DIR", help="Keep what this node tells of itself.")
@@ -152,10 +153,11 @@ def _site_node(site: str | None) -> NodeTopology | None:
         return None
     from hpclaunch.site.load_profile import load_site
     from hpclaunch.site.profile_node import site_topology
+    from hpclaunch.site.site_scheduler import site_scheduler
 
     profile = load_site(site)
     node = site_topology(profile)
-    if node is None and profile.scheduler.kind != "local":
+    if node is None and not site_scheduler(profile).starts_at_once:
         raise BadInputError(
             f"profile {profile.name} describes no node",
             "read one with --lscpu, --rocm-smi and the like, or run on the node itself",

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.requested_resources import Asked, read_asked
+from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
@@ -65,7 +65,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     fixable: bool = False
 
 
-class Found(msgspec.Struct, frozen=True):
+class Violation(msgspec.Struct, frozen=True):
     """What a check yields; the rule fills in the rest."""
 
     line: int | None
@@ -114,9 +114,10 @@ class Context:
     files: Files = NO_FILES
 
     @cached_property
-    def asked(self) -> Asked:
-        """What the directives ask."""
-        return read_asked(self.script)
+    def requested(self) -> RequestedResources:
+        """What the directives request."""
+        reader = self.script.reader
+        return reader.requested(self.script.active_directives) if reader else RequestedResources()
 
     @cached_property
     def topology(self) -> NodeTopology | None:
@@ -128,9 +129,7 @@ class Context:
         """Partition, QOS or queue that the script names: name, line, and what the profile knows of it."""
         found: list[tuple[str, int, Queue | None]] = []
         for directive in self.script.directives:
-            slurm = directive.kind == "slurm"
-            named = directive.option in (("partition", "qos") if slurm else ("q",))
-            if directive.active and named and directive.value:
+            if directive.active and directive.role in ("queue", "qos") and directive.value:
                 known = self.profile.queues.get(directive.value) if self.profile else None
                 found.append((directive.value, directive.line, known))
         return tuple(found)
@@ -138,7 +137,7 @@ class Context:
     @cached_property
     def owns_node(self) -> bool | None:
         """Whether the job gets whole nodes; None: not known."""
-        exclusive = [d for d in self.script.directives if d.active and d.option == "exclusive"]
+        exclusive = [d for d in self.script.directives if d.active and d.role == "exclusive"]
         if any(d.value is None for d in exclusive):  # with =user or =mcs others of one kind share the node
             return True
         known = [queue.whole_node for _, _, queue in self.queues if queue is not None]
@@ -150,7 +149,7 @@ class Context:
         return any(queue is not None and not queue.gpus for _, _, queue in self.queues)
 
 
-Check = Callable[[Context], Iterator[Found]]
+Check = Callable[[Context], Iterator[Violation]]
 RULES: dict[str, tuple[Rule, Check]] = {}
 """Every rule by its id, in the order of the docs."""
 

@@ -17,9 +17,9 @@ from hpclaunch.topology.derive import l3_blocks, number_l3, pair_threads
 from hpclaunch.topology.merge_gpus import merge_gpus
 from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
 from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
-# Who knows cores and NUMA nodes best: the kernel's own files first.
-_KNOWS = ("sysfs", "hwloc", "lscpu", "numactl", "nvidia_smi", "amd_smi", "rocm_smi")
+_PRECEDENCE = {kind.name: kind.precedence for kind in SOURCE_KINDS}
 _ONE_NODE = "give files of one node in one state"
 _NO_LSCPU = Partial(kind="lscpu", origin="")
 
@@ -32,7 +32,7 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
     """
     if not partials:
         raise BadInputError("no source of a topology", "give at least one file, such as --lscpu FILE")
-    ranked = sorted(partials, key=lambda partial: _KNOWS.index(partial.kind))
+    ranked = sorted(partials, key=lambda partial: _PRECEDENCE[partial.kind])
     notes = [note for partial in partials for note in partial.notes]
     nodes = _numa_nodes(ranked, notes)
     cores = _cores(ranked, nodes, notes)

@@ -1,0 +1,167 @@
+"""What a linter must know about the batch scripts of one scheduler: its directives and what they request."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+Role = Literal[
+    "account",
+    "error",
+    "exclusive",
+    "export",
+    "folder",
+    "hint",
+    "output",
+    "qos",
+    "queue",
+    "select",
+    "walltime",
+]
+"""What an option is for, whatever a scheduler calls it."""
+
+
+class DirectiveOption(NamedTuple):
+    """One option of a directive line."""
+
+    name: str
+    """Long name without dashes (``nodes``); of PBS its letter, and ``l:NAME`` for a resource."""
+    value: str | None
+    text: str
+    """As written: ``-N 2``."""
+    known: bool = True
+    """False: the submit command has no such option; a plugin of the site may."""
+
+
+class Directive(NamedTuple):
+    """One option of a directive line, with its place in a script."""
+
+    reader: DirectiveReader
+    line: int
+    option: DirectiveOption
+    active: bool
+    """False: it stands after the first command, where the scheduler reads no directives."""
+
+    @property
+    def name(self) -> str:
+        """Name of the option."""
+        return self.option.name
+
+    @property
+    def value(self) -> str | None:
+        """Value of the option, None where it has none."""
+        return self.option.value
+
+    @property
+    def text(self) -> str:
+        """The option as written."""
+        return self.option.text
+
+    @property
+    def role(self) -> Role | None:
+        """What the option is for; None: nothing that has a role."""
+        return self.reader.roles.get(self.option.name)
+
+
+class Given(NamedTuple):
+    """A number that a directive gives, and its place."""
+
+    value: int
+    line: int
+    text: str
+    """The option as written."""
+
+
+class RequestedResources(msgspec.Struct, frozen=True, kw_only=True):
+    """What the directives of a job request; None: not requested, or not readable as a number."""
+
+    nodes: Given | None = None
+    tasks: Given | None = None
+    tasks_per_node: Given | None = None
+    cpus_per_task: Given | None = None
+    cpus_per_node: Given | None = None
+    """PBS' ncpus."""
+    cpus_per_gpu: Given | None = None
+    gpus: Given | None = None
+    gpus_per_node: Given | None = None
+    gpus_per_task: Given | None = None
+    threads_per_core: Given | None = None
+    walltime_s: Given | None = None
+
+    @property
+    def node_count(self) -> int | None:
+        """Nodes; None: not requested, or none."""
+        return self.nodes.value or None if self.nodes else None
+
+    @property
+    def ranks_per_node(self) -> int | None:
+        """Ranks per node: requested as such, or computed from all tasks and the nodes."""
+        if self.tasks_per_node:
+            return self.tasks_per_node.value
+        if self.tasks and self.node_count:
+            return -(-self.tasks.value // self.node_count)
+        return None
+
+
+class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
+    """Reads the directives of one scheduler's batch scripts."""
+
+    kind: str
+    """The scheduler, as site profiles name it."""
+    sentinel: str
+    """First word of a directive line without its ``#``, such as ``SBATCH``."""
+    submit_command: str
+    """The command that reads the directives, such as ``sbatch``."""
+    read: Callable[[Sequence[str]], Iterable[DirectiveOption]]
+    """Reads the words of one directive line; never raises."""
+    requested: Callable[[Sequence[Directive]], RequestedResources]
+    """Reads the numbers that active directives of this scheduler request; never raises."""
+    roles: Mapping[str, Role]
+    """Option name -> what the option is for."""
+    account_option: str
+    """How the account is given, up to its value: ``--account=``."""
+    known_options: frozenset[str] = frozenset()
+    """Names that a misspelt option may have meant; empty: names are not checked."""
+    dollar_options: frozenset[str] | None = None
+    """Options in whose value a ``$`` is right; None: not known, so a ``$`` is never reported."""
+    refuses_zero_walltime: bool = False
+
+    def read_text(self, text: str) -> Iterator[DirectiveOption]:
+        """Yield the options of a directive line's text after the sentinel."""
+        yield from self.read(_split(text))
+
+
+def _split(text: str) -> list[str]:
+    """Split like the shell; a quote without its partner does not stop it."""
+    try:
+        return shlex.split(text, comments=True)
+    except ValueError:
+        return text.split()
+
+
+def name_set(text: str) -> frozenset[str]:
+    """Return the words of a text as a set of names."""
+    return frozenset(text.split())
+
+
+def last_directive(directives: Iterable[Directive], name: str) -> Directive | None:
+    """Return the last directive with this option name; the last one holds."""
+    found = [directive for directive in directives if directive.name == name]
+    return found[-1] if found else None
+
+
+def given_number(found: Directive | None, read: Callable[[str], int | None]) -> Given | None:
+    """Return the number that a directive gives, None where there is no directive or no number."""
+    if found is None:
+        return None
+    value = read(found.value or "")
+    return Given(value, found.line, found.text) if value is not None else None
+
+
+def whole_number(text: str | None) -> int | None:
+    """Read a count of up to nine digits; None for any other text."""
+    text = (text or "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None

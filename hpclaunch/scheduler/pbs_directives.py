@@ -1,0 +1,125 @@
+"""The ``#PBS`` lines of a batch script (man qsub, man pbs_resources)."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveOption,
+    DirectiveReader,
+    Given,
+    RequestedResources,
+    given_number,
+    last_directive,
+    whole_number,
+)
+
+# Letters of options that take a value.
+_VALUED = frozenset("aAcCeGhijJkKlLmMNopPqQrRSTuvwWY")
+
+
+def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        if re.match(r"-[A-Za-z]", word):
+            yield from _option(word, rest)
+        else:
+            yield DirectiveOption("", None, word, known=False)
+
+
+def _option(word: str, rest: deque[str]) -> Iterator[DirectiveOption]:
+    """Read ``-q debug`` or ``-qdebug``; ``-l`` gives one option per resource."""
+    letter, value = word[1], word[2:]
+    if not value and letter in _VALUED and rest:
+        value = rest.popleft()
+    text = f"-{letter} {value}".strip()
+    if letter == "l" and value:
+        yield from (DirectiveOption(f"l:{name}", amount, text) for name, amount in _resources(value))
+    else:
+        yield DirectiveOption(letter, value or None, text)
+
+
+def _resources(text: str) -> Iterator[tuple[str, str]]:
+    """Split ``select=2:ncpus=4,walltime=1:00:00`` at the commas that begin another resource."""
+    for part in re.split(r",(?=[A-Za-z_]+=)", text):
+        name, _, value = part.partition("=")
+        yield name.strip(), value
+
+
+# --- what they request -------------------------------------------------------------------------------------
+
+
+class _Chunk(NamedTuple):
+    """One part of ``select``: how many nodes, and what each of them must have."""
+
+    nodes: int
+    resources: dict[str, str]
+
+
+def _chunks(select: str) -> list[_Chunk]:
+    found = []
+    for part in select.split("+"):
+        words = part.split(":")
+        nodes = whole_number(words[0])
+        resources = dict(word.split("=", 1) for word in words if "=" in word)
+        found.append(_Chunk(1 if nodes is None else nodes, resources))
+    return found
+
+
+def _requested(directives: Sequence[Directive]) -> RequestedResources:
+    walltime = given_number(last_directive(directives, "l:walltime"), pbs_time_s)
+    select = last_directive(directives, "l:select")
+    if select is None:
+        nodes = given_number(last_directive(directives, "l:nodes"), _node_count)
+        return RequestedResources(nodes=nodes, walltime_s=walltime)
+    line, chunks = select.line, _chunks(select.value or "")
+
+    def of_first_chunk(name: str) -> Given | None:
+        value = whole_number(chunks[0].resources.get(name))
+        return Given(value, line, f"{name}={value}") if value is not None else None
+
+    return RequestedResources(
+        nodes=Given(sum(chunk.nodes for chunk in chunks), line, select.text),
+        tasks_per_node=of_first_chunk("mpiprocs"),
+        cpus_per_node=of_first_chunk("ncpus"),
+        gpus_per_node=of_first_chunk("ngpus"),
+        walltime_s=walltime,
+    )
+
+
+def _node_count(text: str) -> int | None:
+    """Read the nodes of the older form ``nodes=2:ppn=4``."""
+    return whole_number(text.split(":")[0])
+
+
+def pbs_time_s(text: str) -> int | None:
+    """Read a time as PBS does (man pbs_resources): seconds, M:S or H:M:S."""
+    match = re.fullmatch(r"(?:(?:(\d{1,6}):)?(\d{1,6}):)?(\d{1,9})(?:\.\d+)?", text.strip())
+    if match is None:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return (hours * 60 + minutes) * 60 + seconds
+
+
+PBS_DIRECTIVES = DirectiveReader(
+    kind="pbs",
+    sentinel="PBS",
+    submit_command="qsub",
+    read=_read,
+    requested=_requested,
+    roles={
+        "A": "account",
+        "e": "error",
+        "l:select": "select",
+        "l:walltime": "walltime",
+        "o": "output",
+        "q": "queue",
+    },
+    account_option="-A ",
+    refuses_zero_walltime=True,
+)

@@ -1,0 +1,182 @@
+"""The ``#SBATCH`` lines of a batch script (man sbatch)."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveOption,
+    DirectiveReader,
+    Given,
+    RequestedResources,
+    given_number,
+    last_directive,
+    name_set,
+    whole_number,
+)
+
+_LETTERS = {
+    "A": "account", "a": "array", "B": "extra-node-info", "b": "begin", "C": "constraint",
+    "c": "cpus-per-task", "D": "chdir", "d": "dependency", "e": "error", "F": "nodefile", "G": "gpus",
+    "H": "hold", "I": "immediate", "i": "input", "J": "job-name", "k": "no-kill", "L": "licenses",
+    "M": "clusters", "m": "distribution", "N": "nodes", "n": "ntasks", "O": "overcommit", "o": "output",
+    "p": "partition", "Q": "quiet", "q": "qos", "S": "core-spec", "s": "oversubscribe", "t": "time",
+    "V": "version", "v": "verbose", "W": "wait", "w": "nodelist", "x": "exclude",
+}  # fmt: skip
+# Options that stand alone, or take a value after = only.
+_FLAGS = name_set(
+    "hold no-kill overcommit quiet oversubscribe version verbose wait contiguous exclusive ignore-pbs "
+    "parsable reboot requeue no-requeue spread-job test-only use-min-nodes propagate get-user-env "
+    "parallel-workaround help usage stepmgr kill-on-invalid-dep"
+)
+_VALUED = name_set(
+    "account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint "
+    "container container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline "
+    "delay-boot dependency distribution error exclude export export-file extra extra-node-info gid gpu-bind "
+    "gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name "
+    "licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice "
+    "no-bell nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node "
+    "ntasks-per-socket open-mode output partition power prefer priority profile qos reservation resv-ports "
+    "segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bind "
+    "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step"
+)
+# Options of plugins that several sites have: CSCS' uenv and container engine, and pyxis.
+_PLUGINS = name_set(
+    "uenv view environment container-image container-mounts container-workdir container-name container-env "
+    "container-save container-mount-home container-remap-root container-entrypoint container-writable"
+)
+_OPTIONS = _FLAGS | _VALUED | _PLUGINS
+# Other names that sbatch takes for an option.
+_ALIASES = {"tasks-per-node": "ntasks-per-node", "workdir": "chdir", "share": "oversubscribe"}
+# They separate the components of a heterogeneous job.
+_COMPONENT_SEPARATORS = ("hetjob", "packjob")
+_GRES_GPUS = re.compile(r"(?:gres[/:])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?(?:\(.*\))?")
+
+
+def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        if word.startswith("--") and len(word) > 2:
+            yield _long_option(word, rest)
+        elif word.startswith("-") and len(word) > 1:
+            yield from _short_options(word, rest)
+        elif word not in _COMPONENT_SEPARATORS:
+            yield DirectiveOption("", None, word, known=False)
+
+
+def _long_option(word: str, rest: deque[str]) -> DirectiveOption:
+    """Read ``--nodes=2`` or ``--nodes 2``; a value of its own word is taken from ``rest``."""
+    given, equals, value = word[2:].partition("=")
+    name = _full_name(given)
+    if not equals and name in _VALUED and rest:
+        value = rest.popleft()
+        return DirectiveOption(name, value, f"{word} {value}")
+    return DirectiveOption(name or given, value if equals else None, word, known=name is not None)
+
+
+def _full_name(given: str) -> str | None:
+    """Return the option that sbatch takes ``given`` for (getopt_long takes unambiguous beginnings)."""
+    given = _ALIASES.get(given, given)
+    if given in _OPTIONS:
+        return given
+    longer = [name for name in _OPTIONS if name.startswith(given)]
+    return longer[0] if len(longer) == 1 else None
+
+
+def _short_options(word: str, rest: deque[str]) -> Iterator[DirectiveOption]:
+    """Read ``-N2``, ``-N 2`` and flags run together, ``-vH``."""
+    letters = word[1:]
+    while letters:
+        name = _LETTERS.get(letters[0])
+        if name is not None and name not in _FLAGS:
+            yield _short_with_value(name, word, letters[1:].removeprefix("="), rest)
+            return
+        yield DirectiveOption(name or letters[0], None, f"-{letters[0]}", known=name is not None)
+        letters = letters[1:]
+
+
+def _short_with_value(name: str, word: str, value: str, rest: deque[str]) -> DirectiveOption:
+    if value or not rest:
+        return DirectiveOption(name, value or None, word)
+    value = rest.popleft()
+    return DirectiveOption(name, value, f"{word} {value}")
+
+
+# --- what they request -------------------------------------------------------------------------------------
+
+
+def _requested(directives: Sequence[Directive]) -> RequestedResources:
+    def number(option: str, read: Callable[[str], int | None] = whole_number) -> Given | None:
+        return given_number(last_directive(directives, option), read)
+
+    return RequestedResources(
+        nodes=number("nodes", _most_nodes),
+        tasks=number("ntasks"),
+        tasks_per_node=number("ntasks-per-node"),
+        cpus_per_task=number("cpus-per-task"),
+        cpus_per_gpu=number("cpus-per-gpu"),
+        gpus=number("gpus", _gpu_count),
+        gpus_per_node=number("gpus-per-node", _gpu_count) or number("gres", _gres_gpus),
+        gpus_per_task=number("gpus-per-task", _gpu_count),
+        threads_per_core=number("threads-per-core"),
+        walltime_s=number("time", slurm_time_s),
+    )
+
+
+def _most_nodes(text: str) -> int | None:
+    """Read ``2`` or ``2-4``; the higher number counts against limits."""
+    return whole_number(text.split("-")[-1])
+
+
+def _gpu_count(text: str) -> int | None:
+    """Read ``8``, ``a100:8`` or ``a100:4,v100:4``."""
+    counts = [whole_number(part.rpartition(":")[2]) for part in text.split(",")]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _gres_gpus(text: str) -> int | None:
+    """Read the GPUs of ``--gres=gpu:mi250:8,nvme:1``; ``gpu`` alone is one."""
+    matches = [_GRES_GPUS.fullmatch(part) for part in text.split(",")]
+    return next((int(match[1] or 1) for match in matches if match), None)
+
+
+def slurm_time_s(text: str) -> int | None:
+    """Read a time as Slurm does (man sbatch, --time): minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S."""
+    match = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", text.strip())
+    if match is None:
+        return None
+    days, first, second, third = (int(part or 0) for part in match.groups())
+    if match[1] is not None:
+        return ((days * 24 + first) * 60 + second) * 60 + third
+    if match[4] is not None:
+        return (first * 60 + second) * 60 + third
+    return first * 60 + second
+
+
+SLURM_DIRECTIVES = DirectiveReader(
+    kind="slurm",
+    sentinel="SBATCH",
+    submit_command="sbatch",
+    read=_read,
+    requested=_requested,
+    roles={
+        "account": "account",
+        "chdir": "folder",
+        "error": "error",
+        "exclusive": "exclusive",
+        "export": "export",
+        "hint": "hint",
+        "output": "output",
+        "partition": "queue",
+        "qos": "qos",
+        "time": "walltime",
+    },
+    account_option="--account=",
+    known_options=_OPTIONS,
+    dollar_options=frozenset({"export", "comment", "wrap", "job-name", "mail-user", "export-file"}),
+)

@@ -12,10 +12,9 @@ import msgspec
 from hpclaunch.binding.compute import assign_gpus, bind
 from hpclaunch.binding.locality import Locality, cpus_in_words
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding
-from hpclaunch.binding.rank_table import COLUMNS, rank_cells
+from hpclaunch.binding.rank_table import rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.text_table import text_table
 from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]
@@ -338,8 +337,7 @@ def report(judgement: Judgement) -> str:
     """Return the judgement for people: one line per rank, then each finding with its remedy."""
     wrong = {finding.rank for finding in judgement.findings}
     verdicts = ["WRONG" if rank.local_rank in wrong else "right" for rank in judgement.ranks]
-    rows = [(*rank_cells(rank), verdict) for rank, verdict in zip(judgement.ranks, verdicts, strict=True)]
-    lines = [text_table(rows, (*COLUMNS, "verdict"))]
+    lines = [rank_table(judgement.ranks, "verdict", verdicts)]
     for finding in judgement.findings:
         who = "list" if finding.rank is None else f"rank {finding.rank}"
         lines += [f"{who}: {finding.message}", f"  {finding.remedy}"]

@@ -23,7 +23,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.allreduce.cost import COSTS, Link, Machine, allreduce_s, fit_link
+from hpclaunch.train.allreduce.cost_model import COSTS, Link, Machine, allreduce_s, fit_link
 from hpclaunch.train.bench import size_in_bytes
 
 COMM = MPI.COMM_WORLD

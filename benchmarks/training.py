@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hpclaunch.train.data.synthetic import synthetic_digits  # noqa: E402
+from hpclaunch.train.data.synthetic_digits import synthetic_digits  # noqa: E402
 
 EPOCHS = 3
 STEPS = {"cnn": 25, "mlp": 200}  # an epoch

@@ -10,6 +10,7 @@ import sys
 import tarfile
 import zipfile
 from dataclasses import dataclass
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,18 @@ def test_the_wheel_holds_one_package_with_its_data(wheel: Path) -> None:
     assert "hpclaunch/py.typed" in names
 
 
+def test_the_wheel_states_its_licence_and_brings_its_text(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (info,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
+        texts = {name: archive.read(f"{info}/licenses/{name}").decode() for name in ("LICENSE", "NOTICE")}
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata.get_all("License-File") == ["LICENSE", "NOTICE"]
+    assert texts == {name: (ROOT / name).read_text() for name in texts}
+    assert "Apache License\n                           Version 2.0, January 2004" in texts["LICENSE"]
+    assert "Copyright 2026 The hpclaunch authors" in texts["NOTICE"]
+
+
 def test_the_source_archive_builds_the_same_wheel(dist: Path, wheel: Path, tmp_path: Path) -> None:
     with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -94,8 +107,9 @@ def test_the_source_archive_builds_the_same_wheel(dist: Path, wheel: Path, tmp_p
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again", cwd=source)
     again = next((tmp_path / "again").glob("*.whl"))
     assert sorted(zipfile.ZipFile(again).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
-    for needed in ("bootstrap.sh", ".ci/run", ".ci/constraints.txt", "tests/conftest.py", "README.md"):
-        assert (source / needed).is_file(), needed
+    needed = {"bootstrap.sh", ".ci/run", ".ci/constraints.txt", "tests/conftest.py", "README.md"}
+    papers = {"LICENSE", "NOTICE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md"}
+    assert [name for name in sorted(needed | papers) if not (source / name).is_file()] == []
 
 
 @pytest.mark.slow

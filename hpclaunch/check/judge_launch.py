@@ -12,6 +12,7 @@ from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
 from hpclaunch.check.mpi_families import compatible, mpi_family
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher
 
 _HEADLINE = re.compile(r"MPI (?:plugin )?types are", re.IGNORECASE)
 _VERSIONS = re.compile(r"specific pmix plugin versions available:\s*(.*)", re.IGNORECASE)
@@ -249,9 +250,8 @@ def _cause(outcome: Outcome) -> str:
 
 
 def _launch_remedy(profile: SiteProfile | None, via: str) -> str:
-    launcher = profile.scheduler.launcher if profile else "mpiexec"
-    if launcher == "srun":
-        plugin = profile.mpi.plugin if profile else None
+    if profile is not None and site_launcher(profile).plugin_list:
+        plugin = profile.mpi.plugin
         there = f" (the site's is {plugin})" if plugin else ""
         return f"try another srun --mpi=NAME of srun --mpi=list{there}, or the MPI that fits it"
     built = "Horovod with MPI was built with" if via != "mpi4py" else "mpi4py finds"

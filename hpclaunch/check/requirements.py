@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from hpclaunch.check.check_report import Requirement
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
 
 FRAMEWORKS = ("tensorflow", "keras", "pytorch", "mxnet")
 OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl", "cuda", "rocm")
@@ -51,7 +52,7 @@ def site_requirements(profile: SiteProfile) -> tuple[Requirement, ...]:
     """
     node, reason = profile.node, f"site {profile.name}"
     names: list[tuple[str, ...]] = []
-    if profile.scheduler.kind == "local" or node is None:
+    if site_scheduler(profile).starts_at_once or node is None:
         names.append(("mpi", "gloo"))
     else:
         names.append(("mpi",))

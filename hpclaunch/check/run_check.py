@@ -31,9 +31,11 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.probe import IMPORT_LIMIT_S
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.scheduler.launchers import Launch, launch_words, launcher_environment
+from hpclaunch.scheduler.launcher import Launch
+from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import environment_lines, site_variables, wrap_command
 
 _KNOWN_SUMS = resource_dir("remote") / "known_sums.py"
@@ -146,7 +148,7 @@ def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) ->
     profile = request.profile
     launcher, ranks, why_not = _launcher(request, environ)
     if profile is None:
-        setup: tuple[Line, ...] = launcher_environment("mpiexec", "local", None) if launcher else ()
+        setup = get_scheduler(THIS_MACHINE).launchers[0].environment(None, ()) if launcher else ()
         return Place(
             host=host,
             setup=setup,
@@ -170,7 +172,7 @@ def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) ->
 
 def _first_on_path(profile: SiteProfile) -> tuple[Line, ...]:
     """A job on this machine has hpclaunch's own interpreter first on its path."""
-    if profile.scheduler.kind != "local":
+    if not site_scheduler(profile).starts_at_once:
         return ()
     folder = shlex.quote(os.path.dirname(sys.executable))
     return (Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch"),)
@@ -179,7 +181,7 @@ def _first_on_path(profile: SiteProfile) -> tuple[Line, ...]:
 def _job_lines(request: CheckRequest, profile: SiteProfile) -> tuple[Line, ...]:
     return (
         *environment_lines(request.environment, profile),
-        *launcher_environment(profile.scheduler.launcher, profile.scheduler.kind, None),
+        *site_launcher(profile).environment(None, ()),
         *site_variables(profile, request.nodes or 1),
     )
 
@@ -187,41 +189,33 @@ def _job_lines(request: CheckRequest, profile: SiteProfile) -> tuple[Line, ...]:
 def _launcher(request: CheckRequest, environ: Mapping[str, str]) -> tuple[Argv, int, str | None]:
     """Return (words that start ranks, how many, why none can be started)."""
     profile = request.profile
-    kind = profile.scheduler.kind if profile else "local"
     if request.without_ranks:
         return (), 0, None
-    if kind == "local":
+    if profile is None or site_scheduler(profile).starts_at_once:
         return ("mpiexec", "-n", str(_RANKS_HERE)), _RANKS_HERE, None
-    inside = "SLURM_JOB_ID" if kind == "slurm" else "PBS_NODEFILE"
-    if inside not in environ:
+    inside = site_scheduler(profile).inside_variable
+    if inside is not None and inside not in environ:
         return (), 0, f"no ranks were started: this is no job ({inside} is not set)"
-    nodes, ranks_per_node = request.nodes or 1, _ranks_per_node(request)
-    return _job_launcher(request, nodes, ranks_per_node), nodes * ranks_per_node, None
+    nodes, ranks_per_node = request.nodes or 1, _ranks_per_node(request, profile)
+    return _job_launcher(request, profile, nodes, ranks_per_node), nodes * ranks_per_node, None
 
 
-def _ranks_per_node(request: CheckRequest) -> int:
-    """Return one rank per GPU; without GPUs one per node of several."""
-    node = request.profile.node if request.profile else None
-    without_gpus = _RANKS_HERE if (request.nodes or 1) == 1 else 1
-    return len(node.gpus) or without_gpus if node else without_gpus
+def _ranks_per_node(request: CheckRequest, profile: SiteProfile) -> int:
+    """Return one rank per GPU; without GPUs one per node, and two on a single node."""
+    gpus = len(profile.node.gpus) if profile.node else 0
+    return gpus or (_RANKS_HERE if (request.nodes or 1) == 1 else 1)
 
 
-def _job_launcher(request: CheckRequest, nodes: int, ranks_per_node: int) -> Argv:
-    profile = request.profile
-    launcher = profile.scheduler.launcher if profile else "srun"
-    plugin = (profile.mpi.plugin if profile else None) or request.mpi_plugin
-    options = profile.fabric.launch_options if profile and nodes > 1 else ()
-    batch = profile.scheduler.kind if profile else "slurm"
-    words = launch_words(
-        launcher,
-        Launch(nodes=nodes, tasks_per_node=ranks_per_node, mpi_plugin=plugin, options=options, batch=batch),
+def _job_launcher(request: CheckRequest, profile: SiteProfile, nodes: int, ranks_per_node: int) -> Argv:
+    launch = Launch(
+        nodes=nodes,
+        tasks_per_node=ranks_per_node,
+        mpi_plugin=profile.mpi.plugin or request.mpi_plugin,
+        options=profile.fabric.launch_options if nodes > 1 else (),
     )
+    words = site_launcher(profile).words_in_allocation(launch)
     # $PBS_NODEFILE is shell text for a script; here no shell reads it.
-    words = tuple(os.path.expandvars(word.strip('"')) for word in words)
-    if launcher != "srun":
-        return words
-    ranks = (f"--nodes={nodes}", f"--ntasks={nodes * ranks_per_node}", f"--ntasks-per-node={ranks_per_node}")
-    return (*words, *ranks, "--overlap", "--overcommit")
+    return tuple(os.path.expandvars(word.strip('"')) for word in words)
 
 
 # --- what --------------------------------------------------------------------------------------------------
@@ -257,11 +251,11 @@ def _launch(
     setup: Outcome | None,
 ) -> LaunchFacts:
     profile = request.profile
-    slurm = profile is not None and profile.scheduler.launcher == "srun"
+    plugin_list = site_launcher(profile).plugin_list if profile is not None else ()
     return launch_facts(
         place,
         setup=setup,
-        slurm=slurm and not request.without_ranks,
+        plugin_list=() if request.without_ranks else plugin_list,
         mpi4py="mpi4py" in modules and request.ranks_use_mpi,
         frameworks=frameworks,
         allreduce=_known_sums(place, request, frameworks) if request.allreduce else (),
@@ -307,8 +301,9 @@ def _on_nodes(place: Place, request: CheckRequest) -> tuple[Check, ...]:
 
 def _one_process_per_node(request: CheckRequest, nodes: int) -> Argv:
     """Return the words that start one process per node; none on this machine."""
-    if request.profile is not None and request.profile.scheduler.kind != "local":
-        return _job_launcher(request, nodes, 1)
+    profile = request.profile
+    if profile is not None and not site_scheduler(profile).starts_at_once:
+        return _job_launcher(request, profile, nodes, 1)
     if nodes > 1:
         raise RefusedError(f"--nodes {nodes}: this machine is one node", "name the site with --site")
     return ()

@@ -1,9 +1,8 @@
-"""What the commands about jobs share: the argument that names one, and how one is shown."""
+"""Shared by the commands about jobs: the argument that names a job, and how a job is shown."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +17,7 @@ _SHOWN = (
 
 
 def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Offer the newest jobs to the shell's completion; what names a job is explained by ``Store.find``."""
+    """Offer the newest jobs to the shell's completion; ``Store.find`` explains what names a job."""
     from hpclaunch.errors import HpclaunchError
     from hpclaunch.job.store import Store
 
@@ -41,12 +40,12 @@ def describe(record: JobRecord) -> dict[str, Any]:
 
 
 def outcome(record: JobRecord, result: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the document of a waited-for job."""
+    """Return the JSON document of a job after the wait for its end."""
     return {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
 
 
 def age(created: str, now: dt.datetime) -> str:
-    """Return how long ago an ISO 8601 time was, in its largest unit; ``?`` where it is none."""
+    """Return how long ago an ISO 8601 time was, in its largest unit; ``?`` where it is not a time."""
     try:
         seconds = int((now - dt.datetime.fromisoformat(created)).total_seconds())
     except (ValueError, TypeError):
@@ -55,10 +54,3 @@ def age(created: str, now: dt.datetime) -> str:
         if seconds >= unit_s:
             return f"{seconds // unit_s}{unit}"
     return f"{max(seconds, 0)}s"
-
-
-def table(rows: Sequence[tuple[str, ...]]) -> str:
-    """Lay rows out in columns as wide as they need; the first row is the heading."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)

@@ -170,18 +170,19 @@ def _live(request: CheckRequest) -> tuple[Report, Sequence[Requirement]]:
 def verdict_table(found: Report, unmet: Sequence[Requirement]) -> str:
     """Lay the verdicts out: name, status, evidence; the remedy below where one is needed."""
     from hpclaunch.check.requirements import LAUNCH_LAYER
+    from hpclaunch.text_table import text_table
 
-    width = max((len(check.name) for check in found.checks), default=0)
-    lines = []
+    rows: list[tuple[str, str, str]] = []
     # Of several that would do, one remedy is enough.
     needed = {*LAUNCH_LAYER, *("pytorch" if "pytorch" in need.names else need.names[0] for need in unmet)}
     said: set[str] = set()
     for check in found.checks:
-        lines.append(f"{check.name:<{width}}  {check.status:<7}  {check.evidence}")
+        rows.append((check.name, check.status, check.evidence))
         # What nobody needs may well be missing: its remedy is in the JSON.
         if check.remedy and check.name in needed and check.remedy not in said:
             said.add(check.remedy)
-            lines.append(f"{'':<{width}}  {'advice' if check.status == 'have' else '->':<7}  {check.remedy}")
+            rows.append(("", "advice" if check.status == "have" else "->", check.remedy))
+    lines = [text_table(rows)] if rows else []
     for need in unmet:
         lines.append(f"required and not there: {need} ({need.reason})")
     lines.append("all that is required is there" if found.ok else "not all that is required holds")

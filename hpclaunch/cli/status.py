@@ -1,4 +1,4 @@
-"""``hpclaunch status``: what became of a job."""
+"""``hpclaunch status``: the state of a job."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hpclaunch.cli._jobs import complete_job
 
 @click.command()
 @click.argument("job", shell_complete=complete_job, default="last")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 def command(job: str, as_json: bool) -> None:
-    """Say what became of JOB: its id or the start of it, its scheduler's id, or last (the default).
+    """Show the state of JOB: its id or the start of it, its scheduler's id, or last (the default).
 
     Example: hpclaunch status last
     """
@@ -21,6 +21,7 @@ def command(job: str, as_json: bool) -> None:
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
     from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+    from hpclaunch.text_table import text_table
 
     store = Store()
     record = store.find(job)
@@ -45,9 +46,7 @@ def command(job: str, as_json: bool) -> None:
         "ended": record.ended,
         "folder": record.folder if record.host is None else f"{record.folder} on {record.host}",
     }
-    for name, value in shown.items():
-        if value is not None:
-            click.echo(f"{name:<8} {value}")
+    click.echo(text_table((name, value) for name, value in shown.items() if value is not None))
     for index, of_array in sorted(record.array.items()):
         code = "" if of_array.exit_code is None else f", exit code {of_array.exit_code}"
         click.echo(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
+from hpclaunch.plan.settings_table import WHERE, Row, rows
 
 if TYPE_CHECKING:
     from hpclaunch.host.host_interface import Host
@@ -20,33 +20,19 @@ if TYPE_CHECKING:
     from hpclaunch.plan.settings import JobSettings
 
 
-# Title -> options below it in the help, by their names in the code; what is named nowhere comes last.
-_GROUPS = {
-    "What and where": ("site", "name", "file", "account", "queue", "directives"),
-    "Size": (
-        *("nodes", "tasks", "tasks_per_node", "gpus_per_task", "cpus_per_task", "threads_per_core"),
-        *("time", "exclusive"),
-    ),
-    "Ranks": ("framework", "zero_stage", "timeline", "binding", "mpi", "python"),
-    "Before it starts": ("check", "preflight", "exclude_bad_nodes", "space"),
-    "Other jobs": ("after", "after_any", "array"),
-    "Restarts and hangs": ("max_restarts", "warn_before", "idle_timeout"),
-    "How": ("dry_run", "explain", "test_first", "wait", "interactive", "here", "as_json"),
-}
-
-
 class _SubmitCommand(click.Command):
-    """A command that keeps everything after the first ``--`` apart, exactly as given; its help is grouped."""
+    """A command that takes everything after the first ``--`` unchanged; its help is grouped."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in groups."""
-        options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
-        rows = {option.name: option.get_help_record(ctx) for option in options}
-        named = {name for names in _GROUPS.values() for name in names}
-        for title, names in {**_GROUPS, "More": tuple(n for n in rows if n and n not in named)}.items():
-            if records := [row for name in names if (row := rows.get(name))]:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+        """Write the options in groups: the job's settings as their table groups them, then other options."""
+        titles = {row.name: row.group for row in rows()} | {"file": WHERE}
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)):
+                groups.setdefault(titles.get(option.name or "", "Submission"), []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -56,96 +42,64 @@ class _SubmitCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(cls=_SubmitCommand)
+def _option(row: Row) -> click.Option:
+    """Return the option of a setting; its value is None or () where it is left out."""
+    name = row.name.replace("_", "-")
+    usual = f"--{name}/--no-{name}" if row.kind is bool else f"--{name}"
+    kind: Any = click.IntRange(*row.limits) if row.limits else int if row.kind is int else None
+    if get_origin(row.kind) is Literal:
+        kind = click.Choice(get_args(row.kind))
+    is_list = get_origin(row.kind) is tuple
+    return click.Option(
+        [*(row.options or (usual,)), row.name],
+        type=kind,
+        is_flag=row.kind is bool,
+        default=None,
+        multiple=is_list and not row.commas,
+        callback=_split if row.commas else None,
+        metavar=row.metavar,
+        help=row.help,
+    )
+
+
+def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, re.split(r"[,\s]+", value or "")))
+
+
+@click.command(cls=_SubmitCommand, params=[_option(row) for row in rows() if row.group])
 @click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
-@click.option("--site", help="Site profile: a name (hpclaunch sites list) or the path of a YAML file.")
-@click.option("--nodes", type=int, help="Nodes. Default: as many as the tasks need.")
-@click.option("--tasks", type=int, help="Ranks of the whole job.")
-@click.option("--tasks-per-node", type=int, help="Ranks on each node. Default: one for each GPU, else one.")
-@click.option("--gpus-per-task", type=int, help="GPUs for each rank. Default: the node's, shared out.")
-@click.option("--cpus-per-task", type=int, help="Cores for each rank. Default: all that fall to it.")
-@click.option("--threads-per-core", type=int, help="Hardware threads used of each core. Default: 1.")
-@click.option("--time", help="Walltime limit: 30m, 2h, 02:00:00, 1-12:00:00.")
-@click.option("--account", help="Project that pays.")
-@click.option(
-    "--partition", "--queue", "queue", help="Partition, QOS or queue. Default: the first that fits."
-)
-@click.option("--name", help="Name of the job.")
 @click.option("--file", type=click.Path(path_type=Path), help="Job file (YAML) with the same settings.")
-@click.option("--mpi", help="MPI plugin for srun --mpi. Default: what the site documents.")
-@click.option("--python", help="Interpreter for the bundled training on the target.")
-@click.option("--exclusive/--no-exclusive", default=None, help="Whole nodes. Default: yes.")
-@click.option(
-    "--binding", type=click.Choice(["warn", "strict", "off"]), help="CPU-GPU binding. Default: warn."
-)
-@click.option(
-    "--check/--no-check",
-    default=None,
-    help="Ask first for what the job needs, as hpclaunch check does; queue only what has it. Default: no.",
-)
-@click.option(
-    "--preflight/--no-preflight",
-    default=None,
-    help="Look at each node before the ranks start; end where one fails. Default: no.",
-)
-@click.option(
-    "--exclude-bad-nodes",
-    is_flag=True,
-    default=None,
-    help="Submit again without the nodes that fail it, within --max-restarts (Slurm).",
-)
-@click.option("--space", multiple=True, metavar="FOLDER", help="Folder that must have room, for both.")
-@click.option(
-    "--max-restarts", type=int, help="Restarts from a checkpoint when the time is over. Default: 0."
-)
-@click.option(
-    "--warn-before", help="How long before the limit the ranks are told to checkpoint. Default: 2m."
-)
-@click.option("--idle-timeout", help="End a job that neither prints nor beats for so long, such as 30m.")
-@click.option(
-    "--after", metavar="ID,...", help="Start when these jobs have ended well: ids of hpclaunch or scheduler."
-)
-@click.option("--after-any", is_flag=True, default=None, help="With --after: however they have ended.")
-@click.option("--array", metavar="INDICES", help="A job for each index: 0-9, or 0-9%2 for two at once.")
-@click.option("--timeline", metavar="FILE", help="Horovod timeline to write.")
-@click.option(
-    "--framework",
-    type=click.Choice(["horovod", "torch", "deepspeed", "mpi4py", "none"]),
-    help="What the ranks are made with: sets what it needs, nothing else.",
-)
-@click.option("--zero-stage", type=click.IntRange(0, 3), help="ZeRO stage of DeepSpeed's configuration.")
-@click.option(
-    "--sbatch-arg",
-    "--directive",
-    "directives",
-    multiple=True,
-    help="Extra directive, such as --mail-type=END.",
-)
 @click.option(
     "--test-only/--no-test-only",
     "test_first",
     default=True,
-    help="Ask Slurm first whether it takes the job, and when it would start. Default: yes.",
+    help="First ask Slurm whether it accepts the job and when it would start. Default: yes.",
 )
-@click.option("--explain", is_flag=True, help="Print each setting with where it came from; submit nothing.")
+@click.option("--explain", is_flag=True, help="Print each setting with its origin; submit nothing.")
 @click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
 @click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
 @click.option(
-    "--interactive", is_flag=True, help="Slurm: allocate, run, show the output; Ctrl-C ends the allocation."
+    "--interactive",
+    is_flag=True,
+    help="Slurm: allocate, run, show the output; Ctrl-C releases the allocation.",
 )
 @click.option(
-    "--here/--no-here", default=None, help="In the allocation of this shell (salloc). Default: if in one."
+    "--here/--no-here",
+    default=None,
+    help="Run in the allocation of this shell (salloc). Default: if there is one.",
 )
 @click.option(
-    "--host", help="Submit over ssh there: [user@]host[:port], or site for the profile's login host."
+    "--host", help="Submit over ssh on [user@]host[:port], or with site on the profile's login host."
 )
 @click.option(
     "--sync",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Take this folder along; the job runs in it.",
+    help="With --host: copy this folder there; the job runs in it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, all else on stderr.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, everything else on stderr."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -192,12 +146,10 @@ def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any
 
     if job not in (None, "mnist"):
         raise click.UsageError(
-            f"unknown job {job!r}: it is mnist, or a command after -- (hpclaunch submit -- {job})"
+            f"unknown job {job!r}: name mnist, or put a command after -- (hpclaunch submit -- {job})"
         )
-    words = ("mnist", *tail) if job else tail
-    after = tuple(filter(None, re.split(r"[,\s]+", options.pop("after") or "")))
-    space = options.pop("space") or None
-    return JobSettings(command=words or None, after=after or None, space=space, **options)
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    return JobSettings(command=(("mnist", *tail) if job else tail) or None, **given)
 
 
 def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:
@@ -212,6 +164,8 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
     if as_json:
+        import json
+
         settings = [{"name": s.name, "value": s.value, "origin": s.origin} for s in plan.settings]
         click.echo(json.dumps({"site": plan.profile.name, "settings": settings, "script": script}))
         return
@@ -222,14 +176,14 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
 
 
 def settings_table(settings: tuple[Setting, ...]) -> str:
-    """Lay settings out, one line each: name, value, where it came from."""
-    names = max(len(setting.name) for setting in settings)
-    values = min(40, max(len(setting.value or "") for setting in settings))
-    return "\n".join(f"{s.name:<{names}}  {s.value or '':<{values}}  {s.origin}" for s in settings)
+    """Return the settings as a table, one line per setting: name, value, origin."""
+    from hpclaunch.text_table import text_table
+
+    return text_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40})
 
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
-    """Submit, wait if asked, report; return the exit code of the command."""
+    """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.follow_job import result_of, wait_job
     from hpclaunch.job.start_job import start
@@ -261,6 +215,8 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:
+        import json
+
         document = {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
         click.echo(json.dumps(document))
     elif not wait:
@@ -269,7 +225,9 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
 
 
 def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
-    """Return whether what the job needs is there; where not, nothing is submitted and there is no record."""
+    """Return whether the job's requirements are met; if not, nothing is submitted or recorded."""
+    import json
+
     import msgspec
 
     from hpclaunch.cli._submit_check import ask
@@ -282,7 +240,7 @@ def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
 
 
 def _exit_code(record: JobRecord) -> int:
-    """0 when the job ended well; the bundled runner's own "bad input" is handed on; else 1."""
+    """Return 0 if the job succeeded, the code for bad input if the bundled runner gave it, else 1."""
     if record.state == "done":
         return 0
     if record.reason:

@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hpclaunch.atomic_file import write_file
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import NoAnswerError
 
-# A status file, script or result is small; whoever asks for more reads it in pieces with tail().
+# Status files, scripts and results are small; larger files are read in pieces with tail().
 _PIECE_BYTES = 1 << 20
 
 
@@ -27,15 +28,15 @@ class LocalHost:
         env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> CommandResult:
-        """Run a program in a session of its own, so that Ctrl-C reaches hpclaunch and not, say, sbatch."""
-        import subprocess  # not for commands that only read records
+        """Run a program in its own session, so that Ctrl-C reaches hpclaunch only and not, say, sbatch."""
+        import subprocess  # commands that only read records do without it
 
         if cwd is not None and not Path(cwd).is_dir():
             raise RefusedError(f"cannot run {argv[0]} in {cwd}: no such folder")
         try:
             done = subprocess.run(
                 list(argv),
-                input=stdin if stdin is not None else b"",
+                input=stdin or b"",
                 capture_output=True,
                 timeout=timeout_s,
                 env=_environment(env) if env else None,
@@ -55,27 +56,14 @@ class LocalHost:
         return CommandResult(exit_code=code, stdout=_text(done.stdout), stderr=_text(done.stderr))
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a whole file at once: temporary name, fsync, rename, fsync of the folder."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
-        made = False
+        """Write a whole file at once, durably."""
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            made = True
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fchmod(file.fileno(), mode)
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-            _sync_folder(target.parent)
+            write_file(Path(path), data, mode)
         except OSError as error:
-            if made:
-                temporary.unlink(missing_ok=True)
             raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
 
     def read_file(self, path: str) -> bytes | None:
-        """Return a file's bytes, or None where there is no such file."""
+        """Return a file's bytes; None: it does not exist."""
         try:
             return Path(path).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -84,12 +72,12 @@ class LocalHost:
             raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """Return the bytes of those files that exist."""
+        """Return the bytes of the files that exist."""
         found = ((path, self.read_file(path)) for path in paths)
         return {path: data for path, data in found if data is not None}
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or folder of that path."""
+        """Return whether a file or folder exists at that path."""
         return Path(path).exists()
 
     def make_folder(self, path: str) -> None:
@@ -100,7 +88,7 @@ class LocalHost:
             raise BadInputError(f"{path}: cannot make this folder: {error.strerror}") from None
 
     def tail(self, path: str, offset: int) -> bytes:
-        """Return up to 1 MiB of the file from ``offset`` on; nothing where it does not exist yet."""
+        """Return up to 1 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
         try:
             with open(path, "rb") as file:
                 file.seek(offset)
@@ -117,14 +105,3 @@ def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", errors="replace")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable; some network file systems refuse to fsync a folder and need not."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

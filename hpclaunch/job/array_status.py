@@ -1,4 +1,4 @@
-"""What became of a job array: each job of it, and from these the whole."""
+"""The state of a job array: that of each of its jobs, and from these that of the whole."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def job_of_array(record: JobRecord, index: int) -> JobRecord:
     """
     if index not in record.array:
         indices = ", ".join(map(str, sorted(record.array)[:20]))
-        has = f"its indices are {indices}" if record.array else "it is no array"
+        has = f"its indices are {indices}" if record.array else "it is not an array"
         raise BadInputError(f"job {record.id} has no index {index}: {has}")
     return replace(record, folder=f"{record.folder}/{index}", state=record.array[index].state, array={})
 
@@ -44,7 +44,7 @@ def array_paths(record: JobRecord) -> Iterator[str]:
 def with_array_status(
     record: JobRecord, status: JobStatus | None, files: Mapping[str, bytes], now: str, *, asked: bool
 ) -> JobRecord:
-    """Return the record with what its scheduler or, where that does not know, the exit files say.
+    """Return the record with its state from the scheduler or, where that does not know it, the exit files.
 
     ``files`` holds what ``array_paths`` names, as far as it exists, and the job's ``cancelled``. ``asked``:
     the scheduler has answered, so that what it does not know is over.
@@ -73,7 +73,7 @@ def with_array_status(
 def _judged(
     record: JobRecord, index: int, said: JobStatus | None, files: Mapping[str, bytes], *, asked: bool
 ) -> ArrayJob:
-    """Return what is known of one job now."""
+    """Return one job with its present state."""
     old = record.array[index]
     text = files.get(f"{record.folder}/{index}/exit_status", b"").strip()
     left = int(text) if text.isdigit() and len(text) <= 3 else None
@@ -104,7 +104,7 @@ def _judged(
 
 
 def sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:
-    """Return how many are in which state, and which did not end well; None where all are done."""
+    """Return how many are in which state, and which are not done; None where all are."""
     counts = Counter(job.state for job in array.values())
     if counts["done"] == len(array):
         return None
@@ -120,7 +120,7 @@ def sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:
 
 
 def array_verdict(record: JobRecord, logs: Mapping[int, str]) -> BindingVerdict:
-    """Judge the reports in the jobs' logs, by index; of those that differ the first one is kept.
+    """Judge the reports in the jobs' logs, by index; the first one that differs is returned.
 
     Jobs that never began have no reports and are passed over, unless they say that they are done.
     """

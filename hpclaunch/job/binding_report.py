@@ -1,15 +1,17 @@
-"""What the ranks said of their binding: the lines that every script's rank shell leaves in the log."""
+"""The ranks' reports on their binding: the lines that every script's rank shell writes to the log."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
 
 import msgspec
 
+from hpclaunch.text_table import text_table
+
 PREFIX = "hpclaunch-binding "
 
 
 class RankReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rank got, read on its node from /proc and /sys."""
+    """The binding of one rank, read on its node from /proc and /sys."""
 
     rank: int
     host: str
@@ -31,7 +33,7 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the rank got what was planned."""
+        """Whether the rank has the planned binding."""
         return self.verdict == "ok"
 
 
@@ -86,9 +88,6 @@ _COLUMNS = ("rank", "host", "local_rank", "cpus", "planned", "mems", "gpus", "bu
 
 
 def table(reports: Iterable[RankReport]) -> str:
-    """Lay the reports out in columns, one line a rank."""
-    rows = [_COLUMNS, *(tuple(str(getattr(report, name)) or "-" for name in _COLUMNS) for report in reports)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    """Lay the reports out in columns, one line per rank."""
+    rows = [[str(getattr(report, name)) or "-" for name in _COLUMNS] for report in reports]
+    return text_table(rows, _COLUMNS)

@@ -1,4 +1,4 @@
-"""Which jobs a job waits for: from what a person names to the scheduler's ids."""
+"""Which jobs a job waits for: from the names that the user gives to the scheduler's ids."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
-
-_SCHEDULERS_ID = {"slurm": r"\d+(_\d+)?", "pbs": r"\d+(\[\d*\])?(\.[\w.-]+)?"}
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, Scheduler
 
 
 def settle_after(
-    request: JobRequest, kind: str, store: Store, fresh: Callable[[JobRecord], JobRecord]
+    request: JobRequest, scheduler: Scheduler, store: Store, fresh: Callable[[JobRecord], JobRecord]
 ) -> tuple[str, ...]:
     """Return the scheduler's ids of the jobs to wait for, without those that have ended as they should.
 
@@ -25,13 +23,14 @@ def settle_after(
     """
     ids = []
     for text in request.after:
-        record = _find(store, kind, text)
+        record = _find(store, scheduler, text)
         if record is None:
             ids.append(text)
             continue
-        if record.scheduler != kind:
+        if record.scheduler != scheduler.kind:
             raise BadInputError(
-                f"--after {text}: job {record.id} is one of scheduler {record.scheduler}, this one of {kind}",
+                f"--after {text}: job {record.id} is one of scheduler {record.scheduler},"
+                f" this one of {scheduler.kind}",
                 f"hpclaunch wait {record.id} && hpclaunch submit ... waits for it here",
             )
         record = fresh(record)
@@ -45,14 +44,14 @@ def settle_after(
     return tuple(ids)
 
 
-def _find(store: Store, kind: str, text: str) -> JobRecord | None:
+def _find(store: Store, scheduler: Scheduler, text: str) -> JobRecord | None:
     """Return the job that is meant; None: one of the scheduler's that was not submitted by hpclaunch.
 
     A scheduler's id must not be taken for the start of one of ours.
     """
-    if not re.fullmatch(_SCHEDULERS_ID.get(kind, ""), text):
+    if not re.fullmatch(scheduler.id_pattern, text):
         return store.find(text)
-    ours = [r for r in store.list()[0] if r.scheduler == kind and r.scheduler_id == text]
+    ours = [r for r in store.list()[0] if r.scheduler == scheduler.kind and r.scheduler_id == text]
     return ours[-1] if ours else None
 
 

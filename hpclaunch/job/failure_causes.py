@@ -1,4 +1,4 @@
-"""Whom a job's log blames: the rank that ended first, a mask, an MPI plugin, or nodes to leave out."""
+"""Causes of a failure in a job's log: the first failed rank, a mask, an MPI plugin, bad nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpclaunch.job.record import JobRecord
 SLURM_SAYS = "^(srun|slurmstepd[^ ]*): "
 """What a line of Slurm's own programs starts with, as a POSIX extended regular expression."""
 SAYS_RANK = "rank[ :=]*[0-9]+ *(of|/|out of|,? *(world[ _])?size[ :=]*) *[0-9]+"
-"""A rank that says who it is, likewise, in any case; what stands before it decides whether it counts."""
+"""A line with a rank and its size, likewise, in any case; the words before it decide whether it counts."""
 
 # What srun and slurmstepd write into the log where a node is at fault, tried with 22.05.8 except the last,
 # which is PMIx' and known from its source. A program that fails on a node does not make the node bad.
@@ -24,7 +24,7 @@ _NODE_WORDS = (
 
 
 def first_death(log: str) -> str | None:
-    """Return which rank srun saw end badly first; the others were then ended for its sake.
+    """Return which rank failed first according to srun, which then ended the other ranks.
 
     srun itself exits with the highest code of all its ranks, which may be that of one it ended.
     """
@@ -56,7 +56,7 @@ def refused_mask(record: JobRecord, log: str) -> str | None:
         return f"{text}. Masks hold on whole nodes only: ask for them (--exclusive), or add --binding off"
     missing = format_cpu_list(cpu for _, cpus in wrong for cpu in cpus - got)
     return (
-        f"{text}. Of whole nodes the site itself keeps the others, for the system (core specialization):"
+        f"{text}. On whole nodes the site reserves the other cores for the system (core specialization):"
         f" reserve them in the site profile (node.reserved_cores{': ' if missing else ''}{missing}),"
         " or add --binding off"
     )
@@ -72,9 +72,9 @@ _WHO = re.compile(
 
 
 def alone(record: JobRecord, log: str) -> str | None:
-    """Return why a job of several ranks that ended well is a failure: each rank says "rank 0 of 1".
+    """Return why a job of several ranks that exited with 0 is a failure: each rank prints "rank 0 of 1".
 
-    It is what an MPI says that was started by a plugin which it does not speak; it ends with exit code 0.
+    That is how an MPI behaves that was started by a plugin which it does not speak; it exits with 0.
     With ``--mpi none`` it was meant so.
     """
     if record.request.get("mpi") == "none":
@@ -88,7 +88,7 @@ def alone(record: JobRecord, log: str) -> str | None:
         plugin = re.search(r"--mpi=(\S+)", launch)
         by = f"srun's plugin {plugin[1]}" if plugin else "srun's default plugin"
         started = f"{by} is not what the program's MPI speaks; Open MPI needs --mpi pmix, MPICH --mpi pmi2"
-    return f"all {record.tasks} ranks say 'rank 0 of 1': each ran alone, as {started}"
+    return f"all {record.tasks} ranks print 'rank 0 of 1': each ran alone, as {started}"
 
 
 def _who_of_all(line: str) -> Iterator[re.Match[str]]:
@@ -99,7 +99,7 @@ def _who_of_all(line: str) -> Iterator[re.Match[str]]:
 
 
 def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
-    """Return node -> why: it failed the preflight or as Slurm says, or ranks there are bound otherwise."""
+    """Return node -> why: a failed preflight, a report of Slurm, or ranks not bound as planned."""
     found = failed_nodes(record.preflight or read_preflight(log))
     for rank in record.binding.ranks if record.binding else ():
         if not rank.ok:

@@ -1,7 +1,7 @@
-"""The life of a job: submit it once, follow it, wait for it, end it, fetch its result.
+"""The life of a job: submit it once, follow it, wait for it, cancel it, fetch its result.
 
 The contract with the script: its exit status goes to ``exit_status`` in the job's folder, its result, if any,
-to ``result.json`` there, its output to ``out.log``. What became of it is asked in ``hpclaunch.job.refresh``.
+to ``result.json`` there, its output to ``out.log``. Its state is read in ``hpclaunch.job.refresh``.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def _sigterm_interrupts() -> Iterator[None]:
 def submit_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, script: str) -> JobRecord:
     """Write the script, submit it exactly once and return the saved record with the scheduler's id.
 
-    Raises RefusedError with the scheduler's own words; the record then is ``failed`` and says them. Where
-    the scheduler gave no answer in time the record stays ``created`` and says so; ``refresh`` finds out.
+    Raises RefusedError with the scheduler's own words; the record then is ``failed`` and has them. Where
+    the scheduler gave no answer in time the record stays ``created`` with that reason; ``refresh`` finds out.
     """
     path = f"{record.folder}/{SCRIPT}"
     host.make_folder(record.folder)
@@ -109,8 +109,8 @@ def wait_job(
 ) -> JobRecord:
     """Wait for the job's end and return the final record, passing its output on as it comes.
 
-    The scheduler is asked ever less often, within ``poll_s`` (seconds; by default the scheduler's), and at
-    once when the exit file appears. A scheduler that cannot be reached in between is waited for. Ctrl-C
+    The scheduler is asked at growing intervals, within ``poll_s`` (seconds; by default the scheduler's), and
+    at once when the exit file appears. A scheduler that cannot be reached in between is waited for. Ctrl-C
     leaves the job alone and raises KeyboardInterrupt; with ``interrupt_cancels`` it, and SIGTERM, cancel
     the job first. Raises RefusedError for a job whose submission was not finished.
     """
@@ -120,7 +120,7 @@ def wait_job(
             return _wait(store, host, scheduler, record, on_output, poll_s or scheduler.poll_s, note)
     except KeyboardInterrupt:
         if interrupt_cancels:
-            note(f"interrupted: ending job {record.id}")
+            note(f"interrupted: cancelling job {record.id}")
             cancel_job(store, host, scheduler, record)
         raise
 
@@ -206,7 +206,7 @@ def _log_reader(host: Host, record: JobRecord, on_output: Callable[[bytes], None
 
 
 def cancel_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
-    """End a job and return its record, which may still be running where the scheduler takes its time.
+    """Cancel a job and return its record, which may still be running where the scheduler takes its time.
 
     A final record is returned as it is. Raises RefusedError where the scheduler refuses or cannot be asked.
     """

@@ -1,4 +1,4 @@
-"""Which plugin of ``srun --mpi`` a job needs, asked where the profile leaves it open.
+"""Which plugin of ``srun --mpi`` a job needs, looked up where the profile leaves it open.
 
 The plugin must speak what the program's MPI speaks: with another one each rank is alone, without an error.
 """
@@ -14,6 +14,7 @@ from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.software.software_lines import environment_lines
 
 # Word in the MPI's own version -> plugin: PMIx is what Open MPI speaks (docs.open-mpi.org, "Launching with
@@ -50,7 +51,7 @@ def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plug
     """
     if not plugin_is_open(request, profile):
         return None
-    answer = host.run(["srun", "--mpi=list"], timeout_s=_LIST_TIMEOUT_S)
+    answer = host.run(site_launcher(profile).plugin_list, timeout_s=_LIST_TIMEOUT_S)
     offered = (answer.stdout + answer.stderr).replace(",", " ").split()
     python = interpreter(request, profile)
     ask = request.command.bundled or framework_of(request).by_mpi

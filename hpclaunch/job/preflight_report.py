@@ -1,4 +1,4 @@
-"""What the nodes said before the ranks started: the lines that a preflight leaves in the log."""
+"""The nodes' reports before the ranks started: the lines that a preflight writes to the log."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ PREFIX = "hpclaunch-preflight "
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check of the preflight said of one node."""
+    """The result of one check of the preflight on one node."""
 
     host: str
     check: str
@@ -20,7 +20,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_preflight(log: str) -> tuple[NodeVerdict, ...]:
-    """Return what the nodes said, of each check of a node the last word; other lines are passed over."""
+    """Return the reports, the last one of each check of a node; other lines are ignored."""
     found: dict[tuple[str, str], NodeVerdict] = {}
     for line in log.splitlines():
         _, mark, text = line.partition(PREFIX)

@@ -1,4 +1,4 @@
-"""From settings to a plan: what a job is, before it has a place. A dry run ends here."""
+"""From settings to a plan, before the job has a folder. A dry run ends here."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.plan.allocation import Allocation, allocation_here
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
+from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
 
 
@@ -59,25 +60,25 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def waits(self) -> bool:
         """Whether the command that starts it usually waits for its end."""
-        return self.profile.scheduler.kind == "local" or self.allocation is not None or self.interactive
+        return site_scheduler(self.profile).starts_at_once or self.allocation is not None or self.interactive
 
 
-def prepare(layers: list[Layer], manner: SubmitMode = _USUAL) -> Prepared:
+def prepare(layers: list[Layer], mode: SubmitMode = _USUAL) -> Prepared:
     """Settle the site, merge the settings, load the profile and its node (for ``local`` the live one)."""
-    site, origin = _site(layers, manner.host)
+    site, origin = _site(layers, mode.host)
     request, settings = merge(layers, site, origin)
-    return settle(request, settings, manner, os.getcwd() if manner.host is None else "")
+    return settle(request, settings, mode, os.getcwd() if mode.host is None else "")
 
 
-def settle(request: JobRequest, settings: tuple[Setting, ...], manner: SubmitMode, workdir: str) -> Prepared:
+def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode, workdir: str) -> Prepared:
     """Load the request's profile and its node, and look whether there is an allocation to run in.
 
-    Raises BadInputError where the job cannot be started in this manner.
+    Raises BadInputError where the job cannot be started in this mode.
     """
     profile = load_site(request.site)
-    kind = profile.scheduler.kind
-    host = _remote(manner, profile)
-    allocation = None if host else _allocation(manner, kind)
+    scheduler = site_scheduler(profile)
+    host = _remote(mode, profile)
+    allocation = None if host else _allocation(mode, scheduler)
     if allocation and request.nodes is None and request.tasks is None:
         request = msgspec.structs.replace(request, nodes=allocation.nodes)
         origin = f"the allocation {allocation.job_id}"
@@ -86,9 +87,9 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: SubmitMod
         request = msgspec.structs.replace(request, environment=profile.environment)
         origin = f"site profile {profile.name}"
         settings = (*settings, Setting(name="environment", value=str(profile.environment), origin=origin))
-    interactive = manner.interactive and kind != "local" and allocation is None
+    interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
     if interactive:
-        _check_interactive(request, kind)
+        _check_interactive(request, scheduler)
     return Prepared(
         request=request,
         settings=settings,
@@ -98,55 +99,54 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], manner: SubmitMod
         interactive=interactive,
         workdir=workdir,
         host=host,
-        sync=manner.sync,
+        sync=mode.sync,
     )
 
 
-def _remote(manner: SubmitMode, profile: SiteProfile) -> str | None:
+def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
     """Return the host to submit on; raises BadInputError for what only works on this machine."""
-    if manner.host is None:
-        if manner.sync is not None:
-            raise BadInputError(f"--sync {manner.sync}: there is no --host to take it to", "leave --sync out")
+    if mode.host is None:
+        if mode.sync is not None:
+            raise BadInputError(f"--sync {mode.sync}: there is no --host to copy it to", "leave --sync out")
         return None
-    if profile.scheduler.kind == "local":
+    if site_scheduler(profile).starts_at_once:
         raise BadInputError(
-            f"--host {manner.host}: site {profile.name} is this machine", "name the host's site"
+            f"--host {mode.host}: site {profile.name} is this machine", "name the host's site"
         )
-    if manner.interactive or manner.here:
+    if mode.interactive or mode.here:
         raise BadInputError("--interactive and --here work on this machine only", "leave --host out")
-    if manner.sync is not None and not manner.sync.is_dir():
-        raise BadInputError(f"--sync {manner.sync}: there is no such folder", "name the folder of your code")
-    if manner.host != "site":
-        return manner.host
+    if mode.sync is not None and not mode.sync.is_dir():
+        raise BadInputError(f"--sync {mode.sync}: there is no such folder", "name the folder of your code")
+    if mode.host != "site":
+        return mode.host
     if not profile.login.hosts:
         raise BadInputError(f"--host site: the profile {profile.name} names no login host", "name the host")
     return profile.login.hosts[0]
 
 
 def _topology(profile: SiteProfile) -> NodeTopology | None:
-    if profile.scheduler.kind != "local":
+    if not site_scheduler(profile).starts_at_once:
         return site_topology(profile)
     from hpclaunch.topology.sources import read_live
 
     return read_live()
 
 
-def _allocation(manner: SubmitMode, kind: str) -> Allocation | None:
-    if manner.here is False or (kind != "slurm" and not manner.here):
-        return None
-    found = allocation_here(os.environ) if kind == "slurm" else None
-    if found is None and manner.here:
+def _allocation(mode: SubmitMode, scheduler: Scheduler) -> Allocation | None:
+    found = None if mode.here is False else scheduler.allocation(os.environ)
+    if found is None and mode.here:
+        hint = f"{scheduler.allocation_hint}, or " * bool(scheduler.allocation_hint)
         raise BadInputError(
-            "--here: this shell is in no allocation of Slurm's (no SLURM_JOB_ID, or a batch job's)",
-            "make one with salloc, or leave --here out and the job is queued",
+            "--here: this shell is not in a Slurm allocation (no SLURM_JOB_ID, or that of a batch job)",
+            f"{hint}leave --here out and the job is queued",
         )
     return found
 
 
-def _check_interactive(request: JobRequest, kind: str) -> None:
-    if kind != "slurm":
+def _check_interactive(request: JobRequest, scheduler: Scheduler) -> None:
+    if not scheduler.has_interactive:
         raise BadInputError(
-            "--interactive is for Slurm: PBS runs interactive jobs only at a terminal of their own",
+            f"--interactive is for Slurm: {scheduler.title} runs interactive jobs only at their own terminal",
             "--wait shows the output of a queued job, too, and Ctrl-C cancels it",
         )
     for name, value in (("--array", request.array), ("--max-restarts", request.max_restarts)):
@@ -172,12 +172,12 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
 
 
 def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
-    """Return the plan and the script, having changed no file and asked no scheduler and no MPI."""
-    target = JobPlace(
+    """Return the plan and the script, without changing a file or asking a scheduler or an MPI."""
+    place = JobPlace(
         python=python_here(prepared.profile), after=_after(prepared), allocation=prepared.allocation
     )
-    plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
-    return plan, render(plan, target, script_templates())
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    return plan, render(plan, place, script_templates())
 
 
 def _after(prepared: Prepared) -> tuple[str, ...]:
@@ -187,10 +187,9 @@ def _after(prepared: Prepared) -> tuple[str, ...]:
     from hpclaunch.job.dependencies import settle_after
     from hpclaunch.job.store import Store
 
-    kind = prepared.profile.scheduler.kind
-    return settle_after(prepared.request, kind, Store(), lambda record: record)
+    return settle_after(prepared.request, site_scheduler(prepared.profile), Store(), lambda record: record)
 
 
 def python_here(profile: SiteProfile) -> str | None:
     """Return this interpreter for jobs on this machine, None for jobs elsewhere."""
-    return sys.executable if profile.scheduler.kind == "local" else None
+    return sys.executable if site_scheduler(profile).starts_at_once else None

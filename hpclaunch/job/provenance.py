@@ -1,4 +1,4 @@
-"""What a record keeps besides the job itself: versions, and the commit of the user's folder."""
+"""Where a job comes from: versions of the software, and the commit of the user's folder."""
 
 from __future__ import annotations
 

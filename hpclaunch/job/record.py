@@ -1,4 +1,4 @@
-"""JobRecord: what is kept of a job, one JSON file in its folder."""
+"""JobRecord: the record of a job, one JSON file in its folder."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from hpclaunch.scheduler.scheduler_interface import JobState
 
 
 class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one job of an array."""
+    """The state of one job of an array."""
 
     state: JobState = "created"
     exit_code: int | None = None
@@ -21,7 +21,7 @@ class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRecord(msgspec.Struct, kw_only=True):
-    """What is kept of a job, one JSON file in its folder; changed only by writing the whole file anew."""
+    """The record of a job, one JSON file in its folder; changed only by replacing the whole file."""
 
     schema: Literal[1] = 1
     id: str
@@ -43,7 +43,7 @@ class JobRecord(msgspec.Struct, kw_only=True):
     started: str | None = None
     ended: str | None = None
     reason: str | None = None
-    """The scheduler's word on a pending or failed job."""
+    """Why the job waits or has failed."""
     command: tuple[str, ...]
     bundled: bool = False
     nodes: int
@@ -53,9 +53,9 @@ class JobRecord(msgspec.Struct, kw_only=True):
     array: dict[int, ArrayJob] = {}
     """Index -> that job of an array; its files are in the folder of that name; empty where it is none."""
     binding: BindingVerdict | None = None
-    """What the ranks said of their binding; None before the end, or where none was planned."""
+    """The ranks' reports on their binding; None before the end, or where none was planned."""
     preflight: tuple[NodeVerdict, ...] = ()
-    """What the nodes said before the ranks started; empty before the end, or where nobody asked them."""
+    """The nodes' preflight reports; empty before the end, or where no preflight was requested."""
     profile_digest: str
     """sha256 of the merged profile in canonical JSON."""
     versions: dict[str, str]

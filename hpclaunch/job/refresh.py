@@ -1,4 +1,4 @@
-"""What became of jobs: the scheduler's word first, then what they left in their folders.
+"""The states of jobs: from their scheduler first, then from the files in their folders.
 
 A script writes its exit status as one decimal line to ``exit_status`` in the job's folder however it ends. So
 a job is never forgotten, even when its scheduler has forgotten it.
@@ -36,7 +36,7 @@ from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Sch
 _LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID)
 
 _Files = Mapping[str, bytes]
-"""Small files of jobs by their paths; those that are not there are left out."""
+"""Small files of jobs by their paths; without those that do not exist."""
 
 _QUERY_TIMEOUT_S = 120.0
 
@@ -44,7 +44,7 @@ Note = Callable[[str], None]
 
 
 def to_stderr(text: str) -> None:
-    """Print a note where a person sees it."""
+    """Print a note on stderr."""
     sys.stderr.write(f"hpclaunch: {text}\n")
 
 
@@ -54,7 +54,7 @@ def now() -> str:
 
 
 def refresh(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
-    """Ask what became of a job, save and return it; a final record is returned as it is.
+    """Ask for the state of a job, save and return its record; a final record is returned unchanged.
 
     Raises RefusedError where the scheduler cannot be asked and the job left no exit status.
     """
@@ -67,7 +67,7 @@ def refresh(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -
 def refresh_all(
     store: Store, host: Host, records: Sequence[JobRecord], note: Note = to_stderr
 ) -> list[JobRecord]:
-    """Refresh many jobs with one question to each scheduler; one that cannot be asked is noted."""
+    """Refresh many jobs with one query per scheduler; a scheduler that cannot be asked is noted."""
     fresh: dict[str, JobRecord] = {}
     for kind in sorted({record.scheduler for record in records}):
         group = [record for record in records if record.scheduler == kind]
@@ -83,7 +83,7 @@ def _refresh_group(
 ) -> tuple[list[JobRecord], RefusedError | None]:
     records = [_recovered(store, host, scheduler, record) for record in records]
     asked_for = [record for record in records if _is_open(record) and record.scheduler_id]
-    if scheduler.starts_at_once:  # no queue that had a say: a job that left its exit status is over
+    if scheduler.starts_at_once:  # there is no queue: a job that left its exit status is over
         over = host.read_files([f"{record.folder}/{EXIT_STATUS}" for record in asked_for])
         asked_for = [record for record in asked_for if f"{record.folder}/{EXIT_STATUS}" not in over]
     wanted = {record.scheduler_id or "": open_indices(record) for record in asked_for}
@@ -107,7 +107,7 @@ def _refresh_group(
 
 
 def _judged(record: JobRecord, status: JobStatus | None, left: _Files, asked: bool) -> JobRecord:
-    """Return the record with what its scheduler, if that was ``asked``, and its small files say."""
+    """Return the record with its state from the scheduler, if ``asked``, and from its small files."""
     if not _is_open(record) and record.state != "lost":
         return record
     if record.array:
@@ -117,7 +117,7 @@ def _judged(record: JobRecord, status: JobStatus | None, left: _Files, asked: bo
 
 
 def _run_folders(record: JobRecord) -> list[str]:
-    """Return the folders with a log: the job's own, of an array one a job."""
+    """Return the folders with a log: the job's own, of an array one per job."""
     return [f"{record.folder}/{index}" for index in sorted(record.array)] or [record.folder]
 
 
@@ -180,14 +180,14 @@ def _unknown(wanted: Mapping[str, frozenset[int]], known: Mapping[str, JobStatus
 
 
 def _with_status(record: JobRecord, status: JobStatus | None, files: _Files, asked: bool) -> JobRecord:
-    """Return the record with what its scheduler or, where that does not know, its exit file says."""
+    """Return the record with its state from the scheduler or, where that does not know it, the exit file."""
     if status and status.state not in FINAL_STATES:
         started = status.started or record.started
         return replace(record, state=status.state, reason=status.reason, started=started)
     left = _exit_status(files, record)
     if following := _following(files, record):
         record = replace(record, scheduler_id=following)
-        status = None  # how its forerunner ended is no matter
+        status = None  # how the job before it in the chain ended does not matter
         if left is None:
             return replace(record, state="queued", reason="restarted by its own script")
     if status is None:
@@ -209,7 +209,7 @@ def _with_status(record: JobRecord, status: JobStatus | None, files: _Files, ask
 
 
 def _explained(record: JobRecord, traces: Mapping[str, Trace], files: _Files) -> JobRecord:
-    """Return the record of an ended job with what its log says of its end and of its ranks' binding."""
+    """Return the record of an ended job with what its log shows of its end and of its ranks' binding."""
     if record.array:
         array = {
             index: _with_log(job_of_array(record, index), job, traces, files)
@@ -233,7 +233,7 @@ _Ended = TypeVar("_Ended", JobRecord, ArrayJob)
 
 
 def _with_log(record: JobRecord, job: _Ended, traces: Mapping[str, Trace], files: _Files) -> _Ended:
-    """Return the job, ``record`` itself or one of its array, with what its log says of its end."""
+    """Return the job, ``record`` itself or one of its array, with the cause of its end that its log shows."""
     log = traces[record.folder].log
     if job.state == "done" and (why := alone(record, log)):
         return replace(job, state="failed", exit_code=None, reason=why)
@@ -255,7 +255,7 @@ def _binding(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict |
 
 
 def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
-    """Return what the ranks said of their binding so far, where one was planned."""
+    """Return the ranks' reports on their binding so far, where one was planned."""
     return _binding(record, read_traces(host, _run_folders(record)))
 
 
@@ -267,7 +267,7 @@ def _following(files: _Files, record: JobRecord) -> str | None:
 
 
 def _reason(files: _Files, record: JobRecord) -> str | None:
-    """Return what the script itself says of its end: a hang, restarts used up."""
+    """Return the reason of its end that the script itself wrote: a hang, restarts used up."""
     text = files.get(f"{record.folder}/{REASON}", b"").decode(errors="replace").strip()
     return text or None
 
@@ -281,7 +281,7 @@ def _status_from_exit_file(files: _Files, record: JobRecord, left: int | None) -
         return JobStatus(state="failed", exit_code=left, reason=f"the script ended with exit status {left}")
     return JobStatus(
         state="lost",
-        reason=f"{record.scheduler} does not know the job any more, and it left no exit status: "
+        reason=f"{record.scheduler} no longer knows the job, and it left no exit status: "
         "it was killed at once, or its node or this machine went down",
     )
 

@@ -1,4 +1,4 @@
-"""A recorded request, made ready to be submitted again."""
+"""A recorded request, prepared for another submission."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.request import JobRequest, Setting
 
 
-def repeat(record: JobRecord, exclude: tuple[str, ...], manner: SubmitMode) -> Prepared:
-    """Return the job's request with these nodes left out too; it runs in the folder of the first attempt.
+def repeat(record: JobRecord, exclude: tuple[str, ...], mode: SubmitMode) -> Prepared:
+    """Return the job's request without these nodes; it runs in the folder of the first attempt.
 
-    The jobs that it waited for are not waited for again. The site's profile is read anew.
-    Raises BadInputError where the record holds no request that can be used.
+    Dependencies on other jobs (``--after``) are dropped. The site's profile is read again.
+    Raises BadInputError where the recorded request cannot be used.
     """
     try:
         request = msgspec.convert(record.request, JobRequest)
     except msgspec.ValidationError as error:
         raise BadInputError(
-            f"{record.folder}/record.json: its request cannot be used: {error}", "submit it anew"
+            f"{record.folder}/record.json: its request cannot be used: {error}", "submit the job as a new one"
         ) from None
     left_out = tuple(dict.fromkeys((*request.exclude, *exclude)))
     request = replace(request, exclude=left_out, after=(), after_any=False)
     prepared = settle(
-        request, _settings(request, record.id, exclude), replace(manner, host=record.host), record.workdir
+        request, _settings(request, record.id, exclude), replace(mode, host=record.host), record.workdir
     )
     return replace(prepared, resubmit_of=record.id)
 
 
 def _settings(request: JobRequest, job_id: str, exclude: tuple[str, ...]) -> tuple[Setting, ...]:
-    """Return what the request says, each with the job that it comes from."""
+    """Return the settings of the request, each with the job that it comes from."""
     origin = f"job {job_id}"
     words = ("mnist", *request.command.argv) if request.command.bundled else request.command.argv
     rows = {"command": " ".join(words)}

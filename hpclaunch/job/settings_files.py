@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from hpclaunch.plan.settings import JobSettings, Layer, UserConfig
+from hpclaunch.plan.settings import JobSettings, Layer, UserConfig, highest
+from hpclaunch.user_folders import user_config_folder
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
 def config_path() -> Path:
-    """Return where the user's config is, whether it exists or not."""
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(home).expanduser() / "hpclaunch" / "config.yaml"
+    """Return the path of the user's config; the file need not exist."""
+    return user_config_folder() / "config.yaml"
 
 
 def read_config() -> UserConfig:
-    """Read the user's config; no file is an empty one. Raises BadInputError."""
+    """Read the user's config; without the file it is empty. Raises BadInputError."""
     path = config_path()
     return _read(path, UserConfig) if path.exists() else UserConfig()
 
 
 def _read(path: Path, wanted: type[_T]) -> _T:
     from hpclaunch.site.validate import to_struct
-    from hpclaunch.site.yaml_tree import read_tree  # YAML, which many jobs do without
+    from hpclaunch.site.yaml_tree import read_tree  # loads YAML, which many jobs do not need
 
     return to_struct(read_tree(path), wanted)
 
 
 def read_layers(command_line: JobSettings, file: Path | None) -> list[Layer]:
-    """Return all sources but the per-site ones, the highest first. Raises BadInputError for a bad file."""
+    """Return all sources of settings, the highest first. Raises BadInputError for a bad file."""
     layers = [Layer(origin="command line", settings=command_line)]
     if file is not None:
         layers.append(Layer(origin=f"job file {file}", settings=_read(file, JobSettings)))
     config = read_config()
     origin = f"user config {config_path()}"
-    site = _first(layers, "site") or config.site
+    named = highest(layers, "site")
+    site = named.settings.site if named else config.site
     if site in config.sites:
         layers.append(Layer(origin=f"{origin}, sites.{site}", settings=config.sites[site]))
     layers.append(Layer(origin=origin, settings=config))
     return layers
-
-
-def _first(layers: list[Layer], name: str) -> Any:
-    return next((v for layer in layers if (v := getattr(layer.settings, name)) is not None), None)

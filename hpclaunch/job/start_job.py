@@ -32,9 +32,10 @@ from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.preflight_plan import PROBE
 from hpclaunch.plan.script_text import render
-from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
+from hpclaunch.site.site_scheduler import site_scheduler
 
 
 def start(
@@ -49,18 +50,19 @@ def start(
     job_id = new_job_id(now)
     state = _state_folder(prepared, store, host)
     folder = f"{state}/jobs/{job_id}"
-    target = _target(prepared, store, host, job_id, folder, note)
-    plan = make_plan(prepared.request, prepared.profile, prepared.topology, target, prepared.settings)
-    script = render(plan, target, script_templates())
-    if prepared.profile.scheduler.kind == "local":
+    place = _place(prepared, store, host, job_id, folder, note)
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    script = render(plan, place, script_templates())
+    here = site_scheduler(prepared.profile).starts_at_once
+    if here:
         _need_local_parts(plan)
     scheduler = _scheduler(prepared, plan)
     if test_first:
         try_submission(host, scheduler, plan, script, note)
-    record = _record(prepared, plan, target, now, scheduler.kind, _workdir(prepared, host, folder))
+    record = _record(prepared, plan, place, now, scheduler.kind, _workdir(prepared, host, folder))
     store.create(record)
     host.make_folder(folder)
-    if prepared.request.command.bundled and prepared.profile.scheduler.kind != "local":
+    if prepared.request.command.bundled and not here:
         from hpclaunch.host.sync import send_files  # it loads much that a job on this machine does not need
 
         send_files(host, _runner(), f"{folder}/runner")
@@ -83,17 +85,24 @@ def _state_folder(prepared: Prepared, store: Store, host: Host) -> str:
     return state_folder(host)
 
 
-def _target(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
-    request, kind = prepared.request, prepared.profile.scheduler.kind
+def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
+    request, scheduler = prepared.request, site_scheduler(prepared.profile)
     plugin = choose_plugin(request, prepared.profile, host)
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
+
+    def fresh(record: JobRecord) -> JobRecord:
+        return refresh(store, host, get_scheduler(record.scheduler), record)
+
     return JobPlace(
         folder=folder,
         job_id=job_id,
         python=python_here(prepared.profile),
         after=settle_after(
-            request, kind, store, lambda record: refresh(store, host, get_scheduler(record.scheduler), record)
+            request,
+            scheduler,
+            store,
+            lambda record: refresh(store, host, get_scheduler(record.scheduler), record),
         ),
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,
@@ -102,14 +111,13 @@ def _target(prepared: Prepared, store: Store, host: Host, job_id: str, folder: s
 
 
 def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
-    """Return what the job is handed to: in an allocation there is no queue, so to this machine."""
+    """Return the scheduler that gets the job: in an allocation there is no queue, so this machine."""
     if prepared.allocation:
-        return get_scheduler("local")
+        return get_scheduler(THIS_MACHINE)
+    scheduler = site_scheduler(prepared.profile)
     if prepared.interactive:
-        from hpclaunch.scheduler.salloc import SallocScheduler
-
-        return SallocScheduler([word for line in plan.header for word in shlex.split(line.text)])
-    return get_scheduler(prepared.profile.scheduler.kind)
+        return scheduler.interactive([word for line in plan.header for word in shlex.split(line.text)])
+    return scheduler
 
 
 def _workdir(prepared: Prepared, host: Host, folder: str) -> str:
@@ -119,16 +127,16 @@ def _workdir(prepared: Prepared, host: Host, folder: str) -> str:
 
 
 def _record(
-    prepared: Prepared, plan: LaunchPlan, target: JobPlace, now: dt.datetime, scheduler: str, workdir: str
+    prepared: Prepared, plan: LaunchPlan, place: JobPlace, now: dt.datetime, scheduler: str, workdir: str
 ) -> JobRecord:
-    assert target.folder is not None  # noqa: S101
-    assert target.job_id is not None  # noqa: S101
+    assert place.folder is not None  # noqa: S101
+    assert place.job_id is not None  # noqa: S101
     return JobRecord(
-        id=target.job_id,
+        id=place.job_id,
         name=plan.request.name,
         site=plan.profile.name,
         scheduler=scheduler,
-        folder=target.folder,
+        folder=place.folder,
         host=prepared.host,
         workdir=workdir,
         created=now.isoformat(timespec="seconds"),
@@ -148,7 +156,7 @@ def _record(
 
 def _indices(plan: LaunchPlan) -> tuple[int, ...]:
     text = plan.request.array
-    return array_indices(text, plan.profile.scheduler.kind) if text else ()
+    return array_indices(text, site_scheduler(plan.profile)) if text else ()
 
 
 def _need_local_parts(plan: LaunchPlan) -> None:
@@ -173,7 +181,7 @@ def probe_file() -> bytes:
 
 
 def _runner() -> dict[str, bytes]:
-    """Return the runner's files, which go beside the script: compute nodes need no hpclaunch installed."""
+    """Return the runner's files, which go into the job folder: compute nodes need no hpclaunch installed."""
     source = resource_dir("train")
     runner = {
         f"hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()

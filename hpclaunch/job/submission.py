@@ -2,8 +2,8 @@
 
 The submission command runs there inside a few lines of shell that first make the folder ``submission`` in the
 job's folder. Making a folder either succeeds or fails, for one caller only, also on the file systems of
-clusters: so it is the token of the submission. Whoever makes it submits and leaves the answer in it; whoever
-finds it made waits for that answer. So the same command may be asked again after any break.
+clusters: so it is the token of the submission. The caller that makes it submits and leaves the answer in it;
+a caller that finds it waits for that answer. So the same command may be repeated after any break.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hpclaunch.scheduler.scheduler_interface import Scheduler
 
 TOKEN = "submission"  # noqa: S105  # a folder's name
 
-# sbatch and qsub retry for a while by themselves when their server is slow; after this nobody knows.
+# sbatch and qsub retry for a while when their server is slow; after this the outcome is unknown.
 TIMEOUT_S = 300.0
 # How long to wait for the answer that another call, cut off from us, is about to get.
 WAIT_S = 60
@@ -94,8 +94,8 @@ def _ask_again(
 def recover(host: Host, scheduler: Scheduler, script: str, folder: str) -> str | None:
     """Return the id of a job whose submission was cut off; None: it was never begun.
 
-    Raises RefusedError with the scheduler's words where it refused the job, and NoAnswerError where nobody
-    can tell.
+    Raises RefusedError with the scheduler's words where it refused the job, and NoAnswerError where the
+    outcome is unknown.
     """
     token = f"{folder}/{TOKEN}"
     paths = [f"{token}/{name}" for name in ("exit_code", "stdout", "stderr")]
@@ -112,7 +112,7 @@ def recover(host: Host, scheduler: Scheduler, script: str, folder: str) -> str |
 
 
 def _found(host: Host, scheduler: Scheduler, script: str, program: str) -> str:
-    """Ask the scheduler for the job of that script, whose path is no other job's.
+    """Ask the scheduler for the job of that script, whose path no other job has.
 
     Raises NoAnswerError where it knows none, which it may still take, or cannot be asked.
     """

@@ -11,7 +11,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hpclaunch import cache
+from hpclaunch.cache import read_cached, write_cached
 from hpclaunch.package_data import resource_dir
 
 
@@ -19,7 +19,7 @@ def script_templates() -> jinja2.Environment:
     """Return the templates: sandboxed, strict about undefined names, with the filters that they use."""
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(resource_dir("templates")),
-        bytecode_cache=_KeptTemplates(),
+        bytecode_cache=_CachedTemplates(),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -36,22 +36,22 @@ def comment(text: str) -> str:
     return text.replace("\n", " ").replace("\r", " ")
 
 
-class _KeptTemplates(BytecodeCache):
+class _CachedTemplates(BytecodeCache):
     """Compiled templates, used while the template, this module, Jinja and Python are those that made them.
 
     Jinja itself looks at the template's text and at Python's version.
     """
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill the bucket if its template was kept."""
-        data = cache.recall(f"templates/{bucket.key}") or b""
+        """Fill the bucket if its template is in the cache."""
+        data = read_cached(f"templates/{bucket.key}") or b""
         if data[:32] == self._seal(data[32:]):
             bucket.bytecode_from_string(data[32:])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep what is in the bucket."""
+        """Put the bucket into the cache."""
         data = bucket.bytecode_to_string()
-        cache.keep(f"templates/{bucket.key}", self._seal(data) + data)
+        write_cached(f"templates/{bucket.key}", self._seal(data) + data)
 
     @staticmethod
     def _seal(data: bytes) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any
 from hpclaunch import __version__
 from hpclaunch.lint.lint_rule import Finding, Rule
 from hpclaunch.lint.shellcheck import PREFIX
+from hpclaunch.text_table import text_table
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -101,8 +102,7 @@ def _uri(name: str) -> str:
 
 def rules_list(rules: Sequence[Rule]) -> str:
     """Return the rules for a terminal."""
-    width = max(len(rule.id) for rule in rules)
-    return "\n".join(f"{rule.id:<{width}}  {rule.severity:<7}  {_plain(rule.what)}" for rule in rules)
+    return text_table((rule.id, rule.severity, _plain(rule.what)) for rule in rules)
 
 
 def _plain(text: str) -> str:

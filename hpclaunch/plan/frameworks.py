@@ -1,6 +1,6 @@
 """What each framework needs of a job's script, as a table: its variables, its GPUs, its files. Pure.
 
-``--framework`` sets what its row says and nothing else. Sources:
+``--framework`` sets what is in its row and nothing else. Sources:
 
 - torch: the variables that ``init_process_group`` reads (pytorch.org/docs/stable/distributed.html,
   "Environment variable initialization") and LOCAL_WORLD_SIZE (pytorch.org/docs/stable/elastic/run.html).
@@ -23,16 +23,17 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.scheduler import launchers
 from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 
 class Framework(msgspec.Struct, frozen=True, kw_only=True):
     """What the ranks of one framework need."""
 
     rank_variables: tuple[str, ...] = ()
-    """Names under which a rank's program reads who it is."""
+    """Environment variables from which a rank's program reads its rank."""
     rendezvous: bool = False
     """MASTER_ADDR and MASTER_PORT."""
     by_mpi: bool = False
@@ -52,7 +53,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
 _TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 UNNAMED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
-"""Nobody named one: the bundled runner, or a program of which nothing is known."""
+"""None was named: the bundled runner, or a program of which nothing is known."""
 
 FRAMEWORKS = {
     "horovod": Framework(by_mpi=True, timeline=True, all_gpus=True, nccl=True, module="horovod"),
@@ -104,16 +105,16 @@ def framework_lines(
     request: JobRequest, profile: SiteProfile, nodes: int, tasks_per_node: int
 ) -> tuple[Line, ...]:
     """Return the shell lines before the launch."""
-    framework, batch = framework_of(request), profile.scheduler.kind
+    framework, scheduler = framework_of(request), site_scheduler(profile)
     lines: list[Line] = []
     if framework.rendezvous:
-        lines += launchers.rendezvous(batch, array=bool(request.array))
+        lines += rendezvous(scheduler, array=bool(request.array))
     if request.framework == "horovod":
         lines += _horovod(profile)
     if request.timeline:
         lines += _timeline(request)
     if framework.hostfile:
-        lines += _hostfile(batch, nodes, tasks_per_node)
+        lines += _hostfile(scheduler, nodes, tasks_per_node)
     if request.zero_stage is not None:
         lines += _zero(request, profile)
     return tuple(lines)
@@ -128,7 +129,8 @@ def rank_lines(
     not, they stay in that shell.
     """
     names = framework_of(request).rank_variables
-    who = launchers.rank_identity(profile.scheduler.launcher)
+    launcher = site_launcher(profile)
+    who = {"RANK": launcher.rank, "LOCAL_RANK": launcher.local_rank}
     values = {
         **{name: f'"{value}"' for name, value in who.items()},
         "WORLD_SIZE": str(nodes * tasks_per_node),
@@ -138,12 +140,12 @@ def rank_lines(
     lines = []
     if own := [name for name in who if name in needed and name not in names]:
         text = " ".join(f"{name}={values[name]}" for name in own)
-        lines.append(Line(text=text, reason="who this rank is; for this shell only"))
+        lines.append(Line(text=text, reason="rank and local rank, for this shell only"))
     if names:
         text = "export " + " ".join(f"{name}={values[name]}" for name in names)
         reader = "DeepSpeed" if request.framework == "deepspeed" else "torch.distributed"
         others = "" if request.framework else " and others"
-        reason = f"who this rank is, under the names that {reader}{others} {'read' if others else 'reads'}"
+        reason = f"the rank, as the variables that {reader}{others} {'read' if others else 'reads'}"
         lines.append(Line(text=text, reason=reason))
     if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
         lines.append(_own_config(config))
@@ -153,11 +155,27 @@ def rank_lines(
 def shows_all_gpus(request: JobRequest, gpus: tuple[tuple[int, ...], ...]) -> bool:
     """Whether each rank sees all GPUs of the node, given those of each local rank.
 
-    Only where each rank has as many of its own: ranks that share a GPU cannot each have one at their number.
+    Only where all ranks have the same number of GPUs and no two share one.
     """
     every = [gpu for each in gpus for gpu in each]
     alike = len({len(each) for each in gpus}) == 1
     return framework_of(request).all_gpus and alike and len(set(every)) == len(every) > 0
+
+
+def rendezvous(scheduler: Scheduler, array: bool = False) -> tuple[Line, ...]:
+    """Return MASTER_ADDR and MASTER_PORT; in an ``array`` each job has its own.
+
+    The port lies in 10000-19999, below Linux's ephemeral range (from 32768, ip_local_port_range in man 7 ip),
+    and differs from job to job: 10000 + job number modulo 10000.
+    """
+    number = scheduler.arrays.port_number if array and scheduler.arrays else scheduler.port_number
+    return (
+        Line(text=f"{scheduler.first_node}\nexport MASTER_ADDR", reason="rendezvous: the job's first node"),
+        Line(
+            text=f"export MASTER_PORT=$((10000 + {number} % 10000))",
+            reason="rendezvous: a port of this job's own, below the ephemeral range",
+        ),
+    )
 
 
 def _horovod(profile: SiteProfile) -> list[Line]:
@@ -193,10 +211,10 @@ def _timeline(request: JobRequest) -> list[Line]:
     ]
 
 
-def _hostfile(batch: str, nodes: int, tasks_per_node: int) -> list[Line]:
+def _hostfile(scheduler: Scheduler, nodes: int, tasks_per_node: int) -> list[Line]:
     # sed reads to the end, unlike head: with pipefail a list cut short would end the job.
     text = (
-        f"{launchers.node_names(batch)} | sed -n '1,{nodes}s/$/ slots={tasks_per_node}/p'"
+        f"{scheduler.node_names} | sed -n '1,{nodes}s/$/ slots={tasks_per_node}/p'"
         ' > "$HPCLAUNCH_JOB_FOLDER/hostfile"'
     )
     return [
@@ -254,7 +272,7 @@ def _own_config(config: str) -> Line:
         'for word; do shift; case $word in "$given" | --*="$given") '
         'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac; set -- "$@" "$word"; done'
     )
-    return Line(text=text, reason="the job's own configuration of DeepSpeed in the place of the one given")
+    return Line(text=text, reason="the job's own configuration of DeepSpeed instead of the given one")
 
 
 def interpreter(request: JobRequest, profile: SiteProfile) -> str:

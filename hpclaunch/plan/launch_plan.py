@@ -10,7 +10,7 @@ from hpclaunch.site.schema import SiteProfile
 
 
 class Supervision(msgspec.Struct, frozen=True, kw_only=True):
-    """What keeps an eye on the launch."""
+    """The watchdog and the restarts of the launch."""
 
     max_restarts: int
     exit_code: int
@@ -21,10 +21,10 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
-    """How each node is looked at before the ranks start; all words are shell text."""
+    """How each node is checked before the ranks start; all words are shell text."""
 
-    look: tuple[str, ...]
-    """Starts the look, one process a node."""
+    probe: tuple[str, ...]
+    """Start the probe, one process per node."""
     judge: tuple[str, ...]
     """Reads what they said; the names of the nodes follow."""
     node_names: str
@@ -56,7 +56,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     launch: tuple[str, ...]
     """The launcher and its options as shell text."""
     supervision: Supervision | None
-    """None: nobody asked for restarts or a watchdog."""
+    """None: neither restarts nor a watchdog were requested."""
     preflight: Preflight | None = None
     settings: tuple[Setting, ...]
     warnings: tuple[str, ...] = ()

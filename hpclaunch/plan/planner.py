@@ -11,18 +11,26 @@ from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
-from hpclaunch.plan.allocation import Allocation, check_fit
+from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.frameworks import check_framework
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.preflight_plan import plan_preflight
 from hpclaunch.plan.rank_counts import resolve
 from hpclaunch.plan.request import JobRequest, Setting
-from hpclaunch.plan.script_body import launch_words, plugin_is_open, rank_setup, rank_words, shell_lines
-from hpclaunch.scheduler import launchers
-from hpclaunch.scheduler.job_header import Line, Resources, pbs_header, slurm_header
+from hpclaunch.plan.script_body import (
+    launch_words,
+    plugin_is_open,
+    rank_setup,
+    rank_words,
+    script_writes_log,
+    shell_lines,
+)
+from hpclaunch.scheduler.job_header import Line, Resources
+from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import reason_with_source
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime, parse_walltime_s
 
@@ -36,7 +44,7 @@ def make_plan(
     request: JobRequest,
     profile: SiteProfile,
     topology: NodeTopology | None,
-    target: JobPlace,
+    place: JobPlace,
     settings: tuple[Setting, ...] = (),
 ) -> LaunchPlan:
     """Compute everything that a script needs.
@@ -44,44 +52,45 @@ def make_plan(
     ``topology`` is the node of the site, or the live one for ``local``; None where it is unknown.
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
-    shape = _shape(request, profile, topology, target.allocation)
-    batch = profile.scheduler.kind
-    cpus_per_task = _scheduler_cpus(request, profile, shape)
-    header = _header(request, profile, shape, target, cpus_per_task)
+    layout = _layout(request, profile, topology, place.allocation)
+    scheduler = site_scheduler(profile)
+    cpus_per_task = _scheduler_cpus(request, profile, layout)
+    header = _header(request, profile, layout, place, cpus_per_task)
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
     return LaunchPlan(
         request=request,
         profile=profile,
-        nodes=shape.nodes,
-        tasks_per_node=shape.tasks_per_node,
-        walltime_s=None if batch == "local" or target.allocation else shape.walltime_s,
-        queue=shape.choice.name,
-        binding=shape.binding,
+        nodes=layout.nodes,
+        tasks_per_node=layout.tasks_per_node,
+        walltime_s=None if scheduler.starts_at_once or place.allocation else layout.walltime_s,
+        queue=layout.choice.name,
+        binding=layout.binding,
         header=header,
-        environment=shell_lines(request, profile, shape, target, for_launcher),
-        rank_setup=rank_setup(request, profile, shape),
-        launch=launch_words(request, profile, shape, target),
-        argv=rank_words(request, profile, target),
-        supervision=_supervision(request, profile, shape),
-        preflight=_preflight(request, profile, shape),
-        settings=(*settings, *_computed(request, profile, shape, target)),
-        warnings=_warnings(request, shape),
+        environment=shell_lines(request, profile, layout, place, for_launcher),
+        rank_setup=rank_setup(request, profile, layout),
+        launch=launch_words(request, profile, layout, place),
+        argv=rank_words(request, profile, place),
+        supervision=_supervision(request, profile, layout),
+        preflight=_preflight(request, profile, layout),
+        settings=(*settings, *_computed(request, profile, layout, place)),
+        warnings=_warnings(request, layout),
     )
 
 
-def _shape(
+def _layout(
     request: JobRequest,
     profile: SiteProfile,
     topology: NodeTopology | None,
     allocation: Allocation | None,
 ) -> JobLayout:
-    local = profile.scheduler.kind == "local"
+    scheduler = site_scheduler(profile)
+    local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
     walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
-    _check_name(request.name, profile.scheduler.kind)
-    request_rules.check_directives(profile.scheduler.kind, request.directives)
-    request_rules.check_wishes(profile.scheduler.kind, request)
+    _check_name(request.name, scheduler)
+    request_rules.check_directives(scheduler, request.directives)
+    request_rules.check_abilities(scheduler, request)
     check_framework(request)
     if allocation:
         check_fit(allocation, request, nodes, tasks_per_node)
@@ -121,113 +130,95 @@ def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: b
     )
 
 
-def _check_name(name: str, scheduler: str) -> None:
-    """Refuse names that a directive line cannot carry, or that qsub does not take (recorded: evil-name-*)."""
-    if scheduler == "pbs":
-        fits = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}", name)
-        hint = "PBS takes letters, digits, dots, dashes, plus signs and underscores, a letter or digit first"
-    else:
-        fits = re.fullmatch(r"[^\x00-\x1f\x7f\\]{1,200}", name)
-        hint = "use up to 200 characters without line breaks and backslashes"
-    if not fits or not name.strip():
-        raise BadInputError(f"--name {name!r} cannot stand in a batch script", hint)
+def _check_name(name: str, scheduler: Scheduler) -> None:
+    """Refuse names that a directive line cannot carry, or that the submit command does not take."""
+    if not re.fullmatch(scheduler.job_name_pattern, name) or not name.strip():
+        raise BadInputError(f"--name {name!r} cannot stand in a batch script", scheduler.job_name_rule)
 
 
-def _scheduler_cpus(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> int | None:
+def _scheduler_cpus(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> int | None:
     """Return --cpus-per-task for the scheduler; with a computed binding None, since both would bind.
 
     Slurm takes -c and a mask for two definitions of one binding and refuses them together.
     """
-    if shape.binding is not None:
+    if layout.binding is not None:
         return None
     return (request.cpus_per_task or 1) * request.threads_per_core
 
 
-def _supervision(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> Supervision | None:
+def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Supervision | None:
     if request.max_restarts < 0:
         raise BadInputError(f"--max-restarts {request.max_restarts}: it must be at least 0")
     idle_s = parse_walltime_s(request.idle_timeout) if request.idle_timeout else None
     if not request.max_restarts and idle_s is None:
         return None
+    scheduler = site_scheduler(profile)
     timer_s = None
     if request.max_restarts:
         warn_s = parse_walltime_s(request.warn_before)
-        if warn_s >= shape.walltime_s:
+        if warn_s >= layout.walltime_s:
             raise BadInputError(
                 f"--warn-before {request.warn_before} is not shorter than the walltime"
-                f" {format_walltime(shape.walltime_s)}",
+                f" {format_walltime(layout.walltime_s)}",
                 "give the job more time, or warn it later",
             )
-        if profile.scheduler.kind == "pbs" or (profile.scheduler.kind == "local" and request.time):
-            timer_s = shape.walltime_s - warn_s
+        limited = not scheduler.starts_at_once or request.time is not None
+        if limited and not scheduler.signals_before_limit:
+            timer_s = layout.walltime_s - warn_s
     return Supervision(
         max_restarts=request.max_restarts, exit_code=CHECKPOINTED, timer_s=timer_s, idle_s=idle_s
     )
 
 
-def _preflight(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> Preflight | None:
-    cpus = {cpu for rank in shape.binding.ranks for cpu in rank.cpus} if shape.binding else set()
-    return plan_preflight(request, profile, shape.nodes, shape.gpus_per_node, cpus)
+def _preflight(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Preflight | None:
+    cpus = {cpu for rank in layout.binding.ranks for cpu in rank.cpus} if layout.binding else set()
+    return plan_preflight(request, profile, layout.nodes, layout.gpus_per_node, cpus)
 
 
 def _header(
-    request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace, cpus_per_task: int | None
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace, cpus_per_task: int | None
 ) -> tuple[Line, ...]:
-    if profile.scheduler.kind == "local" or target.allocation:
+    scheduler = site_scheduler(profile)
+    if scheduler.starts_at_once or place.allocation:
         return ()
-    queue = shape.choice.queue
+    queue = layout.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
     memory = profile.node.memory_request if profile.node and request.exclusive else None
     want = Resources(
         name=request.name,
-        nodes=shape.nodes,
-        tasks_per_node=shape.tasks_per_node,
-        walltime_s=shape.walltime_s,
+        nodes=layout.nodes,
+        tasks_per_node=layout.tasks_per_node,
+        walltime_s=layout.walltime_s,
         account=request.account,
-        queue=queue.with_partition if queue is not None and is_qos else shape.choice.name,
-        queue_reason=shape.choice.reason,
-        qos=shape.choice.name if is_qos else None,
-        gpus_per_node=shape.gpus_per_node,
+        queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
+        queue_reason=layout.choice.reason,
+        qos=layout.choice.name if is_qos else None,
+        gpus_per_node=layout.gpus_per_node,
         cpus_per_task=cpus_per_task,
         memory=memory,
         exclusive=request.exclusive,
         select=profile.scheduler.select,
-        after=request.after if target.after is None else target.after,
+        after=request.after if place.after is None else place.after,
         after_any=request.after_any,
         array=request.array,
         exclude=request.exclude,
-        output=f"{target.folder}/{_log_name(request, profile)}" if target.folder else None,
+        launcher=profile.scheduler.launcher,
+        output=f"{place.folder}/{_log_name(request, scheduler)}" if place.folder else None,
+        warn_s=parse_walltime_s(request.warn_before) if request.max_restarts else None,
     )
-    header = slurm_header(want) if profile.scheduler.kind == "slurm" else pbs_header(want)
     given = {_directive_key(text) for text in request.directives}
     site = tuple(
         Line(text=d.text, reason=reason_with_source(profile, d.reason, d.source))
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
-    if request.max_restarts:
-        header += _restart_header(request, profile.scheduler.kind)
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
-    return (*header, *site, *extra)
+    return (*scheduler.header(want), *site, *extra)
 
 
-def _log_name(request: JobRequest, profile: SiteProfile) -> str:
-    """Return the file that the scheduler opens; of PBS' jobs that come back the script writes the log."""
-    return "pbs.log" if profile.scheduler.kind == "pbs" and request.max_restarts else "out.log"
-
-
-def _restart_header(request: JobRequest, scheduler: str) -> tuple[Line, ...]:
-    comes_back = "the job may come back after a checkpoint"
-    if scheduler == "pbs":
-        return (Line(text="-r y", reason=comes_back),)
-    warn_s = parse_walltime_s(request.warn_before)
-    lines = (
-        Line(text=f"--signal=B:USR1@{warn_s}", reason="told so many seconds before the limit (man sbatch)"),
-        Line(text="--requeue", reason=comes_back),
-    )
-    if request.array:  # its header says it
-        return lines
-    return (*lines, Line(text="--open-mode=append", reason="a restart writes on in the same log"))
+def _log_name(request: JobRequest, scheduler: Scheduler) -> str:
+    """Return the file that the scheduler opens; not the job's log where the script writes that itself."""
+    return f"{scheduler.kind}.log" if script_writes_log(request, scheduler) else "out.log"
 
 
 def _directive_key(text: str) -> str:
@@ -239,45 +230,43 @@ def _directive_key(text: str) -> str:
 def _launcher_lines(
     profile: SiteProfile, cpus_per_task: int | None, header: Iterable[Line]
 ) -> tuple[Line, ...]:
-    options = (line.text for line in header)
-    kind = profile.scheduler
-    return launchers.launcher_environment(kind.launcher, kind.kind, cpus_per_task, options)
+    return site_launcher(profile).environment(cpus_per_task, (line.text for line in header))
 
 
 def _computed(
-    request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
 ) -> tuple[Setting, ...]:
     """Return what the plan itself settled, for --explain."""
     rows = [
-        ("nodes", str(shape.nodes), request.nodes),
-        ("tasks-per-node", str(shape.tasks_per_node), request.tasks_per_node),
-        ("tasks", str(shape.tasks), request.tasks),
+        ("nodes", str(layout.nodes), request.nodes),
+        ("tasks-per-node", str(layout.tasks_per_node), request.tasks_per_node),
+        ("tasks", str(layout.tasks), request.tasks),
     ]
     settled = [
         Setting(
             name=name, value=value, origin="computed: whole nodes, one rank for each GPU, else for each node"
         )
-        for name, value, asked in rows
-        if asked is None
+        for name, value, requested in rows
+        if requested is None
     ]
     if plugin_is_open(request, profile):
-        settled.append(Setting(name="mpi", value=target.mpi_plugin, origin=f"computed: {target.mpi_reason}"))
-    if profile.scheduler.kind == "local" or target.allocation:
+        settled.append(Setting(name="mpi", value=place.mpi_plugin, origin=f"computed: {place.mpi_reason}"))
+    if site_scheduler(profile).starts_at_once or place.allocation:
         return tuple(settled)
     if request.queue is None:
         settled.append(
-            Setting(name="partition", value=shape.choice.name, origin=f"computed: {shape.choice.reason}")
+            Setting(name="partition", value=layout.choice.name, origin=f"computed: {layout.choice.reason}")
         )
     if request.time is None:
-        settled.append(Setting(name="time", value=format_walltime(shape.walltime_s), origin="default"))
+        settled.append(Setting(name="time", value=format_walltime(layout.walltime_s), origin="default"))
     return tuple(settled)
 
 
-def _warnings(request: JobRequest, shape: JobLayout) -> tuple[str, ...]:
-    notes = shape.binding.notes if shape.binding else ()
-    queue = (shape.choice.warning,) if shape.choice.warning else ()
+def _warnings(request: JobRequest, layout: JobLayout) -> tuple[str, ...]:
+    notes = layout.binding.notes if layout.binding else ()
+    queue = (layout.choice.warning,) if layout.choice.warning else ()
     unseen = request.space and not (request.check or request.preflight)
-    space = ("--space is looked at with --check or --preflight only",) if unseen else ()
+    space = ("--space has an effect only with --check or --preflight",) if unseen else ()
     return (*queue, *space, *notes)
 
 
@@ -292,7 +281,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     ]
     if plan.binding is None:
         return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
-    return (*lines, "Each local rank's share of a node:", *map(_share, plan.binding.ranks))
+    return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
 
 
 def _share(rank: RankBinding) -> str:

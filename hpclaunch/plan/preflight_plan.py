@@ -1,6 +1,6 @@
-"""The look at each node before a job's ranks start: what is looked at, and by which words of the script.
+"""The preflight: what is checked on each node before a job's ranks start, and the words of the script for it.
 
-The looking itself is ``hpclaunch/remote/probe.py``, which goes into the job's folder: one process a node.
+The check itself is ``hpclaunch/remote/probe.py``, which is copied to the job's folder: one process per node.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import framework_of, interpreter
 from hpclaunch.plan.launch_plan import Preflight
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.scheduler import launchers
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import wrap_command
 
 PROBE = "probe.py"
@@ -31,37 +32,38 @@ def plan_preflight(
     gpus_per_node: int | None,
     cpus: Iterable[int],
 ) -> Preflight | None:
-    """Return how each node is looked at; None: nobody asked.
+    """Return how each node is checked; None: it was not requested.
 
     ``cpus``: those of a node that the plan uses, empty where it leaves them to the launcher.
     Raises BadInputError for ``exclude_bad_nodes`` where nothing could come of it.
     """
-    again = _again(request, profile.scheduler.kind) if request.exclude_bad_nodes else None
+    scheduler = site_scheduler(profile)
+    again = _again(request, scheduler) if request.exclude_bad_nodes else None
     if not request.preflight:
         return None
     python = interpreter(request, profile)
     text = json.dumps(_wanted(request, profile, nodes, gpus_per_node, cpus))
     argv = wrap_command(request.environment, profile, (python, PROBE, "preflight", text))
-    # The probe's place is known where the script runs; every other word is as it is given.
+    # The probe's place is known where the script runs; every other word is unchanged.
     words = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, argv)]
     verdict = wrap_command(request.environment, profile, (python, PROBE, "verdict", str(nodes)))
     judge = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, verdict)]
-    batch = profile.scheduler.kind
-    launch = () if batch == "local" else launchers.one_each_words(profile.scheduler.launcher, nodes)
+    launch = () if scheduler.starts_at_once else site_launcher(profile).one_per_node(nodes)
     return Preflight(
-        look=(*launch, *words),
+        probe=(*launch, *words),
         judge=tuple(judge),
-        node_names=launchers.node_names(batch),
+        node_names=scheduler.node_names,
         limit_s=_LIMIT_S,
         again=again,
     )
 
 
-def _again(request: JobRequest, batch: str) -> str:
+def _again(request: JobRequest, scheduler: Scheduler) -> str:
     """Return the command that submits the script without some nodes; only a new job can do without them."""
-    if batch != "slurm":
+    if not scheduler.resubmit_without:
         raise BadInputError(
-            f"--exclude-bad-nodes: {batch} has no option that leaves nodes out", "leave it out; Slurm has one"
+            f"--exclude-bad-nodes: {scheduler.title} has no option that leaves nodes out",
+            "leave it out; Slurm has one",
         )
     if request.array:
         raise BadInputError(
@@ -75,13 +77,13 @@ def _again(request: JobRequest, batch: str) -> str:
                 f"add {name}, or leave it to hpclaunch resubmit --exclude-bad-nodes",
             )
     exclude = shlex.quote("".join(f"{node}," for node in request.exclude)) if request.exclude else ""
-    return f'sbatch --parsable --exclude={exclude}"$left_out" "$HPCLAUNCH_JOB_FOLDER/job.sh"'
+    return scheduler.resubmit_without.format(exclude=exclude)
 
 
 def _wanted(
     request: JobRequest, profile: SiteProfile, nodes: int, gpus_per_node: int | None, cpus: Iterable[int]
 ) -> dict[str, object]:
-    """Return what a node must show, as the probe reads it; what the profile does not know is left out."""
+    """Return what a node must show, as the probe reads it; only what the profile knows."""
     vendor = profile.node.gpu_vendor if profile.node and gpus_per_node else None
     framework = framework_of(request)
     plugin = framework.nccl and nodes > 1 and profile.fabric.kind.startswith("slingshot")

@@ -1,4 +1,4 @@
-"""The site's rules, held against a request before anything is submitted.
+"""The site's rules, checked against a request before anything is submitted.
 
 A request that the site would refuse, or worse, silently mangle, is a SiteRuleError that names the rule and
 the page that states it.
@@ -14,6 +14,7 @@ import msgspec
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.queue_limits import cite, misfit
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
@@ -111,41 +112,46 @@ def _queue_source(profile: SiteProfile) -> str:
     return "; ".join(cite(profile, source) for source in sorted(sources)) or f"site profile {profile.name}"
 
 
-def check_wishes(kind: str, request: JobRequest) -> None:
-    """Refuse what the scheduler cannot do: dependencies, arrays and left-out nodes need a queue."""
-    asked = {"--after": request.after, "--array": request.array, "exclude": request.exclude}
-    if kind == "local" and any(asked.values()):
-        name = next(name for name, value in asked.items() if value)
+def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
+    """Refuse what the scheduler cannot do: dependencies, arrays, restarts, nodes to leave out."""
+    requested = {"--after": request.after, "--array": request.array, "exclude": request.exclude}
+    if scheduler.starts_at_once and any(requested.values()):
+        name = next(name for name, value in requested.items() if value)
         raise BadInputError(
             f"{name}: this machine has no queue, jobs start at once",
             "hpclaunch wait ID && hpclaunch submit ... starts one job after another",
         )
-    if kind == "pbs" and request.exclude:
+    if request.exclude and not scheduler.resubmit_without:
         raise BadInputError(
-            f"PBS has no option that leaves nodes out ({', '.join(request.exclude)})",
+            f"{scheduler.title} has no option that leaves nodes out ({', '.join(request.exclude)})",
             "tell the site of the nodes; it can take them out of service",
         )
+    if request.max_restarts and scheduler.no_restarts:
+        raise BadInputError(
+            f"--max-restarts: {scheduler.no_restarts}",
+            "leave it out; hpclaunch resubmit starts the job again",
+        )
     if request.array:
-        array_indices(request.array, kind)
+        array_indices(request.array, scheduler)
         if request.max_restarts:
-            _check_array_restarts(kind, request)
+            _check_array_restarts(scheduler, request)
     bad = [node for node in request.exclude if not re.fullmatch(r"[\w.\[\],-]+", node, re.ASCII)]
     if bad:
-        raise BadInputError(f"exclude: {bad[0]!r} is no name of a node", "write names as sinfo shows them")
+        raise BadInputError(f"exclude: {bad[0]!r} is not a node name", "write names as sinfo shows them")
 
 
-def _check_array_restarts(kind: str, request: JobRequest) -> None:
+def _check_array_restarts(scheduler: Scheduler, request: JobRequest) -> None:
     """Refuse restarts of an array's jobs where one cannot come back alone, or would disturb another."""
-    if kind == "pbs":
+    if scheduler.arrays and scheduler.arrays.no_restarts:
         raise BadInputError(
-            "--array and --max-restarts do not go together on PBS: a job of an array comes back by qrerun,"
-            " which only operators may use",
+            f"--array and --max-restarts do not go together on {scheduler.title}:"
+            f" {scheduler.arrays.no_restarts}",
             "submit a job for each index, or leave one of them out",
         )
     if request.command.bundled:
         raise BadInputError(
             "--array and --max-restarts: all jobs of the array would write the same training's checkpoints",
-            "leave one out, or give a command that keeps a checkpoint for each $HPCLAUNCH_ARRAY_INDEX",
+            "leave one out, or give a command that writes a checkpoint for each $HPCLAUNCH_ARRAY_INDEX",
         )
 
 
@@ -155,22 +161,22 @@ def check_cores(
     """Refuse more cores or GPUs on a node than the site gives to jobs."""
     cpus = topology.usable
     usable = sum(1 for core in topology.cores if cpus.issuperset(core.cpus))
-    asked = tasks_per_node * (request.cpus_per_task or 1)
+    requested = tasks_per_node * (request.cpus_per_task or 1)
     source = cite(profile, profile.node.source if profile.node else None)
-    if asked > usable:
-        kept = len(topology.cores) - usable
-        rule = f"{len(topology.cores)} cores less {kept} that are reserved" if kept else "all it has"
+    if requested > usable:
+        reserved = len(topology.cores) - usable
+        rule = f"{len(topology.cores)} cores less {reserved} that are reserved" if reserved else "all it has"
         raise SiteRuleError(
-            f"{asked} cores a node asked ({tasks_per_node} ranks x {request.cpus_per_task or 1});"
+            f"{requested} cores per node requested ({tasks_per_node} ranks x {request.cpus_per_task or 1});"
             f" a node of {profile.name} gives {usable} to jobs: {rule} ({source})",
-            f"at most {max(1, usable // tasks_per_node)} CPUs per task with {tasks_per_node} ranks a node",
+            f"at most {max(1, usable // tasks_per_node)} CPUs per task with {tasks_per_node} ranks per node",
         )
     gpus = tasks_per_node * (request.gpus_per_task or 0)
     if gpus > len(topology.gpus):
         raise SiteRuleError(
-            f"{gpus} GPUs a node asked ({tasks_per_node} ranks x {request.gpus_per_task}); a node of"
+            f"{gpus} GPUs per node requested ({tasks_per_node} ranks x {request.gpus_per_task}); a node of"
             f" {profile.name} has {len(topology.gpus)} ({source})",
-            "ask for fewer ranks a node or GPUs a rank",
+            "request fewer ranks per node or GPUs per rank",
         )
 
 
@@ -194,44 +200,14 @@ def _sharing_directive(directives: Iterable[str]) -> str | None:
     return None
 
 
-# Options that the plan itself sets -> the option of submit that says the same.
-_OWNED = {
-    "slurm": {
-        "-N --nodes": "--nodes",
-        "-n --ntasks": "--tasks",
-        "--ntasks-per-node": "--tasks-per-node",
-        "-c --cpus-per-task": "--cpus-per-task",
-        "-G --gpus --gpus-per-node --gpus-per-task --gres": "--gpus-per-task",
-        "-t --time": "--time",
-        "-A --account": "--account",
-        "-p --partition -q --qos": "--partition",
-        "-J --job-name": "--name",
-        "-o --output": "nothing: `hpclaunch logs` shows the output",
-        "-a --array": "--array",
-        "-d --dependency": "--after",
-    },
-    "pbs": {
-        "-l select -l nodes": "--nodes",
-        "-l walltime": "--time",
-        "-A": "--account",
-        "-q": "--queue",
-        "-N": "--name",
-        "-o": "nothing: `hpclaunch logs` shows the output",
-        "-J": "--array",
-        "-W depend": "--after",
-    },
-    "local": {},
-}
-
-
-def check_directives(scheduler: str, directives: Iterable[str]) -> None:
+def check_directives(scheduler: Scheduler, directives: Iterable[str]) -> None:
     """Refuse extra directives that would contradict the plan, and those that are no single line."""
     for text in directives:
         if not text.strip() or "\n" in text or "\r" in text:
             raise BadInputError(f"--directive {text!r} is not one line", "give one directive each time")
         if not text.startswith("-"):
-            raise BadInputError(f"--directive {text!r} is no option", "write it as --mail-type=END")
-        for names, instead in _OWNED[scheduler].items():
+            raise BadInputError(f"--directive {text!r} is not an option", "write it as --mail-type=END")
+        for names, instead in scheduler.owned_options.items():
             if any(_is_option(text, name) for name in re.findall(r"-[lW] \S+|\S+", names)):
                 raise BadInputError(
                     f"--directive {text!r} would contradict what was computed from the request",

@@ -13,53 +13,53 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import framework_lines, rank_lines, shows_all_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.scheduler import launchers
 from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import Launch
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
 
 
 def shell_lines(
     request: JobRequest,
     profile: SiteProfile,
-    shape: JobLayout,
-    target: JobPlace,
+    layout: JobLayout,
+    place: JobPlace,
     for_launcher: tuple[Line, ...],
 ) -> tuple[Line, ...]:
     """Return the lines before the launch: folders, software, variables. ``for_launcher``: the launcher's own.
 
     Raises BadInputError for a variable of the request that no shell can have.
     """
-    batch = profile.scheduler.kind
-    lines: list[Line] = []
-    if batch == "pbs":
-        lines.append(Line(text='cd "$PBS_O_WORKDIR"', reason="PBS starts a job in the home folder"))
-    if batch == "local" and target.python:
-        folder = shlex.quote(target.python.rpartition("/")[0])
+    scheduler = site_scheduler(profile)
+    lines = list(scheduler.start_lines)
+    if place.python:
+        folder = shlex.quote(place.python.rpartition("/")[0])
         lines.append(
             Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch, first")
         )
-    lines.append(Line(text=f"export HPCLAUNCH_TASKS={shape.tasks}", reason="ranks that must find each other"))
-    if request.command.bundled and batch != "local":
+    lines.append(Line(text=f"export HPCLAUNCH_TASKS={layout.tasks}", reason="number of ranks of the job"))
+    if request.command.bundled and not scheduler.starts_at_once:
         folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
         lines.append(
             Line(
                 text=f'export PYTHONPATH="{folder}/runner${{PYTHONPATH:+:$PYTHONPATH}}"',
-                reason="the training runner, which submit copies beside the script",
+                reason="the training runner, which submit copies to the job folder",
             )
         )
     lines += environment_lines(request.environment, profile)
     lines += for_launcher
-    if _shares_cores(shape.binding):
+    if _shares_cores(layout.binding):
         lines.append(
             Line(
                 text="export OMPI_MCA_mpi_yield_when_idle=1",
-                reason="ranks share cores: one that waits must leave its core to the others (Open MPI)",
+                reason="ranks share cores: a rank that waits must yield its core (Open MPI)",
             )
         )
-    lines += site_variables(profile, shape.nodes, frozenset(request.env))
-    lines += framework_lines(request, profile, shape.nodes, shape.tasks_per_node)
-    lines.append(_threads(request, shape))
+    lines += site_variables(profile, layout.nodes, frozenset(request.env))
+    lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
+    lines.append(_threads(request, layout))
     lines += [
         Line(text=f"export {_variable(name)}={shlex.quote(value)}", reason="given in the request")
         for name, value in request.env.items()
@@ -74,31 +74,31 @@ def _shares_cores(binding: NodeBinding | None) -> bool:
 
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise BadInputError(f"{name!r} is no name of an environment variable", "use letters, digits and _")
+        raise BadInputError(f"{name!r} is not a name of an environment variable", "use letters, digits and _")
     return name
 
 
-def _threads(request: JobRequest, shape: JobLayout) -> Line:
+def _threads(request: JobRequest, layout: JobLayout) -> Line:
     """OMP_NUM_THREADS, which OpenMP, OpenBLAS and MKL read: one thread for each core of the smallest rank."""
-    if shape.binding is not None:
-        cores = min(len(rank.cpus) for rank in shape.binding.ranks) // request.threads_per_core
+    if layout.binding is not None:
+        cores = min(len(rank.cpus) for rank in layout.binding.ranks) // request.threads_per_core
         reason = "threads for each rank: the cores it is bound to"
     else:
         cores, reason = request.cpus_per_task or 1, "threads for each rank: --cpus-per-task"
     return Line(text=f"export OMP_NUM_THREADS={max(1, cores)}", reason=reason)
 
 
-def rank_setup(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> tuple[Line, ...]:
+def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
     """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
     read = {"RANK": bool(request.max_restarts or request.idle_timeout), "LOCAL_RANK": False}
-    needed = read if shape.binding is None else dict.fromkeys(read, True)
+    needed = read if layout.binding is None else dict.fromkeys(read, True)
     names = frozenset(name for name, wanted in needed.items() if wanted)
-    lines = list(rank_lines(request, profile, shape.nodes, shape.tasks_per_node, names))
-    if profile.scheduler.launcher == "srun" and shape.tasks > 1 and request.mpi != "none":
-        lines.append(launchers.MPI_GUARD)
-    if shape.binding is None:
+    lines = list(rank_lines(request, profile, layout.nodes, layout.tasks_per_node, names))
+    if layout.tasks > 1 and request.mpi != "none":
+        lines += site_launcher(profile).rank_guard
+    if layout.binding is None:
         return tuple(lines)
-    ranks = shape.binding.ranks
+    ranks = layout.binding.ranks
     lists = " ".join(format_cpu_list(rank.cpus) for rank in ranks)
     lines.append(Line(text=f"cpus=({lists})", reason="CPUs planned for each local rank"))
     variable = profile.binding.gpu_visible_var
@@ -109,7 +109,9 @@ def rank_setup(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> t
             lines.append(_array("gpus", gpus, "GPUs of each local rank, nearest to its cores"))
         lines += [
             _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores"),
-            _array("bus", (_known_bus(rank, shape.bus_ids) for rank in ranks), "PCI addresses of those GPUs"),
+            _array(
+                "bus", (_known_bus(rank, layout.bus_ids) for rank in ranks), "PCI addresses of those GPUs"
+            ),
             _visible(variable, gpus if everyone else None),
         ]
         if variable == "CUDA_VISIBLE_DEVICES":
@@ -139,7 +141,7 @@ def _visible(variable: str, gpus: tuple[tuple[int, ...], ...] | None) -> Line:
 
 
 def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
-    """Return the addresses of a rank's GPUs; nothing where one is unknown: they cannot be compared then."""
+    """Return the addresses of a rank's GPUs; empty where one is unknown: they cannot be compared then."""
     known = tuple(bus_ids[gpu] for gpu in rank.gpus if gpu in bus_ids)
     return known if len(known) == len(rank.gpus) else ()
 
@@ -151,61 +153,68 @@ def _array(name: str, rows: Iterable[tuple[int | str, ...]], reason: str) -> Lin
 
 
 def launch_words(
-    request: JobRequest, profile: SiteProfile, shape: JobLayout, target: JobPlace
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
 ) -> tuple[str, ...]:
     """Return the launcher with its options."""
-    return launchers.launch_words(
-        profile.scheduler.launcher,
-        launchers.Launch(
-            nodes=shape.nodes,
-            tasks_per_node=shape.tasks_per_node,
-            cpu_bind=_cpu_bind(request, profile, shape),
-            mpi_plugin=request.mpi or profile.mpi.plugin or target.mpi_plugin,
+    per_node = layout.gpus_per_node or 0
+    return site_launcher(profile).words(
+        Launch(
+            nodes=layout.nodes,
+            tasks_per_node=layout.tasks_per_node,
+            cpus_per_task=(request.cpus_per_task or 1) * request.threads_per_core,
+            gpus_per_task=request.gpus_per_task or per_node // layout.tasks_per_node,
+            cpu_bind=_cpu_bind(request, profile, layout),
+            mpi_plugin=request.mpi or profile.mpi.plugin or place.mpi_plugin,
             options=(
-                *(profile.fabric.launch_options if shape.nodes > 1 else ()),
+                *(profile.fabric.launch_options if layout.nodes > 1 else ()),
                 *launch_options(request.environment, profile),
             ),
-            batch=profile.scheduler.kind,
-            in_allocation=target.allocation is not None,
+            in_allocation=place.allocation is not None,
         ),
     )
 
 
 def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
-    """Whether neither the request nor the profile says which plugin to use."""
-    if profile.scheduler.launcher != "srun" or request.mpi or profile.mpi.plugin:
+    """Whether neither the request nor the profile names the plugin to use."""
+    if not site_launcher(profile).plugin_list or request.mpi or profile.mpi.plugin:
         return False
     return profile.mpi.plugin_open
 
 
-def _cpu_bind(request: JobRequest, profile: SiteProfile, shape: JobLayout) -> str | None:
-    if shape.binding is None:
+def _cpu_bind(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> str | None:
+    if layout.binding is None:
         bound = profile.binding.cpu == "cores" and request.binding != "off"
         return "--cpu-bind=cores" if bound else None
     if profile.binding.cpu == "mask_cpu":
-        return f"--cpu-bind=mask_cpu:{dialects.mask_cpu(shape.binding)}"
+        return f"--cpu-bind=mask_cpu:{dialects.mask_cpu(layout.binding)}"
     if profile.binding.cpu == "map_cpu":
-        return f"--cpu-bind=map_cpu:{dialects.map_cpu(shape.binding)}"
+        return f"--cpu-bind=map_cpu:{dialects.map_cpu(layout.binding)}"
     if profile.binding.cpu == "list":
-        return dialects.pals(shape.binding)
+        return dialects.pals(layout.binding)
     return None
 
 
-def rank_words(request: JobRequest, profile: SiteProfile, target: JobPlace) -> tuple[str, ...]:
+def rank_words(request: JobRequest, profile: SiteProfile, place: JobPlace) -> tuple[str, ...]:
     """Return what each rank runs, its container around it."""
     argv = request.command.argv
     if request.command.bundled:
-        here = target.python if profile.scheduler.kind == "local" else None
-        python = request.python or here or profile.software.python
-        argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, target))
+        python = request.python or place.python or profile.software.python
+        argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, place))
     return wrap_command(request.environment, profile, argv)
 
 
-def _checkpoints(request: JobRequest, target: JobPlace) -> tuple[str, ...]:
+def _checkpoints(request: JobRequest, place: JobPlace) -> tuple[str, ...]:
     """Return the runner's options without which a restart would begin at the beginning."""
     if not request.max_restarts:
         return ()
     given = {word.partition("=")[0] for word in request.command.argv}
-    folder = f"{target.folder}/checkpoints" if target.folder else "checkpoints"
+    folder = f"{place.folder}/checkpoints" if place.folder else "checkpoints"
     wanted = () if "--checkpoint-dir" in given else ("--checkpoint-dir", folder)
     return (*wanted, *(() if "--resume" in given else ("--resume",)))
+
+
+def script_writes_log(request: JobRequest, scheduler: Scheduler) -> bool:
+    """Whether the script writes the job's log itself, not the scheduler."""
+    if scheduler.log_in_script == "on restarts":
+        return request.max_restarts > 0
+    return scheduler.log_in_script == "yes"

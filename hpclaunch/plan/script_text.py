@@ -9,62 +9,52 @@ from hpclaunch.plan.frameworks import shows_all_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import about
-from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.plan.script_body import script_writes_log
+from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.site.site_scheduler import site_scheduler
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# For a script without a job folder: scheduler -> (job number, folder of submission) as shell expressions.
-_BY_HAND = {
-    "slurm": ("$SLURM_JOB_ID", "$SLURM_SUBMIT_DIR"),
-    "pbs": ("${PBS_JOBID%%[!0-9]*}", "$PBS_O_WORKDIR"),
-    "local": ("$$", "$PWD"),
-}
 
-_ARRAY_INDEX = {"slurm": "SLURM_ARRAY_TASK_ID", "pbs": "PBS_ARRAY_INDEX"}
-
-
-def render(plan: LaunchPlan, target: JobPlace, templates: Environment) -> str:
+def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
     """Return the script. Its text depends on the arguments alone.
 
     ``templates`` has a template ``KIND.sh.j2`` for the scheduler.
 
 
-    Without a job folder in ``target`` (a dry run) the script keeps its files in a folder
+    Without a job folder in ``place`` (a dry run) the script writes its files to a folder
     ``hpclaunch-NUMBER`` where it is submitted, so that it works when it is submitted by hand.
     """
-    kind = plan.profile.scheduler.kind
-    number, here = _BY_HAND[kind]
-    if plan.request.array and kind == "slurm":
-        number = "$SLURM_ARRAY_JOB_ID"
-    return templates.get_template(f"{kind}.sh.j2").render(
+    scheduler = site_scheduler(plan.profile)
+    array = scheduler.arrays if plan.request.array else None
+    number, here = array.job_number if array else scheduler.job_number, scheduler.submit_folder
+    return templates.get_template(scheduler.template).render(
         about=about(plan),
         header=plan.header,
         environment=plan.environment,
         rank_setup=plan.rank_setup,
         launch=plan.launch,
         argv=plan.argv,
-        kind=kind,
-        **_coming_back(plan),
-        # What PBS opens for a job that comes back may be emptied, so the script itself writes on.
-        own_log=bool(plan.request.array) or (kind == "pbs" and plan.request.max_restarts > 0),
-        array_index=_ARRAY_INDEX[kind] if plan.request.array else None,
+        kind=scheduler.kind,
+        **_coming_back(plan, scheduler),
+        own_log=array is not None or script_writes_log(plan.request, scheduler),
+        array_index=array.index_variable if array else None,
         supervision=plan.supervision,
         preflight=plan.preflight,
         report=plan.binding is not None,
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),
         own_gpus=_own_gpus(plan),
-        job_id=shlex.quote(target.job_id) if target.job_id else f'"{number}"',
-        folder=shlex.quote(target.folder) if target.folder else f'"{here}/hpclaunch-{number}"',
+        job_id=shlex.quote(place.job_id) if place.job_id else f'"{number}"',
+        folder=shlex.quote(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
     )
 
 
-def _coming_back(plan: LaunchPlan) -> dict[str, str]:
+def _coming_back(plan: LaunchPlan, scheduler: Scheduler) -> dict[str, str]:
     """Return the shell text by which a job comes back: requeued, or as the next of a chain."""
     if plan.supervision is None:
         return {}
-    scheduler = get_scheduler(plan.profile.scheduler.kind)
     again = scheduler.submit_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')
     return {"requeue": scheduler.requeue, "submit_again": " ".join(again)}
 

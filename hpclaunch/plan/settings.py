@@ -1,71 +1,54 @@
-"""Settings of a job from all their sources, merged, each with where it came from.
+"""Settings of a job from all their sources, merged, each with its origin.
 
 Command line > job file > user config for the site > user config > defaults. ``env`` merges name by name and
 ``directives`` add up; everything else is replaced by the higher source.
 """
 
-from __future__ import annotations
-
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
-from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.request import Command, FrameworkName, JobRequest, Setting
-from hpclaunch.site.job_environment import Environment
+from hpclaunch.plan.request import Command, JobRequest, Setting
+from hpclaunch.plan.settings_table import rows
 
-_T = TypeVar("_T", bound=msgspec.Struct)
+_ADD_UP = ("directives", "env")
 
+if TYPE_CHECKING:
 
-class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a job file (``--file job.yaml``) may say: the long options of submit, with underscores."""
+    class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
+        """What one source says: the settings of a JobRequest, each None where it says nothing."""
 
-    site: str | None = None
-    """Name of a site profile, or path of one."""
-    command: tuple[str, ...] | None = None
-    """Program and arguments that every rank runs, or ``[mnist, ...]`` for the bundled training."""
-    name: str | None = None
-    nodes: int | None = None
-    tasks: int | None = None
-    tasks_per_node: int | None = None
-    gpus_per_task: int | None = None
-    cpus_per_task: int | None = None
-    threads_per_core: int | None = None
-    time: str | None = None
-    account: str | None = None
-    queue: str | None = None
-    """Partition, QOS or queue."""
-    mpi: str | None = None
-    python: str | None = None
-    exclusive: bool | None = None
-    binding: Literal["warn", "strict", "off"] | None = None
-    framework: FrameworkName | None = None
-    zero_stage: int | None = None
-    timeline: str | None = None
-    max_restarts: int | None = None
-    warn_before: str | None = None
-    idle_timeout: str | None = None
-    after: tuple[str, ...] | None = None
-    after_any: bool | None = None
-    array: str | None = None
-    exclude: tuple[str, ...] | None = None
-    check: bool | None = None
-    preflight: bool | None = None
-    exclude_bad_nodes: bool | None = None
-    space: tuple[str, ...] | None = None
-    directives: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    environment: Environment | None = None
-    """Modules, EasyBuild, EESSI, container, virtual environment: see docs/how-to/check-before.md."""
+        def __init__(self, **settings: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    _TYPES = {**JobRequest.__annotations__, "command": tuple[str, ...]}
+    JobSettings = msgspec.defstruct(
+        "JobSettings",
+        [
+            (row.name, _TYPES[row.name], row.default)
+            if row.name in _ADD_UP
+            else (row.name, _TYPES[row.name] | None, None)
+            for row in rows()
+        ],
+        namespace={
+            "__doc__": "What a job file (``--file job.yaml``) may hold, or another source of settings."
+        },
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
 
 
 class UserConfig(JobSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``$XDG_CONFIG_HOME/hpclaunch/config.yaml``: settings for every job, and for the jobs of one site."""
 
-    sites: dict[str, JobSettings] = {}
+    sites: dict[str, JobSettings] = {}  # noqa: RUF012 (a struct copies its defaults)
     """Site name -> settings for jobs there, such as the account."""
 
 
@@ -76,34 +59,29 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     settings: JobSettings
 
 
-_DEFAULTS: Mapping[str, Any] = {
-    "threads_per_core": 1,
-    "exclusive": True,
-    "binding": "warn",
-    "max_restarts": 0,
-    "warn_before": "2m",
-}
+def highest(layers: list[Layer], name: str) -> Layer | None:
+    """Return the first layer that has a value for this setting."""
+    return next((layer for layer in layers if getattr(layer.settings, name) is not None), None)
 
 
 def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest, tuple[Setting, ...]]:
-    """Return the request, and each of its settings with where it came from.
+    """Return the request, and each of its settings with its origin.
 
-    ``site`` was settled before (it may have been detected). Raises BadInputError without a command.
+    ``site`` was resolved before (it may have been detected). Raises BadInputError without a command.
     """
     values: dict[str, Any] = {}
     origins: list[Setting] = [Setting(name="site", value=site, origin=site_origin)]
-    for name in JobSettings.__struct_fields__:
-        if name in ("site", "directives", "env", "command"):
+    for row in rows():
+        if row.name in ("site", "command", *_ADD_UP):
             continue
-        for layer in layers:
-            if (value := getattr(layer.settings, name)) is not None:
-                values[name] = value
-                origins.append(_setting(name, value, layer.origin))
-                break
+        if layer := highest(layers, row.name):
+            value, origin = getattr(layer.settings, row.name), layer.origin
+        elif row.computed or row.default_text in ("", "no"):
+            continue
         else:
-            if name in _DEFAULTS:
-                values[name] = _DEFAULTS[name]
-                origins.append(_setting(name, _DEFAULTS[name], "default"))
+            value, origin = row.default, "default"
+        values[row.name] = value
+        origins.append(_setting(row.name, value, origin))
     command, command_origin = _command(layers)
     origins.append(_setting("command", " ".join(_shown(command)), command_origin))
     if "name" not in values:
@@ -154,7 +132,7 @@ def _directives(layers: list[Layer], origins: list[Setting]) -> tuple[str, ...]:
 
 
 def _env(layers: list[Layer], origins: list[Setting]) -> dict[str, str]:
-    """Merge the environment variables; secrets are refused, since scripts and records keep what they get."""
+    """Merge the environment variables; secrets are refused, since scripts and records contain them."""
     merged: dict[str, str] = {}
     came_from: dict[str, str] = {}
     for layer in reversed(layers):
@@ -163,8 +141,8 @@ def _env(layers: list[Layer], origins: list[Setting]) -> dict[str, str]:
     for name in merged:
         if re.search(r"token|secret|passw|api_?key|credential", name, re.IGNORECASE):
             raise BadInputError(
-                f"{came_from[name]}: env {name} looks like a secret; scripts and records keep variables",
-                f"export {name} in the shell that submits: Slurm hands its environment on to the job",
+                f"{came_from[name]}: env {name} looks like a secret; scripts and records contain variables",
+                f"export {name} in the shell that submits: Slurm passes its environment to the job",
             )
     origins += [_setting(f"env {name}", value, came_from[name]) for name, value in merged.items()]
     return merged

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader
-from hpclaunch.scheduler.pbs_directives import PBS_DIRECTIVES
-from hpclaunch.scheduler.slurm_directives import SLURM_DIRECTIVES
+from hpclaunch.scheduler.registry import schedulers
 
-DIRECTIVE_READERS: tuple[DirectiveReader, ...] = (SLURM_DIRECTIVES, PBS_DIRECTIVES)
+DIRECTIVE_READERS: tuple[DirectiveReader, ...] = tuple(
+    reader for scheduler in schedulers() if (reader := scheduler.directive_reader())
+)
 """The schedulers whose batch scripts lint reads."""
 
 _BY_SENTINEL = {reader.sentinel: reader for reader in DIRECTIVE_READERS}

@@ -1,16 +1,18 @@
-"""No scheduler: the script runs on the machine itself, detached, and is asked and ended through /proc.
+"""No scheduler: the script runs on the machine itself, detached; its state is read from /proc.
 
 All of it is commands, as with any scheduler, so that it works through any host. A job is ``PID:STARTTIME``
-of its script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so a PID used anew is not it.
+of its script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so that a PID which is used again
+is not mistaken for it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+from collections.abc import Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobStatus
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import UNBOUND, Mpiexec
+from hpclaunch.scheduler.scheduler_interface import JobStatus, Scheduler
 
 CANCEL_GRACE_S = 10
 
@@ -25,7 +27,7 @@ fields() {
 }
 """
 
-# The shell says who it is, then becomes the script; its environment marks whatever it will ever start.
+# The shell prints its id, then becomes the script; its environment marks every process that it will start.
 _SUBMIT = (
     _FIELDS
     + r"""
@@ -47,7 +49,7 @@ exit 0
 """
 )
 
-# An MPI puts its ranks in process groups of their own, a program may make its own session, and another may
+# An MPI puts its ranks into their own process groups, a program may make its own session, and another may
 # clear its environment: so the job's processes are those of its session and those that carry its mark.
 _CANCEL = (
     _FIELDS
@@ -79,61 +81,25 @@ for ((i = 0; i < 100; i++)); do
   sleep 0.05
   members || exit 0
 done
-echo "processes that cannot be ended: ${pids[*]}" >&2
+echo "processes that cannot be killed: ${pids[*]}" >&2
 exit 1
 """
 )
 
 
-class LocalScheduler:
-    """Jobs of the machine itself; see Scheduler."""
-
-    kind = "local"
-    sentinel = ""
-    starts_at_once = True
-    poll_s = (0.05, 0.5)
-    requeue = ""
-    query_env: Mapping[str, str] = {}
-    status_sources: tuple[str, ...] = ("proc",)
+class LocalScheduler(Scheduler, frozen=True, kw_only=True):
+    """Jobs of the machine itself."""
 
     def submit_command(self, script: str) -> tuple[str, ...]:
-        """Start ``bash SCRIPT`` in a session of its own, so that it outlives the terminal."""
+        """Start ``bash SCRIPT`` in its own session, so that it outlives the terminal."""
         return ("setsid", "--fork", "bash", "-c", _SUBMIT, "hpclaunch-submit", script)
-
-    def overriding(self, script: str) -> tuple[str, ...]:
-        """Return nothing; there are no such variables."""
-        return ()
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return ``PID:STARTTIME`` of the script's shell."""
         pid, colon, start = answer.stdout.strip().partition(":")
         if answer.exit_code == 0 and colon and pid.isdigit() and start.isdigit():
             return f"{pid}:{start}"
-        raise RefusedError(f"the job could not be started: {answer.stderr.strip() or 'no word why'}")
-
-    def test_command(self) -> tuple[str, ...]:
-        """Return nothing: every script is taken."""
-        return ()
-
-    def parse_test(self, answer: CommandResult) -> str | None:
-        """Return None; there is nothing to read."""
-        return None
-
-    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
-        """Return nothing; there is no such refusal."""
-        return ()
-
-    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
-        """Return None; there is nothing to read."""
-        return None
-
-    def find_command(self) -> tuple[str, ...]:
-        """Return nothing: a shell that was cut off before it said who it is cannot be told from others."""
-        return ()
-
-    def parse_found(self, script: str, answer: CommandResult) -> str | None:
-        """Return None; there is nothing to read."""
-        return None
+        raise RefusedError(f"the job could not be started: {answer.stderr.strip() or 'no reason given'}")
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one command that prints which of the jobs run."""
@@ -152,4 +118,35 @@ class LocalScheduler:
     def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError where processes are left."""
         if answer.exit_code != 0:
-            raise RefusedError(f"the job could not be ended: {answer.stderr.strip()}")
+            raise RefusedError(f"the job could not be cancelled: {answer.stderr.strip()}")
+
+
+# Open MPI counts cores and refuses root; MPICH's hydra does neither and ignores these.
+_HERE = (
+    UNBOUND,
+    Line(
+        text="export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"
+        " OMPI_MCA_rmaps_base_oversubscribe=1",
+        reason="Open MPI (5, and 4) must not count cores: the plan did",
+    ),
+    Line(
+        text='[ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1',
+        reason="Open MPI refuses root, who is the only user in many containers",
+    ),
+)
+
+SCHEDULER = LocalScheduler(
+    kind="local",
+    title="this machine",
+    submit_program="bash",
+    template="local.sh.j2",
+    launchers=(Mpiexec(shell_lines=_HERE),),
+    job_number="$$",
+    submit_folder="$PWD",
+    port_number="$$",
+    first_node="MASTER_ADDR=127.0.0.1",
+    node_names="echo localhost",
+    starts_at_once=True,
+    poll_s=(0.05, 0.5),
+    status_sources=("proc",),
+)

@@ -1,98 +1,62 @@
-"""PBS Professional and OpenPBS: qsub, qstat, qdel, qrerun.
+"""PBS Professional and OpenPBS: qsub, qdel, qrerun; qstat's answers are read in ``pbs_status``.
 
 Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 """
 
-from __future__ import annotations
-
-import datetime as dt
-import json
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, array_status
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.scheduler_interface import ArrayRules, JobStatus, Scheduler
+from hpclaunch.walltime import format_walltime
 
-_STATES: dict[str, JobState] = {
-    "Q": "queued",
-    "H": "queued",
-    "W": "queued",
-    "T": "queued",
-    "M": "queued",
-    "B": "running",  # an array of which some have begun
-    "R": "running",
-    "S": "running",
-    "U": "running",
-    "E": "running",
-    "F": "failed",  # finished; how, is in Exit_status
-    "X": "failed",  # a finished subjob
-    "C": "failed",  # completed, as Torque and old versions say
-}
-_RUNNING_WORDS = {
-    "S": "it is suspended by the site",
-    "U": "it is suspended: its workstation is in use",
-    "E": "it is ending",
-}
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
-# Exit_status below 0: JOB_EXEC_* in PBS Professional's reference guide, "Job Exit Status Codes".
-_EXEC_WORDS = {
-    -1: "its execution failed before its files were staged: submit it again; tell the site if it comes back",
-    -2: "its execution failed after its files were staged: submit it again; tell the site if it comes back",
-    -3: "its execution failed and PBS will try it again",
-    -4: "it was aborted as its node started anew",
-    -5: "it was aborted with its checkpoint as its node started anew",
-    -6: "it was aborted as its node started anew, and will be tried again",
-    -10: "the node could not read or set its credentials: tell the site",
-    -11: "it was requeued: its node went down",
-    -12: "it was requeued and could not go on",
-    -17: "its checkpoint failed",
-    -24: "a file of it could not be staged in",
-    -25: "a setup by the site (prologue or hook) refused it: tell the site",
-    -26: "its node refused it and it was requeued",
-    -27: "a hook of the site ended it: ask the site",
-    -28: "a hook of the site requeued it",
-    -29: "it reached its walltime: ask for more (--time), or save checkpoints and continue",
-}
-# Above 256 the top shell was ended by signal N: 256+N; a script that signals itself ends with 128+N.
-_TOP_SHELL_SIGNAL = 256
-_SUBSTATE_DELETED = 91
 _UNKNOWN_JOB, _FINISHED, _BAD_STATE = 153, 35, 168
 
-_COMMENTS = (
-    (r"^Can Never Run", "no node is what it asks for: cancel it and ask for less"),
-    (r"Queue not started", "the queue takes no jobs to run now: wait for the site, or take another"),
-    (r"Insufficient amount of", "what it asks for is in use; it will start by itself"),
-    (
-        r"limit|exceed",
-        "a limit is reached: it starts when other jobs end, or never if it asks for more than that",
-    ),
-    (r"reservation|dedicated", "reserved time is ahead or going on: a shorter --time may fit before"),
-)
+
+class Pals(Launcher, frozen=True, kw_only=True):
+    """HPE Cray PALS mpiexec, as documented by ALCF for Polaris and Aurora."""
+
+    name: str = "pals"
+    rank: str = "$PMI_RANK"
+    local_rank: str = "$PMI_LOCAL_RANK"
+    cpu_bindings: tuple[str, ...] = ("list",)
+
+    def words(self, launch: Launch) -> tuple[str, ...]:
+        """Start all ranks."""
+        words = ["mpiexec", "-n", str(launch.tasks), "--ppn", str(launch.tasks_per_node)]
+        if launch.cpu_bind:
+            words += launch.cpu_bind.split()
+        return (*words, *launch.options)
+
+    def one_per_node(self, nodes: int) -> tuple[str, ...]:
+        """Start one process per node; PBS' own file may name a node for each rank, PALS knows the nodes."""
+        return ("mpiexec", "-n", str(nodes), "--ppn", "1", "--cpu-bind", "none")
 
 
-class PbsScheduler:
-    """PBS; see Scheduler. An id is what qsub prints, ``NUMBER.SERVER``."""
+class PbsScheduler(Scheduler, frozen=True, kw_only=True):
+    """PBS. An id is what qsub prints, ``NUMBER.SERVER``."""
 
-    kind = "pbs"
-    sentinel = "#PBS"
-    starts_at_once = False
-    poll_s = (1.0, 30.0)
-    # Recorded: operators may, ordinary users not (qrerun-root, qrerun-user), nor anybody after qsub -r n.
-    requeue = 'qrerun "$PBS_JOBID"'
-    # qstat itself turns the server's seconds into local times, without their zone. A site's own qstat that
-    # shows what another has asked would be off by that one's zone: nothing in its answer tells.
-    query_env: Mapping[str, str] = {"TZ": "UTC0"}
-    status_sources: tuple[str, ...] = ("json", "text", "each")
+    def header(self, want: Resources) -> tuple[Line, ...]:
+        """Return the #PBS options (man qsub; PBS Professional user's guide) for a job."""
+        return _header(want)
+
+    def directive_reader(self) -> "DirectiveReader":
+        """Return the reader of #PBS lines."""
+        from hpclaunch.scheduler.pbs_directives import PBS_DIRECTIVES
+
+        return PBS_DIRECTIVES
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by qsub; the script's own directives say all else."""
         return ("qsub", script)
-
-    def overriding(self, script: str) -> tuple[str, ...]:
-        """Return nothing; there are no such variables."""
-        return ()
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's hook may print among other lines."""
@@ -100,22 +64,6 @@ class PbsScheduler:
             if answer.exit_code == 0 and re.fullmatch(r"\d+(\[\])?(\.[\w.-]+)?", line.strip()):
                 return line.strip()
         raise RefusedError(f"PBS refused the job: {_words(answer)}")
-
-    def test_command(self) -> tuple[str, ...]:
-        """Return nothing: qsub submits or refuses, it has no trial."""
-        return ()
-
-    def parse_test(self, answer: CommandResult) -> str | None:
-        """Return None; there is nothing to read."""
-        return None
-
-    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
-        """Return nothing; there is no such refusal."""
-        return ()
-
-    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
-        """Return None; there is nothing to read."""
-        return None
 
     def find_command(self) -> tuple[str, ...]:
         """List the jobs that are waiting or running, of all users: qstat -f takes no user."""
@@ -125,36 +73,22 @@ class PbsScheduler:
         """Return the id of the job whose qsub was given the script."""
         if answer.exit_code != 0:
             raise RefusedError(f"qstat gives no answer: {_words(answer)}")
-        jobs = _text_jobs(answer.stdout).items()
+        from hpclaunch.scheduler.pbs_status import text_jobs
+
+        jobs = text_jobs(answer.stdout).items()
         return next((job for job, a in jobs if script in str(a.get("Submit_arguments", ""))), None)
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """Return one qstat for all: JSON, and text for jobs whose JSON cannot be read.
+        """Return one qstat for all: JSON, and text for jobs whose JSON cannot be read."""
+        from hpclaunch.scheduler.pbs_status import status_commands
 
-        qstat leaves out the jobs that come after one it does not know (recorded: ``qstat-x-mixed``), so where
-        several are missing each is asked for alone.
-        """
-        if source == "each":
-            return tuple(self.status_commands("text", [i])[0] for i in ids) if len(ids) > 1 else ()
-        subjobs = ("-t",) if any("[]" in scheduler_id for scheduler_id in ids) else ()
-        return (("qstat", *subjobs, "-x", "-f", *(("-F", "json") if source == "json" else ()), *ids),)
+        return status_commands(source, ids)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-        """Read qstat's answer; a job that it does not know fails the command, and the others are there."""
-        if "cannot connect to server" in answer.stderr or answer.exit_code == 255:
-            raise RefusedError(f"qstat gives no answer: {_words(answer)}")
-        jobs = _json_jobs(answer.stdout) if source == "json" else _text_jobs(answer.stdout)
-        by_number = {_number(scheduler_id): scheduler_id for scheduler_id in ids}
-        known: dict[str, JobStatus] = {}
-        arrays: dict[str, dict[int, JobStatus]] = {}
-        for job, attributes in jobs.items():
-            number = _number(job)
-            if number in by_number:
-                known[by_number[number]] = _status(attributes)
-            elif match := re.fullmatch(r"(\d+)\[(\d+)\]", number):
-                arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = _status(attributes)
-        subjobs = {by_number[n]: array_status(found) for n, found in arrays.items() if n in by_number}
-        return known | subjobs
+        """Read qstat's answer; an unknown job fails the command, but the answer has the other jobs."""
+        from hpclaunch.scheduler.pbs_status import parse_status
+
+        return parse_status(source, ids, answer)
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """End the job."""
@@ -166,123 +100,102 @@ class PbsScheduler:
             raise RefusedError(f"PBS did not cancel the job: {_words(answer)}")
 
 
-def _number(scheduler_id: str) -> str:
-    return scheduler_id.partition(".")[0]
-
-
 def _words(answer: CommandResult) -> str:
-    """Return what PBS said, on one line, without its programs' names."""
-    text = answer.stderr.strip() or answer.stdout.strip() or f"exit status {answer.exit_code}, no word why"
-    lines = [re.sub(r"^q(sub|stat|del): ", "", line.strip()) for line in text.splitlines()]
-    return "; ".join(line for line in lines if line)
+    from hpclaunch.scheduler.pbs_status import own_words
+
+    return own_words(answer)
 
 
-def _json_jobs(text: str) -> dict[str, Mapping[str, Any]]:
-    """Return the jobs of ``qstat -F json``; none where a user's value made it unreadable."""
-    try:
-        # strict=False: control characters in strings, which some versions do not escape
-        document = json.loads(text[text.index("{") :], strict=False)
-        jobs = document.get("Jobs", {})
-        return {str(job): attributes for job, attributes in jobs.items() if isinstance(attributes, dict)}
-    except (ValueError, AttributeError):
-        return {}
+def _header(want: Resources) -> tuple[Line, ...]:
+    """Return the #PBS options (man qsub; PBS Professional user's guide) for a job."""
+    directives = [(f"-N {want.name}", "the name in qstat")]
+    if want.account:
+        directives.append((f"-A {want.account}", "the project that pays"))
+    if want.queue:
+        directives.append((f"-q {want.queue}", want.queue_reason))
+    directives += [
+        (f"-l select={_select(want)}", "nodes, and what each of them must be"),
+        (f"-l walltime={format_walltime(want.walltime_s)}", "walltime limit"),
+        ("-j oe", "stderr goes where stdout goes"),
+    ]
+    if want.output:
+        directives += [
+            (f"-o {_qsub_file(want.output)}", "stdout and stderr of the job"),
+            ("-k doe", "written there while the job runs, not copied at its end"),
+        ]
+    if want.after:
+        directives.append(
+            (f"-W depend={want.dependency}", "jobs that must end first; if one fails PBS ends this one")
+        )
+    if want.array:
+        directives.append((f"-J {want.array}", "a job for each index"))
+    if want.warn_s is not None:
+        directives.append(("-r y", "the job may come back after a checkpoint"))
+    return lines(directives)
 
 
-def _text_jobs(text: str) -> dict[str, Mapping[str, Any]]:
-    """Return the jobs of ``qstat -f``: ``    name = value`` lines, folded with newline and tab.
-
-    A user's value may hold newlines itself: lines of any other form are dropped.
-    """
-    jobs: dict[str, Mapping[str, Any]] = {}
-    attributes: dict[str, Any] = {}
-    for line in text.replace("\r\n", "\n").replace("\n\t", "").split("\n"):
-        if match := re.fullmatch(r"Job Id: (\S+)", line):
-            jobs[match[1]] = attributes = {}
-        elif match := re.fullmatch(r" {4}(\w[\w.]*) = (.*)", line):
-            attributes.setdefault(match[1], match[2])
-    return jobs
+def _qsub_file(path: str) -> str:
+    """Write a file name for a #PBS line, which has no way to quote one."""
+    if not re.fullmatch(r"[\w./@%+=:,-]+", path):
+        raise BadInputError(
+            f"{path!r} cannot stand in a #PBS line: PBS splits it at blanks and quotes",
+            "set XDG_STATE_HOME to a folder with a plain name",
+        )
+    return path
 
 
-def _integer(value: Any) -> int | None:
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return None
+def _select(want: Resources) -> str:
+    if want.select is not None:
+        return f"{want.nodes}:{want.select}" if want.select else str(want.nodes)
+    cpus = want.tasks_per_node * (want.cpus_per_task or 1)
+    gpus = f":ngpus={want.gpus_per_node}" if want.gpus_per_node else ""
+    return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}"
 
 
-def _status(attributes: Mapping[str, Any]) -> JobStatus:
-    letter = str(attributes.get("job_state", ""))
-    state = _STATES.get(letter)
-    if state is None:
-        return JobStatus(state="running", reason=f"PBS calls its state {letter!r}")
-    if state == "queued":
-        return JobStatus(state=state, reason=_queued_sentence(letter, attributes))
-    started = _time(attributes.get("stime"))
-    if state == "running":
-        return JobStatus(state=state, reason=_RUNNING_WORDS.get(letter), started=started)
-    return _finished(attributes, started)
-
-
-def _queued_sentence(letter: str, attributes: Mapping[str, Any]) -> str | None:
-    comment = str(attributes.get("comment", "")).strip()
-    if letter == "H":
-        return _hold_sentence(str(attributes.get("Hold_Types", "")), attributes)
-    if letter == "W":
-        return "its earliest start time has not come"
-    words = next((words for pattern, words in _COMMENTS if re.search(pattern, comment)), None)
-    return f"{comment}: {words}" if words else comment or None
-
-
-def _hold_sentence(types: str, attributes: Mapping[str, Any]) -> str:
-    if attributes.get("depend"):
-        return f"it waits for another job to end ({attributes['depend']})"
-    if "o" in types:
-        return "it is held by the site's staff: ask them"
-    if "s" in types:
-        return "it is held by the system, as after failed starts: ask the site"
-    return "it is held by its owner: qrls ID lets it go"
-
-
-def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
-    """Judge a finished job. Without Exit_status it never ran, which is never a success."""
-    code = _integer(attributes.get("Exit_status"))
-    ended = _time(attributes.get("obittime")) or _time(attributes.get("mtime"))
-    deleted = _integer(attributes.get("substate")) == _SUBSTATE_DELETED
-    state: JobState = "failed"
-    reason: str | None = None
-    if code is None:
-        reason = "it ended without having run, as when a job it depends on failed"
-    elif code < 0:
-        reason = _EXEC_WORDS.get(code, f"PBS could not run it (Exit_status {code}): tell the site")
-    elif code >= _TOP_SHELL_SIGNAL:
-        reason = f"its shell was ended by signal {code - _TOP_SHELL_SIGNAL}"
-    elif code > 0:
-        reason = f"the script ended with exit status {code}"
-    elif not deleted:
-        state = "done"
-    if deleted:
-        state, reason = "cancelled", None
-    if code is not None:
-        code = None if code < 0 else 128 + code - _TOP_SHELL_SIGNAL if code >= _TOP_SHELL_SIGNAL else code
-    return JobStatus(
-        state=state,
-        exit_code=code if code or state == "done" else None,
-        reason=reason,
-        started=started,
-        ended=ended,
-    )
-
-
-def _time(value: Any) -> str | None:
-    """Read ``Fri Nov 20 22:37:24 2026``, in UTC as asked for, into ISO 8601."""
-    match = re.fullmatch(r"\w{3} (\w{3}) +(\d+) (\d+):(\d+):(\d+) (\d{4})", str(value).strip())
-    if not match or match[1] not in _MONTHS:
-        return None
-    day, hour, minute, second, year = (int(match[i]) for i in (2, 3, 4, 5, 6))
-    time = dt.datetime(
-        year, _MONTHS.index(match[1]) + 1, day, hour, minute, min(second, 59), tzinfo=dt.timezone.utc
-    )
-    return time.astimezone().isoformat()
-
-
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+SCHEDULER = PbsScheduler(
+    kind="pbs",
+    title="PBS",
+    submit_program="qsub",
+    template="pbs.sh.j2",
+    launchers=(Pals(), Mpiexec(hosts=("-machinefile", '"$PBS_NODEFILE"'))),
+    job_number="${PBS_JOBID%%[!0-9]*}",
+    submit_folder="$PBS_O_WORKDIR",
+    port_number="${PBS_JOBID%%[!0-9]*}",
+    first_node='read -r MASTER_ADDR < "$PBS_NODEFILE"',
+    node_names="awk '!seen[$0]++' \"$PBS_NODEFILE\"",  # which may name a node for each rank
+    start_lines=(Line(text='cd "$PBS_O_WORKDIR"', reason="PBS starts a job in the home folder"),),
+    inside_variable="PBS_NODEFILE",
+    log_in_script="on restarts",
+    job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}",  # recorded: evil-name-*
+    job_name_rule=(
+        "PBS takes letters, digits, dots, dashes, plus signs and underscores, a letter or digit first"
+    ),
+    owned_options={
+        "-l select -l nodes": "--nodes",
+        "-l walltime": "--time",
+        "-A": "--account",
+        "-q": "--queue",
+        "-N": "--name",
+        "-o": "nothing: `hpclaunch logs` shows the output",
+        "-J": "--array",
+        "-W depend": "--after",
+    },
+    queue_kinds=("queue",),
+    measured_binding="none",
+    has_select=True,
+    arrays=ArrayRules(
+        index_variable="PBS_ARRAY_INDEX",
+        job_number="${PBS_JOBID%%[!0-9]*}",
+        port_number="(${PBS_JOBID%%[!0-9]*} + PBS_ARRAY_INDEX)",  # an array has one number for all its jobs
+        lists=False,
+        fewest_jobs=2,
+        no_restarts="a job of an array comes back by qrerun, which only operators may use",
+    ),
+    # Recorded: operators may, ordinary users not (qrerun-root, qrerun-user), nor anybody after qsub -r n.
+    requeue='qrerun "$PBS_JOBID"',
+    id_pattern=r"\d+(\[\d*\])?(\.[\w.-]+)?",
+    # qstat itself turns the server's seconds into local times, without their zone. A site's own qstat that
+    # shows what another user has requested would be off by that user's zone: its answer does not tell.
+    query_env={"TZ": "UTC0"},
+    status_sources=("json", "text", "each"),
+)

@@ -1,36 +1,36 @@
-"""The schedulers by name. Each is imported when it is asked for: a job needs one of them only."""
+"""The schedulers by kind. Each is imported when it is asked for: a job needs one of them only.
+
+A further one is a module of that name with its ``SCHEDULER``, a template, and its name in ``KINDS``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.scheduler_interface import Scheduler
 
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.scheduler_interface import Scheduler
 
-def _slurm() -> Scheduler:
-    from hpclaunch.scheduler.slurm import SlurmScheduler
-
-    return SlurmScheduler()
-
-
-def _pbs() -> Scheduler:
-    from hpclaunch.scheduler.pbs import PbsScheduler
-
-    return PbsScheduler()
-
-
-def _local() -> Scheduler:
-    from hpclaunch.scheduler.local import LocalScheduler
-
-    return LocalScheduler()
-
-
-_SCHEDULERS: dict[str, Callable[[], Scheduler]] = {"slurm": _slurm, "pbs": _pbs, "local": _local}
+KINDS = ("slurm", "pbs", "local")
+"""Values of ``scheduler.kind`` in a profile. The order is that in which commands are looked for."""
+LAUNCHERS = ("srun", "pals", "mpiexec")
+"""Names of all launchers; each scheduler's module has those that fit it."""
+QUEUE_KINDS = ("partition", "qos", "queue")
+"""Kinds of all queues, likewise."""
+THIS_MACHINE = "local"
+"""The kind that has no queue."""
 
 
 def get_scheduler(kind: str) -> Scheduler:
     """Return the scheduler called ``kind``; raises BadInputError where there is none."""
-    if kind not in _SCHEDULERS:
-        raise BadInputError(f"unknown scheduler {kind!r}", f"known are {', '.join(_SCHEDULERS)}")
-    return _SCHEDULERS[kind]()
+    if kind not in KINDS:
+        raise BadInputError(f"unknown scheduler {kind!r}", f"known are {', '.join(KINDS)}")
+    scheduler: Scheduler = import_module(f"hpclaunch.scheduler.{kind}").SCHEDULER
+    return scheduler
+
+
+def schedulers() -> tuple[Scheduler, ...]:
+    """Return all of them, which imports each."""
+    return tuple(map(get_scheduler, KINDS))

@@ -1,12 +1,11 @@
-"""Slurm's ``salloc``: the script runs where it was submitted, in an allocation of its own."""
+"""Slurm's ``salloc``: the script runs where it was submitted, in its own allocation."""
 
-from __future__ import annotations
-
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Sequence
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.scheduler.slurm import SlurmScheduler
+from hpclaunch.scheduler.slurm import SCHEDULER, SlurmScheduler
 
 # salloc runs detached, so that neither a lost terminal nor a lost connection ends it; its id is known as
 # soon as it waits for nodes. It ends the script when the allocation is taken away (scancel, time limit).
@@ -27,19 +26,25 @@ printf '%s\n' "${line##* }"
 _BATCH_ONLY = ("--output", "--error", "--open-mode", "--requeue", "--no-requeue", "--array", "--signal")
 
 
-class SallocScheduler(SlurmScheduler):
+class SallocScheduler(SlurmScheduler, frozen=True, kw_only=True):
     """Slurm with interactive submission; the job is then one of Slurm's as any other."""
 
-    def __init__(self, options: Sequence[str]) -> None:
-        """Take the words that a batch script would have as directives."""
-        self._options = tuple(word for word in options if word.partition("=")[0] not in _BATCH_ONLY)
+    options: tuple[str, ...]
+    """The words that a batch script would have as directives, without those that only batch scripts have."""
 
     def submit_command(self, script: str) -> tuple[str, ...]:
-        """Allocate and run the script, detached; its output goes to ``out.log`` beside it."""
-        return ("setsid", "bash", "-c", _SUBMIT, "hpclaunch-salloc", script, *self._options)
+        """Allocate and run the script, detached; its output goes to ``out.log`` in its folder."""
+        return ("setsid", "bash", "-c", _SUBMIT, "hpclaunch-salloc", script, *self.options)
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id of the allocation; raise RefusedError with Slurm's words."""
         if answer.exit_code == 0 and re.fullmatch(r"\d+", answer.stdout.strip()):
             return answer.stdout.strip()
-        return super().parse_submit(answer)
+        return SlurmScheduler.parse_submit(self, answer)
+
+
+def salloc_scheduler(options: Sequence[str]) -> SallocScheduler:
+    """Return Slurm by salloc, with the words that a batch script would have as directives."""
+    wanted = tuple(word for word in options if word.partition("=")[0] not in _BATCH_ONLY)
+    fields = {name: getattr(SCHEDULER, name) for name in SCHEDULER.__struct_fields__}
+    return SallocScheduler(**fields, options=wanted)

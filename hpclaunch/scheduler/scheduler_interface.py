@@ -1,23 +1,27 @@
-"""What a scheduler is: a few translations between data and text. Nothing here runs a command."""
+"""What a scheduler is: data, and a few translations between data and text. Nothing here runs a command."""
 
-from __future__ import annotations
-
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from hpclaunch.command_result import CommandResult
+from hpclaunch.scheduler.job_header import Line, Resources
+from hpclaunch.scheduler.launcher import Launcher
+
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 JobState = Literal["created", "queued", "running", "done", "failed", "cancelled", "lost"]
-"""done: ended with exit code 0; failed: ended otherwise; lost: its scheduler does not know it any more and
+"""done: ended with exit code 0; failed: ended otherwise; lost: its scheduler no longer knows it and
 it left no exit status."""
 
 FINAL_STATES: frozenset[JobState] = frozenset({"done", "failed", "cancelled", "lost"})
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scheduler says of one job; None: it did not say."""
+    """What a scheduler reports about one job; None: it did not report it."""
 
     state: JobState
     exit_code: int | None = None
@@ -27,8 +31,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     started: str | None = None
     """ISO 8601 with time zone, as ``ended``."""
     ended: str | None = None
-    jobs: dict[int, JobStatus] = {}
-    """Of an array: index -> what is known of that job of it."""
+    jobs: "dict[int, JobStatus]" = {}
+    """Of an array: index -> the status of that job of it."""
 
 
 def array_state(states: Iterable[JobState]) -> JobState:
@@ -45,83 +49,195 @@ def array_status(jobs: Mapping[int, JobStatus]) -> JobStatus:
     return JobStatus(state=array_state(job.state for job in jobs.values()), jobs=dict(jobs))
 
 
-class Scheduler(Protocol):
-    """One scheduler. A third one is one module that answers these, and one template."""
+class Allocation(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that a shell already has, in which a job can start instead of queueing."""
+
+    job_id: str
+    nodes: int
+    cpus_per_node: int | None
+    """CPUs, hardware threads counted, on the node that has the fewest."""
+
+
+class ArrayRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The job arrays of a scheduler."""
+
+    index_variable: str
+    """Environment variable that holds the index of a job of an array."""
+    job_number: str
+    """Number of the whole array, as a shell expression."""
+    port_number: str
+    """A number that differs from job to job of an array, as a shell expression inside ``$((...))``."""
+    lists: bool = True
+    """Whether ``1,4,7`` is taken; else only one range is."""
+    fewest_jobs: int = 1
+    first_index: int = 0
+    no_restarts: str = ""
+    """Why a job of an array cannot come back alone after a checkpoint; empty: it can."""
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """How a scheduler is asked whether it would take a script, before the script is submitted."""
+
+    command: tuple[str, ...]
+    """Reads the script from stdin."""
+
+    def parse(self, answer: CommandResult) -> str | None:
+        """Return when the job is expected to start, in a sentence; raise RefusedError where never."""
+        raise NotImplementedError
+
+    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
+        """Return the command that may show such a refusal to be temporary; empty: it is final."""
+        raise NotImplementedError
+
+    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
+        """Return why a job of this many nodes was refused only for now, in a sentence; None: it was not."""
+        raise NotImplementedError
+
+
+class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
+    """One scheduler: everything that depends on its kind. Each module of a kind has one, ``SCHEDULER``."""
 
     kind: str
-    sentinel: str
-    """Start of a directive line, such as ``#SBATCH``; empty where there are none."""
-    starts_at_once: bool
-    """True: there is no queue, and its jobs and their files are on the same machine."""
-    poll_s: tuple[float, float]
-    """Seconds between two questions while waiting: at first, and at most after backing off."""
-    requeue: str
+    title: str
+    """Its name in messages, such as ``PBS``."""
+    submit_program: str
+    """The program that submits; also what tells that the scheduler is on this machine."""
+    template: str
+    """File in ``templates/``."""
+    launchers: tuple[Launcher, ...]
+    """Launchers that can start ranks inside its jobs; the first one is the usual one."""
+
+    # --- the script ---
+    job_number: str
+    """The job's number, as a shell expression in double quotes."""
+    submit_folder: str
+    """The folder in which the job was submitted, likewise."""
+    port_number: str
+    """A whole number that differs from job to job, as a shell expression inside ``$((...))``."""
+    first_node: str
+    """Shell line that sets MASTER_ADDR to the job's first node. No pipe into head: with pipefail a long list
+    would end the job when head has read enough."""
+    node_names: str
+    """Shell command that prints the names of the job's nodes, one per line."""
+    start_lines: tuple[Line, ...] = ()
+    """Shell lines that each job needs first."""
+    inside_variable: str | None = None
+    """Environment variable that is set inside a job only; None: ranks can be started anywhere."""
+    log_in_script: Literal["no", "on restarts", "yes"] = "no"
+    """Whether the script itself writes the job's log: ``yes`` where the scheduler writes its file only at the
+    job's end, ``on restarts`` where it may empty the file of a job that comes back."""
+    signals_before_limit: bool = False
+    """Whether it signals a job some seconds before the walltime limit; else the script does."""
+    job_name_pattern: str = r"[^\x00-\x1f\x7f\\]{1,200}"
+    """Regular expression that a job's whole name matches."""
+    job_name_rule: str = "use up to 200 characters without line breaks and backslashes"
+    owned_options: Mapping[str, str] = {}
+    """Options of the header that the plan sets (separated by blanks) -> the option of ``submit`` instead."""
+
+    # --- what it can do ---
+    queue_kinds: tuple[str, ...] = ()
+    """Kinds of queues that a profile may list."""
+    measured_binding: str = "taskset"
+    """``binding.cpu`` of a profile that is written from a measured node."""
+    binding_needs_whole_node: bool = False
+    """Whether that binding is valid on whole nodes only."""
+    has_select: bool = False
+    """Whether it has PBS' ``select``."""
+    arrays: ArrayRules | None = None
+    no_restarts: str = ""
+    """Why a job cannot come back after a checkpoint; empty: it can."""
+    requeue: str = ""
     """Shell text by which a running job asks to be put back into the queue; empty: it starts itself again."""
-    query_env: Mapping[str, str]
+    resubmit_without: str = ""
+    """Shell text that submits the script again without the nodes in ``$left_out``; empty: it has no option
+    that leaves nodes out."""
+    trial: Trial | None = None
+    """None: it submits or refuses, there is no trial."""
+    has_interactive: bool = False
+    """Whether ``interactive`` gives a way to allocate and run from here."""
+    allocation_hint: str = ""
+    """How a user makes an allocation; empty: there are none to run in."""
+
+    # --- its answers ---
+    id_pattern: str = ""
+    """Regular expression of its job ids as users write them."""
+    starts_at_once: bool = False
+    """True: there is no queue, and its jobs and their files are on this machine."""
+    poll_s: tuple[float, float] = (1.0, 30.0)
+    """Seconds between two questions while waiting: at first, and at most after backing off."""
+    query_env: Mapping[str, str] = {}
     """Environment for the status commands, which makes times unambiguous."""
-    status_sources: tuple[str, ...]
-    """What may know of jobs, the best first; each is asked for the jobs that the ones before did not know."""
+    status_sources: tuple[str, ...] = ()
+    """Sources of job states, the best first; each is asked for the jobs that those before did not know."""
+
+    def launcher(self, name: str) -> Launcher | None:
+        """Return the launcher of that name; None where it does not start ranks here."""
+        return next((launcher for launcher in self.launchers if launcher.name == name), None)
+
+    def header(self, want: Resources) -> tuple[Line, ...]:
+        """Return the options of the header, without the sentinel. Raises BadInputError for what no line
+        of a header can carry."""
+        return ()
+
+    def directive_reader(self) -> "DirectiveReader | None":
+        """Return what reads the directives of other people's scripts; None: they are not read."""
+        return None
+
+    def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
+        """Return the allocation of this shell; None outside one, and inside a batch job.
+
+        A batch job that calls ``submit`` means the queue: it is a script that makes further jobs.
+        """
+        return None
+
+    def interactive(self, options: Sequence[str]) -> "Scheduler":
+        """Return the scheduler that allocates with these words of a header and runs the script from here."""
+        raise NotImplementedError
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Return the words of the command that submits the script file, an absolute path.
 
-        The job's output goes to ``out.log`` beside the script.
+        The job's output goes to ``out.log`` in the folder of the script.
         """
-        ...
+        raise NotImplementedError
 
     def overriding(self, script: str) -> tuple[str, ...]:
         """Return the environment variables that submission would obey rather than the script's options."""
-        ...
+        return ()
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the job's id; raise RefusedError with the scheduler's own words."""
-        ...
-
-    def test_command(self) -> tuple[str, ...]:
-        """Return the command that asks whether the script on its stdin would be taken; nothing: none does."""
-        ...
-
-    def parse_test(self, answer: CommandResult) -> str | None:
-        """Return when the job is expected to start, in a sentence; raise RefusedError where never."""
-        ...
-
-    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
-        """Return the command that may show such a refusal to be temporary; nothing: it is final."""
-        ...
-
-    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
-        """Return why a job of so many nodes was refused only for now, in a sentence; None: it was not."""
-        ...
+        raise NotImplementedError
 
     def find_command(self) -> tuple[str, ...]:
         """Return the command that lists the user's jobs with their scripts; nothing where there is none.
 
-        It is for the one case that a submission was cut off in the middle, so it may be slow.
+        It is for a submission that was cut off in the middle, so it may be slow.
         """
-        ...
+        return ()
 
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job that this script, an absolute path, was submitted as; None: there is none.
 
         Raises RefusedError where the scheduler gave no answer.
         """
-        ...
+        return None
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return the commands (nearly always one) that ask ``source`` for all these jobs."""
-        ...
+        raise NotImplementedError
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-        """Read one such answer; jobs that it does not know are left out.
+        """Read one such answer; jobs that it does not know are not in the result.
 
-        Raises RefusedError where the source could not be reached, so that nothing is known of its jobs.
+        Raises RefusedError where the source could not be reached, so that the states are not known.
         """
-        ...
+        raise NotImplementedError
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
-        """Return the words of the command that ends the job."""
-        ...
+        """Return the words of the command that cancels the job."""
+        raise NotImplementedError
 
     def parse_cancel(self, answer: CommandResult) -> None:
-        """Return where the job is ended or ending or was at its end already; raise RefusedError otherwise."""
-        ...
+        """Return where the job is ended or ending or had ended before; raise RefusedError otherwise."""
+        raise NotImplementedError

@@ -1,25 +1,44 @@
-"""``sbatch --test-only`` and what its answers mean: would this script be taken, and when would it start.
+"""``sbatch --test-only`` and what its answers mean: whether a script would be taken, and when it would start.
 
 The forms are those of 22.05.8, tried with Debian's package.
 """
 
-from __future__ import annotations
-
-import datetime as dt
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 
 from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import RefusedError
+from hpclaunch.scheduler.scheduler_interface import Trial
 
-TEST = ("sbatch", "--test-only")
-"""Reads the script from stdin."""
-
-# What sbatch says also where nodes are only away for a while; the same job, submitted, waits for them.
+# sbatch prints this also where nodes are only temporarily away; the same job, submitted, waits for them.
 _MAY_BE_TEMPORARY = "Requested node configuration is not available"
 # States that end sometime, in sinfo's compact form (man sinfo); an asterisk: the node does not respond.
 _AWAY = re.compile(r"(drain|drng|down|fail|failg|maint|boot|resv|unk)\W?|\w+\*")
 
 
-def estimate(answer: CommandResult) -> str | None:
+class SbatchTrial(Trial, frozen=True, kw_only=True):
+    """``sbatch --test-only``."""
+
+    command: tuple[str, ...] = ("sbatch", "--test-only")
+
+    def parse(self, answer: CommandResult) -> str | None:
+        """Return the estimate of the start; raise RefusedError with Slurm's words."""
+        if answer.exit_code != 0:
+            from hpclaunch.scheduler.slurm_status import own_words
+
+            raise RefusedError(f"Slurm would refuse the job: {own_words(answer)}")
+        return _estimate(answer)
+
+    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
+        """List the partition's nodes where the refusal may come from drained or down ones."""
+        return _nodes_command(refusal, queue)
+
+    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
+        """Return which nodes are away where the partition would have enough with them."""
+        return _excuse(answer, queue, nodes)
+
+
+def _estimate(answer: CommandResult) -> str | None:
     """Return what Slurm expects: when and where the job would start; None where it does not say."""
     match = re.search(
         r"to start at (\S+) using \d+ processors on nodes (\S+)(?: in partition (\S+))?", answer.stderr
@@ -28,20 +47,22 @@ def estimate(answer: CommandResult) -> str | None:
         return None
     time, nodes, partition = match.groups()
     if time.isdigit():
+        import datetime as dt  # seldom needed
+
         time = (
             dt.datetime.fromtimestamp(int(time), dt.timezone.utc).astimezone().strftime("%Y-%m-%d %H:%M:%S")
         )
     return f"expected to start at {time} on {nodes}" + (f" (partition {partition})" if partition else "")
 
 
-def nodes_command(refusal: str, queue: str | None) -> tuple[str, ...]:
-    """Return the command that lists the nodes which are to blame, if this refusal may be temporary."""
+def _nodes_command(refusal: str, queue: str | None) -> tuple[str, ...]:
+    """Return the command that lists the nodes that cause it, if this refusal may be temporary."""
     if _MAY_BE_TEMPORARY not in refusal:
         return ()
     return ("sinfo", "-h", "-N", "-o", "%N|%t|%P", *(("-p", queue) if queue else ()))
 
 
-def excuse(answer: CommandResult, queue: str | None, nodes: int) -> str | None:
+def _excuse(answer: CommandResult, queue: str | None, nodes: int) -> str | None:
     """Return why the refusal is temporary: enough nodes, but some are away; None: it is not.
 
     Without ``queue`` the default partition counts, which sinfo marks with an asterisk.
@@ -52,6 +73,4 @@ def excuse(answer: CommandResult, queue: str | None, nodes: int) -> str | None:
     if answer.exit_code != 0 or len(states) < nodes or len(states) - len(away) >= nodes:
         return None
     shown = ", ".join(f"{node} {states[node]}" for node in away[:8]) + (", ..." if len(away) > 8 else "")
-    return (
-        f"of {len(states)} nodes {len(away)} are away ({shown}); the job waits for them (sinfo -R says why)"
-    )
+    return f"of {len(states)} nodes {len(away)} are away ({shown}): the job waits; sinfo -R gives the reason"

@@ -1,24 +1,27 @@
-"""Site profiles by name or path, merged over what they extend (``hpclaunch.site.merge_profiles``)."""
+"""Load site profiles by name or path, merged over what they extend (``hpclaunch.site.merge_profiles``)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site import profile_cache
+from hpclaunch.site.profile_cache import read_cached_profile, write_cached_profile
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.user_folders import user_config_folder
+
+if TYPE_CHECKING:
+    from hpclaunch.site.merge_profiles import Known
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile and where it came from."""
+    """A profile and its origin."""
 
     profile: SiteProfile
     files: tuple[Path, ...]
@@ -26,18 +29,16 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     digests: tuple[str, ...]
     """The sha256 of each of these files."""
     tree: Any
-    """The merged hpclaunch.site.yaml_tree.Tree: every value with the file and line it came from."""
+    """The merged hpclaunch.site.yaml_tree.Tree: every value with its file and line."""
 
 
-def user_sites_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return ``$XDG_CONFIG_HOME/hpclaunch/sites`` (``~/.config`` where that is unset or not absolute)."""
-    config = Path(environ.get("XDG_CONFIG_HOME", ""))
-    base = config if config.is_absolute() else Path.home() / ".config"
-    return base / "hpclaunch" / "sites"
+def user_sites_folder() -> Path:
+    """Return the folder of the user's own profiles, made or not."""
+    return user_config_folder() / "sites"
 
 
 def site_names() -> dict[str, Path]:
-    """Return every site's name and file; a user's profile hides a shipped one of the same name."""
+    """Return each site's name and file; a user's profile hides a shipped profile of the same name."""
     return {name: files[0] for name, files in sorted(_all_files().items())}
 
 
@@ -51,15 +52,15 @@ def load_site(name_or_path: str) -> SiteProfile:
     known = _all_files()
     if _is_path(name_or_path):
         return _load(name_or_path, known).profile
-    if (profile := profile_cache.recall(name_or_path, known)) is not None:
+    if (profile := read_cached_profile(name_or_path, known)) is not None:
         return profile
     loaded = _load(name_or_path, known)
-    profile_cache.keep(name_or_path, known, loaded.files, loaded.digests, loaded.profile)
+    write_cached_profile(name_or_path, known, loaded.files, loaded.digests, loaded.profile)
     return loaded.profile
 
 
 def load_merged(name_or_path: str) -> Loaded:
-    """Return the profile with the files it was merged from.
+    """Return the profile and the files that it was merged from.
 
     A path is anything with a slash, or that ends in .yaml or .yml. Raises BadInputError.
     """
@@ -67,7 +68,7 @@ def load_merged(name_or_path: str) -> Loaded:
 
 
 def load_all() -> tuple[dict[str, SiteProfile], dict[str, str]]:
-    """Return every profile by name, and for those that cannot be read the message instead."""
+    """Return all profiles by name, and the messages about those that cannot be read."""
     profiles: dict[str, SiteProfile] = {}
     broken: dict[str, str] = {}
     for name in site_names():
@@ -84,8 +85,8 @@ def profile_digest(profile: SiteProfile) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _load(name_or_path: str, known: profile_cache.Known) -> Loaded:
-    # Reading YAML takes most of the time of a dry run; a profile that is kept needs none of it.
+def _load(name_or_path: str, known: Known) -> Loaded:
+    # Reading YAML takes most of the time of a dry run; a cached profile does without it.
     from hpclaunch.site.merge_profiles import merged
     from hpclaunch.site.validate import to_profile
 
@@ -101,7 +102,7 @@ def _load(name_or_path: str, known: profile_cache.Known) -> Loaded:
 
 def _all_files() -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
-    for folder in (user_sites_dir(), resource_dir("site_profiles")):
+    for folder in (user_sites_folder(), resource_dir("site_profiles")):
         for path in sorted(folder.glob("*.yaml")):
             found.setdefault(path.stem, []).append(path)
     return found
@@ -111,7 +112,7 @@ def _is_path(text: str) -> bool:
     return "/" in text or text.endswith((".yaml", ".yml"))
 
 
-def _path(name_or_path: str, known: profile_cache.Known) -> Path:
+def _path(name_or_path: str, known: Known) -> Path:
     if _is_path(name_or_path):
         return Path(os.path.expanduser(name_or_path))
     if name_or_path not in known:

@@ -103,4 +103,4 @@ HOROVOD = {
         "Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb",
     ),
 }
-"""Framework -> the Horovod easyconfigs that exist, the newest first; there are none for foss 2022b or later."""
+"""Framework -> the Horovod easyconfigs that exist, newest first; there are none for foss 2022b or later."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
+from hpclaunch.atomic_file import new_folder, write_new_file
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
@@ -27,23 +26,17 @@ def save_node(folder: Path, sysroot: Path | None = None, host: Host | None = Non
     """
     root = sysroot or default_root()
     folder = Path(os.path.abspath(folder))
-    made: Path | None = None
     try:
         _check_replaceable(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        absent = _tools(made, root, host or LocalHost())
-        _copy_tree(made / SYSFS_FOLDER, root)
-        _write(made / MARKER, json.dumps({"format": 1, "absent": absent}, indent=1) + "\n")
-        made.chmod(0o755)
-        _swap(made, folder)
+        with new_folder(folder, replace=True) as made:
+            absent = _tools(made, root, host or LocalHost())
+            _copy_tree(made / SYSFS_FOLDER, root)
+            _write(made / MARKER, json.dumps({"format": 1, "absent": absent}, indent=1) + "\n")
+            made.chmod(0o755)
     except OSError as error:
         raise BadInputError(
             f"{folder}: cannot be written: {error.strerror}", "choose another folder"
         ) from None
-    finally:
-        if made is not None:
-            shutil.rmtree(made, ignore_errors=True)
     return tuple(absent)
 
 
@@ -52,17 +45,6 @@ def _check_replaceable(folder: Path) -> None:
         return
     if not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARKER).is_file()):
         raise BadInputError(f"{folder}: exists and is no saved topology", "name a new folder")
-
-
-def _swap(made: Path, folder: Path) -> None:
-    """Put the new folder in place of an older one, which is removed last."""
-    if not folder.exists():
-        os.rename(made, folder)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    os.rename(folder, old / "old")
-    os.rename(made, folder)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _tools(made: Path, root: Path, host: Host) -> list[str]:
@@ -109,7 +91,4 @@ def _copy_tree(target: Path, root: Path) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    write_new_file(path, text.encode(errors="replace"))

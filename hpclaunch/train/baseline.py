@@ -1,4 +1,4 @@
-"""What one rank does alone, on the machine as it is: what ``--baseline`` holds all ranks against."""
+"""How fast one rank trains alone on its node: what ``--baseline`` compares all ranks with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .data.dataset import wait_for_all
-from .data.reading import Source
+from .data.image_sources import Source
 from .engine import ENGINES, Images, Labels
 from .exchange import COMMS
 from .run_options import Options
@@ -32,10 +32,10 @@ class Baseline(NamedTuple):
 
 
 def measure_alone(comm: MPI.Intracomm, options: Options, data: Source) -> Baseline:
-    """Rank 0 trains for a second or ten steps, whatever is longer, then forgets it; collective.
+    """Rank 0 trains for one second or ten steps, whichever takes longer; the result is discarded. Collective.
 
     The same model, engine and batch; the other ranks sleep. So it is what a run of one rank would do, with
-    the cores, caches and memory of its node to itself. The steps use a learning rate of 0.
+    the cores, caches and memory of its node for itself. The steps use a learning rate of 0.
     """
     first = np.arange(min(len(data.train_labels), max(_IMAGES, options.step_images)))
     take = data.epoch(lambda rank: first if rank == 0 else first[:0])
@@ -43,8 +43,8 @@ def measure_alone(comm: MPI.Intracomm, options: Options, data: Source) -> Baseli
     if comm.Get_rank() == 0:
         found = _measure(options, take(slice(0, len(first))), data.train_labels[first])
     wait_for_all(comm)
-    told: Baseline = comm.bcast(found, root=0)
-    return told
+    measured: Baseline = comm.bcast(found, root=0)
+    return measured
 
 
 def _measure(options: Options, images: Images, labels: Labels) -> Baseline:

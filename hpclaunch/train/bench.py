@@ -21,7 +21,7 @@ import numpy as np
 
 from .allreduce import ALLREDUCES, Allreduce
 from .allreduce.chunks import Array
-from .collective import AgreedError, together
+from .collective import AgreedError, on_all_ranks
 from .run_errors import BadRequestError, TrainError
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ def measure(
     Raises AgreedError on all ranks where a sum is wrong or an algorithm cannot work here.
     """
     rows = []
-    made = together(comm, lambda: {name: ALLREDUCES[name](comm) for name in names})
+    made = on_all_ranks(comm, lambda: {name: ALLREDUCES[name](comm) for name in names})
     for size in sizes:
         candidates = [found for name in names for found in _candidates(name, made[name], size)]
         for candidate in candidates:
-            together(comm, lambda candidate=candidate: _check(comm, candidate))  # type: ignore[misc]
+            on_all_ranks(comm, lambda candidate=candidate: _check(comm, candidate))  # type: ignore[misc]
         timed = _seconds_per_fresh_call if fresh else _seconds_per_call
         repeats = [_repeats(comm, candidate) for candidate in candidates]
         samples = [
@@ -87,7 +87,7 @@ def measure(
             for _ in range(rounds)
         ]
         for candidate, seconds in zip(candidates, zip(*samples, strict=True), strict=True):
-            together(comm, lambda candidate=candidate: _check(comm, candidate))  # type: ignore[misc]
+            on_all_ranks(comm, lambda candidate=candidate: _check(comm, candidate))  # type: ignore[misc]
             rows.append(_row(comm.Get_size(), candidate, statistics.median(seconds)))
     for algorithm in made.values():
         algorithm.close()

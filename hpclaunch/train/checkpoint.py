@@ -64,8 +64,8 @@ class CheckpointFolder:
     def prepare(self) -> str | None:
         """Make the folder, see that a file can be written there, and take it for this process.
 
-        Returns what a person should know, if anything. BadRequestError if the folder cannot be written, or
-        another run has it. What a killed run left half-written is removed.
+        Returns a warning for the user, or None. BadRequestError if the folder cannot be written, or another
+        run uses it. What a killed run left half-written is removed.
         """
         prepare_folder(self._folder, "--checkpoint-dir")
         remark = self._take()
@@ -142,7 +142,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     except _DAMAGE as error:
         raise BadCheckpointError(
             f"{path}: damaged checkpoint ({error})",
-            "Start anew without --resume.",
+            "Start from scratch without --resume.",
         ) from error
     return Checkpoint(arrays, facts)
 

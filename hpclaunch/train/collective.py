@@ -1,4 +1,4 @@
-"""Small agreements between ranks: the same arrays, the same error, the same sums on all of them."""
+"""Collective helpers: the same arrays, the same error, the same results on all ranks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MESSAGE_BYTES = 1 << 30  # below the 32-bit counts of MPI 3
 
 
 class AgreedError(Exception):
-    """An error that all ranks know and raise together, so that one of them can speak for all."""
+    """An error that all ranks raise, so that one of them can report it for all."""
 
     def __init__(self, error: TrainError) -> None:
         super().__init__(str(error))
         self.error = error
 
 
-def together(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
+def on_all_ranks(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
     """Run ``action`` on all ranks and return each one's result; collective.
 
     Where it raises a TrainError on any rank, all ranks raise AgreedError with the error of the first such
@@ -50,8 +50,8 @@ def together(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
 
 
 def on_rank_0(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
-    """Run ``action`` on rank 0 and give its result to all ranks; a TrainError as in `together`."""
-    result = together(comm, lambda: action() if comm.Get_rank() == 0 else None)
+    """Run ``action`` on rank 0 and give its result to all ranks; a TrainError as in `on_all_ranks`."""
+    result = on_all_ranks(comm, lambda: action() if comm.Get_rank() == 0 else None)
     given: T = comm.bcast(result, root=0)
     return given
 
@@ -70,7 +70,8 @@ def same_everywhere(comm: MPI.Intracomm, array: Array, what: str) -> list[str]:
     for rank, other in enumerate(digests):
         if other != digests[0]:
             message = f"{what} of rank {rank} differ from those of rank 0 (sha256 {other} and {digests[0]})"
-            raise AgreedError(TrainError(message, "Look for a faulty node or network: run again without it."))
+            hint = "A node or the network is faulty: find it, and run again without it."
+            raise AgreedError(TrainError(message, hint))
     return digests
 
 

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .allreduce import resolve_allreduce
-from .arguments import parse
 from .baseline import measure_alone
-from .collective import AgreedError, on_rank_0, together
-from .data.reading import Source, open_source
-from .data.shard import images_per_rank
-from .exchange.agreement import agree_on_options
+from .collective import AgreedError, on_all_ranks, on_rank_0
+from .data.epoch_partition import images_per_rank
+from .data.image_sources import Source, open_source
+from .exchange.rank_consistency import agree_on_options
 from .launch_environment import ends_on_terminal, launcher_rank
-from .loop import Training
+from .option_parser import parse
 from .run_errors import EXIT_FAILED, TrainError
 from .run_options import Options
 from .run_report import EventLog, Reporter
 from .run_result import run_result
-from .signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
+from .stop_signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
+from .training_loop import Training
 from .whole_files import prepare_folder, write_whole
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options, as_json = parse(argv)
     stop = StopRequest()
-    stop.listen(keeps_checkpoints=options.checkpoint_dir is not None)
+    stop.listen(writes_checkpoints=options.checkpoint_dir is not None)
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -92,7 +92,7 @@ def _run(
     options = _agreed(comm, options, result_file)
     if (path := options.log_json) is not None:
         on_rank_0(comm, lambda: report.keep(EventLog(path, goes_on=options.resume)))
-    data = together(comm, lambda: _load(comm, options, report))
+    data = on_all_ranks(comm, lambda: _load(comm, options, report))
     report.line(
         f"training {options.model} on {len(data.train_labels):,} images ({data.name}): {comm.Get_size()} "
         f"rank(s) on {len(set(comm.allgather(platform.node())))} host(s), "
@@ -114,9 +114,9 @@ def _run(
 
 def _agreed(comm: MPI.Intracomm, options: Options, result_file: str | None) -> Options:
     """The options, alike on all ranks and known to be possible."""
-    together(comm, options.check)
+    on_all_ranks(comm, options.check)
     agree_on_options(comm, options)
-    together(comm, checkpoint_exit_code)
+    on_all_ranks(comm, checkpoint_exit_code)
     if result_file:
         on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
     if options.comm == "ring":

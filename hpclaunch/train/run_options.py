@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .allreduce.compression import check_compression
+from .learning_rate import DEFAULT_WARMUP_EPOCHS, SCALINGS, Schedule
 from .run_errors import BadRequestError
-from .schedule import DEFAULT_WARMUP_EPOCHS, SCALINGS, Schedule
 
 # model -> the optimiser it trains with unless told otherwise, and the learning rates per optimiser.
 # Chosen on MNIST for three epochs of 64 images a rank with 1, 2 and 4 ranks.
@@ -152,7 +152,7 @@ class Options:
             "Add --overlap.",
         )
         yield (
-            self.comm != "ring" and self.engine != "torch",
+            self.comm in ("ddp", "horovod") and self.engine != "torch",
             f"--comm {self.comm} with --engine {self.engine}: it sums the gradients of torch's tensors",
             "Add --engine torch, or use --comm ring.",
         )

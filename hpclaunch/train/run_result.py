@@ -10,8 +10,8 @@ import numpy as np
 
 from .baseline import Baseline
 from .collective import largest
-from .data.reading import Source
-from .data.shard import images_per_rank
+from .data.epoch_partition import images_per_rank
+from .data.image_sources import Source
 from .engine import Engine
 from .exchange import Exchange
 from .launch_environment import threads_per_rank
@@ -20,7 +20,7 @@ from .run_options import Options
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from .loop import Training
+    from .training_loop import Training
 
 
 def run_result(

@@ -1,7 +1,7 @@
 """A timeline as Horovod writes it: a Chrome trace in JSON, which https://ui.perfetto.dev opens.
 
-One lane a tensor: a "process" with its name. Times are microseconds since the start, by rank 0's clock. The
-file is a whole JSON document at every moment.
+One lane per tensor: a "process" with its name. Times are microseconds since the start, by rank 0's clock. The
+file is a whole JSON document between two writes, one write per step (`GrowingArray`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .collective import together
+from .collective import on_all_ranks
 from .growing_json import GrowingArray
 from .run_errors import BadRequestError
 from .run_options import Options
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 COMPUTING = "computing"
-"""The lane of what a rank computes."""
+"""The name of the lane that shows a rank's computing."""
 
-_NAME_CHARACTERS = 300  # an event fits into a page however they are escaped
-_PING_PONGS = 30  # of which the fastest tells most about the clocks
-_MERGED_EVENTS = 4096  # of a rank that travel at once
+_NAME_CHARACTERS = 300  # of a lane; more than any viewer shows
+_PING_PONGS = 30  # the fastest of them shows the difference of the clocks best
+_MERGED_EVENTS = 4096  # of a rank, in one message
 
 
 class Timeline:
-    """Events are kept in memory until `flush`, which may meet no event of another thread.
+    """Events stay in memory until `flush`; no other thread may add one during `flush`.
 
-    Several threads may add events, each to lanes that the others leave alone meanwhile.
+    Several threads may add events, each to its own lanes.
     """
 
     def __init__(self, path: Path, start: float, rank: int | None = None, set_at: float = 0.0) -> None:
         """Replace ``path`` by a timeline without events; OSError if that fails.
 
-        ``start``: what `time.perf_counter` said at time 0; ``set_at``: and when it was compared with that of
-        rank 0. Lanes have the ``rank`` in their name, if given.
+        ``start``: `time.perf_counter` at time 0; ``set_at``: when it was compared with that of rank 0. Lanes
+        have the ``rank`` in their name, if given.
         """
         self.path = path
         self.start = start
@@ -76,13 +76,13 @@ class Timeline:
         return int((at - self.start) * 1e6)
 
     def phase(self, lane: int, name: str, start: float, stop: float) -> None:
-        """Something on ``lane``; its ``name`` needs no escape. Times as `time.perf_counter` tells them."""
+        """A phase on ``lane``; its ``name`` needs no escape. Times are those of `time.perf_counter`."""
         times = self.microseconds(start), self.microseconds(stop)
         self.add(f"{begins(lane, name)},{ends(lane)}" % times)
 
     @contextmanager
     def computing(self, name: str) -> Iterator[None]:
-        """What is computed within."""
+        """The phase ``name`` of computing, as long as the block takes."""
         start = time.perf_counter()
         yield
         self.phase(self.lane(COMPUTING), name, start, time.perf_counter())
@@ -92,7 +92,7 @@ class Timeline:
         self._pending.append(events)
 
     def flush(self) -> None:
-        """Write what came since the last flush; a disk that is full ends the timeline, not the training."""
+        """Write the events since the last flush; a full disk ends the timeline, not the training."""
         pending, self._pending = self._pending, []
         if pending and not self.failed:
             with self._may_fail():
@@ -126,9 +126,9 @@ def ends(lane: int, facts: Mapping[str, str] | None = None) -> str:
 
 
 def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
-    """This rank's timeline, None if it keeps none; collective. AgreedError where one cannot be written.
+    """This rank's timeline, None if it writes none; collective. AgreedError where one cannot be written.
 
-    Ranks other than 0 write beside rank 0's, until `close_timeline` puts all into one.
+    The other ranks write files next to rank 0's, until `close_timeline` merges them.
     """
     path, rank = options.timeline, comm.Get_rank()
     if path is None:
@@ -137,10 +137,12 @@ def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
     start: float = comm.bcast(time.perf_counter())
     set_at, by_rank_0 = _same_moment(comm) if everyone else (0.0, 0.0)
     if rank and not everyone:
-        together(comm, lambda: None)
+        on_all_ranks(comm, lambda: None)
         return None
     mine = path if rank == 0 else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
-    return together(comm, lambda: _open(mine, start + set_at - by_rank_0, rank if everyone else None, set_at))
+    return on_all_ranks(
+        comm, lambda: _open(mine, start + set_at - by_rank_0, rank if everyone else None, set_at)
+    )
 
 
 def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | None) -> None:
@@ -160,7 +162,7 @@ def _open(path: Path, start: float, rank: int | None, set_at: float) -> Timeline
 
 
 def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
-    """Rank 0 takes over the others' events, a piece at a time, and the files that had them go."""
+    """Rank 0 appends the events of the other ranks, a piece at a time; their files are removed."""
     rank = comm.Get_rank()
     now, by_rank_0 = _same_moment(comm)
     apart = by_rank_0 - comm.bcast(timeline.start) - (now - timeline.start)
@@ -185,7 +187,7 @@ def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
 
 
 def _moved(timeline: Timeline, drift: float, lanes: int) -> Iterator[str]:
-    """The events of a timeline without its head, by rank 0's clock and in lanes behind so many others."""
+    """The events of a timeline without its head, by rank 0's clock, with ``lanes`` added to their numbers."""
     set_at = (timeline.set_at - timeline.start) * 1e6
     with timeline.path.open(encoding="utf-8") as file:
         for line in file:  # those that were written together
@@ -201,9 +203,9 @@ def _moved(timeline: Timeline, drift: float, lanes: int) -> Iterator[str]:
 
 
 def _same_moment(comm: MPI.Intracomm) -> tuple[float, float]:
-    """What this rank's clock said when that of rank 0 said what; collective.
+    """The clocks of this rank and of rank 0 at the same moment; collective.
 
-    The fastest of some ping-pongs tells: the answer is half way of age.
+    From the fastest of some ping-pongs, whose answer is assumed to be sent half way.
     """
     question, answer = np.zeros(1), np.zeros(1)
     if comm.Get_rank() == 0:

@@ -14,7 +14,7 @@ from .run_errors import BadRequestError
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Let ``write`` fill a file beside ``path``, make it durable, rename it; OSError if anything fails."""
+    """Let ``write`` fill a file next to ``path``, make it durable, rename it; OSError if anything fails."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # several runs may write one path
     try:
         with temporary.open("wb") as file:
@@ -30,7 +30,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def prepare_folder(folder: Path, option: str) -> None:
-    """Make ``folder`` and see that files can be written there; BadRequestError, naming ``option``, if not."""
+    """Make ``folder`` and check that it can be written; BadRequestError, naming ``option``, if not."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:

@@ -15,7 +15,7 @@ from hpclaunch.check.facts import BuildFacts
 from hpclaunch.check.gather import Place, launch_facts, run_probe
 from hpclaunch.check.judge_launch import judge_launch
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.scheduler.launchers import launcher_environment
+from hpclaunch.scheduler.local import SCHEDULER as LOCAL
 from tests.check.horovods import WORKING, make_horovod
 from tests.check.verdicts import check, check_json, names_by_status, one
 from tests.testbed.cluster import Slurm
@@ -131,7 +131,7 @@ def place(*between: str) -> Place:
     """Two ranks of the real MPI, each started through the words ``between``."""
     return Place(
         host=LocalHost(),
-        setup=launcher_environment("mpiexec", "local", None),
+        setup=LOCAL.launchers[0].environment(None, ()),
         python=sys.executable,
         launcher=(mpiexec(), "-n", "2", *between),
         ranks=2,
@@ -139,7 +139,7 @@ def place(*between: str) -> Place:
 
 
 def test_two_ranks_of_a_real_mpi_are_one_world() -> None:
-    facts = launch_facts(place(), setup=None, slurm=False, mpi4py=True, frameworks=())
+    facts = launch_facts(place(), setup=None, plugin_list=(), mpi4py=True, frameworks=())
     found = {each.name: each for each in judge_launch(facts, BuildFacts(), None)}
     assert found["mpi-launch"].status == "have"
 
@@ -147,7 +147,7 @@ def test_two_ranks_of_a_real_mpi_are_one_world() -> None:
 def test_ranks_that_the_launcher_cannot_reach_are_singletons() -> None:
     """What a launcher of another MPI does: the ranks start, and none of them hears of the others."""
     keep = [f"{name}={os.environ[name]}" for name in ("PATH", "HOME") if name in os.environ]
-    facts = launch_facts(place("env", "-i", *keep), setup=None, slurm=False, mpi4py=True, frameworks=())
+    facts = launch_facts(place("env", "-i", *keep), setup=None, plugin_list=(), mpi4py=True, frameworks=())
     found = {each.name: each for each in judge_launch(facts, BuildFacts(), None)}
     assert found["mpi-launch"].status == "missing"
     assert "each rank says it is rank 0 of 1" in found["mpi-launch"].evidence

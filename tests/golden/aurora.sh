@@ -13,12 +13,12 @@
 #PBS -j oe
 # file systems the job needs (home, flare); a job that names none is refused (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
 #PBS -l filesystems=home:flare
-# each chunk on a node of its own (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
+# each chunk on its own node (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
 #PBS -l place=scatter
 
-# Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max a node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max per node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 12 ranks = 12 ranks.
-# Each local rank's share of a node:
+# CPUs and GPUs of each local rank:
 #   rank 0: CPUs 1-8  GPU 0  NUMA node 0
 #   rank 1: CPUs 9-16  GPU 1  NUMA node 0
 #   rank 2: CPUs 17-24  GPU 2  NUMA node 0
@@ -34,13 +34,13 @@
 
 set -eo pipefail
 
-# Where this job's log, result and exit status are kept.
+# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
-# However the job ends, its exit status is kept.
+# The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
@@ -56,16 +56,16 @@ trap 'exit 130' INT
 # PBS starts a job in the home folder
 cd "$PBS_O_WORKDIR"
 
-# ranks that must find each other
+# number of ranks of the job
 export HPCLAUNCH_TASKS=12
 
-# the training runner, which submit copies beside the script
+# the training runner, which submit copies to the job folder
 export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
 
 # the site's Python with torch and mpi4py (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
 module load frameworks
 
-# oneCCL learns from PALS' PMIx who its ranks are (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
+# oneCCL finds its ranks through PALS' PMIx (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
 export CCL_PROCESS_LAUNCHER="pmix"
 
 # oneCCL's messages go over MPI, and so over Slingshot (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
@@ -77,7 +77,7 @@ export CCL_KVS_MODE="mpi"
 # libfabric's default memory monitor can deadlock (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
 export FI_MR_CACHE_MONITOR="userfaultfd"
 
-# each tile is a device of its own, so ZE_AFFINITY_MASK counts tiles (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
+# each tile is a separate device, so ZE_AFFINITY_MASK counts tiles (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
 export ZE_FLAT_DEVICE_HIERARCHY="FLAT"
 
 # rendezvous: the job's first node
@@ -92,7 +92,7 @@ export OMP_NUM_THREADS=8
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# who this rank is, under the names that torch.distributed and others read
+# the rank, as the variables that torch.distributed and others read
 export RANK="$PMI_RANK" LOCAL_RANK="$PMI_LOCAL_RANK" WORLD_SIZE=12
 # CPUs planned for each local rank
 cpus=(1-8 9-16 17-24 25-32 33-40 41-48 53-60 61-68 69-76 77-84 85-92 93-100)
@@ -104,7 +104,7 @@ numa=(0 0 0 0 0 0 1 1 1 1 1 1)
 bus=('' '' '' '' '' '' '' '' '' '' '' '')
 # this rank sees only its own
 export ZE_AFFINITY_MASK="${gpus[LOCAL_RANK]}"
-# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
 root=${HPCLAUNCH_SYSROOT:-}
 while read -r key value; do
   case $key in

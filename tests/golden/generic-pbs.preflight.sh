@@ -8,19 +8,19 @@
 # stderr goes where stdout goes
 #PBS -j oe
 
-# Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS, of which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 1 ranks = 2 ranks.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail
 
-# Where this job's log, result and exit status are kept.
+# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
-# However the job ends, its exit status is kept.
+# The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
@@ -36,10 +36,10 @@ trap 'exit 130' INT
 # PBS starts a job in the home folder
 cd "$PBS_O_WORKDIR"
 
-# ranks that must find each other
+# number of ranks of the job
 export HPCLAUNCH_TASKS=2
 
-# the training runner, which submit copies beside the script
+# the training runner, which submit copies to the job folder
 export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
 
 # Open MPI (5, and 4) must not bind: each rank binds itself as planned
@@ -55,7 +55,7 @@ export MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
 # threads for each rank: --cpus-per-task
 export OMP_NUM_THREADS=1
 
-# Preflight: one process a node looks at it before the ranks start. A node that fails is named and ends the job.
+# Preflight: one process per node checks it before the ranks start. A node that fails is named, and the job ends.
 probe=$HPCLAUNCH_JOB_FOLDER/probe.py
 preflight=$HPCLAUNCH_JOB_FOLDER/preflight
 awk '!seen[$0]++' "$PBS_NODEFILE" > "$HPCLAUNCH_JOB_FOLDER/nodes"
@@ -70,7 +70,7 @@ fi
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# who this rank is, under the names that torch.distributed and others read
+# the rank, as the variables that torch.distributed and others read
 export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=2
 # Become the program.
 exec "$@"

@@ -16,19 +16,19 @@
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
 
-# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm, of which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 4 ranks = 8 ranks.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail
 
-# Where this job's log, result and exit status are kept.
+# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
-# However the job ends, its exit status is kept.
+# The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
@@ -41,13 +41,13 @@ trap hpclaunch_end EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 
-# ranks that must find each other
+# number of ranks of the job
 export HPCLAUNCH_TASKS=8
 
-# the training runner, which submit copies beside the script
+# the training runner, which submit copies to the job folder
 export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
 
-# wishes of an allocation that this was submitted from, which srun would take for options
+# settings of an outer allocation, which srun would read as options
 unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
   SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE SLURM_EXPORT_ENV \
   SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_SOCKET SLURM_GPUS_PER_TASK SLURM_HINT \
@@ -71,9 +71,9 @@ export OMP_NUM_THREADS=1
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# who this rank is, under the names that torch.distributed and others read
+# the rank, as the variables that torch.distributed and others read
 export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=8
-# an MPI that was started by a plugin it does not speak says nothing
+# an MPI that is started by a plugin which it does not speak gives no error
 if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
   case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
     ,*libmpi* | *libopen-pal.so.80*)

@@ -15,26 +15,26 @@
 #SBATCH --output=hpclaunch-%j.out
 # nodes to leave out
 #SBATCH --exclude=n7
-# told so many seconds before the limit (man sbatch)
+# seconds of warning before the limit (man sbatch)
 #SBATCH --signal=B:USR1@120
 # the job may come back after a checkpoint
 #SBATCH --requeue
 # a restart writes on in the same log
 #SBATCH --open-mode=append
 
-# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm, of which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 1 ranks = 2 ranks.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail
 
-# Where this job's log, result and exit status are kept.
+# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
-# However the job ends, its exit status is kept.
+# The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
@@ -48,13 +48,13 @@ trap hpclaunch_end EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 
-# ranks that must find each other
+# number of ranks of the job
 export HPCLAUNCH_TASKS=2
 
-# the training runner, which submit copies beside the script
+# the training runner, which submit copies to the job folder
 export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
 
-# wishes of an allocation that this was submitted from, which srun would take for options
+# settings of an outer allocation, which srun would read as options
 unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
   SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE SLURM_EXPORT_ENV \
   SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_SOCKET \
@@ -76,7 +76,7 @@ export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 # threads for each rank: --cpus-per-task
 export OMP_NUM_THREADS=1
 
-# Preflight: one process a node looks at it before the ranks start. A node that fails is named and ends the job.
+# Preflight: one process per node checks it before the ranks start. A node that fails is named, and the job ends.
 probe=$HPCLAUNCH_JOB_FOLDER/probe.py
 preflight=$HPCLAUNCH_JOB_FOLDER/preflight
 scontrol show hostnames "$SLURM_JOB_NODELIST" > "$HPCLAUNCH_JOB_FOLDER/nodes"
@@ -85,7 +85,7 @@ timeout 300 srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --mpi=none --cpu-bind=
   | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
 if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
   cat "$preflight.words"
-  # Once more, without the nodes that failed so far.
+  # Submit again, without the nodes that have failed.
   sed -n 's/^hpclaunch-preflight {"host": "\([^"]*\)".*"status": "missing".*/\1/p' \
     "$preflight" "$preflight.words" >> "$HPCLAUNCH_JOB_FOLDER/left_out"
   left_out=$(sort -u "$HPCLAUNCH_JOB_FOLDER/left_out" | paste -sd,)
@@ -93,7 +93,7 @@ if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words
   if [ -r "$HPCLAUNCH_JOB_FOLDER/restarts" ]; then read -r restarts < "$HPCLAUNCH_JOB_FOLDER/restarts"; fi
   if [ "$left_out" ] && [ "$restarts" -lt 2 ] \
     && sbatch --parsable --exclude=n7,"$left_out" "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"; then
-    restarting=1  # this is not the job's end: no exit status is kept
+    restarting=1  # this is not the job's end: no exit status is written
     echo $((restarts + 1)) > "$HPCLAUNCH_JOB_FOLDER/restarts"
     mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"
     echo "hpclaunch: once more without $left_out: restart $((restarts + 1)) of 2"
@@ -105,9 +105,9 @@ fi
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# who this rank is, under the names that torch.distributed and others read
+# the rank, as the variables that torch.distributed and others read
 export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=2
-# an MPI that was started by a plugin it does not speak says nothing
+# an MPI that is started by a plugin which it does not speak gives no error
 if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
   case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
     ,*libmpi* | *libopen-pal.so.80*)
@@ -129,7 +129,7 @@ fi
 exit "$code"
 HPCLAUNCH_RANK
 
-# What keeps an eye on the launch: a signal before the time is over, a restart from the checkpoint, a watchdog.
+# Supervision of the launch: a signal before the walltime limit, restarts from a checkpoint, a watchdog.
 export HPCLAUNCH_CHECKPOINT_SIGNAL=USR1  # what a program gets when it must write a checkpoint and leave
 export HPCLAUNCH_CHECKPOINT_EXIT_CODE=85  # what it leaves with: "call me again"
 restarts_file=$HPCLAUNCH_JOB_FOLDER/restarts
@@ -157,7 +157,7 @@ if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
     echo "checkpointed, and all 2 restarts (--max-restarts) are used up" > "$HPCLAUNCH_JOB_FOLDER/reason"
     exit 85
   fi
-  restarting=1  # this is not the job's end: no exit status is kept
+  restarting=1  # this is not the job's end: no exit status is written
   echo $((HPCLAUNCH_RESTART + 1)) > "$restarts_file.new"
   mv "$restarts_file.new" "$restarts_file"
   echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 2"

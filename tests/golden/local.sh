@@ -2,19 +2,19 @@
 
 # Written by hpclaunch VERSION for local: This machine - the installed MPI's mpiexec on its own cores, measured when a job starts.
 # 1 nodes x 2 ranks = 2 ranks.
-# Each local rank's share of a node:
+# CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0  NUMA node 0
 #   rank 1: CPUs 1  NUMA node 0
 
 set -eo pipefail
 
-# Where this job's log, result and exit status are kept.
+# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="$$"
 export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$$"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
-# However the job ends, its exit status is kept.
+# The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
@@ -30,7 +30,7 @@ trap 'exit 130' INT
 # the Python and MPI of this hpclaunch, first
 export PATH=/opt/env/bin:"$PATH"
 
-# ranks that must find each other
+# number of ranks of the job
 export HPCLAUNCH_TASKS=2
 
 # Open MPI (5, and 4) must not bind: each rank binds itself as planned
@@ -54,13 +54,13 @@ export OMP_NUM_THREADS=1
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# who this rank is, under the names that torch.distributed and others read
+# the rank, as the variables that torch.distributed and others read
 export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=2
 # CPUs planned for each local rank
 cpus=(0 1)
 # bind this shell, and so the program that it becomes (man taskset)
 taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
-# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
 root=${HPCLAUNCH_SYSROOT:-}
 while read -r key value; do
   case $key in

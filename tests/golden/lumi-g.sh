@@ -20,9 +20,9 @@
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
 
-# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs a node), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 8 ranks = 8 ranks.
-# Each local rank's share of a node:
+# CPUs and GPUs of each local rank:
 #   rank 0: CPUs 49-55  GPU 0  NUMA node 3
 #   rank 1: CPUs 57-63  GPU 1  NUMA node 3
 #   rank 2: CPUs 17-23  GPU 2  NUMA node 1
@@ -34,13 +34,13 @@
 
 set -eo pipefail
 
-# Where this job's log, result and exit status are kept.
+# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
-# However the job ends, its exit status is kept.
+# The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
@@ -53,10 +53,10 @@ trap hpclaunch_end EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 
-# ranks that must find each other
+# number of ranks of the job
 export HPCLAUNCH_TASKS=8
 
-# the training runner, which submit copies beside the script
+# the training runner, which submit copies to the job folder
 export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
 
 # the software stack for the GPU nodes (https://docs.lumi-supercomputer.eu/software/installing/easybuild/, read 2026-11-20)
@@ -65,7 +65,7 @@ module load LUMI/24.03 partition/G
 # a Python with numpy and mpi4py for Cray MPICH (https://github.com/HichamAgueny/DL-Horovod, read 2026-11-20, stated)
 module load cray-python
 
-# wishes of an allocation that this was submitted from, which srun would take for options
+# settings of an outer allocation, which srun would read as options
 unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
   SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE \
   SLURM_EXPORT_ENV SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_SOCKET SLURM_GPUS_PER_TASK \
@@ -83,7 +83,7 @@ export NCCL_NET_GDR_LEVEL="3"
 # libfabric's default memory monitor, memhooks, can deadlock with RCCL (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
 export FI_MR_CACHE_MONITOR="userfaultfd"
 
-# keeps libfabric from registering host memory with the GPU, which can deadlock (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+# prevents libfabric from registering host memory with the GPU, which can deadlock (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
 export FI_CXI_DISABLE_HOST_REGISTER="1"
 
 # completion queues large enough for collectives over many ranks (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
@@ -95,7 +95,7 @@ export HSA_FORCE_FINE_GRAIN_PCIE="1"
 # MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
 export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
 
-# MIOpen's kernel cache beside its database (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
+# MIOpen's kernel cache next to its database (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
 export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"
 
 # torch's downloads go to scratch, not into the 20 GB home folder (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)
@@ -113,9 +113,9 @@ export OMP_NUM_THREADS=7
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# who this rank is, under the names that torch.distributed and others read
+# the rank, as the variables that torch.distributed and others read
 export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=8
-# an MPI that was started by a plugin it does not speak says nothing
+# an MPI that is started by a plugin which it does not speak gives no error
 if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
   case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
     ,*libmpi* | *libopen-pal.so.80*)
@@ -135,7 +135,7 @@ numa=(3 3 1 1 0 0 2 2)
 bus=(0000:c1:00.0 0000:c6:00.0 0000:c9:00.0 0000:ce:00.0 0000:d1:00.0 0000:d6:00.0 0000:d9:00.0 0000:de:00.0)
 # this rank sees only its own
 export ROCR_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
-# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
 root=${HPCLAUNCH_SYSROOT:-}
 while read -r key value; do
   case $key in

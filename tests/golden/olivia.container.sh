@@ -20,9 +20,9 @@
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
 
-# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 a node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 4 ranks = 4 ranks.
-# Each local rank's share of a node:
+# CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
 #   rank 1: CPUs 72-143  GPU 1  NUMA node 1
 #   rank 2: CPUs 144-215  GPU 2  NUMA node 2
@@ -30,13 +30,13 @@
 
 set -eo pipefail
 
-# Where this job's log, result and exit status are kept.
+# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
-# However the job ends, its exit status is kept.
+# The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
@@ -49,10 +49,10 @@ trap hpclaunch_end EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 
-# ranks that must find each other
+# number of ranks of the job
 export HPCLAUNCH_TASKS=4
 
-# the training runner, which submit copies beside the script
+# the training runner, which submit copies to the job folder
 export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
 
 # the software stack for the GPU nodes (https://documentation.sigma2.no/hpc_machines/olivia/software_stack.html, read 2026-11-20)
@@ -70,7 +70,7 @@ module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 # paths that the container sees: the MPI and fabric of the site, and what the job names
 export APPTAINER_BIND="$EBROOTLIBFABRIC,$EBROOTNCCL,$EBROOTOPENMPI,$EBROOTAWSMINOFIMINNCCL,$EBROOTCUDA:/usr/local/cuda,/usr/lib64,/cluster"
 
-# wishes of an allocation that this was submitted from, which srun would take for options
+# settings of an outer allocation, which srun would read as options
 unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
   SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE \
   SLURM_EXPORT_ENV SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_SOCKET SLURM_GPUS_PER_TASK \
@@ -94,7 +94,7 @@ export FI_CXI_RDZV_EAGER_SIZE="0"
 # libfabric's default memory monitor, memhooks, can deadlock with NCCL (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_MR_CACHE_MONITOR="userfaultfd"
 
-# keeps libfabric from registering host memory with CUDA, which can deadlock (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# prevents libfabric from registering host memory with CUDA, which can deadlock (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_DISABLE_HOST_REGISTER="1"
 
 # completion queues large enough for collectives over many ranks (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
@@ -103,13 +103,13 @@ export FI_CXI_DEFAULT_CQ_SIZE="131072"
 # send queues large enough for collectives over many ranks (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_DEFAULT_TX_SIZE="2048"
 
-# message matching goes on in software when the NIC's lists are full (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# message matching continues in software when the NIC's lists are full (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_RX_MATCH_MODE="hybrid"
 
-# a ring may leave a node by another NIC than it came in (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# a ring may enter a node by one NIC and leave it by another (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export NCCL_CROSS_NIC="1"
 
-# the NICs read GPU memory directly where both hang on one host bridge (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# the NICs read GPU memory directly where both are attached to one host bridge (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export NCCL_NET_GDR_LEVEL="PHB"
 
 # NCCL finds its peers over Slingshot, not over the management network (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
@@ -142,9 +142,9 @@ export OMP_NUM_THREADS=72
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# who this rank is, under the names that torch.distributed and others read
+# the rank, as the variables that torch.distributed and others read
 export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=4
-# an MPI that was started by a plugin it does not speak says nothing
+# an MPI that is started by a plugin which it does not speak gives no error
 if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
   case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
     ,*libmpi* | *libopen-pal.so.80*)
@@ -166,7 +166,7 @@ bus=(0009:01:00.0 0019:01:00.0 0029:01:00.0 0039:01:00.0)
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
 # CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
-# What this rank really got, read from /proc and /sys and held against the plan: one line in the log.
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
 root=${HPCLAUNCH_SYSROOT:-}
 while read -r key value; do
   case $key in

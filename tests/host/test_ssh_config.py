@@ -123,18 +123,18 @@ NO_DESTINATIONS = ("", "@", "-oProxyCommand=x", "a b", "$(x)", "a;b", "me@", "@a
 
 @pytest.mark.parametrize("text", NO_DESTINATIONS)
 def test_what_is_no_destination_is_refused(text: str) -> None:
-    with pytest.raises(BadInputError, match="is no host"):
+    with pytest.raises(BadInputError, match="is not a host"):
         parse_address(text)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Host a\nPort\n", "config:2: 'Port' is no setting"),
+        ("Host a\nPort\n", "config:2: 'Port' is not a setting"),
         ("Include ~/.ssh/config\n", "16 files include one another"),
-        ("Port many\n", "port 'many' is no number that fits"),
+        ("Port many\n", "port 'many' is not a valid number"),
         ("Host 'a\n", "the ssh configuration of there"),
-        ("HostName $(x)\n", "which is no host"),
+        ("HostName $(x)\n", "which is not a host"),
         ("UserKnownHostsFile 'a\n", "cannot be read"),
     ],
 )

@@ -269,7 +269,7 @@ def test_what_cannot_go_along_is_named(source: Path, tmp_path: Path, monkeypatch
     (source / "pipe").unlink()
     (source / "data").write_bytes(b"x" * 5000)
     monkeypatch.setattr(hpclaunch.host.sync, "_MAX_BYTES", 4096)
-    assert "are too much to go along with every job; the largest: data" in refused(source)
+    assert "are too much to be copied for every job; the largest: data" in refused(source)
     assert not (tmp_path / "copy").exists()
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.plan.allocation import Allocation, allocation_here
+from hpclaunch.scheduler.scheduler_interface import Allocation
+from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 
 SALLOC = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_CPUS_PER_NODE": "128,64(x2)"}
 
@@ -20,13 +21,13 @@ def submit(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_allocation_is_read_from_slurms_variables() -> None:
-    assert allocation_here(SALLOC) == Allocation(job_id="7", nodes=2, cpus_per_node=64)
-    assert allocation_here({"SLURM_JOB_ID": "7"}) == Allocation(job_id="7", nodes=1, cpus_per_node=None)
+    assert SLURM.allocation(SALLOC) == Allocation(job_id="7", nodes=2, cpus_per_node=64)
+    assert SLURM.allocation({"SLURM_JOB_ID": "7"}) == Allocation(job_id="7", nodes=1, cpus_per_node=None)
 
 
 def test_neither_a_login_shell_nor_a_batch_job_is_one() -> None:
-    assert allocation_here({}) is None
-    assert allocation_here({**SALLOC, "ENVIRONMENT": "BATCH"}) is None
+    assert SLURM.allocation({}) is None
+    assert SLURM.allocation({**SALLOC, "ENVIRONMENT": "BATCH"}) is None
 
 
 def test_a_dry_run_in_an_allocation_shows_a_step_of_its_size() -> None:
@@ -40,9 +41,9 @@ def test_a_dry_run_in_an_allocation_shows_a_step_of_its_size() -> None:
 @pytest.mark.parametrize(
     ("words", "finding"),
     [
-        (("--nodes", "3"), "3 nodes asked; the allocation 7 has 2"),
-        (("--tasks-per-node", "65"), "65 CPUs a node asked"),
-        (("--tasks-per-node", "33", "--cpus-per-task", "2"), "66 CPUs a node asked"),
+        (("--nodes", "3"), "3 nodes requested; the allocation 7 has 2"),
+        (("--tasks-per-node", "65"), "65 CPUs per node requested"),
+        (("--tasks-per-node", "33", "--cpus-per-task", "2"), "66 CPUs per node requested"),
         (("--array", "0-3"), "--array is for jobs in the queue"),
         (("--after", "12"), "--after is for jobs in the queue"),
         (("--max-restarts", "1"), "--max-restarts is for jobs in the queue"),
@@ -62,10 +63,10 @@ def test_what_does_not_fit_is_refused(words: tuple[str, ...], finding: str) -> N
         (("--interactive", "--max-restarts", "2"), 3, "not for --interactive"),
         (("--interactive", "--no-wait"), 2, "exclude each other"),
         (("--interactive", "--site", "generic-pbs"), 3, "--interactive is for Slurm"),
-        (("--here",), 3, "in no allocation"),
+        (("--here",), 3, "not in a Slurm allocation"),
         (("--array", "0-3", "--max-restarts", "2", "--site", "generic-pbs"), 3, "not go together on PBS"),
         (("--array", "0-3", "--max-restarts", "2", "mnist"), 3, "write the same training's checkpoints"),
-        (("--array", "3-0"), 3, "is no range"),
+        (("--array", "3-0"), 3, "is not a range"),
         (("--after", "nosuch"), 3, "no job 'nosuch'"),
         (("--directive=--dependency=singleton",), 3, "use --after"),
         (("--directive=--array=1-3",), 3, "use --array"),

@@ -14,7 +14,8 @@ import pytest
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.array_indices import array_indices
-from hpclaunch.scheduler.slurm import SlurmScheduler
+from hpclaunch.scheduler.pbs import SCHEDULER as PBS
+from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from tests.testbed.cluster import Slurm
 
 FAKES = Path(__file__).parents[1] / "fakes"
@@ -138,19 +139,19 @@ def test_a_job_of_pbs_whose_dependency_failed_ends_unrun(on_pbs: tuple[str, ...]
     [("0-3", (0, 1, 2, 3)), ("1-9:4%2", (1, 5, 9)), ("7", (7,)), ("1,4,2-3%1", (1, 2, 3, 4))],
 )
 def test_indices(text: str, indices: tuple[int, ...]) -> None:
-    assert array_indices(text, "slurm") == indices
+    assert array_indices(text, SLURM) == indices
 
 
 @pytest.mark.parametrize("text", ["", "a", "3-1", "0-3:0", "0-3%", "0-3%0", "-1", "0-99999", "1,", "0-3 4"])
 def test_what_is_no_array_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="--array"):
-        array_indices(text, "slurm")
+        array_indices(text, SLURM)
 
 
-@pytest.mark.parametrize(("scheduler", "text"), [("pbs", "1,3"), ("pbs", "0-0"), ("pbs", "5")])
-def test_what_pbs_does_not_know_is_refused(scheduler: str, text: str) -> None:
+@pytest.mark.parametrize("text", ["1,3", "0-0", "5"])
+def test_what_pbs_does_not_know_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="PBS takes one range"):
-        array_indices(text, scheduler)
+        array_indices(text, PBS)
 
 
 @pytest.mark.parametrize("words", [("--array", "0-3"), ("--after", "last")])
@@ -163,6 +164,6 @@ def test_this_machine_has_no_queue(words: tuple[str, ...]) -> None:
 
 def test_waiting_jobs_of_an_array_share_a_line_in_sacct() -> None:
     text = "7_[2-3,5%2]|PENDING|0:0|||None\n7_0|COMPLETED|0:0|1|2|None\n7_1|FAILED|3:0|1|2|None\n"
-    known = SlurmScheduler().parse_status("sacct", ["7"], CommandResult(exit_code=0, stdout=text, stderr=""))
+    known = SLURM.parse_status("sacct", ["7"], CommandResult(exit_code=0, stdout=text, stderr=""))
     states = {index: job.state for index, job in known["7"].jobs.items()}
     assert states == {0: "done", 1: "failed", 2: "queued", 3: "queued", 5: "queued"}

@@ -149,7 +149,7 @@ def test_what_is_looked_at_follows_from_the_site_and_the_framework() -> None:
         request = JobRequest(site=site, command=Command(argv=("python",)), preflight=True, **asked)
         plan = make_plan(request, profile, site_topology(profile), JobPlace())
         assert plan.preflight is not None
-        (text,) = (word.strip("'") for word in plan.preflight.look if word.startswith("'{"))
+        (text,) = (word.strip("'") for word in plan.preflight.probe if word.startswith("'{"))
         document: dict[str, Any] = json.loads(text)
         return document
 
@@ -171,7 +171,7 @@ def test_folders_that_nobody_looks_at_are_said() -> None:
         request = JobRequest(site="generic-slurm", command=Command(argv=("x",)), space=("/data",), **asked)
         return make_plan(request, load_site("generic-slurm"), None, JobPlace()).warnings
 
-    assert warnings() == ("--space is looked at with --check or --preflight only",)
+    assert warnings() == ("--space has an effect only with --check or --preflight",)
     assert warnings(check=True) == warnings(preflight=True) == ()
 
 
@@ -264,7 +264,7 @@ def test_a_job_goes_on_without_the_bad_node_by_itself(a_bad_node: Path) -> None:
     [
         ("generic-slurm", {"max_restarts": 1}, "without --preflight"),
         ("generic-slurm", {"preflight": True}, "without --max-restarts"),
-        ("generic-pbs", {"preflight": True, "max_restarts": 1}, "pbs has no option that leaves nodes out"),
+        ("generic-pbs", {"preflight": True, "max_restarts": 1}, "PBS has no option that leaves nodes out"),
         ("generic-slurm", {"preflight": True, "array": "0-1"}, "the jobs of an array"),
     ],
 )

@@ -309,7 +309,7 @@ def test_ctrl_c_and_other_signals_while_waiting(
     assert waiter.returncode == -(number if stays else signal.SIGINT)
     record = refresh(store, HOST, LOCAL, store.load(record.id))
     assert record.state == ("running" if stays else "cancelled")
-    assert (b"ending job" in errors) != stays
+    assert (b"cancelling job" in errors) != stays
     cancel_job(store, HOST, LOCAL, record)
     assert marked_processes(record) == []
 

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.store import Store, default_root, new_job_id
+from hpclaunch.job.store import Store, new_job_id
 from tests.testbed.kit import new_record
 
 WRITER = """
@@ -55,10 +55,10 @@ def test_ids_sort_by_age_and_do_not_collide() -> None:
 
 def test_the_root_follows_the_xdg_specification(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/some/state")
-    assert default_root() == Path("/some/state/hpclaunch")
+    assert Store().root == Path("/some/state/hpclaunch")
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/me")
-    assert default_root() == Path("/home/me/.local/state/hpclaunch")
+    assert Store().root == Path("/home/me/.local/state/hpclaunch")
 
 
 def test_a_record_comes_back_as_it_was_saved(store: Store, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_what_is_final_stays_final(store: Store, tmp_path: Path) -> None:
 
 def test_no_job_replaces_another(store: Store, tmp_path: Path) -> None:
     record = new_record(store, "local", tmp_path, name="first")
-    with pytest.raises(BadInputError, match="a job of that id already"):
+    with pytest.raises(BadInputError, match="a job with that id exists already"):
         store.create(replace(record, name="second"))
     assert store.load(record.id).name == "first"
     assert os.listdir(store.jobs) == [record.id]
@@ -129,7 +129,7 @@ def test_half_made_folders_are_said_and_never_a_crash(store: Store, tmp_path: Pa
 
 def test_an_unwritable_state_folder_is_bad_input_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file, not a folder")
-    with pytest.raises(BadInputError, match="cannot keep jobs here") as caught:
+    with pytest.raises(BadInputError, match="jobs cannot be stored here") as caught:
         new_record(Store(tmp_path / "state"), "local", tmp_path)
     assert caught.value.exit_code == 3
     assert str(tmp_path / "state") in str(caught.value)

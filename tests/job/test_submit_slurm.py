@@ -220,7 +220,7 @@ def test_any_program_whose_ranks_all_say_rank_0_of_1_has_failed(
     assert record["state"] == state, answer.stderr
     if state == "failed":
         assert answer.returncode == 1
-        assert "all 2 ranks say 'rank 0 of 1': each ran alone, as srun's plugin pmi2" in record["reason"]
+        assert "all 2 ranks print 'rank 0 of 1': each ran alone, as srun's plugin pmi2" in record["reason"]
 
 
 # An MPI program without mpi.h, for Open MPI, whose handles are addresses of these.

@@ -143,10 +143,10 @@ def test_in_an_allocation_a_job_is_a_step_of_it(on_slurm: Slurm) -> None:
 def test_what_an_allocation_has_no_room_for_is_refused(on_slurm: Slurm) -> None:
     answer = in_allocation(on_slurm, "--nodes", "2", "--", "true", options=("-N1",))
     assert answer.returncode == 3
-    assert "2 nodes asked; the allocation" in answer.stderr
+    assert "2 nodes requested; the allocation" in answer.stderr
     answer = in_allocation(on_slurm, "--tasks-per-node", "8", "--", "true", options=("-N1", "-n1"))
     assert answer.returncode == 3
-    assert "8 CPUs a node asked" in answer.stderr
+    assert "8 CPUs per node requested" in answer.stderr
 
 
 def test_no_here_queues_a_job_of_its_own(on_slurm: Slurm) -> None:
@@ -204,7 +204,7 @@ def test_what_a_users_environment_asks_of_sbatch_is_not_above_the_script(
 def test_here_outside_an_allocation_is_refused() -> None:
     answer = hpclaunch("submit", *USUAL, "--here", "--", "true")
     assert answer.returncode == 3
-    assert "in no allocation" in answer.stderr
+    assert "not in a Slurm allocation" in answer.stderr
 
 
 def test_an_interactive_job_shows_its_output_and_hands_its_end_on() -> None:

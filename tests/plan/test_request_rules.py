@@ -10,6 +10,8 @@ import pytest
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.scheduler.pbs import SCHEDULER as PBS
+from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from hpclaunch.site.schema import (
     Account,
     Binding,
@@ -133,7 +135,7 @@ def test_accounts() -> None:
 )
 def test_directives_that_contradict_the_plan_are_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="would contradict"):
-        request_rules.check_directives("slurm", [text])
+        request_rules.check_directives(SLURM, [text])
 
 
 @pytest.mark.parametrize(
@@ -141,18 +143,18 @@ def test_directives_that_contradict_the_plan_are_refused(text: str) -> None:
 )
 def test_pbs_directives_that_contradict_the_plan_are_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="would contradict"):
-        request_rules.check_directives("pbs", [text])
+        request_rules.check_directives(PBS, [text])
 
 
 @pytest.mark.parametrize("text", ["--mail-type=END", "--nodelist=n1", "--nice", "--constraint=a&b", "-x n3"])
 def test_other_directives_pass(text: str) -> None:
-    request_rules.check_directives("slurm", [text])
+    request_rules.check_directives(SLURM, [text])
 
 
 @pytest.mark.parametrize("text", ["", "  ", "--a\n--b", "mail-type=END"])
 def test_directives_must_be_one_option_line(text: str) -> None:
     with pytest.raises(BadInputError, match="--directive"):
-        request_rules.check_directives("slurm", [text])
+        request_rules.check_directives(SLURM, [text])
 
 
 def ask(**asked: Any) -> JobRequest:

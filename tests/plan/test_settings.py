@@ -1,15 +1,24 @@
-"""Settings from the command line, a job file and the user's config: who wins, and what is said of it."""
+"""Settings from the command line, a job file and the user's config: precedence, origins, reference page."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
+import msgspec
 import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings import JobSettings, merge
+from hpclaunch.plan.settings_table import Row, rows
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "job.md"
+TYPES = {str: "text", int: "whole number", bool: "true or false"}
 
 
 @pytest.fixture
@@ -99,3 +108,50 @@ def test_a_bad_job_file_is_refused_with_its_line(tmp_path: Path, text: str, line
 def test_a_missing_job_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"nosuch\.yaml"):
         merged(JobSettings(), tmp_path / "nosuch.yaml")
+
+
+def documented(row: Row) -> str:
+    """The line of the reference page about one setting."""
+    kind = get_origin(row.kind) or row.kind
+    choices = ", ".join(f"`{choice}`" for choice in get_args(row.kind))
+    value = choices if kind is Literal else {tuple: "list", dict: "mapping"}.get(kind) or TYPES.get(kind, "")
+    value = {"command": "list", "environment": "[mapping](checks.md#the-software-environment)"}.get(
+        row.name, value
+    )
+    names = row.options or (f"--{row.name.replace('_', '-')}",) if row.group else ()
+    default = {"yes": "true", "no": "false"}.get(row.default_text, row.default_text)
+    cells = (f"`{row.name}`", ", ".join(f"`{name}`" for name in names), value, default, row.help)
+    return "| " + " | ".join(cells).replace("|  |", "| |") + " |"
+
+
+def test_the_reference_page_is_fresh() -> None:
+    """HPCLAUNCH_TEST_UPDATE_GOLDEN=1 writes its table from the table of the settings."""
+    head = ("| key | option of submit | value | default | meaning |", "| --- | --- | --- | --- | --- |")
+    table = "\n".join((*head, *map(documented, rows()))) + "\n"
+    page = PAGE.read_text()
+    if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN"):
+        PAGE.write_text(page[: page.find(head[0])].rstrip() + "\n\n" + table)
+    assert PAGE.read_text().endswith("\n\n" + table)
+
+
+def test_every_setting_with_a_group_is_an_option_of_submit() -> None:
+    from hpclaunch.cli.submit import command
+
+    options = {option.name: option for option in command.params}
+    for row in rows():
+        assert (row.name in options) == bool(row.group)
+    assert options["zero_stage"].opts == ["--zero-stage"]
+    assert options["queue"].opts == ["--partition", "--queue"]
+
+
+def test_defaults_have_the_type_of_their_setting() -> None:
+    for row in rows():
+        if row.default is not ...:
+            assert msgspec.convert(row.default, JobRequest.__annotations__[row.name]) == row.default
+
+
+def test_the_help_loads_no_msgspec() -> None:
+    """Loading it takes longer than the table; a command that was typed wrong or asked for help needs none."""
+    program = "import sys; from hpclaunch.cli import submit; print('msgspec' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout == "False\n"

@@ -9,10 +9,9 @@ import pytest
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.pbs import PbsScheduler
+from hpclaunch.scheduler.pbs import SCHEDULER as PBS
 
 CAPTURES = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"]) / "pbs"
-PBS = PbsScheduler()
 
 
 @pytest.mark.parametrize("folder", sorted(p for p in CAPTURES.iterdir() if p.is_dir()), ids=lambda p: p.name)

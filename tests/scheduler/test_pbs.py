@@ -10,11 +10,10 @@ import pytest
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.pbs import PbsScheduler
+from hpclaunch.scheduler.pbs import SCHEDULER as PBS
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 
 DATA = Path(__file__).parents[1] / "data" / "pbs"
-PBS = PbsScheduler()
 
 
 def recorded(name: str) -> tuple[list[str], CommandResult]:
@@ -62,10 +61,10 @@ def status(name: str) -> JobStatus:
         ("fin-depfail-qstat-x-f-json", "failed", None, "without having run"),
         ("fin-depfail-qstat-x-f", "failed", None, "without having run"),
         ("array-fin-qstat-x-f-json", "failed", 1, "exit status 1"),
-        ("state-Q-qstat-x-f-json", "queued", None, "in use; it will start by itself"),
-        ("state-Q-qstat-x-f", "queued", None, "in use; it will start by itself"),
-        ("state-Q-never-qstat-x-f-json", "queued", None, "no node is what it asks for"),
-        ("state-Q-never-qstat-x-f", "queued", None, "no node is what it asks for"),
+        ("state-Q-qstat-x-f-json", "queued", None, "in use; it will start when that is free"),
+        ("state-Q-qstat-x-f", "queued", None, "in use; it will start when that is free"),
+        ("state-Q-never-qstat-x-f-json", "queued", None, "no node fits what it requests"),
+        ("state-Q-never-qstat-x-f", "queued", None, "no node fits what it requests"),
         ("stoppedq-qstat-f-json", "queued", None, "the queue takes no jobs to run now"),
         ("state-H-qstat-x-f-json", "queued", None, "held by its owner"),
         ("state-H-qstat-x-f", "queued", None, "held by its owner"),

@@ -10,11 +10,10 @@ import pytest
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.scheduler_interface import JobState
-from hpclaunch.scheduler.slurm import SlurmScheduler
-from hpclaunch.scheduler.slurm_words import ENDED, PENDING, pending_sentence
+from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from hpclaunch.scheduler.slurm_reasons import ENDED, PENDING, pending_sentence
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"
-SLURM = SlurmScheduler()
 
 
 def answer(stdout: str = "", stderr: str = "", exit_code: int = 0) -> CommandResult:
@@ -51,7 +50,7 @@ def test_the_id_is_found_among_a_sites_lines(stdout: str, expected: str) -> None
             "Batch job submission failed: Invalid partition name specified",
         ),
         ("", "sbatch: unrecognized option '--x'\n", 255, "sbatch: unrecognized option '--x'"),
-        ("", "", 1, "exit status 1, no word why"),
+        ("", "", 1, "exit status 1, no reason given"),
         ("Submitted nothing\n", "", 0, "Submitted nothing"),
     ],
 )

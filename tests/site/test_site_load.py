@@ -16,7 +16,7 @@ from hpclaunch.site.load_profile import (
     load_site,
     profile_digest,
     site_names,
-    user_sites_dir,
+    user_sites_folder,
 )
 from hpclaunch.site.merge_profiles import merge
 from hpclaunch.site.schema import SiteProfile
@@ -63,9 +63,10 @@ def test_a_users_profile_hides_a_shipped_one_and_may_extend_it(sites: Path) -> N
 
 
 def test_config_home_must_be_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
-    home = {"XDG_CONFIG_HOME": "relative"}
-    assert user_sites_dir(home) == Path.home() / ".config/hpclaunch/sites"
-    assert user_sites_dir({"XDG_CONFIG_HOME": "/x"}) == Path("/x/hpclaunch/sites")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    assert user_sites_folder() == Path.home() / ".config/hpclaunch/sites"
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/x")
+    assert user_sites_folder() == Path("/x/hpclaunch/sites")
 
 
 def test_merging(write: Write) -> None:
@@ -135,7 +136,7 @@ def test_extends_chains_circles_and_missing_bases(write: Write) -> None:
     write("self", text="schema: 1\nname: self\nextends: self\n")
     assert "self.yaml:3: extends 'self' in a circle" in refusal("self")
     write("orphan", text="schema: 1\nname: orphan\nextends: lumi\n")
-    assert "orphan.yaml:3: extends 'lumi', which is no site; did you mean 'lumi-g'?" in refusal("orphan")
+    assert "orphan.yaml:3: extends 'lumi', which is not a site; did you mean 'lumi-g'?" in refusal("orphan")
 
 
 @pytest.mark.parametrize("key", ["schema", "name"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.site.new_profile import BINDING, cpu_model, profile_text
+from hpclaunch.site.new_profile import base_profiles, cpu_model, profile_text
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.validate import to_profile
 from hpclaunch.site.yaml_tree import parse_tree
@@ -69,7 +69,7 @@ def new(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("base", BINDING)
+@pytest.mark.parametrize("base", base_profiles())
 def test_the_live_node_becomes_a_site_by_name(base: str) -> None:
     answer = new("here", "--extends", base)
     assert answer.returncode == 0, answer.stderr

@@ -61,8 +61,8 @@ def test_plain_words_mean_what_json_would_say(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "key 'a' stands twice, first in line 1"),
-        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "key 'b' stands twice, first in line 2"),
+        ("a: 1\nb: 2\na: 3\n", 3, "key 'a' appears twice, first in line 1"),
+        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "key 'b' appears twice, first in line 2"),
         ("a: &x [1]\nb: *x\n", 2, "aliases"),
         ("a: 1\nb: !!python/object:os.system ls\n", 2, "tags"),
         ("a: 1\n7: 2\n", 2, "a key must be text"),

@@ -122,8 +122,8 @@ def test_help_has_an_example(words: tuple[str, ...]) -> None:
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys, click.testing; from hpclaunch.cli.main import cli;"
-        "click.testing.CliRunner().invoke(cli, ['sites', '--help'], catch_exceptions=False);"
+        "import sys, click.testing; from hpclaunch.cli.main import program;"
+        "click.testing.CliRunner().invoke(program, ['sites', '--help'], catch_exceptions=False);"
         "print(sorted({'yaml', 'msgspec', 'numpy', 'jinja2'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hpclaunch.train.data.fetch import MNIST_FILES, RemoteFile
-from hpclaunch.train.data.synthetic import synthetic_digits
+from hpclaunch.train.data.mnist_files import MNIST_FILES, RemoteFile
+from hpclaunch.train.data.synthetic_digits import synthetic_digits
 
 CommandResult = Callable[[BaseHTTPRequestHandler], None]
 
@@ -31,7 +31,7 @@ def small_contents() -> list[bytes]:
 
 
 def small_files() -> tuple[RemoteFile, ...]:
-    """What `hpclaunch.train.data.fetch` must know to fetch `small_contents` under MNIST's names."""
+    """What `hpclaunch.train.data.mnist_files` must know to fetch `small_contents` under MNIST's names."""
     return tuple(
         RemoteFile(file.name, hashlib.sha256(content).hexdigest(), len(content))
         for file, content in zip(MNIST_FILES, small_contents(), strict=True)

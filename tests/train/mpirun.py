@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hpclaunch.train.data.synthetic import synthetic_digits
+from hpclaunch.train.data.synthetic_digits import synthetic_digits
 
 # Open MPI binds the ranks of every job to the same first cores, where jobs side by side would wait in turn.
 UNBOUND = {"PRTE_MCA_hwloc_default_binding_policy": "none"}

@@ -9,7 +9,7 @@ import pytest
 
 from hpclaunch.train.data import dataset
 from hpclaunch.train.data.dataset import load_dataset
-from hpclaunch.train.data.fetch import MNIST_FILES
+from hpclaunch.train.data.mnist_files import MNIST_FILES
 from hpclaunch.train.run_errors import BadDataError, BadRequestError
 from tests.train.mirror import small_contents, small_files
 
@@ -87,7 +87,7 @@ def test_count_mismatch_in_the_folder_is_named(tmp_path: Path) -> None:
 
 def test_synthetic_asks_nobody(tmp_path: Path) -> None:
     data = load_dataset("synthetic", cache_dir=tmp_path / "cache")
-    assert (data.name, data.source) == ("synthetic", "synthetic digits (asked for)")
+    assert (data.name, data.source) == ("synthetic", "synthetic digits (requested)")
     assert len(data.train_images) == 12_000
     assert not (tmp_path / "cache").exists()
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.train.engine import Tensor
 from hpclaunch.train.exchange import micro_batches
-from hpclaunch.train.exchange.fusion import buckets
+from hpclaunch.train.exchange.tensor_fusion import buckets
 from hpclaunch.train.run_options import Options
 from tests.train.mpirun import RUNNER, environment, mpiexec, run_program, run_ranks, train, write_digits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hpclaunch.train.data.synthetic import synthetic_digits
+from hpclaunch.train.data.synthetic_digits import synthetic_digits
 from hpclaunch.train.engine.layers import Dropout
 from hpclaunch.train.engine.models import NUMPY_MODELS, Network, cnn, mlp
 from hpclaunch.train.engine.numpy_engine import NumpyEngine

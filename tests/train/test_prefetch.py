@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hpclaunch.train.data.prefetch import ahead
+from hpclaunch.train.data.prefetch import prefetched
 
 
 def test_all_come_in_their_order_from_another_thread() -> None:
@@ -17,7 +17,7 @@ def test_all_come_in_their_order_from_another_thread() -> None:
         return number * number
 
     for count in (0, 1, 3, 50):
-        assert list(ahead(square, range(count))) == [number * number for number in range(count)]
+        assert list(prefetched(square, range(count))) == [number * number for number in range(count)]
     assert threads
     assert threading.get_ident() not in threads
 
@@ -30,7 +30,7 @@ def test_the_next_is_made_while_the_current_one_is_used() -> None:
             second.set()
         return number
 
-    batches = ahead(make, range(9))
+    batches = prefetched(make, range(9))
     assert next(batches) == 0
     second.wait()  # nobody has asked for it
     batches.close()
@@ -42,7 +42,7 @@ def test_an_error_comes_where_its_batch_would_have() -> None:
             raise OSError("disk gone")
         return number
 
-    batches = ahead(fail_at_7, range(20))
+    batches = prefetched(fail_at_7, range(20))
     assert [next(batches) for _ in range(7)] == list(range(7))
     with pytest.raises(OSError, match="disk gone"):
         next(batches)
@@ -50,7 +50,7 @@ def test_an_error_comes_where_its_batch_would_have() -> None:
 
 def test_no_thread_is_left_where_a_run_ends_early() -> None:
     before = threading.active_count()
-    batches = ahead(lambda number: number, range(1000))
+    batches = prefetched(lambda number: number, range(1000))
     next(batches)
     assert threading.active_count() == before + 1
     batches.close()

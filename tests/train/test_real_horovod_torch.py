@@ -17,7 +17,7 @@ import pytest
 
 from hpclaunch.train.checkpoint import read_checkpoint
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
-from hpclaunch.train.engine.optim import OPTIMIZERS
+from hpclaunch.train.engine.optimizers import OPTIMIZERS
 from tests.horovod.builds import in_venv
 from tests.train.mpirun import environment, write_digits
 

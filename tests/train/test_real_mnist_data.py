@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hpclaunch.train.data.dataset import load_dataset
-from hpclaunch.train.data.fetch import MNIST_FILES
+from hpclaunch.train.data.mnist_files import MNIST_FILES
 from tests.train.mirror import sends, serving
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hpclaunch.train.run_errors import BadRequestError
-from hpclaunch.train.signals import checkpoint_exit_code
+from hpclaunch.train.stop_signals import checkpoint_exit_code
 from tests.train.interrupted import killed, signalled
 from tests.train.mpirun import train, write_digits
 

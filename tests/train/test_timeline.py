@@ -1,4 +1,4 @@
-"""Timelines: whole at every moment, in Horovod's words, of all ranks by one clock."""
+"""Timelines: closed by every write, with Horovod's names, of all ranks by one clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpclaunch.train.growing_json import LONGEST_BYTES, GrowingArray
+from hpclaunch.train.growing_json import GrowingArray
 from hpclaunch.train.timeline_writer import Timeline
 from tests.train.interrupted import killed
 from tests.train.mpirun import RUNNER, environment, run_program, run_ranks, train, write_digits
@@ -32,6 +32,15 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(path: Path) -> list[Event]:
     events: list[Event] = json.loads(path.read_text())
+    return events
+
+
+def read_killed(path: Path) -> list[Event]:
+    """The events of a writer that was killed: a write that was cut may have left no end, as Chrome allows."""
+    text = path.read_text()
+    if not text.endswith("\n]\n"):
+        text = text[: text.rindex(",\n")] + "\n]\n"
+    events: list[Event] = json.loads(text)
     return events
 
 
@@ -63,7 +72,7 @@ def nested(events: list[Event]) -> list[tuple[int, str]]:
 # --- the file ------------------------------------------------------------------------------------------
 
 
-ELEMENTS = st.lists(st.integers(0, LONGEST_BYTES - 2).map(lambda size: json.dumps("x" * size)), max_size=30)
+ELEMENTS = st.lists(st.integers(0, 5000).map(lambda size: json.dumps("x" * size)), max_size=30)
 
 
 @settings(max_examples=60, deadline=None)
@@ -79,15 +88,8 @@ def test_the_file_is_whole_after_each_write_and_holds_all(
         assert json.loads(path.read_bytes()) == expected
     array.close()
     assert json.loads(path.read_bytes()) == expected
-    assert path.stat().st_size <= sum(map(len, expected)) + 4099 * len(expected) + 10
+    assert path.stat().st_size == len("[\n\n]\n") + sum(map(len, expected)) + 4 * len(expected) - 2
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_an_element_that_no_page_holds_is_refused(tmp_path: Path) -> None:
-    array = GrowingArray(tmp_path / "array.json", ["1"])
-    with pytest.raises(ValueError, match="an element of"):
-        array.extend([json.dumps("x" * LONGEST_BYTES)])
-    array.close()
 
 
 WRITER = """
@@ -104,7 +106,7 @@ while True:
 """
 
 
-def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
+def test_a_writer_that_is_killed_at_any_moment_leaves_all_lines_but_the_last_whole(tmp_path: Path) -> None:
     """One that does nothing but write: every moment is in a write, or between two."""
     moments = random.Random(5)
     path = tmp_path / "timeline.json"
@@ -116,7 +118,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_file(tmp_path: Pat
             writer.stdout.readline()
             time.sleep(moments.uniform(0, 0.05))
             writer.kill()
-        most = max(most, len(read(path)))
+        most = max(most, len(read_killed(path)))
     assert most > 1000
 
 
@@ -227,7 +229,7 @@ def test_horovods_variable_names_the_file(digits: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-def test_a_training_that_is_killed_leaves_a_whole_timeline(digits: Path, tmp_path: Path) -> None:
+def test_a_training_that_is_killed_leaves_a_timeline_that_can_be_read(digits: Path, tmp_path: Path) -> None:
     moments = random.Random(2)
     options = ("--data", digits, "--batch-size", "4", "--epochs", "50", "--overlap", "--fusion-bytes", "0")
     for turn in range(3):
@@ -240,7 +242,7 @@ def test_a_training_that_is_killed_leaves_a_whole_timeline(digits: Path, tmp_pat
         )
         assert status != 0, "over before it could be killed"
         for mine, rank in ((path, 0), (path.with_name(f"{turn}.rank1.json"), 1)):
-            assert f"dense0.weight (rank {rank})" in lanes(read(mine))
+            assert f"dense0.weight (rank {rank})" in lanes(read_killed(mine))
 
 
 @pytest.mark.mpi

@@ -24,21 +24,21 @@ class Allreduce(Protocol):
 
     @property
     def name(self) -> str:
-        """As in `ALLREDUCES`; what compresses has the name of what it does so for."""
+        """As in `ALLREDUCES`; a compressing variant has the name of the algorithm that it replaces."""
 
     @property
     def bytes_sent(self) -> int:
-        """Payload that other ranks have got from this one so far, in bytes."""
+        """Payload that this rank has sent so far, in bytes."""
 
     choices: dict[str, str]
-    """What ``auto`` has chosen so far, by kind of array; empty for the others."""
+    """What ``auto`` has chosen so far, by kind of array; empty for the other algorithms."""
 
     @property
-    def memory(self) -> Array | None:
-        """What this rank remembers from one sum to the next, as long as its buffer; None: nothing."""
+    def residual(self) -> Array | None:
+        """What this rank has not sent yet (error feedback), as long as its buffer; None: always nothing."""
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
-        """A zeroed array where `sum` is fastest; valid until `close`."""
+        """A zeroed array in the memory where `sum` is fastest; valid until `close`."""
 
     def sum(self, array: Array) -> None:
         """Replace ``array`` (one-dimensional, contiguous) by its sum over all ranks; same bits on each."""
@@ -58,27 +58,27 @@ def _loader(module: str, name: str) -> Callable[[MPI.Intracomm], Allreduce]:
 
 
 ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
-    "auto": _loader("auto", "AutoAllreduce"),
-    "halving-doubling": _loader("halving", "HalvingDoublingAllreduce"),
+    "auto": _loader("auto_choice", "AutoAllreduce"),
+    "halving-doubling": _loader("halving_doubling", "HalvingDoublingAllreduce"),
     "hierarchical": _loader("hierarchical", "HierarchicalAllreduce"),
-    "mpi": _loader("library", "LibraryAllreduce"),
-    "parameter-server": _loader("central", "ParameterServerAllreduce"),
+    "mpi": _loader("mpi_library", "LibraryAllreduce"),
+    "parameter-server": _loader("parameter_server", "ParameterServerAllreduce"),
     "ring": _loader("ring", "RingAllreduce"),
-    "shared": _loader("shared", "SharedAllreduce"),
+    "shared": _loader("shared_memory", "SharedAllreduce"),
     "tree": _loader("tree", "TreeAllreduce"),
 }
 
 
 def resolve_allreduce(comm: MPI.Intracomm, name: str | None, compression: str = "none") -> str:
-    """The name in `ALLREDUCES` that a run uses: ``name``, or what suits the place of the ranks; collective.
+    """The name in `ALLREDUCES` that a run uses: ``name``, or the default for these ranks; collective.
 
-    Without a name that is ``ring`` on one node and ``hierarchical`` on several (``ring`` for top-k).
-    Raises BadRequestError where ``compression`` is none or does not go with ``name``.
+    The default is ``ring`` on one node and ``hierarchical`` on several (``ring`` for top-k).
+    Raises BadRequestError where ``compression`` is not a compression or does not go with ``name``.
     """
     kind = check_compression(compression, name).kind
     if name is not None:
         return name
-    from .auto import on_one_node
+    from .auto_choice import on_one_node
 
     return "ring" if on_one_node(comm) or kind == "topk" else "hierarchical"
 
@@ -99,14 +99,14 @@ def make_allreduce(
     if chosen.kind != "none":
         return _with_half_ring(name, chosen.kind, comm)
     if name == "auto" and deterministic:
-        from .auto import AutoAllreduce
+        from .auto_choice import AutoAllreduce
 
         return AutoAllreduce(comm, measured=False)
     return ALLREDUCES[name](comm)
 
 
 def _with_half_ring(name: str, kind: str, comm: MPI.Intracomm) -> Allreduce:
-    from .half import HalfRingAllreduce
+    from .half_precision_ring import HalfRingAllreduce
     from .hierarchical import HierarchicalAllreduce
 
     ring = partial(HalfRingAllreduce, kind=kind)

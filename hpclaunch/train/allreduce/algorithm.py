@@ -1,4 +1,4 @@
-"""What every allreduce shares: a communicator of its own, the check of the array, messages in segments."""
+"""What every allreduce shares: its own communicator, the check of the array, messages in segments."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .chunks import Array
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Fits a core's cache beside what it is added to; MPI counts (32 bit) never overflow.
+# Fits a core's cache together with what it is added to; MPI counts (32 bit) never overflow.
 SEGMENT_BYTES = 1 << 18
 
 
 class Algorithm(ABC):
     """An allreduce bound to a communicator. Creating one is collective, and so is every call of it.
 
-    The communicator is duplicated, so that no message meets a foreign one.
+    The communicator is duplicated, so that its messages cannot match those of others.
     """
 
     name: ClassVar[str]
@@ -35,16 +35,16 @@ class Algorithm(ABC):
         self._scratch = np.empty(0, np.uint8)
         self._sent_bytes = 0
         self.choices: dict[str, str] = {}
-        """What `AutoAllreduce` has chosen so far, by kind of array; the other algorithms choose nothing."""
+        """What `AutoAllreduce` has chosen so far, by kind of array; empty for the other algorithms."""
 
     @property
     def bytes_sent(self) -> int:
-        """Payload that other ranks have got from this one so far, in bytes, over all calls."""
+        """Payload that this rank has sent so far, in bytes, over all calls."""
         return self._sent_bytes
 
     @property
-    def memory(self) -> Array | None:
-        """What this rank remembers from one sum to the next; None: nothing."""
+    def residual(self) -> Array | None:
+        """What this rank has not sent yet (error feedback); None: always nothing."""
         return None
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
@@ -112,13 +112,13 @@ class Algorithm(ABC):
             yield part
 
     def _landing_zones(self, array: Array, count: int) -> list[Array]:
-        """``count`` kept buffers of one segment each, seen with the dtype of ``array``."""
+        """``count`` reused buffers of one segment each, viewed with the dtype of ``array``."""
         items = self._segment_items(array)
         needed = count * items * array.itemsize
         if self._scratch.nbytes < needed:
             self._scratch = np.empty(needed, np.uint8)
-        together = self._scratch[:needed].view(array.dtype)
-        return [together[index * items : (index + 1) * items] for index in range(count)]
+        zones = self._scratch[:needed].view(array.dtype)
+        return [zones[index * items : (index + 1) * items] for index in range(count)]
 
     def _segment_items(self, array: Array) -> int:
         return max(1, min(array.size, self._segment_bytes // array.itemsize))

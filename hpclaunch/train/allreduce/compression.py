@@ -1,4 +1,4 @@
-"""What ``--compression`` may say, read without starting MPI."""
+"""The values of ``--compression``, read without starting MPI."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..run_errors import BadRequestError
 
 _DEFAULT_DENSITY = 0.01
-# By kind, the algorithms that can send so; None: all.
+# By kind, the algorithms that support it; None: all.
 KINDS: Mapping[str, tuple[str, ...] | None] = {
     "none": None,
     "fp16": ("ring", "hierarchical"),
@@ -23,7 +23,7 @@ class Compression(NamedTuple):
     kind: str = "none"
     """One of `KINDS`."""
     density: float = 1.0
-    """Of topk: the share of an array's numbers that a rank gives away at a time, above 0 and up to 1."""
+    """Of topk: the share of an array's numbers that a rank sends at a time, above 0 and up to 1."""
 
 
 def parse_compression(text: str) -> Compression:
@@ -47,10 +47,10 @@ def parse_compression(text: str) -> Compression:
 
 
 def check_compression(text: str, allreduce: str | None) -> Compression:
-    """`parse_compression`; BadRequestError also where ``allreduce`` (None: the default) cannot send so."""
+    """`parse_compression`; BadRequestError also where ``allreduce`` (None: default) does not support it."""
     found = parse_compression(text)
     able = KINDS[found.kind]
     if able is not None and allreduce is not None and allreduce not in able:
-        message = f"--compression {text} with --allreduce {allreduce}: it does not compress"
+        message = f"--compression {text} with --allreduce {allreduce}: this algorithm does not compress"
         raise BadRequestError(message, f"Use --allreduce {' or '.join(able)}, or leave it out.")
     return found

@@ -10,7 +10,7 @@ from mpi4py import MPI
 from .algorithm import SEGMENT_BYTES, Algorithm
 from .chunks import Array
 from .ring import RING_SEGMENT_BYTES, RingAllreduce
-from .shared import SharedAllreduce
+from .shared_memory import SharedAllreduce
 
 # What passes through a node's memory goes on in messages; longer ones use a network better.
 _NODE_SEGMENT_BYTES = 16 * SEGMENT_BYTES
@@ -19,8 +19,8 @@ _NODE_SEGMENT_BYTES = 16 * SEGMENT_BYTES
 class HierarchicalAllreduce(Algorithm):
     """A node's ranks sum their slices of all its arrays; each slice then goes round its own ring of nodes.
 
-    So every rank of a node uses the network at once, with its share of the bytes. The smallest node says
-    how many slices there are; ranks of larger nodes beyond that own none.
+    So every rank of a node uses the network at once, with its share of the bytes. There are as many slices as
+    the smallest node has ranks; further ranks of larger nodes own none.
     """
 
     name = "hierarchical"
@@ -32,7 +32,7 @@ class HierarchicalAllreduce(Algorithm):
         node: MPI.Intracomm | None = None,
         ring: Callable[[MPI.Intracomm, int], Algorithm] = RingAllreduce,
     ) -> None:
-        """Prepare for the ranks of ``comm``; ``node``: those of this node (what MPI says if None).
+        """Prepare for the ranks of ``comm``; ``node``: those of this node (None: MPI reports them).
 
         ``ring`` makes what sums between nodes, from its ranks and the length of a message.
         """
@@ -51,7 +51,7 @@ class HierarchicalAllreduce(Algorithm):
 
     @property
     def bytes_sent(self) -> int:
-        """Payload that other ranks have got from this one so far, inside the node and between nodes."""
+        """Payload that this rank has sent so far, inside the node and between nodes, in bytes."""
         return self._node.bytes_sent + (self._between.bytes_sent if self._between else 0)
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:

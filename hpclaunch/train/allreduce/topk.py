@@ -1,6 +1,6 @@
 """Top-k sparsification with error feedback, over a ring that is sparse as long as that is shorter.
 
-Each rank gives away the largest of its numbers and holds the others back, to add them to what comes next
+Each rank sends the largest of its numbers; the others form its residual, which is added to the next gradients
 (A. F. Aji and K. Heafield, "Sparse communication for distributed gradient descent", EMNLP 2017,
 doi:10.18653/v1/D17-1045; proved by S. U. Stich et al., "Sparsified SGD with memory", NeurIPS 2018).
 Sums of sparse vectors fill up: each message is sparse or dense, whichever is shorter (C. Renggli et al.,
@@ -24,56 +24,56 @@ _PIECE_ITEMS = 1 << 28  # below the 32-bit counts of MPI 3
 
 
 class TopKAllreduce(Algorithm):
-    """Sums of what the ranks give away of arrays of float32, which must lie in a `buffer`.
+    """Sums of what the ranks send of arrays of float32, which must lie in a `buffer`.
 
-    What is held back of a part of a buffer comes with the next sum of that part; a checkpoint keeps `memory`.
+    The residual of a part of a buffer comes with the next sum of that part; a checkpoint contains it.
     """
 
     name = "ring"
 
     def __init__(self, comm: MPI.Intracomm, density: float) -> None:
-        """``density``: the share of an array's numbers that a rank gives away, at least one."""
+        """``density``: the share of an array's numbers that a rank sends, at least one number."""
         super().__init__(comm)
         self._density = density
-        self._held_back: list[tuple[Array, Array]] = []  # buffer, and the same of what was not sent yet
+        self._residuals: list[tuple[Array, Array]] = []  # each buffer with its residual
 
     @property
-    def memory(self) -> Array | None:
-        """What this rank holds back of its first buffer, live."""
-        return self._held_back[0][1] if self._held_back else None
+    def residual(self) -> Array | None:
+        """What this rank has not sent yet of its first buffer, live."""
+        return self._residuals[0][1] if self._residuals else None
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
-        """A zeroed array, beside one for what is held back of it."""
+        """A zeroed array, with a residual."""
         made = super().buffer(items, dtype)
-        self._held_back.append((made, np.zeros_like(made)))
+        self._residuals.append((made, np.zeros_like(made)))
         return made
 
     def sum(self, array: Array) -> None:
-        """As `Algorithm.sum`, but of the largest numbers only; on one rank alone it gives away those, too."""
+        """As `Algorithm.sum`, but of the largest numbers only; also on one rank alone."""
         if array.dtype != np.float32:
             raise ValueError(f"compression to topk needs float32, not {array.dtype}")
-        self._give_away(array, self._residual(array))
+        self._select(array, self._residual_of(array))
         super().sum(array)
 
     def _sum(self, array: Array) -> None:
         for start in range(0, array.size, _PIECE_ITEMS):
             self._sum_piece(array[start : start + _PIECE_ITEMS])
 
-    def _residual(self, array: Array) -> Array:
+    def _residual_of(self, array: Array) -> Array:
         address = MPI.Get_address(array)
-        for made, residual in self._held_back:
+        for made, residual in self._residuals:
             start = address - MPI.Get_address(made)
             if start >= 0 and start + array.nbytes <= made.nbytes:
                 return residual[start // array.itemsize :][: array.size]
-        raise ValueError("compression to topk needs an array of its own buffer, which has a memory")
+        raise ValueError("compression to topk needs an array of its own buffer, which has a residual")
 
-    def _give_away(self, array: Array, residual: Array) -> None:
+    def _select(self, array: Array, residual: Array) -> None:
         """Leave the largest numbers in ``array`` and all others in ``residual``."""
         if array.size == 0:
             return
         residual += array
         count = max(1, min(array.size, round(self._density * array.size)))
-        # What is no number counts as the largest, so that all ranks hear of it.
+        # NaN counts as the largest, so that all ranks get it.
         largest = np.argpartition(np.abs(residual), array.size - count)[array.size - count :]
         array[:] = 0
         array[largest] = residual[largest] + np.float32(0)  # no negative zero, which sparse form would lose

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..run_errors import BadDataError, BadRequestError, TrainError
-from .fetch import MNIST_FILES, NoNetworkError, chosen_mirrors, default_cache, obtain
-from .idx import check_pair, parse_content, read_bytes, unpack
-from .synthetic import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
+from .idx_format import check_pair, parse_content, read_bytes, unpack
+from .mnist_files import MNIST_FILES, NoNetworkError, chosen_mirrors, default_cache, obtain
+from .synthetic_digits import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 DATASETS = ("auto", "mnist", "synthetic")
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
-_WAIT_S = 0.02  # between two looks of a waiting rank
+_WAIT_S = 0.02  # between two tests of a waiting rank
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ def load_dataset(
     """The data set ``dataset``: "mnist", "synthetic", or "auto" (MNIST unless there is no network).
 
     MNIST comes from the IDX files in ``data_dir`` if that is given (nothing else is tried then), else from
-    ``cache_dir`` (by default `fetch.default_cache`), else from ``mirrors`` (by default those of
-    `fetch.chosen_mirrors`) into the cache. Only where no mirror answers at all does "auto" turn to
+    ``cache_dir`` (by default `mnist_files.default_cache`), else from ``mirrors`` (by default those of
+    `mnist_files.chosen_mirrors`) into the cache. Only where no mirror answers at all does "auto" turn to
     synthetic digits, and says so through ``log``; damaged data are an error.
 
-    With ``comm`` the call is collective: rank 0 does all this and logs, the others wait without using
+    With ``comm`` the call is collective: rank 0 does all this and logs, the other ranks wait without using
     their CPU and get the same arrays by broadcast, or the same error. Raises BadDataError and
     BadRequestError.
     """
@@ -87,7 +87,7 @@ def _load(
             raise BadRequestError(
                 f"--dataset synthetic contradicts --data {data_dir}", "Leave one of the two out."
             )
-        return _synthetic("synthetic digits (asked for)")
+        return _synthetic("synthetic digits (requested)")
     if data_dir is not None:
         return _from_folder(data_dir, log)
     try:
@@ -108,14 +108,14 @@ def _synthetic(source: str) -> Dataset:
 
 
 def _from_folder(folder: Path, log: Log) -> Dataset:
-    """The IDX files in the user's folder; files other than the original MNIST's are used, and said."""
+    """The IDX files in the user's folder; files other than the original MNIST's are used, with a log line."""
     paths = _named_files(folder)
     raw = [read_bytes(path) for path in paths]
     contents = [unpack(content, str(path)) for content, path in zip(raw, paths, strict=True)]
     source = str(folder.resolve())
     digests = [hashlib.sha256(content).hexdigest() for content in contents]
     if digests != [file.content_sha256 for file in MNIST_FILES]:
-        log(f"The files in {folder} are not the original MNIST (other checksums); used as they are.")
+        log(f"The files in {folder} are not the original MNIST (other checksums); they are used unchanged.")
         source += " (not the original MNIST)"
     data = _mnist(source, contents, [str(path) for path in paths])
     train, test = (paths[index].resolve() if contents[index] is raw[index] else None for index in (0, 2))
@@ -141,13 +141,13 @@ def _named_files(folder: Path) -> list[Path]:
     if missing:
         raise BadDataError(
             f"--data {folder}: {', '.join(missing)} missing",
-            "Each file may be gzip (.gz) or plain; a dot before idx is understood too.",
+            "Each file may be gzip (.gz) or plain; a dot before idx is accepted too.",
         )
     return paths
 
 
 def _mnist(source: str, contents: Sequence[bytes], where: Sequence[str]) -> Dataset:
-    """The data set in the contents of the four IDX files, in the order of `fetch.MNIST_FILES`."""
+    """The data set in the contents of the four IDX files, in the order of `mnist_files.MNIST_FILES`."""
     arrays = [parse_content(content, name) for content, name in zip(contents, where, strict=True)]
     train = check_pair(arrays[0], arrays[1], where[0], where[1])
     test = check_pair(arrays[2], arrays[3], where[2], where[3])
@@ -157,7 +157,7 @@ def _mnist(source: str, contents: Sequence[bytes], where: Sequence[str]) -> Data
 def rank_0_alone(action: Callable[[], T], comm: Intracomm) -> T | None:
     """What ``action`` gives on rank 0, there, and None elsewhere; an error on rank 0 is raised on every rank.
 
-    The others wait without using their CPU, however long it takes.
+    The other ranks wait without using their CPU.
     """
     done: T | None = None
     error: Exception | None = None
@@ -167,16 +167,16 @@ def rank_0_alone(action: Callable[[], T], comm: Intracomm) -> T | None:
         except Exception as caught:
             error = caught
     wait_for_all(comm)
-    # What is no TrainError is a defect: rank 0 shows its traceback, the others must not wait for ever.
-    told = error if error is None or isinstance(error, TrainError) else TrainError(f"rank 0: {error!r}")
-    failed: TrainError | None = comm.bcast(told, root=0)
+    # Any other exception is a defect: rank 0 shows its traceback, the other ranks must not wait forever.
+    known = error if error is None or isinstance(error, TrainError) else TrainError(f"rank 0: {error!r}")
+    failed: TrainError | None = comm.bcast(known, root=0)
     if failed is not None:
         raise error or failed
     return done
 
 
 def _broadcast(data: Dataset | None, comm: Intracomm) -> Dataset:
-    """The data set of rank 0 on every rank: no rank but rank 0 need see its files."""
+    """The data set of rank 0 on every rank: only rank 0 has to see its files."""
     own = None if data is None else [getattr(data, field) for field in _ARRAYS]
     head = None if data is None or own is None else (data.name, data.source, [array.shape for array in own])
     name, source, shapes = comm.bcast(head, root=0)

@@ -1,4 +1,4 @@
-"""The next batches are made while the current one is used."""
+"""The next batches are made in a thread while the current one is used."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 _AHEAD = 4  # more than one, since the thread may get its turn late
 
 
-def ahead(make: Callable[[S], T], wanted: Iterable[S]) -> Generator[T, None, None]:
-    """``make(item)`` for each item in turn, a few items ahead in a thread of its own.
+def prefetched(make: Callable[[S], T], wanted: Iterable[S]) -> Generator[T, None, None]:
+    """``make(item)`` for each item in turn, a few items ahead in another thread.
 
     What ``make`` raises is raised where its result would have come. ``make`` may use no MPI. The thread ends
     with the generator.

@@ -1,4 +1,4 @@
-"""What the training loop asks of an engine: the part that computes. The loop itself knows no layers."""
+"""The interface of an engine, the part that computes. The training loop itself knows no layers."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class Sums:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A parameter of the model by the name that people know it by, such as ``dense1.weight``."""
+    """A parameter of the model with its name for users, such as ``dense1.weight``."""
 
     name: str
     part: slice
-    """Where it stands in the flat buffers."""
+    """Where it lies in the flat buffers."""
     shape: tuple[int, ...] | None = None
     """None: one-dimensional."""
 
 
 Ready = Callable[[slice], None]
-"""Told which part of the gradients is final, from the last layer's to the first's, without gaps.
+"""Called with each part of the gradients that is final, from the last layer's to the first's, without gaps.
 
-An empty part at the end, before all others, says that back-propagation begins.
+An empty part at the end, before all others, means that back-propagation begins.
 """
 
 
@@ -79,7 +79,7 @@ class Engine(Protocol):
         """The flat buffer of all gradients in host memory, to be summed over the ranks in place."""
 
     def place_gradients(self, buffer: Array) -> None:
-        """Keep the gradients in ``buffer`` from now on: flat, in host memory, as long as `gradients`."""
+        """Use ``buffer`` for the gradients from now on: flat, in host memory, as long as `gradients`."""
 
     def initialise(self) -> None:
         """Draw the first parameters from the seed."""
@@ -104,7 +104,7 @@ class Engine(Protocol):
         """All that training changes, as flat host arrays: "parameters", and the optimiser's by name."""
 
     def load_state(self, state: Mapping[str, Array]) -> None:
-        """Take over arrays as `state` gives them; KeyError or ValueError for other names or lengths."""
+        """Copy arrays as `state` returns them; KeyError or ValueError for other names or lengths."""
 
 
 def _numpy(options: Options, rank: int) -> Engine:
@@ -122,6 +122,6 @@ def _torch(options: Options, rank: int) -> Engine:
     return torch_engine(options, rank)
 
 
-# By the name that --engine takes; an engine's module is imported only when it is asked for. TrainError where
-# it cannot be.
+# By the name that --engine takes; an engine's module is imported only when it is used. TrainError where it
+# cannot be.
 ENGINES: dict[str, Callable[[Options, int], Engine]] = {"numpy": _numpy, "torch": _torch}

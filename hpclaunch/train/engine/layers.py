@@ -1,8 +1,8 @@
 """The layers of a small network in numpy: forward, backward, and the parameters' places in one buffer.
 
 Images are (batch, height, width, channels), so that one pixel's channels lie together and a convolution
-is one large matrix product per block of images. A layer owns what it returns and keeps it until its
-next forward; it may overwrite the gradient that it is given, never its input unless it says so.
+is one large matrix product per block of images. What a layer returns is its own memory and valid until its
+next forward; it may overwrite the gradient that it is given, but not its input unless documented.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _BLOCK_BYTES = 1 << 21
 
 
 class Scratch:
-    """Memory that is kept from step to step: fresh large arrays would cost a page fault per 4 KiB."""
+    """Memory that is reused from step to step: new large arrays would cost a page fault per 4 KiB."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._dtype = np.dtype(dtype)
-        self._kept: dict[str, Array] = {}
+        self._arrays: dict[str, Array] = {}
 
     def array(self, name: str, shape: Shape) -> Array:
         """An uninitialised array of ``shape``; the next call with this name gives the same memory."""
         items = math.prod(shape)
-        kept = self._kept.get(name)
-        if kept is None or kept.size < items:
-            kept = self._kept[name] = np.empty(items, self._dtype)
-        return kept[:items].reshape(shape)
+        array = self._arrays.get(name)
+        if array is None or array.size < items:
+            array = self._arrays[name] = np.empty(items, self._dtype)
+        return array[:items].reshape(shape)
 
 
 class Layer(Protocol):
@@ -45,7 +45,7 @@ class Layer(Protocol):
         """Shapes of the parameters, in the order in which `bind` gets them."""
 
     def bind(self, parameters: Sequence[Array], gradients: Sequence[Array], scratch: Scratch) -> None:
-        """Take the views of the two flat buffers that are this layer's, and memory of its own."""
+        """Take this layer's views of the two flat buffers, and scratch memory."""
 
     def initialise(self, generator: np.random.Generator) -> None:
         """Draw the first values of the parameters."""
@@ -121,7 +121,7 @@ class Conv2D(_Affine):
     """A convolution without padding and with stride 1: (b, h, w, c) to (b, h-k+1, w-k+1, filters).
 
     Blocks of images are laid out as matrices of patches (im2col) and multiplied with the kernel as
-    (k*k*c, filters). Patches are made anew for the backward pass: in cache that is cheaper than to keep.
+    (k*k*c, filters). Patches are made again for the backward pass, which is cheaper than to store them.
     """
 
     def __init__(self, channels: int, filters: int, size: int = 3) -> None:
@@ -260,7 +260,7 @@ class Dropout(_Stateless):
 
 
 def dropout_factors(generator: np.random.Generator, rate: float, out: Array) -> None:
-    """Fill ``out`` with 0 for a share ``rate`` of the values (to 2^-16) and 1 / (1 - rate) for the others."""
+    """Fill ``out`` with 0 for a share ``rate`` of the values (to 2^-16), with 1 / (1 - rate) elsewhere."""
     # Raw bits: a third of the time of drawing floating-point numbers.
     drawn = np.frombuffer(generator.bytes(2 * out.size), np.dtype("<u2")).reshape(out.shape)
     np.multiply(drawn >= round(rate * 65536), out.dtype.type(1 / (1 - rate)), out=out)
@@ -270,7 +270,7 @@ def softmax_cross_entropy(logits: Array, labels: npt.NDArray[np.uint8]) -> tuple
     """Loss of a batch, how many it gets right, and the gradient of the loss with respect to ``logits``.
 
     ``logits`` (batch, classes), ``labels`` (batch,). Loss and gradient are sums over the batch, not means,
-    so that they add up over ranks whatever each rank's share is.
+    so that they add up over ranks with shares of any size.
     """
     rows = np.arange(len(logits))
     shifted = logits - logits.max(axis=1, keepdims=True)

@@ -94,7 +94,7 @@ class Network:
     def backward(self, gradient: Array, ready: Ready | None = None) -> None:
         """Fill `gradients` from the gradient of the loss with respect to the last `forward`'s logits.
 
-        ``ready`` is told of each layer's gradients when they are there.
+        ``ready`` is called for each layer's gradients as soon as they are complete.
         """
         if ready is not None:
             ready(slice(len(self.gradients), len(self.gradients)))

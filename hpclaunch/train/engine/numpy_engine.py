@@ -11,7 +11,7 @@ import numpy.typing as npt
 from . import Images, Labels, Ready, Sums, Tensor
 from .layers import Array, Scratch, softmax_cross_entropy
 from .models import NUMPY_MODELS, PIXEL_DEVIATION, PIXEL_MEAN, Network
-from .optim import OPTIMIZERS
+from .optimizers import OPTIMIZERS
 
 _EVALUATION_BATCH = 128
 _INITIAL, _DROPOUT = 1, 2  # keep the random streams of one seed apart

@@ -1,9 +1,9 @@
-"""The same models computed by PyTorch, on the CPU or on one GPU (CUDA, ROCm) a rank.
+"""The same models computed by PyTorch, on the CPU or on one GPU (CUDA, ROCm) per rank.
 
 Architecture, names, first parameters and the layout of the flat buffers are those of the numpy engine's
 `Network`, so that checkpoints and results of the two engines can be compared, and exchanged. On the CPU the
-tensors are views of numpy's buffers: the gradients can lie in memory that ranks share. A GPU has buffers of
-its own; what is ready there is copied to the host's.
+tensors are views of numpy's buffers: the gradients can lie in memory that ranks share. A GPU has its own
+buffers; what is ready there is copied to the host's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from . import Images, Labels, Ready, Sums, Tensor
 from .layers import Array, Shape, dropout_factors
 from .models import NUMPY_MODELS, PIXEL_DEVIATION, PIXEL_MEAN, Network
 from .numpy_engine import first_draw, step_draws
-from .optim import OPTIMIZERS
+from .optimizers import OPTIMIZERS
 from .torch_layers import torch_modules
 
 _EVALUATION_BATCH = 128
@@ -89,7 +89,7 @@ class TorchEngine:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """That of torch, with the letters that tell its build."""
+        """The version of torch, with the suffix that names its build."""
         return {"torch": torch.__version__}
 
     @property
@@ -224,7 +224,7 @@ class TorchEngine:
         return array
 
     def _place(self, array: Array) -> torch.Tensor:
-        """The tensor that stands for ``array``: a view, or a copy where the device has memory of its own."""
+        """The tensor that stands for ``array``: a view, or a copy where the device has its own memory."""
         view = torch.from_numpy(array)
         return view if self._in_host_memory else view.to(self._device, copy=True)
 
@@ -237,7 +237,7 @@ class TorchEngine:
             parameter.grad = view
 
     def _is_final(self, index: int) -> None:
-        """Tell of what is final from the last tensor's gradient on, without gaps."""
+        """Report what is final from the last tensor's gradient on, without gaps."""
         self._final.add(index)
         old = self._first_final
         while self._first_final - 1 in self._final:
@@ -272,7 +272,7 @@ def _sums(loss: torch.Tensor, logits: torch.Tensor, targets: torch.Tensor) -> Su
 
 
 def torch_engine(options: Options, rank: int) -> TorchEngine:
-    """The engine of a rank as ``options`` ask for it, on the rank's GPU where torch sees one."""
+    """The engine of a rank for ``options``, on the rank's GPU where torch sees one."""
     torch.set_num_threads(threads_per_rank() or 1)
     _keep_freed_memory()
     if options.deterministic:
@@ -289,11 +289,11 @@ def torch_engine(options: Options, rank: int) -> TorchEngine:
 
 
 def _keep_freed_memory() -> None:
-    """Have the C library keep what a step frees for the next one.
+    """Have the C library reuse what a step frees in the next one.
 
-    Else it gives large arrays back, and page faults take a seventh of a step of the convolutional network.
+    Otherwise it returns large arrays, and page faults take a seventh of a step of the convolutional network.
     """
-    with contextlib.suppress(OSError, AttributeError):  # not the GNU C library: it decides for itself
+    with contextlib.suppress(OSError, AttributeError):  # not the GNU C library
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)

@@ -45,7 +45,7 @@ class TorchConv2D(nn.Module):
 
 
 class TorchDropout(nn.Module):
-    """`Dropout` with factors that somebody else draws."""
+    """`Dropout` with factors that the engine draws."""
 
     def __init__(self, rate: float, draw: DrawFactors) -> None:
         super().__init__()
@@ -60,14 +60,14 @@ class TorchDropout(nn.Module):
 
 
 def _pixels_together(x: torch.Tensor) -> torch.Tensor:
-    """Images as (batch, height, width, channels); anything else as it is."""
+    """Images as (batch, height, width, channels); anything else unchanged."""
     return x.permute(0, 2, 3, 1) if x.dim() == 4 else x
 
 
 def torch_modules(
     layers: Sequence[Layer], parameters: Iterable[torch.Tensor], draw: DrawFactors
 ) -> nn.Sequential:
-    """The network of ``layers``; ``parameters`` are taken as they are, in the order of the layers."""
+    """The network of ``layers``; ``parameters`` are used unchanged, in the order of the layers."""
     given = iter(parameters)
     return nn.Sequential(*[_module(layer, given, draw) for layer in _cheaper_order(layers)])
 

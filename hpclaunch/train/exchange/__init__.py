@@ -1,4 +1,4 @@
-"""How the gradients of a step come from all ranks, by the name that ``--comm`` takes.
+"""How the gradients of all ranks are summed in a step, by the name that ``--comm`` takes.
 
 An exchange is the only place where computing meets communicating.
 """
@@ -22,7 +22,7 @@ class Exchange(Protocol):
 
     @property
     def communication_s(self) -> float:
-        """Seconds so far in which this rank did nothing else, waiting for slower ranks included."""
+        """Seconds so far in which this rank only communicated, waiting for slower ranks included."""
 
     @property
     def overlapped_s(self) -> float | None:
@@ -37,17 +37,17 @@ class Exchange(Protocol):
         """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
 
     @property
-    def memory(self) -> Array | None:
-        """What this rank holds back of its gradients, to add it to later ones, live; None: nothing."""
+    def residual(self) -> Array | None:
+        """What this rank has not sent yet of its gradients (error feedback), live; None: always nothing."""
 
     @property
     def choices(self) -> Mapping[str, str]:
-        """What ``--allreduce auto`` has chosen so far, by kind of message; else empty."""
+        """What ``--allreduce auto`` has chosen so far, by kind of message; empty otherwise."""
 
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
         """Leave the sum of all ranks' gradients in the engine; return this rank's loss and right answers.
 
-        ``images`` are all of this rank's in the global ``step``: those of `micro_batches`, maybe none.
+        ``images`` are all of this rank's images in the global ``step``: those of `micro_batches`, maybe none.
         """
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class MicroBatch(NamedTuple):
     images: Images
     labels: Labels
     step: int
-    """What the engine is told as its step: another number for every micro-batch of the run."""
+    """The number that the engine gets as its step: another one for every micro-batch of the run."""
 
 
 def micro_batches(images: Images, labels: Labels, step: int, options: Options) -> Iterator[MicroBatch]:
@@ -75,7 +75,7 @@ def micro_batches(images: Images, labels: Labels, step: int, options: Options) -
 
 
 def _own(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .own import GradientExchange
+    from .gradient_exchange import GradientExchange
 
     return GradientExchange(comm, options, engine, timeline)
 
@@ -92,8 +92,8 @@ def _horovod(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Ti
     return HorovodExchange(comm, options, engine, timeline)
 
 
-# By the name that --comm takes; a module is imported only when it is asked for. A rank that keeps no timeline
-# gives None.
+# By the name that --comm takes; a module is imported only when it is used. A rank without a timeline passes
+# None.
 COMMS: Mapping[str, Callable[[MPI.Intracomm, Options, Engine, Timeline | None], Exchange]] = {
     "ddp": _ddp,
     "horovod": _horovod,

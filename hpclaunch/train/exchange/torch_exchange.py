@@ -1,7 +1,7 @@
-"""Exchanges of other makers, so that the same training can be compared: torch's own DDP, and Horovod.
+"""Exchanges of other projects, so that the same training can be compared: torch's own DDP, and Horovod.
 
-Both sum while back-propagation goes on, in messages of their own choice, with their own default settings.
-What can be seen from outside is the time from the last gradient to the last sum.
+Both sum during back-propagation, in messages that they choose, with their own default settings. From outside
+only the time from the last gradient to the last sum can be measured.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..collective import on_rank_0, together
+from ..collective import on_all_ranks, on_rank_0
 from ..engine import Engine, Images, Labels, Sums
 from ..engine.torch_engine import TorchEngine
 from ..run_errors import BadRequestError, TrainError
 from ..run_options import Options
 from ..timeline_writer import Timeline
 from . import MicroBatch, micro_batches
-from .fusion import Bucket
-from .phases import Phases
+from .tensor_fusion import Bucket
+from .timeline_phases import Phases
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -40,15 +40,15 @@ class TorchExchange(ABC):
     bytes_sent: int | None = None
     overlapped_s: float | None = None
     messages: int | None = None
-    memory = None
+    residual = None
     choices: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None
     ) -> None:
-        """Set the other maker's ways up; collective. Raises AgreedError where that fails."""
+        """Set the other project's exchange up; collective. Raises AgreedError where that fails."""
         self._comm, self._options = comm, options
-        self._engine: TorchEngine = together(comm, lambda: _torch_engine(options, engine))
+        self._engine: TorchEngine = on_all_ranks(comm, lambda: _torch_engine(options, engine))
         self._phases = Phases(timeline, engine, options.comm) if timeline else None
         self._all = Bucket(slice(0, engine.gradients.size), tuple(engine.tensors))
         self._backward_at: float | None = None
@@ -63,11 +63,11 @@ class TorchExchange(ABC):
         for batch in batches[:-1]:
             start = time.perf_counter()
             sums += self._add(batch)
-            self._tell(start, time.perf_counter())
+            self._show(start, time.perf_counter())
         start = time.perf_counter()
         sums += self._add_and_sum(batches[-1])
         done = time.perf_counter()
-        self._tell(start, self._computed)
+        self._show(start, self._computed)
         if self._phases:
             self._phases.message(self._all, self._computed, done)
         self.communication_s += done - self._computed
@@ -98,7 +98,7 @@ class TorchExchange(ABC):
         if self._phases:
             self._phases.ready(part, self._computed)
 
-    def _tell(self, start: float, stop: float) -> None:
+    def _show(self, start: float, stop: float) -> None:
         if self._phases:
             self._phases.computed(start, self._backward_at, stop)
 
@@ -109,10 +109,10 @@ class DdpExchange(TorchExchange):
     def __init__(
         self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None
     ) -> None:
-        """Meet at an address that rank 0 tells the others through MPI; collective."""
+        """Meet at an address that rank 0 sends to the other ranks through MPI; collective."""
         super().__init__(comm, options, engine, timeline)
         store = _meet(comm)
-        self._ddp = together(comm, lambda: self._start(store))
+        self._ddp = on_all_ranks(comm, lambda: self._start(store))
 
     def _start(self, store: Any) -> Any:
         backend = "gloo" if self._engine.device_type == "cpu" else "nccl"
@@ -151,7 +151,7 @@ class HorovodExchange(TorchExchange):
     ) -> None:
         """Start Horovod, which must see the same ranks as MPI; collective."""
         super().__init__(comm, options, engine, timeline)
-        self._hvd = together(comm, lambda: _start_horovod(comm, options))
+        self._hvd = on_all_ranks(comm, lambda: _start_horovod(comm, options))
         self._handles: list[Any] = []
         self._hands_over = False
         for tensor, parameter in zip(engine.tensors, self._engine.network.parameters(), strict=True):
@@ -220,7 +220,7 @@ def _meet(comm: MPI.Intracomm) -> Any:
     address = on_rank_0(comm, listen)
     if rank > 0:
         stores.append(None)
-    return together(comm, lambda: stores[0] or store(*address))
+    return on_all_ranks(comm, lambda: stores[0] or store(*address))
 
 
 def _start_horovod(comm: MPI.Intracomm, options: Options) -> Any:
@@ -229,7 +229,7 @@ def _start_horovod(comm: MPI.Intracomm, options: Options) -> Any:
 
         has_mpi = hvd.mpi_built()
     except (ImportError, AttributeError) as error:  # without a library for torch it has no such functions
-        hint = "Activate an environment with Horovod for torch and this MPI; `hpclaunch check` looks at it."
+        hint = "Activate an environment with Horovod for torch and this MPI; `hpclaunch check` checks it."
         raise TrainError(f"--comm horovod: Horovod does not load ({error})", hint) from error
     if not has_mpi:
         raise TrainError("--comm horovod: this Horovod is built without MPI", "HOROVOD_WITH_MPI=1 builds it.")
@@ -241,6 +241,6 @@ def _start_horovod(comm: MPI.Intracomm, options: Options) -> Any:
         raise TrainError(
             f"--comm horovod: Horovod sees rank {hvd.rank()} of {hvd.size()}, "
             f"MPI rank {comm.Get_rank()} of {comm.Get_size()}",
-            "Horovod must be built with the MPI that starts the ranks: `hpclaunch check` tells.",
+            "Horovod must be built with the MPI that starts the ranks: `hpclaunch check` checks it.",
         )
     return hvd

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce.algorithm import Algorithm
-from hpclaunch.train.allreduce.auto import AutoAllreduce
-from hpclaunch.train.allreduce.central import ParameterServerAllreduce
-from hpclaunch.train.allreduce.halving import HalvingDoublingAllreduce
+from hpclaunch.train.allreduce.auto_choice import AutoAllreduce
+from hpclaunch.train.allreduce.halving_doubling import HalvingDoublingAllreduce
 from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
-from hpclaunch.train.allreduce.library import LibraryAllreduce
+from hpclaunch.train.allreduce.mpi_library import LibraryAllreduce
+from hpclaunch.train.allreduce.parameter_server import ParameterServerAllreduce
 from hpclaunch.train.allreduce.ring import RingAllreduce
-from hpclaunch.train.allreduce.shared import SharedAllreduce
+from hpclaunch.train.allreduce.shared_memory import SharedAllreduce
 from hpclaunch.train.allreduce.tree import TreeAllreduce
 
 COMM = MPI.COMM_WORLD

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce.algorithm import Algorithm
-from hpclaunch.train.allreduce.half import HALVES, HalfRingAllreduce
+from hpclaunch.train.allreduce.half_precision_ring import HALVES, HalfRingAllreduce
 from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
 from hpclaunch.train.allreduce.ring import RingAllreduce
 from hpclaunch.train.allreduce.topk import TopKAllreduce
@@ -91,7 +91,7 @@ def topk_outcome(case: Case) -> Outcome:
         sent.append(sent_by(topk, array))
         right &= same_everywhere(array)
         given_away += array
-    held_back = topk._residual(array)
+    held_back = topk._residual_of(array)
     all_held_back, all_had = held_back.astype(np.float64), had
     COMM.Allreduce(MPI.IN_PLACE, all_held_back)
     COMM.Allreduce(MPI.IN_PLACE, all_had)

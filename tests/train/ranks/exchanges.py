@@ -13,11 +13,11 @@ import pytest
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.data.shard import share
-from hpclaunch.train.data.synthetic import synthetic_digits
+from hpclaunch.train.data.epoch_partition import rank_shares
+from hpclaunch.train.data.synthetic_digits import synthetic_digits
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
-from hpclaunch.train.exchange.fusion import buckets
-from hpclaunch.train.exchange.own import GradientExchange
+from hpclaunch.train.exchange.gradient_exchange import GradientExchange
+from hpclaunch.train.exchange.tensor_fusion import buckets
 from hpclaunch.train.run_options import Options
 
 COMM = MPI.COMM_WORLD
@@ -34,7 +34,7 @@ def exchanged(options: Options, images: int = IMAGES) -> npt.NDArray[Any]:
     engine = NumpyEngine("mlp", "sgd", seed=0, rank=RANK)
     engine.initialise()
     exchange = GradientExchange(COMM, options, engine)
-    mine = share(0, images, RANKS, RANK)
+    (mine,) = rank_shares(0, images, images, RANKS, RANK)
     found = []
     for step in range(2):
         exchange.gradients(PIXELS[mine], LABELS[mine], step)
@@ -76,7 +76,7 @@ def check_ranks_without_images() -> None:
 
 
 def check_accumulation(overlap: bool) -> None:
-    """Micro-batches add up to the gradient of the batch, whatever their size."""
+    """Micro-batches add up to the gradient of the batch, of any size."""
     base = Options(fusion_bytes=4096, overlap=overlap)
     whole = exchanged(replace(base, batch_size=16))
     for batch_size, accumulate in ((4, 4), (8, 2), (5, 4), (1, 16)):
@@ -87,21 +87,21 @@ def check_accumulation(overlap: bool) -> None:
 
 
 class Disorderly(NumpyEngine):
-    """Says that the first layer is ready before the others are, or forgets one."""
+    """Reports the first layer before the others, or omits one."""
 
-    told: Callable[[list[slice]], list[slice]]
+    reordered: Callable[[list[slice]], list[slice]]
 
     def compute_gradients(self, images: Any, labels: Any, step: int, ready: Any = None) -> Any:
         parts: list[slice] = []
         sums = super().compute_gradients(images, labels, step, parts.append)
-        for part in type(self).told(parts):
+        for part in type(self).reordered(parts):
             ready(part)
         return sums
 
 
-def check_disorder(told: Callable[[list[slice]], list[slice]], message: str) -> None:
-    """Messages would be cut otherwise than on other ranks: this rank stops."""
-    Disorderly.told = told
+def check_disorder(reordered: Callable[[list[slice]], list[slice]], message: str) -> None:
+    """Messages would be cut in another way than on other ranks: this rank stops."""
+    Disorderly.reordered = reordered
     engine = Disorderly("mlp", "sgd", seed=0, rank=RANK)
     exchange = GradientExchange(COMM, Options(), engine)
     with pytest.raises(RuntimeError, match=message):

@@ -6,11 +6,11 @@ import numpy as np
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.data.shard import rank_shard, step_size
-from hpclaunch.train.data.synthetic import synthetic_digits
+from hpclaunch.train.data.epoch_partition import rank_shares
+from hpclaunch.train.data.synthetic_digits import synthetic_digits
 from hpclaunch.train.engine import Engine
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
-from hpclaunch.train.exchange.own import GradientExchange
+from hpclaunch.train.exchange.gradient_exchange import GradientExchange
 from hpclaunch.train.run_options import Options
 
 COMM = MPI.COMM_WORLD
@@ -27,10 +27,10 @@ def check(images: int, batch_size: int, algorithm: str) -> None:
     for step in {0, steps - 1}:
         engine.initialise()
         alone.initialise()
-        share = rank_shard(images, batch_size, RANKS, step, RANK)
+        share = rank_shares(0, images, batch_size * RANKS, RANKS, RANK)[step]
         exchange.gradients(pixels[share], labels[share], step)
-        size = step_size(images, batch_size, RANKS, step)
-        batch = slice(step * batch_size * RANKS, step * batch_size * RANKS + size)
+        batch = slice(step * batch_size * RANKS, min((step + 1) * batch_size * RANKS, images))
+        size = batch.stop - batch.start
         alone.compute_gradients(pixels[batch], labels[batch], step)
         compare(engine, alone)
         engine.update(0.1, size)

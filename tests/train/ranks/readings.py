@@ -16,7 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hpclaunch.train.collective import AgreedError
-from hpclaunch.train.data import reading
+from hpclaunch.train.data import image_sources
 from hpclaunch.train.data.dataset import load_dataset
 
 COMM = MPI.COMM_WORLD
@@ -26,7 +26,7 @@ SECOND_NODE = COMM.Get_rank() >= COMM.Get_size() // 2
 def check_images(way: str, folder: Path) -> None:
     """Random wishes of all ranks are fulfilled, again and again; the test images are cut over the ranks."""
     expected = load_dataset("mnist", folder, log=lambda line: None)
-    source = reading.open_source(way, "mnist", folder, COMM, lambda line: None)
+    source = image_sources.open_source(way, "mnist", folder, COMM, lambda line: None)
     np.testing.assert_array_equal(source.train_labels, expected.train_labels)
     np.testing.assert_array_equal(source.test_images, expected.test_images[source.test_part])
     parts = COMM.allgather(range(50)[source.test_part])
@@ -54,16 +54,16 @@ def check_refusal(way: str, folder: Path, fault: str, scratch: Path) -> None:
         else:
             images.write_bytes(content + b"\0" if fault == "longer" else content[:-1] + b"\xff")
     COMM.Barrier()
-    true_check = reading._File.check
+    true_check = image_sources._File.check
 
     def check(self: Any, *, content: bool) -> None:
         if SECOND_NODE:
             self.path = str(own / Path(self.path).name)
         true_check(self, content=content)
 
-    with mock.patch.object(reading._File, "check", check):
+    with mock.patch.object(image_sources._File, "check", check):
         try:
-            reading.open_source(way, "mnist", folder, COMM, lambda line: None)
+            image_sources.open_source(way, "mnist", folder, COMM, lambda line: None)
         except AgreedError as agreed:
             message = agreed.error.message
         else:
@@ -79,7 +79,7 @@ if __name__ == "__main__":
     way, data = sys.argv[1], Path(sys.argv[2])
     NODE = COMM.Split(int(SECOND_NODE), COMM.Get_rank())
     # All ranks are on one machine; where they stand is divided by hand.
-    with mock.patch.object(reading, "_node", return_value=NODE):
+    with mock.patch.object(image_sources, "_node", return_value=NODE):
         if len(sys.argv) > 3:
             for wrong in ("missing", "longer", "other"):
                 check_refusal(way, data, wrong, Path(sys.argv[3]))

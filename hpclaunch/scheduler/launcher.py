@@ -1,0 +1,103 @@
+"""What starts the ranks inside a job: the words before the program, and how a rank learns its number."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+from collections.abc import Iterable
+
+import msgspec
+
+from hpclaunch.scheduler.job_header import Line
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launcher must know; ``cpu_bind`` is the launcher's own spelling, None: it binds nothing."""
+
+    nodes: int
+    tasks_per_node: int
+    cpus_per_task: int = 1
+    gpus_per_task: int = 0
+    cpu_bind: str | None = None
+    mpi_plugin: str | None = None
+    options: tuple[str, ...] = ()
+    """Further options from the site profile, such as --network=disable_rdzv_get."""
+    in_allocation: bool = False
+    """True: the allocation around it was made for something else, so the sizes must be given."""
+
+    @property
+    def tasks(self) -> int:
+        """Ranks of the whole job."""
+        return self.nodes * self.tasks_per_node
+
+
+class Launcher(msgspec.Struct, frozen=True, kw_only=True):
+    """One launcher under one scheduler."""
+
+    name: str
+    """How a profile names it."""
+    rank: str
+    """A rank's number, as a shell expression that the rank's shell expands."""
+    local_rank: str
+    cpu_bindings: tuple[str, ...] = ()
+    """Values of ``binding.cpu`` in a profile that are options of this launcher; ``taskset`` and ``none`` fit
+    every launcher."""
+    plugin_list: tuple[str, ...] = ()
+    """Command that lists its MPI plugins; empty: it has none to choose from."""
+    rank_guard: tuple[Line, ...] = ()
+    """Lines of a rank's shell that end a job whose ranks would not find each other, where that is certain."""
+
+    def words(self, launch: Launch) -> tuple[str, ...]:
+        """Return the launcher's words as shell text; the script's shell expands variables in them."""
+        raise NotImplementedError
+
+    def one_per_node(self, nodes: int) -> tuple[str, ...]:
+        """Return the words, as shell text, that start one unbound process per node of the job.
+
+        They are not MPI programs; one that fails must not end the rest. The names of the nodes, each once,
+        are in the file ``nodes`` of the job's folder.
+        """
+        raise NotImplementedError
+
+    def words_in_allocation(self, launch: Launch) -> tuple[str, ...]:
+        """Return the words that start a few ranks of a check in an allocation that has other ranks, too."""
+        return self.words(launch)
+
+    def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
+        """Return the shell lines that the launcher needs before it is called.
+
+        ``cpus_per_task``: as the job requested it of the scheduler, None: it did not. ``header``: the options
+        that the job was submitted with.
+        """
+        return ()
+
+
+# Open MPI binds by default; MPICH's hydra does not bind and ignores these.
+UNBOUND = Line(
+    text="export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none",
+    reason="Open MPI (5, and 4) must not bind: each rank binds itself as planned",
+)
+# For Open MPI's names, then MPICH hydra's.
+MPIEXEC_RANK = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
+MPIEXEC_LOCAL_RANK = "${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
+
+
+class Mpiexec(Launcher, frozen=True, kw_only=True):
+    """Any MPI's mpiexec: only options that Open MPI 4 and 5 and MPICH's hydra share."""
+
+    name: str = "mpiexec"
+    program: str = "mpiexec"
+    rank: str = MPIEXEC_RANK
+    local_rank: str = MPIEXEC_LOCAL_RANK
+    hosts: tuple[str, ...] = ()
+    """Options that name the job's nodes, where the MPI may not find them in the scheduler's variables."""
+    shell_lines: tuple[Line, ...] = (UNBOUND,)
+
+    def words(self, launch: Launch) -> tuple[str, ...]:
+        """Start all ranks."""
+        return (self.program, "-n", str(launch.tasks), *self.hosts, *launch.options)
+
+    def one_per_node(self, nodes: int) -> tuple[str, ...]:
+        """Start one process per node, by the file of their names."""
+        return (self.program, "-n", str(nodes), "-machinefile", '"$HPCLAUNCH_JOB_FOLDER/nodes"')
+
+    def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
+        """Keep Open MPI from binding."""
+        return self.shell_lines

@@ -1,0 +1,224 @@
+"""The states of PBS' jobs: the qstat commands, and what their answers mean.
+
+Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import RefusedError
+from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, array_status
+
+_STATES: dict[str, JobState] = {
+    "Q": "queued",
+    "H": "queued",
+    "W": "queued",
+    "T": "queued",
+    "M": "queued",
+    "B": "running",  # an array of which some have begun
+    "R": "running",
+    "S": "running",
+    "U": "running",
+    "E": "running",
+    "F": "failed",  # finished; how, is in Exit_status
+    "X": "failed",  # a finished subjob
+    "C": "failed",  # completed, as Torque and old versions say
+}
+_RUNNING_WORDS = {
+    "S": "it is suspended by the site",
+    "U": "it is suspended: its workstation is in use",
+    "E": "it is ending",
+}
+
+# Exit_status below 0: JOB_EXEC_* in PBS Professional's reference guide, "Job Exit Status Codes".
+_EXEC_WORDS = {
+    -1: "its execution failed before its files were staged: submit it again; tell the site if it comes back",
+    -2: "its execution failed after its files were staged: submit it again; tell the site if it comes back",
+    -3: "its execution failed and PBS will try it again",
+    -4: "it was aborted when its node was rebooted",
+    -5: "it was aborted with its checkpoint when its node was rebooted",
+    -6: "it was aborted when its node was rebooted, and will be tried again",
+    -10: "the node could not read or set its credentials: tell the site",
+    -11: "it was requeued: its node went down",
+    -12: "it was requeued and could not go on",
+    -17: "its checkpoint failed",
+    -24: "a file of it could not be staged in",
+    -25: "a setup by the site (prologue or hook) refused it: tell the site",
+    -26: "its node refused it and it was requeued",
+    -27: "a hook of the site ended it: ask the site",
+    -28: "a hook of the site requeued it",
+    -29: "it reached its walltime: request more (--time), or save checkpoints and continue",
+}
+# Above 256 the top shell was ended by signal N: 256+N; a script that signals itself ends with 128+N.
+_TOP_SHELL_SIGNAL = 256
+_SUBSTATE_DELETED = 91
+
+_COMMENTS = (
+    (r"^Can Never Run", "no node fits what it requests: cancel it and request less"),
+    (r"Queue not started", "the queue takes no jobs to run now: wait for the site, or take another"),
+    (r"Insufficient amount of", "what it requests is in use; it will start when that is free"),
+    (
+        r"limit|exceed",
+        "a limit is reached: it starts when other jobs end, or never if it requests more than that",
+    ),
+    (r"reservation|dedicated", "reserved time is ahead or going on: a shorter --time may fit before"),
+)
+
+
+def status_commands(source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return one qstat for all: JSON, and text for jobs whose JSON cannot be read.
+
+    qstat leaves out the jobs that come after one it does not know (recorded: ``qstat-x-mixed``), so where
+    several are missing each has its own qstat.
+    """
+    if source == "each":
+        return tuple(status_commands("text", [i])[0] for i in ids) if len(ids) > 1 else ()
+    subjobs = ("-t",) if any("[]" in scheduler_id for scheduler_id in ids) else ()
+    return (("qstat", *subjobs, "-x", "-f", *(("-F", "json") if source == "json" else ()), *ids),)
+
+
+def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
+    """Read qstat's answer; an unknown job fails the command, but the answer has the other jobs."""
+    if "cannot connect to server" in answer.stderr or answer.exit_code == 255:
+        raise RefusedError(f"qstat gives no answer: {own_words(answer)}")
+    jobs = _json_jobs(answer.stdout) if source == "json" else text_jobs(answer.stdout)
+    by_number = {_number(scheduler_id): scheduler_id for scheduler_id in ids}
+    known: dict[str, JobStatus] = {}
+    arrays: dict[str, dict[int, JobStatus]] = {}
+    for job, attributes in jobs.items():
+        number = _number(job)
+        if number in by_number:
+            known[by_number[number]] = _status(attributes)
+        elif match := re.fullmatch(r"(\d+)\[(\d+)\]", number):
+            arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = _status(attributes)
+    subjobs = {by_number[n]: array_status(found) for n, found in arrays.items() if n in by_number}
+    return known | subjobs
+
+
+def own_words(answer: CommandResult) -> str:
+    """Return what PBS said, on one line, without its programs' names."""
+    text = answer.stderr.strip() or answer.stdout.strip()
+    text = text or f"exit status {answer.exit_code}, no reason given"
+    lines = [re.sub(r"^q(sub|stat|del): ", "", line.strip()) for line in text.splitlines()]
+    return "; ".join(line for line in lines if line)
+
+
+def _number(scheduler_id: str) -> str:
+    return scheduler_id.partition(".")[0]
+
+
+def _json_jobs(text: str) -> dict[str, Mapping[str, Any]]:
+    """Return the jobs of ``qstat -F json``; none where a user's value made it unreadable."""
+    try:
+        # strict=False: control characters in strings, which some versions do not escape
+        document = json.loads(text[text.index("{") :], strict=False)
+        jobs = document.get("Jobs", {})
+        return {str(job): attributes for job, attributes in jobs.items() if isinstance(attributes, dict)}
+    except (ValueError, AttributeError):
+        return {}
+
+
+def text_jobs(text: str) -> dict[str, Mapping[str, Any]]:
+    """Return the jobs of ``qstat -f``: ``    name = value`` lines, folded with newline and tab.
+
+    A user's value may hold newlines itself: lines of any other form are dropped.
+    """
+    jobs: dict[str, Mapping[str, Any]] = {}
+    attributes: dict[str, Any] = {}
+    for line in text.replace("\r\n", "\n").replace("\n\t", "").split("\n"):
+        if match := re.fullmatch(r"Job Id: (\S+)", line):
+            jobs[match[1]] = attributes = {}
+        elif match := re.fullmatch(r" {4}(\w[\w.]*) = (.*)", line):
+            attributes.setdefault(match[1], match[2])
+    return jobs
+
+
+def _integer(value: Any) -> int | None:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _status(attributes: Mapping[str, Any]) -> JobStatus:
+    letter = str(attributes.get("job_state", ""))
+    state = _STATES.get(letter)
+    if state is None:
+        return JobStatus(state="running", reason=f"PBS calls its state {letter!r}")
+    if state == "queued":
+        return JobStatus(state=state, reason=_queued_sentence(letter, attributes))
+    started = _time(attributes.get("stime"))
+    if state == "running":
+        return JobStatus(state=state, reason=_RUNNING_WORDS.get(letter), started=started)
+    return _finished(attributes, started)
+
+
+def _queued_sentence(letter: str, attributes: Mapping[str, Any]) -> str | None:
+    comment = str(attributes.get("comment", "")).strip()
+    if letter == "H":
+        return _hold_sentence(str(attributes.get("Hold_Types", "")), attributes)
+    if letter == "W":
+        return "its earliest start time has not come"
+    words = next((words for pattern, words in _COMMENTS if re.search(pattern, comment)), None)
+    return f"{comment}: {words}" if words else comment or None
+
+
+def _hold_sentence(types: str, attributes: Mapping[str, Any]) -> str:
+    if attributes.get("depend"):
+        return f"it waits for another job to end ({attributes['depend']})"
+    if "o" in types:
+        return "it is held by the site's staff: ask them"
+    if "s" in types:
+        return "it is held by the system, as after failed starts: ask the site"
+    return "it is held by its owner: qrls ID lets it go"
+
+
+def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
+    """Judge a finished job. Without Exit_status it never ran, which is never a success."""
+    code = _integer(attributes.get("Exit_status"))
+    ended = _time(attributes.get("obittime")) or _time(attributes.get("mtime"))
+    deleted = _integer(attributes.get("substate")) == _SUBSTATE_DELETED
+    state: JobState = "failed"
+    reason: str | None = None
+    if code is None:
+        reason = "it ended without having run, as when a job it depends on failed"
+    elif code < 0:
+        reason = _EXEC_WORDS.get(code, f"PBS could not run it (Exit_status {code}): tell the site")
+    elif code >= _TOP_SHELL_SIGNAL:
+        reason = f"its shell was ended by signal {code - _TOP_SHELL_SIGNAL}"
+    elif code > 0:
+        reason = f"the script ended with exit status {code}"
+    elif not deleted:
+        state = "done"
+    if deleted:
+        state, reason = "cancelled", None
+    if code is not None:
+        code = None if code < 0 else 128 + code - _TOP_SHELL_SIGNAL if code >= _TOP_SHELL_SIGNAL else code
+    return JobStatus(
+        state=state,
+        exit_code=code if code or state == "done" else None,
+        reason=reason,
+        started=started,
+        ended=ended,
+    )
+
+
+def _time(value: Any) -> str | None:
+    """Read ``Fri Nov 20 22:37:24 2026``, in UTC as requested, into ISO 8601."""
+    match = re.fullmatch(r"\w{3} (\w{3}) +(\d+) (\d+):(\d+):(\d+) (\d{4})", str(value).strip())
+    if not match or match[1] not in _MONTHS:
+        return None
+    day, hour, minute, second, year = (int(match[i]) for i in (2, 3, 4, 5, 6))
+    time = dt.datetime(
+        year, _MONTHS.index(match[1]) + 1, day, hour, minute, min(second, 59), tzinfo=dt.timezone.utc
+    )
+    return time.astimezone().isoformat()
+
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

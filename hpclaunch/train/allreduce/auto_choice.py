@@ -1,0 +1,168 @@
+"""The fastest of the allreduce algorithms, found by measuring them on the ranks and arrays of the run."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from mpi4py import MPI
+
+from .algorithm import Algorithm
+from .chunks import Array
+from .halving_doubling import HalvingDoublingAllreduce
+from .hierarchical import HierarchicalAllreduce
+from .mpi_library import LibraryAllreduce
+from .ring import RingAllreduce
+from .shared_memory import DIRECT_BYTES, SharedAllreduce
+from .tree import TreeAllreduce
+
+# Longer arrays are not measured with what passes whole arrays around, which can only be slower.
+_TREE_BYTES = 1 << 16
+# Many short samples: other programs disturb the fastest of them least.
+_SAMPLE_S = 1e-4
+_LEAST_CALLS, _MOST_CALLS = 4, 20
+# Longer arrays do not fit the caches, so what was called before makes no difference to a single call.
+_LONG_BYTES = 1 << 23
+_BUDGET_S = 0.15
+_LEAST_ROUNDS, _MOST_ROUNDS = 3, 100
+
+Kind = tuple[int, bool, np.dtype[Any]]
+
+
+class AutoAllreduce(Algorithm):
+    """At the first array of a size (to a power of two), dtype and place, all candidates sum it in turn.
+
+    The least time of the slowest rank counts; rank 0 decides, so that the ranks agree. The choice holds until
+    `close`. It may differ from run to run, and with it the last bits of a sum over more than two ranks;
+    ``measured=False`` takes shared memory for all arrays, whose bits do not change.
+    """
+
+    name = "auto"
+
+    def __init__(self, comm: MPI.Intracomm, *, measured: bool = True) -> None:
+        """Prepare the candidates: memory that they share is taken when first needed."""
+        super().__init__(comm)
+        self._home: SharedAllreduce | HierarchicalAllreduce = (
+            SharedAllreduce(comm) if on_one_node(comm) else HierarchicalAllreduce(comm)
+        )
+        self._long: list[Algorithm] = [self._home]
+        self._short: list[Algorithm] = [self._home]
+        if measured:
+            self._long += [LibraryAllreduce(comm), RingAllreduce(comm), HalvingDoublingAllreduce(comm)]
+            self._short = [*self._long, TreeAllreduce(comm)]
+        self._chosen: dict[Kind, Algorithm] = {}
+        self._quick: dict[tuple[int, np.dtype[Any]], Algorithm] = {}
+        self._measuring_bytes = 0
+
+    def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
+        """A zeroed array in memory that the node's ranks share, which serves all candidates."""
+        return self._home.buffer(items, dtype)
+
+    def sum(self, array: Array) -> None:
+        """As `Algorithm.sum`, by the candidate chosen for such arrays."""
+        quick = self._quick.get((array.nbytes, array.dtype))
+        if quick is not None:
+            quick._sum(array)  # it checks the array itself: a second check costs short arrays much
+            return
+        chosen = self._chosen.get(self._kind(array))
+        if chosen is None:
+            super().sum(array)
+            return
+        chosen.sum(array)
+        if 0 < array.nbytes <= DIRECT_BYTES:
+            self._quick[array.nbytes, array.dtype] = chosen
+
+    def _sum(self, array: Array) -> None:
+        self._choose(array)._sum(array)
+
+    @property
+    def bytes_sent(self) -> int:
+        """Payload that this rank has sent so far, in bytes, without that of measuring."""
+        return self._all_bytes() - self._measuring_bytes
+
+    def close(self) -> None:
+        """Free all candidates."""
+        for candidate in self._short:
+            candidate.close()
+        super().close()
+
+    def _kind(self, array: Array) -> Kind:
+        """Arrays of one kind share a choice. The place of a short array, which is copied, does not matter."""
+        nbytes = array.nbytes
+        return nbytes.bit_length(), nbytes > DIRECT_BYTES and self._home.holds(array), array.dtype
+
+    def _all_bytes(self) -> int:
+        return sum(candidate.bytes_sent for candidate in self._short)
+
+    # --- measuring ------------------------------------------------------------------------------------------
+
+    def _choose(self, array: Array) -> Algorithm:
+        """The candidate for arrays like this one from now on."""
+        candidates = self._short if array.nbytes <= _TREE_BYTES else self._long
+        chosen = candidates[0]
+        if len(candidates) > 1:
+            content, before = array.copy(), self._all_bytes()
+            array[:] = 0  # sums of what is there could overflow
+            chosen = candidates[self._fastest(candidates, array)]
+            array[:] = content
+            self._measuring_bytes += self._all_bytes() - before
+        kind = self._kind(array)
+        self._chosen[kind] = chosen
+        place = "shared" if kind[1] else "ordinary" if array.nbytes > DIRECT_BYTES else "any"
+        self.choices[f"{array.dtype} {_size(array.nbytes)} in {place} memory"] = chosen.name
+        return chosen
+
+    def _fastest(self, candidates: list[Algorithm], array: Array) -> int:
+        """The place of the candidate with the least time; the same on all ranks."""
+        for candidate in candidates:
+            candidate._sum(array)  # takes its memory
+        trials = [
+            [self._seconds(candidate, array, 1) for candidate in candidates] for _ in range(_LEAST_ROUNDS)
+        ]
+        first = self._slowest(np.min(trials, axis=0))
+        least = _LEAST_CALLS if array.nbytes < _LONG_BYTES else 1
+        calls = np.clip(_SAMPLE_S / first, least, _MOST_CALLS).astype(int)
+        rounds = int(np.clip(_BUDGET_S / (first * calls).sum(), _LEAST_ROUNDS, _MOST_ROUNDS))
+        samples = [
+            [
+                self._seconds(candidate, array, int(times))
+                for candidate, times in zip(candidates, calls, strict=True)
+            ]
+            for _ in range(rounds)
+        ]
+        return int(self._slowest(np.min(samples, axis=0)).argmin())
+
+    def _slowest(self, seconds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """By candidate, the time of the slowest rank; the same bits on all ranks."""
+        found = np.array(seconds)
+        self._comm.Allreduce(MPI.IN_PLACE, found, op=MPI.MAX)
+        self._comm.Bcast(found)  # MPI only advises that all ranks get the same
+        return found
+
+    def _seconds(self, candidate: Algorithm, array: Array, calls: int) -> float:
+        if calls > 1:
+            candidate._sum(array)  # so that the caches contain what this candidate leaves there
+        self._comm.Barrier()
+        start = time.perf_counter()
+        for _ in range(calls):
+            candidate._sum(array)
+        return (time.perf_counter() - start) / calls
+
+
+def on_one_node(comm: MPI.Intracomm) -> bool:
+    """Whether all ranks share memory; collective."""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    all_here = node.Get_size() == comm.Get_size()
+    node.Free()
+    return bool(comm.allreduce(all_here, op=MPI.LAND))
+
+
+def _size(nbytes: int) -> str:
+    """The class of a size: ``below 8 KiB`` for 4 KiB up to it."""
+    limit = 1 << nbytes.bit_length()
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if limit >= factor:
+            return f"below {limit // factor} {unit}"
+    return f"below {limit} B"

@@ -1,0 +1,330 @@
+"""How the images come from their files to the ranks; each rank gets the same ones with every ``--reading``.
+
+Labels are small: rank 0 reads them, and every rank has all. A rank's images of an epoch are requested at its
+start (`Source.epoch`), in the order in which the steps use them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..allreduce.chunks import chunk_bounds
+from ..collective import on_all_ranks
+from ..run_errors import BadDataError, BadRequestError, TrainError
+from ..whole_files import write_whole
+from .dataset import Bytes, Dataset, Log, load_dataset, rank_0_alone
+from .idx_format import IMAGE_SIDE
+from .mnist_files import default_cache
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Indices = npt.NDArray[np.int64]
+Take = Callable[[slice], Bytes]
+"""From places in a rank's epoch to their images, uint8 (n, 28, 28); any thread may call it."""
+
+_IMAGE_BYTES = IMAGE_SIDE * IMAGE_SIDE
+_HEADER_BYTES = 16
+
+
+class Source(ABC):
+    """The data of a run as one rank sees them. Creating one is collective."""
+
+    name: str
+    """ "mnist" or "synthetic"."""
+    source: str
+    """Text for a record: where the data came from."""
+    train_labels: Bytes
+    """All of them, uint8 (n,), on every rank."""
+    test_labels: Bytes
+    test_part: slice
+    """Which of the test images are this rank's to evaluate."""
+    test_images: Bytes
+    """Those, uint8 (n, 28, 28)."""
+
+    def _describe(self, comm: MPI.Intracomm, name: str, source: str, train: Bytes, test: Bytes) -> None:
+        self.name, self.source, self.train_labels, self.test_labels = name, source, train, test
+        bounds = chunk_bounds(len(test), comm.Get_size())
+        self.test_part = slice(bounds[comm.Get_rank()], bounds[comm.Get_rank() + 1])
+
+    @abstractmethod
+    def epoch(self, wanted: Callable[[int], Indices]) -> Take:
+        """Make the training images ``wanted(rank)`` ready for each rank, in that order; collective.
+
+        Every rank can compute what every other rank wants, so that no rank has to ask.
+        """
+
+
+class BroadcastSource(Source):
+    """Rank 0 reads, and every rank has all in memory: only rank 0 has to see the files, if there are any."""
+
+    def __init__(self, comm: MPI.Intracomm, data: Dataset) -> None:
+        """``data``: the same on all ranks."""
+        self._describe(comm, data.name, data.source, data.train_labels, data.test_labels)
+        self._images = data.train_images
+        self.test_images = data.test_images[self.test_part]
+
+    def epoch(self, wanted: Callable[[int], Indices]) -> Take:
+        """Nothing moves: a batch is gathered when it is taken."""
+        return _gather(self._images, wanted(self._rank))
+
+    def _describe(self, comm: MPI.Intracomm, name: str, source: str, train: Bytes, test: Bytes) -> None:
+        super()._describe(comm, name, source, train, test)
+        self._rank = comm.Get_rank()
+
+
+class FileSource(Source):
+    """What the sources that read one uncompressed file from several ranks share."""
+
+    option: ClassVar[str]
+
+    def __init__(self, comm: MPI.Intracomm, data: Dataset | None, cache: Path) -> None:
+        """``data``: of rank 0, with its files, those in gzip being unpacked to ``cache`` once.
+
+        AgreedError where a rank does not see the same files.
+        """
+        self._comm = comm
+        self._rank, self._ranks = comm.Get_rank(), comm.Get_size()
+        described = on_all_ranks(comm, lambda: None if data is None else _announce(data, cache))
+        files, name, source, train, test = comm.bcast(described, root=0)
+        self._describe(comm, name, source, train, test)
+        # One rank per node checks every byte.
+        self._first_of_node = _node(comm).Get_rank() == 0
+        self._files: Sequence[_File] = files
+        on_all_ranks(comm, self._check)
+        self._open()
+
+    def _check(self) -> None:
+        for file in self._files:
+            file.check(content=self._first_of_node)
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Read what is needed of the files, which are checked already; collective."""
+
+
+class ShardSource(FileSource):
+    """Every rank reads its own share of each epoch from the file, as the steps come to need it."""
+
+    option = "shard"
+
+    def _open(self) -> None:
+        train, test = self._files
+        self._images = train.map()
+        self.test_images = test.map()[self.test_part]
+
+    def epoch(self, wanted: Callable[[int], Indices]) -> Take:
+        """A batch is read when it is taken."""
+        return _gather(self._images, wanted(self._rank))
+
+
+class DealtSource(FileSource):
+    """Some ranks read a contiguous part of the file each; before every epoch they distribute it to all."""
+
+    def _open(self) -> None:
+        train, test = self._files
+        self._bounds = self._parts(train.images)
+        self._own = self._read(train, self._bounds)
+        bounds = self._parts(test.images)
+        evaluated = chunk_bounds(test.images, self._ranks)
+        self.test_images = self._deal(
+            self._read(test, bounds), bounds, lambda rank: np.arange(evaluated[rank], evaluated[rank + 1])
+        )
+
+    @abstractmethod
+    def _parts(self, images: int) -> list[int]:
+        """The ranks + 1 bounds between the images that each rank reads."""
+
+    @abstractmethod
+    def _read(self, file: _File, bounds: Sequence[int]) -> Bytes:
+        """This rank's part; collective."""
+
+    def epoch(self, wanted: Callable[[int], Indices]) -> Take:
+        """Distribute what each rank needs in one MPI_Alltoallv."""
+        dealt = self._deal(self._own, self._bounds, wanted)
+        return lambda places: dealt[places]
+
+    def _deal(self, own: Bytes, bounds: Sequence[int], wanted: Callable[[int], Indices]) -> Bytes:
+        """The images ``wanted(this rank)``, from the ranks that have them."""
+        first, last = bounds[self._rank], bounds[self._rank + 1]
+        sent = []
+        for rank in range(self._ranks):
+            theirs = wanted(rank)
+            sent.append(theirs[(theirs >= first) & (theirs < last)] - first)
+        mine = wanted(self._rank)
+        owners = np.searchsorted(np.array(bounds[1:]), mine, side="right")
+        counts = np.bincount(owners, minlength=self._ranks)
+        arrived = np.empty((len(mine), IMAGE_SIDE, IMAGE_SIDE), np.uint8)
+        self._comm.Alltoallv(
+            [own[np.concatenate(sent)], [len(part) * _IMAGE_BYTES for part in sent]],
+            [arrived, [int(count) * _IMAGE_BYTES for count in counts]],
+        )
+        images = np.empty_like(arrived)
+        images[np.argsort(owners, kind="stable")] = arrived
+        return images
+
+
+class MpiIoSource(DealtSource):
+    """All ranks read the file together through MPI-IO, each an equal part (MPI_File_read_at_all)."""
+
+    option = "mpi-io"
+
+    def _parts(self, images: int) -> list[int]:
+        return chunk_bounds(images, self._ranks)
+
+    def _read(self, file: _File, bounds: Sequence[int]) -> Bytes:
+        from mpi4py import MPI
+
+        part = _empty(bounds, self._rank)
+
+        def read() -> None:
+            try:
+                opened = MPI.File.Open(self._comm, file.path, MPI.MODE_RDONLY)
+                opened.Read_at_all(_HEADER_BYTES + bounds[self._rank] * _IMAGE_BYTES, part)
+                opened.Close()
+            except MPI.Exception as error:
+                raise BadDataError(f"{file.path}: MPI-IO cannot read it ({error})") from error
+
+        on_all_ranks(self._comm, read)
+        return part
+
+
+class ScatterSource(DealtSource):
+    """The first rank of each node reads an equal part of the file; the other ranks get images by MPI."""
+
+    option = "scatter"
+
+    def _parts(self, images: int) -> list[int]:
+        reads = np.array(self._comm.allgather(self._first_of_node))
+        bounds = chunk_bounds(images, int(reads.sum()))
+        return [bounds[count] for count in (0, *np.cumsum(reads))]
+
+    def _read(self, file: _File, bounds: Sequence[int]) -> Bytes:
+        part = _empty(bounds, self._rank)
+        on_all_ranks(self._comm, lambda: file.read_into(part, bounds[self._rank]))
+        return part
+
+
+class _File:
+    """An uncompressed IDX file of images, as rank 0 knows it."""
+
+    def __init__(self, path: Path, images: Bytes) -> None:
+        self.path = str(path)
+        self.images = len(images)
+        self._digest = _digest(images)
+
+    def check(self, *, content: bool) -> None:
+        """BadDataError where this rank does not see the file that rank 0 saw."""
+        hint = "All values of --reading except broadcast need a folder that all nodes see."
+        try:
+            size = Path(self.path).stat().st_size
+            if size != _HEADER_BYTES + self.images * _IMAGE_BYTES:
+                raise BadDataError(
+                    f"{self.path} on {platform.node()}: {size:,} bytes, another size than on rank 0", hint
+                )
+            if content and _digest(self.map()) != self._digest:
+                raise BadDataError(f"{self.path} on {platform.node()}: other images than on rank 0", hint)
+        except OSError as error:
+            raise BadDataError(
+                f"{self.path} on {platform.node()}: {error.strerror or error}", hint
+            ) from error
+
+    def map(self) -> Bytes:
+        """The images where they are in the file."""
+        shape = (self.images, IMAGE_SIDE, IMAGE_SIDE)
+        return np.memmap(self.path, np.uint8, "r", _HEADER_BYTES, shape)
+
+    def read_into(self, part: Bytes, first: int) -> None:
+        """Fill ``part`` with the images from ``first`` on; BadDataError if they are no longer there."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(_HEADER_BYTES + first * _IMAGE_BYTES)
+                found = file.readinto(part.reshape(-1).data)
+        except OSError as error:
+            raise BadDataError(f"{self.path}: {error.strerror or error}") from error
+        if found != part.nbytes:
+            raise BadDataError(f"{self.path}: ends too early; it has become shorter since it was checked")
+
+
+_SOURCES: Mapping[str, Callable[[MPI.Intracomm, Dataset | None, Path], FileSource]] = {
+    kind.option: kind for kind in (ShardSource, MpiIoSource, ScatterSource)
+}
+READINGS = ("broadcast", *_SOURCES)
+"""What ``--reading`` takes."""
+
+
+def open_source(
+    reading: str,
+    dataset: str,
+    data_dir: Path | None,
+    comm: MPI.Intracomm,
+    log: Log,
+    cache_dir: Path | None = None,
+) -> Source:
+    """The data set (as in `load_dataset`) for the ranks of ``comm``, by one of `READINGS`; collective.
+
+    Rank 0 checks all files first, so that damaged ones are one error on all ranks: AgreedError, or a
+    TrainError that all ranks raise.
+    """
+    if reading == "broadcast":
+        return BroadcastSource(comm, load_dataset(dataset, data_dir, cache_dir, comm=comm, log=log))
+    data = rank_0_alone(lambda: load_dataset(dataset, data_dir, cache_dir, log=log), comm)
+    name = comm.bcast(data.name if data else None, root=0)
+    if name == "synthetic":
+        raise BadRequestError(
+            f"--reading {reading}: synthetic digits are drawn, there is no file to read",
+            "Use --reading broadcast, or name MNIST's folder with --data.",
+        )
+    return _SOURCES[reading](comm, data, cache_dir or default_cache())
+
+
+def _announce(data: Dataset, cache: Path) -> tuple[list[_File], str, str, Bytes, Bytes]:
+    """What rank 0 sends to the other ranks about the data."""
+    files = [
+        _File(path or _unpacked(images, cache), images)
+        for path, images in ((data.train_file, data.train_images), (data.test_file, data.test_images))
+    ]
+    return files, data.name, data.source, data.train_labels, data.test_labels
+
+
+def _unpacked(images: Bytes, cache: Path) -> Path:
+    """A file in ``cache`` with ``images`` as IDX, written unless it is there; TrainError if it cannot be."""
+    path = cache / "unpacked" / f"{_digest(images)}.idx3-ubyte"
+    content = bytes([0, 0, 8, images.ndim]) + np.array(images.shape, ">u4").tobytes() + images.tobytes()
+    try:
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, lambda file: file.write(content))
+    except OSError as error:
+        raise TrainError(
+            f"{path}: cannot be written ({error.strerror or error})",
+            "Unpack the files in the folder of --data, or use --reading broadcast.",
+        ) from error
+    return path
+
+
+def _gather(images: Bytes, indices: Indices) -> Take:
+    return lambda places: np.take(images, indices[places], axis=0)  # lets other threads run meanwhile
+
+
+def _empty(bounds: Sequence[int], rank: int) -> Bytes:
+    return np.empty((bounds[rank + 1] - bounds[rank], IMAGE_SIDE, IMAGE_SIDE), np.uint8)
+
+
+def _digest(images: Bytes) -> str:
+    return hashlib.sha256(np.ascontiguousarray(images).data).hexdigest()
+
+
+def _node(comm: MPI.Intracomm) -> MPI.Comm:
+    """The ranks of this rank's node, in the order of ``comm``."""
+    from mpi4py import MPI
+
+    return comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.Get_rank())

@@ -1,0 +1,213 @@
+"""Digits that the package draws itself, for training where there is no network: not MNIST, but like it.
+
+Each image is a digit of a few hand-laid strokes, stretched, slanted, turned, bent, shifted, drawn with a
+pen of some width and brightness, with noise over it. The same bytes come out on every machine: all
+arithmetic is on integers, and the randomness is raw PCG64 output, whose stream NumPy guarantees (NEP 19).
+
+Lengths are in sixteenths of a pixel ("units"), factors in 256ths, positions relative to the image's centre.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from ..run_errors import BadRequestError
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+Stroke = tuple[tuple[int, int], ...]
+
+TRAIN_IMAGES = 12_000
+TEST_IMAGES = 2_000
+SEED = 20_090_209  # of the data alone: every run trains on the same images, with any --seed
+
+SIDE = 28
+UNITS = 16  # per pixel
+CELL = 4  # units: the distance table has four cells a pixel in each direction
+CELLS = SIDE * UNITS // CELL
+_CHUNK = 512  # images drawn at a time: the temporaries stay in the cache
+
+# The strokes of each way to write each digit, as (x, y) in pixels of the 28 x 28 image.
+GLYPHS: tuple[tuple[tuple[Stroke, ...], ...], ...] = (
+    (
+        (
+            (
+                (14, 5),
+                (18, 6),
+                (20, 10),
+                (20, 18),
+                (18, 22),
+                (14, 23),
+                (10, 22),
+                (8, 18),
+                (8, 10),
+                (10, 6),
+                (14, 5),
+            ),
+        ),
+        (((14, 5), (17, 7), (18, 14), (17, 21), (14, 23), (11, 21), (10, 14), (11, 7), (14, 5)),),
+    ),
+    (
+        (((14, 5), (14, 23)),),
+        (((10, 9), (14, 5), (14, 23)),),
+        (((10, 9), (14, 5), (14, 23)), ((10, 23), (18, 23))),
+    ),
+    (
+        (((8, 9), (10, 6), (14, 5), (18, 6), (19, 10), (17, 14), (12, 18), (8, 23), (20, 23)),),
+        (
+            (
+                (8, 8),
+                (12, 5),
+                (17, 6),
+                (19, 10),
+                (16, 15),
+                (10, 21),
+                (8, 22),
+                (9, 19),
+                (13, 20),
+                (16, 23),
+                (20, 22),
+            ),
+        ),
+    ),
+    (
+        (((8, 6), (13, 5), (18, 7), (18, 11), (13, 14), (18, 16), (19, 20), (15, 23), (8, 22)),),
+        (((8, 5), (19, 5), (13, 12), (18, 14), (19, 19), (15, 23), (8, 22)),),
+    ),
+    (
+        (((9, 5), (8, 15), (20, 15)), ((17, 5), (17, 23))),
+        (((17, 23), (17, 5), (7, 17), (21, 17)),),
+    ),
+    (
+        (((19, 5), (9, 5), (9, 13), (14, 12), (19, 15), (19, 20), (14, 23), (8, 22)),),
+        (((19, 6), (12, 5), (9, 8), (10, 12), (16, 14), (19, 18), (16, 22), (8, 22)),),
+    ),
+    (
+        (((17, 5), (11, 9), (8, 16), (9, 21), (14, 23), (19, 20), (18, 16), (13, 14), (9, 17)),),
+        (((12, 5), (9, 12), (8, 18), (11, 23), (16, 22), (17, 18), (14, 16), (9, 18)),),
+    ),
+    (
+        (((8, 5), (20, 5), (13, 23)),),
+        (((8, 5), (20, 5), (13, 23)), ((10, 14), (19, 14))),
+        (((8, 7), (8, 5), (19, 5), (16, 12), (14, 23)),),
+    ),
+    (
+        (
+            ((14, 14), (9, 11), (9, 7), (14, 5), (19, 7), (19, 11), (14, 14)),
+            ((14, 14), (8, 18), (9, 22), (14, 23), (19, 22), (20, 18), (14, 14)),
+        ),
+        (
+            ((18, 7), (14, 5), (9, 7), (10, 11), (18, 17), (18, 21), (14, 23)),
+            ((14, 23), (9, 21), (10, 17), (18, 11), (18, 7)),
+        ),
+    ),
+    (
+        (((19, 10), (15, 14), (10, 13), (8, 9), (11, 5), (16, 5), (19, 9), (18, 17), (15, 23)),),
+        (((18, 9), (16, 13), (11, 13), (9, 9), (12, 5), (17, 6), (18, 9), (18, 23)),),
+    ),
+)
+
+
+def synthetic_digits(train: int, test: int, seed: int) -> tuple[Bytes, Bytes, Bytes, Bytes]:
+    """Train images (train, 28, 28), train labels (train,), test images and test labels, all uint8.
+
+    The test images are drawn from another stream. The same numbers give the same bytes on every
+    machine. Raises BadRequestError for a negative seed or fewer than one image.
+    """
+    for name, value, least in (("train images", train, 1), ("test images", test, 1), ("seed", seed, 0)):
+        if value < least:
+            raise BadRequestError(f"synthetic digits: {name} {value}", f"Use {least} or more.")
+    return *_draw(train, np.random.SeedSequence([seed, 0])), *_draw(test, np.random.SeedSequence([seed, 1]))
+
+
+def _draw(count: int, seed: np.random.SeedSequence) -> tuple[Bytes, Bytes]:
+    """Images (count, 28, 28) and their labels (count,)."""
+    random = np.random.PCG64(seed)
+    tables = _distance_tables()
+    ways = np.array([len(ways) for ways in GLYPHS])
+    first_way = np.cumsum(ways) - ways
+    images = np.empty((count, SIDE, SIDE), np.uint8)
+    labels = np.empty(count, np.uint8)
+    for start in range(0, count, _CHUNK):
+        stop = min(start + _CHUNK, count)
+        digits = _uniform(random, stop - start, 0, 9)
+        glyphs = first_way[digits] + _uniform(random, stop - start, 0, 5) % ways[digits]
+        labels[start:stop] = digits
+        images[start:stop] = _images(random, tables, glyphs)
+    return images, labels
+
+
+def _images(random: np.random.PCG64, tables: Bytes, glyphs: Integers) -> Bytes:
+    """One image (28, 28) for each glyph: look up, for each pixel, the distance to the nearest stroke."""
+    count = len(glyphs)
+
+    def between(low: int, high: int) -> npt.NDArray[np.int32]:
+        return _uniform(random, count, low, high).astype(np.int32)[:, None, None]
+
+    centres = (np.arange(SIDE, dtype=np.int32) * UNITS + UNITS // 2) - SIDE * UNITS // 2
+    x, y = centres[None, None, :], centres[None, :, None]
+    # From a pixel back to the place in the glyph: stretch, slant and turn, bend, shift. Right shifts of
+    # negative integers round down in NumPy, everywhere alike.
+    glyph_x = between(215, 360) * x + (between(-100, 100) * y + ((between(-64, 64) * y * y) >> 8))
+    glyph_y = between(215, 340) * y + (between(-50, 50) * x + ((between(-50, 50) * x * x) >> 8))
+    cell_x = _cells(glyph_x, between(-44, 44))
+    cell_y = _cells(glyph_y, between(-44, 44))
+    index = (glyphs.astype(np.int32)[:, None, None] * CELLS + cell_y) * CELLS + cell_x
+    distance = tables.ravel().take(index).astype(np.int32)
+    # Full ink up to half the pen's width, then an edge of one pixel.
+    ink = np.clip((between(8, 26) + UNITS // 2 - distance) * UNITS, 0, 255)
+    noise = _noise(random, count) * between(0, 96) >> 8
+    image: Bytes = np.clip((ink * between(140, 256) >> 8) + noise, 0, 255).astype(np.uint8)
+    return image
+
+
+def _cells(places: npt.NDArray[np.int32], shift: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The table's cell for each place (in 256ths of a unit), after a shift in units."""
+    cells: npt.NDArray[np.int32] = ((places >> 8) + (shift + SIDE * UNITS // 2)) // CELL
+    return cells.clip(0, CELLS - 1)
+
+
+def _uniform(random: np.random.PCG64, count: int, low: int, high: int) -> Integers:
+    """``count`` integers from ``low`` to ``high``, both included; the bias of the remainder is 1e-17."""
+    words: npt.NDArray[np.uint64] = random.random_raw(count)
+    offsets: Integers = (words % np.uint64(high - low + 1)).astype(np.int64)
+    return offsets + low
+
+
+def _noise(random: np.random.PCG64, count: int) -> npt.NDArray[np.int32]:
+    """Noise in -128..127 for each pixel of ``count`` images, int32 (count, 28, 28)."""
+    words = random.random_raw(count * SIDE * SIDE // 8)
+    # Little-endian words on every machine, so that the bytes come in one order.
+    values = words.astype("<u8").view(np.uint8).reshape(count, SIDE, SIDE)
+    return values.astype(np.int32) - 128
+
+
+def _distance_tables() -> Bytes:
+    """For each way to write a digit, in order: the distance of each cell's centre to the strokes, in units.
+
+    uint8 (ways, CELLS, CELLS), rows first; distances over 255 are cut to 255.
+    """
+    centres = np.arange(CELLS, dtype=np.int64) * CELL + CELL // 2
+    squares = np.arange(256, dtype=np.int64) ** 2
+    tables = []
+    for strokes in (way for ways in GLYPHS for way in ways):
+        segments = [segment for stroke in strokes for segment in pairwise(stroke)]
+        nearest = np.minimum.reduce([_squared_distance(centres, *segment) for segment in segments])
+        root = np.searchsorted(squares, nearest, side="right") - 1  # the integer square root, up to 255
+        tables.append(root.astype(np.uint8))
+    return np.stack(tables)
+
+
+def _squared_distance(centres: Integers, start: tuple[int, int], end: tuple[int, int]) -> Integers:
+    """The squared distance, in units, of each cell's centre to the segment from ``start`` to ``end``."""
+    x0, y0 = start[0] * UNITS, start[1] * UNITS
+    along_x, along_y = end[0] * UNITS - x0, end[1] * UNITS - y0
+    length = along_x**2 + along_y**2
+    x, y = centres[None, :] - x0, centres[:, None] - y0
+    dot = x * along_x + y * along_y
+    foot = dot.clip(0, length)
+    squared: Integers = x * x + y * y + foot * (foot - 2 * dot) // length
+    return squared

@@ -1,0 +1,176 @@
+"""Our own exchange: many layers in one message, by any of `ALLREDUCES`, after computing or during it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..allreduce import make_allreduce
+from ..allreduce.chunks import Array
+from ..engine import Engine, Images, Labels, Sums
+from ..run_options import Options
+from ..timeline_writer import Timeline
+from . import MicroBatch, micro_batches
+from .message_thread import Messenger, Progress, check_threads
+from .tensor_fusion import Bucket, buckets
+from .timeline_phases import Phases
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+class GradientExchange:
+    """Computes a rank's gradients where the allreduce is fastest, and sums them there.
+
+    Messages and their order are the same on all ranks: the other ranks wait for one that comes late.
+    """
+
+    def __init__(
+        self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None = None
+    ) -> None:
+        """Take the memory for the engine's gradients; collective.
+
+        Raises AgreedError for ``--overlap`` where MPI does not let two threads communicate.
+        """
+        from mpi4py import MPI
+
+        self._options = options
+        self._engine = engine
+        if options.overlap:
+            check_threads(comm)
+        self._allreduce = make_allreduce(
+            options.allreduce, options.compression, comm, deterministic=options.deterministic
+        )
+        start = time.perf_counter()
+        engine.place_gradients(self._allreduce.buffer(engine.gradients.size, engine.gradients.dtype))
+        self._phases = Phases(timeline, engine, self._allreduce.name) if timeline else None
+        if self._phases:
+            self._phases.buffer(start, time.perf_counter())
+        self._accumulated = engine.gradients[:0]
+        """Gradients of a step's micro-batches before the last."""
+        self._adds_up = False
+        """Whether this step has several micro-batches."""
+        self._position = 0
+        """Of the gradients that may be sent, the first; -1 while none may."""
+        self._backward_at: float | None = None
+        self._buckets = buckets(engine.tensors, engine.gradients.itemsize, options.fusion_bytes)
+        self._messages: list[tuple[float, float]] = []
+        """Of the current step: when they began and ended."""
+        self._all_ready = Progress()
+        self._negotiation, self._latest = comm.Dup(), MPI.MAX
+        self._messenger = Messenger(self._send_all) if options.overlap else None
+        self.communication_s = 0.0
+        self.overlapped_s: float | None = 0.0
+        self.messages: int | None = 0
+
+    @property
+    def bytes_sent(self) -> int:
+        """Gradient bytes that this rank has sent so far."""
+        return self._allreduce.bytes_sent
+
+    @property
+    def residual(self) -> Array | None:
+        """What this rank has not sent yet of its gradients (error feedback), live; None: always nothing."""
+        return self._allreduce.residual
+
+    @property
+    def choices(self) -> Mapping[str, str]:
+        """What ``--allreduce auto`` has chosen so far, by kind of message; else empty."""
+        return self._allreduce.choices
+
+    def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
+        """Compute and sum."""
+        sums = self._compute(list(micro_batches(images, labels, step, self._options)))
+        if self._position:
+            raise RuntimeError(f"the {self._engine.name} engine left {self._position} gradients unready")
+        computed = time.perf_counter()
+        if self._messenger:
+            self._messenger.finish()
+        else:
+            self._send_all(self._all_ready)
+        self._count(computed, time.perf_counter())
+        return sums
+
+    def close(self) -> None:
+        """Free the buffer; the engine keeps its gradients in ordinary memory."""
+        if self._messenger:
+            self._messenger.close()
+        self._engine.place_gradients(self._engine.gradients.copy())
+        self._allreduce.close()
+        self._negotiation.Free()
+
+    # --- computing ------------------------------------------------------------------------------------------
+
+    def _compute(self, batches: list[MicroBatch]) -> Sums:
+        """Leave the gradients of all ``batches`` in the engine; ready are those of the last one."""
+        gradients, sums = self._engine.gradients, Sums()
+        self._adds_up = len(batches) > 1
+        for index, batch in enumerate(batches):
+            if index == 1:
+                self._accumulated = gradients.copy()
+            elif index > 1:
+                self._accumulated += gradients
+            self._position = gradients.size if index == len(batches) - 1 else -1
+            self._backward_at = None
+            start = time.perf_counter()
+            sums += self._engine.compute_gradients(*batch, self._ready)
+            if self._phases:
+                self._phases.computed(start, self._backward_at, time.perf_counter())
+        return sums
+
+    def _ready(self, part: slice) -> None:
+        """Called by the engine as back-propagation goes on."""
+        now = time.perf_counter()
+        if part.start == part.stop:
+            self._backward_at = now
+        elif self._position >= 0:
+            self._ready_to_send(part, now)
+
+    def _ready_to_send(self, part: slice, now: float) -> None:
+        if part.stop != self._position:
+            raise RuntimeError(f"gradients ready up to {part.stop}, but expected up to {self._position}")
+        if self._adds_up:
+            self._engine.gradients[part] += self._accumulated[part]
+        self._position = part.start
+        if self._phases:
+            self._phases.ready(part, now)
+        if self._messenger:
+            self._messenger.progress.report(part.start)
+
+    # --- communicating, in this thread or in the messenger's ------------------------------------------------
+
+    def _send_all(self, progress: Progress) -> None:
+        """All messages of a step, each as soon as its tensors are ready."""
+        if self._options.cycle_ms is not None:
+            self._send_by_cycles(progress, self._options.cycle_ms / 1e3)
+            return
+        for bucket in self._buckets:
+            progress.reach(bucket.part.start)
+            self._send(bucket)
+
+    def _send_by_cycles(self, progress: Progress, cycle_s: float) -> None:
+        """In each cycle, all that has become ready on every rank."""
+        sent = self._engine.gradients.size
+        while sent > 0:
+            agreed = self._negotiation.allreduce(progress.after(cycle_s), op=self._latest)
+            ready = [tensor for tensor in self._engine.tensors if agreed <= tensor.part.start < sent]
+            for bucket in buckets(ready, self._engine.gradients.itemsize, self._options.fusion_bytes):
+                self._send(bucket)
+                sent = bucket.part.start
+
+    def _send(self, bucket: Bucket) -> None:
+        start = time.perf_counter()
+        self._allreduce.sum(self._engine.gradients[bucket.part])
+        stop = time.perf_counter()
+        self._messages.append((start, stop))
+        if self._phases:
+            self._phases.message(bucket, start, stop)
+
+    def _count(self, computed: float, done: float) -> None:
+        """After a step: when its gradients were ``computed``, and when their exchange was ``done``."""
+        messages, self._messages = self._messages, []
+        self.messages = (self.messages or 0) + len(messages)
+        self.communication_s += done - computed
+        hidden = sum(min(stop, computed) - start for start, stop in messages if start < computed)
+        self.overlapped_s = (self.overlapped_s or 0.0) + hidden

@@ -1,0 +1,93 @@
+"""What must be the same on all ranks before they exchange gradients, and which rank made a sum not finite.
+
+Ranks that disagree would wait for messages that never come, or sum gradients of different tensors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..collective import AgreedError
+from ..engine import Engine
+from ..run_errors import BadRequestError, TrainError
+from ..run_options import Options
+from . import MicroBatch
+from .tensor_fusion import shape_of
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+def agree_on_options(comm: MPI.Intracomm, options: Options) -> None:
+    """Raise AgreedError, naming rank and option, where ``options`` differ, but for files; collective."""
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    lines = [
+        f"--{name.replace('_', '-')} {value}"
+        for name, value in values.items()
+        if not name.endswith("_dir") and name not in ("timeline", "log_json")
+    ]
+    found = _first_difference(comm, lines)
+    if found:
+        rank, _, there, here = found
+        raise AgreedError(
+            BadRequestError(f"rank {rank} has {there}, but rank 0 has {here}", "Start all ranks alike.")
+        )
+
+
+def agree_on_tensors(comm: MPI.Intracomm, engine: Engine) -> None:
+    """Raise AgreedError, naming rank and tensor, where shapes, dtypes or order differ; collective."""
+    dtype = engine.gradients.dtype
+    lines = [f"{tensor.name} {dtype} {list(shape_of(tensor))}" for tensor in engine.tensors]
+    found = _first_difference(comm, lines)
+    if found:
+        rank, index, there, here = found
+        message = f"tensor {index} of rank {rank} is {there}, but that of rank 0 is {here}"
+        hint = "All ranks must train the same model, from the same versions of the same code."
+        raise AgreedError(TrainError(message, hint))
+
+
+def not_finite(comm: MPI.Intracomm, engine: Engine, batches: Iterable[MicroBatch]) -> str:
+    """Which tensor of the summed gradients is the first that is not finite, and on which ranks it came up.
+
+    Computes the gradients of this rank's ``batches`` again: call it before the update. Collective; the
+    engine's gradients are lost.
+    """
+    tensor = _first_not_finite(engine)
+    if tensor is None:
+        return "the gradients are too large to square"
+    own = any(_has_not_finite(engine, batch) for batch in batches)
+    ranks = [rank for rank, found in enumerate(comm.allgather(own)) if found]
+    if not ranks:
+        return f"first in {tensor}, though every rank's own gradients are finite"
+    if len(ranks) == comm.Get_size():
+        return f"first in {tensor}, on all ranks"
+    return f"first in {tensor}, from rank {', '.join(map(str, ranks))}"
+
+
+def _first_not_finite(engine: Engine) -> str | None:
+    for tensor in engine.tensors:
+        if not np.isfinite(engine.gradients[tensor.part]).all():
+            return tensor.name
+    return None
+
+
+def _has_not_finite(engine: Engine, batch: MicroBatch) -> bool:
+    engine.compute_gradients(*batch)
+    return _first_not_finite(engine) is not None
+
+
+def _first_difference(comm: MPI.Intracomm, lines: Sequence[str]) -> tuple[int, int, str, str] | None:
+    """First rank with other ``lines`` than rank 0, the line's number, and the line on both ranks."""
+    digests: list[bytes] = comm.allgather(hashlib.sha256("\n".join(lines).encode()).digest())
+    odd = next((rank for rank, digest in enumerate(digests) if digest != digests[0]), None)
+    if odd is None:
+        return None
+    everywhere: list[Sequence[str]] = comm.allgather(lines)
+    pairs = zip_longest(everywhere[odd], everywhere[0], fillvalue="missing")
+    return next((odd, index, there, here) for index, (there, here) in enumerate(pairs) if there != here)

@@ -153,7 +153,7 @@ def launch_facts(
             allreduced = run_command(place, allreduce, place.import_limit_s + 180, place.launcher)
     return LaunchFacts(
         setup=setup,
-        mpi_list=run_command(place, list(plugin_list), TOOL_LIMIT_S) if plugin_list else None,
+        mpi_list=run_command(place, plugin_list, TOOL_LIMIT_S) if plugin_list else None,
         pmix=run_command(place, ["pmix_info"], TOOL_LIMIT_S),
         ranks=ranks,
         ranks_started=place.ranks,

@@ -196,14 +196,14 @@ def _launcher(request: CheckRequest, environ: Mapping[str, str]) -> tuple[Argv, 
     inside = site_scheduler(profile).inside_variable
     if inside is not None and inside not in environ:
         return (), 0, f"no ranks were started: this is no job ({inside} is not set)"
-    nodes, ranks_per_node = request.nodes or 1, _ranks_per_node(profile, request.nodes or 1)
+    nodes, ranks_per_node = request.nodes or 1, _ranks_per_node(request, profile)
     return _job_launcher(request, profile, nodes, ranks_per_node), nodes * ranks_per_node, None
 
 
-def _ranks_per_node(profile: SiteProfile, nodes: int) -> int:
-    """Return one rank per GPU; without GPUs one per node of several."""
+def _ranks_per_node(request: CheckRequest, profile: SiteProfile) -> int:
+    """Return one rank per GPU; without GPUs one per node, and two on a single node."""
     gpus = len(profile.node.gpus) if profile.node else 0
-    return gpus or (_RANKS_HERE if nodes == 1 else 1)
+    return gpus or (_RANKS_HERE if (request.nodes or 1) == 1 else 1)
 
 
 def _job_launcher(request: CheckRequest, profile: SiteProfile, nodes: int, ranks_per_node: int) -> Argv:

@@ -123,36 +123,35 @@ def _from_site(profile: SiteProfile, goal: str, framework: str) -> Route:
 def _easybuild(profile: SiteProfile, framework: str) -> Route:
     """The newest easyconfig that exists and that nothing speaks against."""
     refused: list[str] = []
-    for known in (each for each in easyconfig.HOROVOD if each.framework == framework and not each.archived):
-        against = tuple(_against(known, profile))
+    for file in easyconfig.HOROVOD[framework]:
+        against = tuple(_against(file, profile))
         if not against:
-            why = f"{known.file} exists ({easyconfig.SOURCE}) and its CUDA fits the GPUs here"
-            if not easyconfig.parse_easyconfig(known.file).cuda:
-                why = f"{known.file} exists ({easyconfig.SOURCE}), for CPUs"
+            why = f"{file} exists ({easyconfig.SOURCE}) and its CUDA fits the GPUs here"
+            if not easyconfig.parse_easyconfig(file).cuda:
+                why = f"{file} exists ({easyconfig.SOURCE}), for CPUs"
             return Route(
                 name="easybuild",
                 possible=True,
                 why=why + _fabric_note(profile),
-                steps=_easybuild_steps(profile, known.file, framework),
+                steps=_easybuild_steps(profile, file, framework),
             )
         refused.append(against[0])
     return Route(name="easybuild", possible=False, why=_no_easyconfig(profile, refused))
 
 
-def _against(known: easyconfig.KnownEasyconfig, profile: SiteProfile) -> Iterator[str]:
+def _against(file: str, profile: SiteProfile) -> Iterator[str]:
     """Yield why an easyconfig is of no use on a site."""
     node = profile.node
     gpus = bool(node and node.gpus)
-    parsed = easyconfig.parse_easyconfig(known.file)
-    wanted = Environment(easybuild=JobEasyBuild(load=(known.file,)))
-    yield from contradictions(wanted, profile)
+    parsed = easyconfig.parse_easyconfig(file)
+    yield from contradictions(Environment(easybuild=JobEasyBuild(load=(file,))), profile)
     if gpus and not parsed.cuda:
-        yield f"{known.file} is built for CPUs only"
+        yield f"{file} is built for CPUs only"
     if not gpus and parsed.cuda:
-        yield f"{known.file} needs CUDA {parsed.cuda}, and no GPU is known here"
+        yield f"{file} needs CUDA {parsed.cuda}, and no GPU is known here"
     site = profile.software.easybuild
     if site and site.toolchains and parsed.toolchain not in site.toolchains:
-        yield f"{known.file} has the toolchain {parsed.toolchain}; here work {', '.join(site.toolchains)}"
+        yield f"{file} has the toolchain {parsed.toolchain}; here work {', '.join(site.toolchains)}"
 
 
 def _no_easyconfig(profile: SiteProfile, refused: list[str]) -> str:

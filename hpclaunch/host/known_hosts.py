@@ -39,7 +39,7 @@ class ShownKey(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The host's name in known_hosts; see ``listed_name``."""
     destination: str
-    """The host in the form that the program ssh takes."""
+    """The host as the program ssh takes it."""
     type: str
     key: bytes
 

@@ -352,11 +352,11 @@ def _unpacked(archive_bytes: bytes) -> dict[str, bytes]:
 
 
 def _open(sftp: SFTPClient, path: str) -> SFTPFile:
-    """Open a file for reading; only the reading thread raises where the connection is lost."""
+    """Open a file for reading; a lost connection raises in the thread that reads, and only there."""
     file: Any = sftp.open(os.fsencode(path), "rb")
     # prefetch() and readv() send their requests in a thread of paramiko's that prints a traceback when the
     # connection is lost. That thread takes no hook, so its private method is wrapped here. Reading without
-    # prefetch() and readv() would wait for one round trip per 32 KiB.
+    # both does not help: each 32 KiB would then wait for one round trip.
     send_requests = file._prefetch_thread
 
     def send_requests_quietly(*arguments: Any) -> None:

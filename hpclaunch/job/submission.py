@@ -112,7 +112,7 @@ def recover(host: Host, scheduler: Scheduler, script: str, folder: str) -> str |
 
 
 def _found(host: Host, scheduler: Scheduler, script: str, program: str) -> str:
-    """Ask the scheduler for the job of that script, whose path is no other job's.
+    """Ask the scheduler for the job of that script, whose path no other job has.
 
     Raises NoAnswerError where it knows none, which it may still take, or cannot be asked.
     """

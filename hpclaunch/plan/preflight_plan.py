@@ -44,7 +44,7 @@ def plan_preflight(
     python = interpreter(request, profile)
     text = json.dumps(_wanted(request, profile, nodes, gpus_per_node, cpus))
     argv = wrap_command(request.environment, profile, (python, PROBE, "preflight", text))
-    # The probe's place is known where the script runs; every other word is as it is given.
+    # The probe's place is known where the script runs; every other word is unchanged.
     words = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, argv)]
     verdict = wrap_command(request.environment, profile, (python, PROBE, "verdict", str(nodes)))
     judge = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, verdict)]

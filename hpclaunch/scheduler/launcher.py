@@ -69,7 +69,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         return ()
 
 
-# Open MPI binds unless told not to; MPICH's hydra does not bind and ignores these.
+# Open MPI binds by default; MPICH's hydra does not bind and ignores these.
 UNBOUND = Line(
     text="export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none",
     reason="Open MPI (5, and 4) must not bind: each rank binds itself as planned",

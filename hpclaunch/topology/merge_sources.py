@@ -222,7 +222,7 @@ def _first_difference(siblings: Mapping[int, CpuSet], cores: Sequence[Core]) -> 
     """Return the first pair of cores that overlap without one holding the other."""
     for core in cores:
         mine = siblings.get(core.cpus[0])
-        theirs = frozenset(core.cpus).intersection(siblings)
+        theirs = frozenset(cpu for cpu in core.cpus if cpu in siblings)
         if mine is not None and not (mine <= theirs or theirs <= mine):
             return mine, theirs
     return None

@@ -119,7 +119,7 @@ export OMP_NUM_THREADS=8
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that DeepSpeed reads
 export RANK="$PMI_RANK" LOCAL_RANK="$PMI_LOCAL_RANK" WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 LOCAL_SIZE=4
-# the job's own configuration of DeepSpeed in the place of the one given
+# the job's own configuration of DeepSpeed instead of the given one
 given='ds config.json'
 for word; do shift; case $word in "$given" | --*="$given") word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac; set -- "$@" "$word"; done
 # CPUs planned for each local rank

@@ -10,7 +10,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment, JobEasyBuild, JobEessi
 from hpclaunch.site.queue_limits import cite
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import Container, SiteProfile
 from hpclaunch.software import easyconfig
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.eessi import TOOLCHAINS, accelerator_target, init_lines
@@ -271,23 +271,26 @@ def _container(profile: SiteProfile, framework: str) -> Route:
     if not _fits_image(image, framework):
         why = f"the image that the site documents, {image}, is not for {framework}"
         return Route(name="container", possible=False, why=why)
-    flags = f"{site.gpu_flag} " if site.gpu_flag else ""
-    inner = "\n".join(
-        ["set -eo pipefail", *(step.text for step in (*_venv(system=True), *_build(profile, framework)))]
-    )
-    binds = ",".join(site.binds)
-    variable = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}[site.runtime]
     steps = (
         *environment_lines(None, profile),
         *(Line(text=text, reason="what the site's containers need") for text in site.modules),
-        *((Line(text=f"export {variable}={double_quote(binds)}", reason="MPI and fabric"),) if binds else ()),
-        Line(
-            text=f"{site.runtime} exec {flags}{image} bash <<'HPCLAUNCH_INSIDE'\n{inner}\nHPCLAUNCH_INSIDE",
-            reason="Horovod, built inside the image, in a venv that sees the image's packages",
-        ),
+        *_container_steps(site, image, (*_venv(system=True), *_build(profile, framework))),
     )
     why = f"the site's image {image}, with Horovod in a venv: environment: container: venv: {VENV}"
     return Route(name="container", possible=True, why=why, steps=steps)
+
+
+def _container_steps(site: Container, image: str, inside: tuple[Line, ...]) -> Iterator[Line]:
+    """Yield the lines that run the steps ``inside`` a container."""
+    if site.binds:
+        variable = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}[site.runtime]
+        yield Line(text=f"export {variable}={double_quote(','.join(site.binds))}", reason="MPI and fabric")
+    flags = f"{site.gpu_flag} " if site.gpu_flag else ""
+    script = "\n".join(["set -eo pipefail", *(step.text for step in inside)])
+    yield Line(
+        text=f"{site.runtime} exec {flags}{image} bash <<'HPCLAUNCH_INSIDE'\n{script}\nHPCLAUNCH_INSIDE",
+        reason="Horovod, built inside the image, in a venv that sees the image's packages",
+    )
 
 
 def _fits_image(image: str, framework: str) -> bool:

@@ -37,9 +37,9 @@ def _print_json(document: Any) -> None:
 @command.command(name="list")
 @_JSON
 def list_sites(as_json: bool) -> None:
-    """List the sites and the files of your own profiles.
+    """List the sites, with the files of the profiles that you wrote.
 
-    Your own profile hides a shipped profile of the same name; the list shows which.
+    Your profile hides a shipped profile of the same name; the list shows which.
 
     Example: hpclaunch sites list
     """

@@ -56,7 +56,7 @@ def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_unverified_sources_are_not_dressed_up(name: str) -> None:
+def test_unverified_sources_are_marked(name: str) -> None:
     for key, source in load_site(name).sources.items():
         assert (key == "unverified") <= (source.evidence == "unverified")
         assert source.evidence == "documented" or source.note
@@ -157,7 +157,7 @@ def test_what_the_sites_document_for_the_mpi_plugin() -> None:
 
 
 @pytest.mark.parametrize("name", ["generic-slurm", "generic-pbs", "local"])
-def test_generic_profiles_know_no_node(name: str) -> None:
+def test_generic_profiles_describe_no_node(name: str) -> None:
     profile: SiteProfile = load_site(name)
     assert site_topology(profile) is None
     assert (profile.queues, profile.env, profile.status) == ({}, {}, "generic")

@@ -1,5 +1,5 @@
 """Each kind of mistake, found with its file, line and remedy."""
-# ruff: noqa: E501 - one mistake a line reads better
+# ruff: noqa: E501 - one mistake per line reads better
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ RULES = [
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), [*TYPES, *RULES])
-def test_mistakes_are_found_where_they_stand(
-    write: Write, old: str, new: str, line: int, message: str
-) -> None:
+def test_mistakes_are_found_at_their_lines(write: Write, old: str, new: str, line: int, message: str) -> None:
     write("here", (old, new))
     with pytest.raises(BadInputError) as caught:
         load_site("here")
@@ -90,7 +88,7 @@ def test_mistakes_are_found_where_they_stand(
     assert any(text.startswith(f"config/hpclaunch/sites/here.yaml:{line}: ") for text in found.splitlines())
 
 
-def test_all_mistakes_are_told_at_once(write: Write) -> None:
+def test_all_mistakes_are_reported_at_once(write: Write) -> None:
     write(
         "here", ("cores: 8\n", "cores: x\n"), ("max_nodes: 4", "max_node: 4"), ("cpu: mask_cpu", "cpu: mask")
     )

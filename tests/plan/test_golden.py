@@ -110,6 +110,16 @@ def cases() -> dict[str, dict[str, Any]]:
             "framework": "mpi4py",
             "max_restarts": 1,
         },
+        "generic-flux.gpus": {
+            "site": "generic-flux",
+            "account": "bank",
+            "queue": "gpu",
+            "nodes": 2,
+            "tasks_per_node": 4,
+            "gpus_per_task": 1,
+            "after": ("f2WmpEbL", "91088924704768"),
+            "preflight": True,
+        },
         "generic-lsf.gpus": {
             "site": "generic-lsf",
             "account": "MyProject",

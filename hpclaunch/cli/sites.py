@@ -276,7 +276,9 @@ def new(name: str, base: str | None, output: str | None) -> None:
     if file.exists():
         raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
     bases = base_profiles()
-    base = base or next(name for name, scheduler in bases.items() if shutil.which(scheduler.submit_program))
+    base = base or next(
+        name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program)
+    )
     if base not in bases:
         raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
     root = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/")

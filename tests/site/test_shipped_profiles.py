@@ -30,7 +30,8 @@ def node(name: str) -> NodeTopology:
 
 def test_the_promised_sites_are_there() -> None:
     promised = {"lumi-g", "polaris", "olivia", "alps-gh200", "daint", "clariden", "santis"}
-    assert promised | {"generic-slurm", "generic-pbs", "local"} <= set(NAMES)
+    generic = {"generic-slurm", "generic-pbs", "generic-lsf", "generic-flux"}
+    assert promised | generic | {"local"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -156,7 +157,7 @@ def test_what_the_sites_document_for_the_mpi_plugin() -> None:
     assert plugins["generic-slurm"].plugin_open
 
 
-@pytest.mark.parametrize("name", ["generic-slurm", "generic-pbs", "local"])
+@pytest.mark.parametrize("name", ["generic-slurm", "generic-pbs", "generic-lsf", "generic-flux", "local"])
 def test_generic_profiles_describe_no_node(name: str) -> None:
     profile: SiteProfile = load_site(name)
     assert site_topology(profile) is None

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.scheduler.registry import LAUNCHERS
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.validate import to_profile
 from hpclaunch.site.yaml_tree import parse_tree
@@ -24,7 +25,7 @@ TYPES = [
     ('value: "1"', "value: 1", 30, 'env.A.value is 1; it must be text: put it in quotes, "1"'),
     ('value: "1"', "value: true", 30, 'it must be text: put it in quotes, "true"'),
     ("reason: because, ", "", 30, "env.A lacks 'reason'"),
-    ("launcher: srun", "launcher: srunn", 8, "one of srun, pals, mpiexec; did you mean srun?"),
+    ("launcher: srun", "launcher: srunn", 8, f"one of {', '.join(LAUNCHERS)}; did you mean srun?"),
     ("checked: 2026-11-20", "checked: 20.11.2026", 7, "sources.page.checked is '20.11.2026'; it must be a date such as"),
     ("url: https://example.org/page", "url: example.org", 6, "it must be an address such as https://..."),
     ("cores: 4-5, ", "cores: 4..5, ", 26, "node.gpus[0].cores is '4..5'; it must be a CPU list"),

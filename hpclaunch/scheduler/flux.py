@@ -61,7 +61,7 @@ _UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
 
 
 def _run(nodes: int, tasks_per_node: int) -> tuple[str, ...]:
-    """Return the start of a flux run; by itself Flux ends a job 30 s after its first rank is done."""
+    """Return the start of a flux run; on its own Flux ends a job 30 s after its first rank is done."""
     sizes = (f"--nodes={nodes}", f"--tasks-per-node={tasks_per_node}", "--exclusive")
     return ("flux", "run", *sizes, "-o", "exit-timeout=none")
 

@@ -17,6 +17,8 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.topology.sources import KINDS, read_files
 
+pytestmark = pytest.mark.slow
+
 CAPTURES = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"])
 NODES = CAPTURES / "nodes"
 # The reader that each folder of captures is for.

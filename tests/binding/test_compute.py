@@ -147,14 +147,14 @@ def test_a_gpu_on_a_memory_only_node_is_said() -> None:
     node = msgspec.structs.replace(node, numa_nodes=(*node.numa_nodes, NumaNode(id=1)))
     binding = bound(node, 1)
     assert lists(binding) == ["0-3"]
-    assert binding.notes == ("GPU 0: NUMA node 1 has no CPUs; ranks get cores elsewhere",)
+    assert binding.notes == ("GPU 0: NUMA node 1 has no CPUs; ranks get cores of other NUMA nodes",)
 
 
 def test_a_cpuset_without_the_gpus_cores_is_said() -> None:
     node = msgspec.structs.replace(machine([4, 4], gpu_numa=(1,)), allowed=frozenset({0, 1}))
     binding = bound(node, 1)
     assert lists(binding) == ["0-1"]
-    assert binding.notes == ("GPU 0: no core of NUMA node 1 is granted and free; ranks get cores elsewhere",)
+    assert binding.notes == ("GPU 0: no core of NUMA node 1 is usable; ranks get cores of other NUMA nodes",)
 
 
 def test_offline_cpus_are_no_cores_and_half_a_core_may_be_granted() -> None:
@@ -199,10 +199,10 @@ REFUSALS = [
     ({"tasks_per_node": 8, "cpus_per_task": 8}, "8 ranks of 8 cores need 64 cores"),
     (
         {"tasks_per_node": 2, "gpus_per_task": 1, "cpus_per_task": 20},
-        "rank 0 needs 20 cores, but 7 fall to it",
+        "rank 0 needs 20 cores, but its share is 7 cores near GPU 0",
     ),
     ({"tasks_per_node": 8, "gpus_per_task": 2}, "8 ranks of 2 GPUs need 16 GPUs; this node has 8"),
-    ({"tasks_per_node": 1, "threads_per_core": 4}, "threads_per_core is 4; this node has 2 threads a core"),
+    ({"tasks_per_node": 1, "threads_per_core": 4}, "threads_per_core is 4; this node has 2 threads per core"),
     ({"tasks_per_node": 1, "cpus_per_task": 0}, "cpus_per_task is 0"),
     ({"tasks_per_node": 1, "gpus_per_task": -1}, "gpus_per_task is -1"),
 ]
@@ -227,7 +227,7 @@ def test_a_node_without_cpus_still_deals_its_gpus() -> None:
     node = NodeTopology(cores=(), gpus=(Gpu(index=0, numa=1), Gpu(index=1)))
     binding = bind_gpus_only(node, BindingRequest(tasks_per_node=2))
     assert [(rank.gpus, rank.numa, rank.cpus) for rank in binding.ranks] == [((0,), (1,), ()), ((1,), (), ())]
-    with pytest.raises(BadInputError, match="no source tells the CPUs"):
+    with pytest.raises(BadInputError, match="no source lists the CPUs"):
         bound(node, 1)
 
 
@@ -237,7 +237,7 @@ def test_reserving_the_first_core_of_each_l3_group() -> None:
     unknown = msgspec.structs.replace(lumi_like(l3_known=False), reserved=frozenset())
     guessed = reserve(unknown, "first-core-per-l3")
     assert guessed.reserved == lumi_like().reserved
-    assert "taken as one a GPU (8 groups" in guessed.notes[-1]
+    assert "one per GPU is assumed (8 groups" in guessed.notes[-1]
 
 
 def test_a_reserved_cpu_takes_its_siblings_along() -> None:

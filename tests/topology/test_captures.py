@@ -38,8 +38,8 @@ REFUSED = {
     "polaris_4xA100_markdown_table.md": "a table in Markdown",
     "topo-C_closest_cpu.txt": "names no GPU",
     "error_lines_and_xcp_formats.txt": "no line such as 'GPU[0]",
-    "gpurun_lscpu_mismatch_note.txt": "no output of amd-smi",
-    "gpurun_topo_8gpu.txt": "no output of amd-smi",
+    "gpurun_lscpu_mismatch_note.txt": "not the output of amd-smi",
+    "gpurun_topo_8gpu.txt": "not the output of amd-smi",
     "lumi-g_lstopo-p_lownoise_first_numa.txt": "no XML document",
 }
 FILES = sorted(path for path in NODES.rglob("*") if path.is_file() and path.parent.name in READER_OF)

@@ -30,7 +30,7 @@ def test_an_unknown_affinity_makes_the_node_unknown(word: str) -> None:
     text = f"GPU[0]\t\t: (Topology) Numa Node: 0\nGPU[0]\t\t: (Topology) Numa Affinity: {word}\n"
     partial = rocm_smi.read(text, "x")
     assert numa(partial) == [None]
-    assert "the kernel knows no NUMA node" in partial.notes[0]
+    assert "the kernel does not know its NUMA node" in partial.notes[0]
     entry = (
         f'{{"card0": {{"(Topology) Numa Node": "0", "(Topology) Numa Affinity": "{word}"}}, "system": {{}}}}'
     )
@@ -59,10 +59,10 @@ def without(text: str, piece: str) -> str:
         ),
         (made.rocm_smi(MACHINE).split("ffinity: 0")[0], "'GPU[2]\\t\\t: (Topology) Numa A' is cut off"),
         ("GPU[0] : (Topology) Numa Node:\n", "line 1: Numa Node without a value"),
-        ("GPU[0] : (Topology) Numa Node: 3.5\n", "line 1: '3.5' is no NUMA node"),
+        ("GPU[0] : (Topology) Numa Node: 3.5\n", "line 1: '3.5' is not a NUMA node"),
         (
             "GPU[0] : (Topology) Numa Node: 3\nGPU[0] : (Topology) Numa Node: 2\n",
-            "line 2: Numa Node is 2, line 1",
+            "line 2: Numa Node is 2, but 3 in line 1",
         ),
         ('{"card0": {"(Topology) Numa Node": "0"', "damaged JSON"),
         ('{"system": {}}', "JSON without card0"),
@@ -99,15 +99,15 @@ def test_amd_smi_topology_gives_addresses_and_says_that_numa_nodes_are_missing()
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no output of amd-smi"),
-        ("GPU: 0\n NODE: 0\nGPU: 0\n", "line 3: GPU 0 again"),
+        ("", "not the output of amd-smi"),
+        ("GPU: 0\n NODE: 0\nGPU: 0\n", "line 3: GPU 0 appears twice"),
         ("GPU: 1\n NODE: 0\n", "not numbered from 0"),
-        ("GPU: 0\n  NODE: many\n", "line 2: 'many' is no NUMA node"),
+        ("GPU: 0\n  NODE: many\n", "line 2: 'many' is not a NUMA node"),
         ('[{"gpu": 0, "numa": {"node": 0}', "damaged JSON"),
-        ('[{"gpu": 0}, {"gpu": 0}]', "a number that was there before"),
+        ('[{"gpu": 0}, {"gpu": 0}]', "or the number of another entry"),
         ('{"gpu_data": []}', "JSON without a list of GPUs"),
         ("ACCESS TABLE:\n\n", "ACCESS TABLE without columns"),
-        ("ACCESS TABLE:\n one two\n", "line 2: columns that are no PCI addresses"),
+        ("ACCESS TABLE:\n one two\n", "line 2: columns that are not PCI addresses"),
     ],
 )
 def test_damaged_amd_smi_is_refused(text: str, said: str) -> None:
@@ -163,7 +163,7 @@ TOPO = made.nvidia_smi(MACHINE)
             "line 3: row GPU1 has no X in column GPU1",
         ),
         (TOPO.replace("GPU0\t X \tSYS", "GPU0\t X \tHELLO"), "line 2: 'HELLO' in row GPU0"),
-        (TOPO.replace("\t1\t\tN/A", "\tone\t\tN/A", 1), "line 2: 'one' is no NUMA node"),
+        (TOPO.replace("\t1\t\tN/A", "\tone\t\tN/A", 1), "line 2: 'one' is not a NUMA node"),
         (TOPO.replace("8-15,24-31", "8-15,24-", 1), "line 2: bad CPU list"),
         (made.nvidia_smi(MACHINE, tabs=False).replace(" 0-7,16-23 ", " ", 1), "line 4: 8 cells, 9 columns"),
     ],
@@ -179,7 +179,9 @@ def test_missing_rows_at_the_end_are_said() -> None:
     text = "\n".join(TOPO.splitlines()[:3])
     partial = nvidia_smi.read(text, "x")
     assert len(partial.gpus or ()) == 2
-    assert any("names 4 GPUs, rows are there for 2" in note for note in partial.notes)
+    assert any(
+        "names 4 GPUs, but there are rows for 2: the output is cut off" in note for note in partial.notes
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_numa_lines_and_rocm_smi_make_a_whole_node_but_for_the_l3_groups() -> No
     assert [core.numa for core in topology.cores] == [core.numa for core in MI250X.cores()]
     assert [gpu.numa for gpu in topology.gpus] == [3, 3, 1, 1, 0, 0, 2, 2]
     assert topology.sources == ("rocm-smi (rocm.txt)", "lscpu (lscpu.txt)")
-    assert has(topology, "no source tells which cores share an L3 cache")
+    assert has(topology, "no source states which cores share an L3 cache")
 
 
 def test_sources_that_agree_add_up_without_a_note() -> None:
@@ -181,7 +181,7 @@ def test_gpus_are_matched_by_address_not_by_number() -> None:
     )
     topology = gpus_of(made.rocm_smi_json(machine), turned)
     assert [(gpu.index, gpu.numa, gpu.model) for gpu in topology.gpus] == [(0, 1, None), (1, 0, "Example")]
-    assert has(topology, "amd-smi (b) numbers GPU 0, 1 of rocm-smi (a) otherwise")
+    assert has(topology, "amd-smi (b) numbers GPU 0, 1 of rocm-smi (a) differently")
 
 
 def test_without_addresses_gpus_that_contradict_each_other_are_not_joined() -> None:
@@ -292,7 +292,7 @@ def test_unknown_nodes_of_gpus_come_from_the_site_when_the_count_agrees() -> Non
     fewer = msgspec.structs.replace(files, gpus=files.gpus[:4])
     joined = apply_site(fewer, site(MI250X))
     assert [gpu.numa for gpu in joined.gpus] == [None] * 4
-    assert has(joined, "the site profile has 8 GPUs, here are 4")
+    assert has(joined, "the site profile has 8 GPUs, this node has 4")
 
 
 def test_files_are_read_by_kind(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_wrong_files_are_refused(tmp_path: Path) -> None:
     for kind in KINDS:
         with pytest.raises(BadInputError, match="noise"):
             read_files({kind: tmp_path / "noise"})
-    with pytest.raises(BadInputError, match="no saved topology"):
+    with pytest.raises(BadInputError, match="not a saved topology"):
         read_folder(tmp_path)
 
 

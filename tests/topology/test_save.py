@@ -87,7 +87,7 @@ def test_an_older_description_is_replaced_and_nothing_else_is(tree: Path, tmp_pa
     other = tmp_path / "thesis"
     other.mkdir()
     (other / "chapter1").write_text("words")
-    with pytest.raises(BadInputError, match="exists and is no saved topology"):
+    with pytest.raises(BadInputError, match="exists and is not a saved topology"):
         save_node(other, tree)
     assert (other / "chapter1").read_text() == "words"
 

@@ -593,11 +593,10 @@ def _limited(machine: _Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) 
     """Return ``cpus_per_task`` of a rank's cores: of one L3 group where one holds them, else the first."""
     width = machine.width
     if len(cores) < width:
-        near = ""
-        if gpus:
-            near = f" near GPU {', '.join(str(gpu.index) for gpu in gpus)}"
+        near = f" near GPU {', '.join(str(gpu.index) for gpu in gpus)}" if gpus else ""
+        share = f"{len(cores)} cores{near}"
         raise BadInputError(
-            f"rank {rank} needs {width} cores, but its share is {len(cores)} cores{near}; {_inventory(machine)}",
+            f"rank {rank} needs {width} cores, but its share is {share}; {_inventory(machine)}",
             "request fewer cores per rank or fewer ranks per node",
         )
     if machine.request.cpus_per_task is None:

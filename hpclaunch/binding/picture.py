@@ -19,6 +19,7 @@ from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 _CELL_W, _CELL_H, _GAP = 38, 32, 6
 _CELLS_PER_ROW = 16
 _LINE = 18
+_TITLE = "CPU-GPU binding of one node"
 _RED = "#d0021b"
 # Ten colours that stay apart for the colour-blind in this order (after Okabe and Ito 2008, lightened so that
 # black text reads on them); later ranks repeat them, the number in the cell identifies the rank.
@@ -151,14 +152,14 @@ def _memory_in_words(topology: NodeTopology, numa: int | None) -> str:
 # --- SVG ------------------------------------------------------------------------------------------------
 
 
-def svg(topology: NodeTopology, binding: NodeBinding, title: str = "CPU-GPU binding of one node") -> str:
+def svg(topology: NodeTopology, binding: NodeBinding) -> str:
     """Return the drawing as one self-contained SVG document."""
     scene = _scene(topology, binding)
     across = 1 if len(scene.panels) == 1 else 2
     width = across * (_panel_width(scene) + 2 * _GAP) + 2 * _GAP
     parts: list[str] = []
     y = 2 * _GAP + 22
-    parts.append(_text(2 * _GAP, y, title, size=18, weight="bold"))
+    parts.append(_text(2 * _GAP, y, _TITLE, size=18, weight="bold"))
     y += 2 * _GAP
     for start in range(0, len(scene.panels), across):
         row = scene.panels[start : start + across]
@@ -183,7 +184,7 @@ def svg(topology: NodeTopology, binding: NodeBinding, title: str = "CPU-GPU bind
         '<rect width="3" height="6" fill="#aaa"/></pattern></defs>'
     )
     ground = f'<rect width="{width}" height="{height}" fill="#fff"/>'
-    return "\n".join([head, f"<title>{_printable(title)}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
+    return "\n".join([head, f"<title>{_TITLE}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
 
 
 def _panel_width(scene: _Scene) -> int:

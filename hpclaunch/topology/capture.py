@@ -8,28 +8,27 @@ from pathlib import Path
 
 from hpclaunch.atomic_file import new_folder, write_new_file
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.topology.saved_node import MARKER, SYSFS_FOLDER, TOOLS, Tool, copy_tree
 from hpclaunch.topology.sources import KINDS
 from hpclaunch.topology.sysfs import default_root
 
 
-def save_node(folder: Path, sysroot: Path | None = None, host: Host | None = None) -> tuple[str, ...]:
+def save_node(folder: Path) -> tuple[str, ...]:
     """Save a description of this node in ``folder``; return, as sentences, what is missing from it.
 
     Runs lscpu, numactl, rocm-smi, amd-smi, nvidia-smi and lstopo where installed, each with a time limit and
     LC_ALL=C, and copies the files of /sys that ``read_live`` uses. The folder is written completely or not
-    at all; an older description there is replaced. With a ``sysroot`` (or ``HPCLAUNCH_SYSROOT``) other than
-    ``/`` no tool is run: it would describe this machine instead. Raises BadInputError when ``folder`` holds
-    something else or cannot be written.
+    at all; an older description there is replaced. With ``HPCLAUNCH_SYSROOT``
+    other than ``/`` no tool is run: it would describe this machine instead. Raises BadInputError when
+    ``folder`` holds something else or cannot be written.
     """
-    root = sysroot or default_root()
+    root = default_root()
     folder = Path(os.path.abspath(folder))
     try:
         _check_replaceable(folder)
         with new_folder(folder, replace=True) as temporary:
-            absent = _save_tools(temporary, root, host or LocalHost())
+            absent = _save_tools(temporary, root)
             _save_tree(temporary / SYSFS_FOLDER, root)
             _write(temporary / MARKER, json.dumps({"format": 1, "absent": absent}, indent=1) + "\n")
             temporary.chmod(0o755)
@@ -47,14 +46,14 @@ def _check_replaceable(folder: Path) -> None:
         raise BadInputError(f"{folder}: exists and is not a saved topology", "name a new folder")
 
 
-def _save_tools(temporary: Path, root: Path, host: Host) -> list[str]:
+def _save_tools(temporary: Path, root: Path) -> list[str]:
     """Save the output of each tool that prints something readable; return why each other one is missing."""
     if root.resolve() != Path("/"):
         return [f"no tool was run: the description is that of {root}"]
     absent = []
     for tool in TOOLS:
         try:
-            text = _output(tool, host)
+            text = _output(tool)
             KINDS[tool.kind](text, tool.file)
         except RefusedError as error:
             absent.append(error.message)
@@ -66,11 +65,11 @@ def _save_tools(temporary: Path, root: Path, host: Host) -> list[str]:
     return absent
 
 
-def _output(tool: Tool, host: Host) -> str:
+def _output(tool: Tool) -> str:
     """Return what a tool prints; raises RefusedError where it is missing, fails or takes too long."""
     texts = []
     for command in tool.commands:
-        answer = host.run(command, timeout_s=tool.limit_s, env={"LC_ALL": "C"})
+        answer = LocalHost().run(command, timeout_s=tool.limit_s, env={"LC_ALL": "C"})
         if answer.exit_code != 0:
             raise RefusedError(f"{' '.join(command)} ended with exit status {answer.exit_code}")
         texts.append(answer.stdout)

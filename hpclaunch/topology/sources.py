@@ -65,12 +65,12 @@ def _text_of(path: Path) -> str:
     return data.decode(encoding, "replace")
 
 
-def read_live(sysroot: Path | None = None) -> NodeTopology:
-    """Read the node this process runs on (below ``sysroot``, else ``HPCLAUNCH_SYSROOT``, else ``/``).
+def read_live() -> NodeTopology:
+    """Read the node this process runs on (below ``HPCLAUNCH_SYSROOT``, else ``/``).
 
     Only /sys and /proc are read; no program is started. Raises BadInputError.
     """
-    return merge([sysfs.read(sysroot)])
+    return merge([sysfs.read(sysfs.default_root())])
 
 
 def read_folder(folder: Path) -> NodeTopology:

@@ -115,13 +115,13 @@ def default_root() -> Path:
     return Path(os.environ.get(SYSROOT_VARIABLE) or "/")
 
 
-def read(root: Path | None = None) -> Partial:
+def read(root: Path) -> Partial:
     """Read cores, thread siblings, L3 groups, NUMA nodes, GPUs, NICs and the granted CPUs of a node.
 
     ``root`` holds ``sys`` and ``proc``. No program is started. Raises BadInputError when there is no
     CPU description below it or a file cannot be parsed.
     """
-    return read_tree(Tree(root or default_root(), {}, {}))
+    return read_tree(Tree(root, {}, {}))
 
 
 def read_tree(tree: Tree) -> Partial:

@@ -35,9 +35,9 @@ def bad_line(origin: str, number: int, found: str, hint: str) -> BadInputError:
     return BadInputError(f"{origin}, line {number}: {found}", hint)
 
 
-def shorten(text: str, length: int = 60) -> str:
-    """Quote a piece of input for a message, cut to ``length`` characters."""
-    return repr(text if len(text) <= length else text[: length - 3] + "...")
+def shorten(text: str) -> str:
+    """Quote a piece of input for a message, cut to 60 characters."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def check_size(text: str, origin: str) -> None:

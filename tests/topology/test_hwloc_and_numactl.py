@@ -9,10 +9,10 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import hwloc, numactl
 from hpclaunch.topology.merge_sources import merge
-from tests.topology import machines as made
+from tests.topology import machines
 
 DATA = Path(__file__).parents[1] / "data/topology"
-XML = made.hwloc_xml(made.Machine())
+XML = machines.hwloc_xml(machines.Machine())
 
 
 def document(*objects: str, cpuset: str = "0x0000000f", more: str = "") -> str:
@@ -24,7 +24,7 @@ def pus(*cpus: int) -> str:
     return "".join(f'<object type="PU" os_index="{cpu}"/>' for cpu in cpus)
 
 
-def test_memory_of_other_kinds_beside_the_same_cores_has_no_cpus() -> None:
+def test_memory_of_other_kinds_next_to_the_same_cores_has_no_cpus() -> None:
     text = document(
         '<object type="NUMANode" os_index="3" cpuset="0xf" local_memory="8"/>',
         '<object type="Group" cpuset="0x3"><object type="NUMANode" os_index="0" cpuset="0x3"/>',
@@ -88,7 +88,7 @@ OUTSIDE = '<!DOCTYPE t [<!ENTITY a SYSTEM "file:///etc/hostname">]><topology>&a;
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no XML document"),
         ("Machine (503GB total)\n  NUMANode P#0\n", "no XML document"),
@@ -109,10 +109,10 @@ OUTSIDE = '<!DOCTYPE t [<!ENTITY a SYSTEM "file:///etc/hostname">]><topology>&a;
         ("<topology>" + '<object type="Misc">' * 300 + "</object>" * 300 + "</topology>", "200 levels"),
     ],
 )
-def test_damaged_or_dangerous_xml_is_refused(text: str, said: str) -> None:
+def test_damaged_or_dangerous_xml_is_refused(text: str, message: str) -> None:
     with pytest.raises(BadInputError) as caught:
         hwloc.read(text, "node.xml")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("node.xml")
 
 
@@ -126,7 +126,7 @@ def test_wrapped_lines_holes_in_the_numbers_and_nodes_without_cpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no line such as 'node 0 cpus"),
         ("No NUMA support available on this system.\n", "no line such as 'node 0 cpus"),
@@ -139,8 +139,8 @@ def test_wrapped_lines_holes_in_the_numbers_and_nodes_without_cpus() -> None:
         ("available: 1 nodes (1-0)\nnode 0 cpus: 0\n", "line 1: bad CPU list"),
     ],
 )
-def test_damaged_numactl_is_refused(text: str, said: str) -> None:
+def test_damaged_numactl_is_refused(text: str, message: str) -> None:
     with pytest.raises(BadInputError) as caught:
         numactl.read(text, "numa.txt")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("numa.txt")

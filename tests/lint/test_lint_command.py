@@ -1,4 +1,4 @@
-"""``hpclaunch lint`` as a person calls it."""
+"""The command ``hpclaunch lint``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_right_script_is_status_0(tmp_path: Path) -> None:
     answer = lint(TWIN, cwd=tmp_path)
     assert answer.returncode == 0
     assert answer.stdout == f"{TWIN}: nothing found\n"
-    assert "judged for lumi-g" in answer.stderr
+    assert "checked for site lumi-g" in answer.stderr
 
 
 def test_findings_are_status_1_with_line_rule_and_remedy(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_findings_are_status_1_with_line_rule_and_remedy(tmp_path: Path) -> None
     assert answer.returncode == 1
     assert f"{BROKEN}:8: error: --gpus=8 " not in answer.stdout
     assert f"{BROKEN}:29: error: " in answer.stdout
-    assert "[bind-list-blanks]\n  take the blanks" in answer.stdout
+    assert "[bind-list-blanks]\n  remove the spaces" in answer.stdout
 
 
 def test_json_is_one_document_with_a_null_line_for_what_is_missing(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@
 
 Alpha and beta of messages inside this node come from a fit to exchanges in both directions at once. Gamma
 and the cost of a copy come from arrays longer than the caches, added in blocks, and added and written to a
-second place, on all ranks at once. Of the rounds the fastest counts; for the algorithms, the median. A network
-cannot be measured here: ``--between-us`` and ``--between-gb-s`` describe that of a node. The defaults are a node of LUMI-G: four Slingshot-11 links of 200 Gbit/s, 2 us (an assumption), eight ranks.
+second place, on all ranks at once. Of the rounds the fastest counts; for the algorithms, the median. A
+network cannot be measured here: ``--between-us`` and ``--between-gb-s`` describe that of a node. The defaults
+are a node of LUMI-G: four Slingshot-11 links of 200 Gbit/s, 2 us (an assumption), eight ranks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a command answered: the one type that hosts give and schedulers read."""
+"""The result of a command: the one type that hosts return and schedulers read."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command printed and how it ended."""
+    """The output of a command and its exit status."""
 
     exit_code: int
     """128+N where signal N ended it."""
     stdout: str
-    """Decoded as UTF-8; bytes that are not become U+FFFD."""
+    """Decoded as UTF-8; bytes that are not UTF-8 become U+FFFD."""
     stderr: str

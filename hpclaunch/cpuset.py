@@ -6,6 +6,7 @@ A CPU is a hardware thread as the kernel numbers it. Lists are the kernel's form
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from hpclaunch.errors import BadInputError
@@ -14,6 +15,9 @@ CpuSet = frozenset[int]
 
 # Larger than any machine the kernel supports (NR_CPUS is at most 8192): a guard against "0-9999999999".
 MAX_CPU = 65535
+
+_NUMBER = r"[0-9]{1,6}"
+_RANGE = re.compile(rf"(?P<first>{_NUMBER})(?:-(?P<last>{_NUMBER})(?::(?P<step>{_NUMBER}))?)?")
 
 
 def parse_cpu_list(text: str) -> CpuSet:
@@ -24,20 +28,17 @@ def parse_cpu_list(text: str) -> CpuSet:
     """
     cpus: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
-        bounds, colon, step = part.strip().partition(":")
-        first, dash, last = bounds.partition("-")
-        whole = _is_number(first) and (not dash or _is_number(last)) and (not colon or _is_number(step))
-        if not whole or (colon and (not dash or int(step) == 0)):
-            raise BadInputError(f"bad CPU list {text!r}: {part!r} is no number or range", "write it as 0-3,8")
-        low, high = int(first), int(last or first)
+        match = _RANGE.fullmatch(part.strip())
+        step = int(match["step"] or 1) if match else 0
+        if match is None or step == 0:
+            raise BadInputError(
+                f"bad CPU list {text!r}: {part!r} is not a number or range", "write it as 0-3,8"
+            )
+        low, high = int(match["first"]), int(match["last"] or match["first"])
         if low > high or high > MAX_CPU:
             raise BadInputError(f"bad CPU list {text!r}: {part!r} falls or passes {MAX_CPU}")
-        cpus.update(range(low, high + 1, int(step or 1)))
+        cpus.update(range(low, high + 1, step))
     return frozenset(cpus)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 6
 
 
 def format_cpu_list(cpus: Iterable[int]) -> str:

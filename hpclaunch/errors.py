@@ -1,4 +1,4 @@
-"""The errors a user may see. Each ends the command with its exit code and one clear message."""
+"""The errors that a user may see. Each ends the command with its exit code and one clear message."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BadInputError(HpclaunchError):
 
 
 class SiteRuleError(BadInputError):
-    """A request that the site would refuse or mangle; the message carries the rule and its source."""
+    """A request that the site would refuse or change; the message names the rule and its source."""
 
 
 class RefusedError(HpclaunchError):

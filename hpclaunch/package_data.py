@@ -1,4 +1,4 @@
-"""Where the package's folders are: data folders are inside it in a wheel, beside it in a checkout."""
+"""Where the package's folders are: in a wheel inside the package, in a checkout next to it."""
 
 from __future__ import annotations
 

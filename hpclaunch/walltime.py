@@ -1,4 +1,4 @@
-"""Walltimes as people and schedulers write them, and as seconds inside."""
+"""Walltimes: read as users and schedulers write them, held as seconds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import re
 from hpclaunch.errors import BadInputError
 
 _UNIT_S = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_WITH_UNITS = r"(?:\d{1,9}[dhms])+"
+# Both give the groups days, hours, minutes, seconds.
+_WITH_DAYS = r"(\d{1,5})-(\d{1,2})(?::(\d{1,2}))?(?::(\d{1,2}))?"
+_CLOCK = r"()(\d{1,6}):(\d{2}):(\d{2})"
 _HINT = "write it as HH:MM:SS, D-HH:MM:SS, or with units: 30m, 2h, 1d12h"
 
 
@@ -19,29 +23,24 @@ def parse_walltime_s(text: str) -> int:
     Raises BadInputError.
     """
     text = text.strip().lower()
-    if match := re.fullmatch(r"(\d{1,5})-(\d{1,2})(?::(\d{1,2}))?(?::(\d{1,2}))?", text):
-        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    elif match := re.fullmatch(r"(\d{1,6}):(\d{2}):(\d{2})", text):
-        days, (hours, minutes, seconds) = 0, (int(part) for part in match.groups())
-    elif text and re.fullmatch(r"(?:\d{1,9}[dhms])+", text):
-        days = hours = minutes = 0
-        seconds = sum(int(n) * _UNIT_S[unit] for n, unit in re.findall(r"(\d+)([dhms])", text))
-        return _positive(seconds, text)
+    if re.fullmatch(_WITH_UNITS, text):
+        parts = re.findall(r"(\d+)([dhms])", text)
+        total = sum(int(count) * _UNIT_S[unit] for count, unit in parts)
     else:
-        raise BadInputError(f"bad walltime {text!r}", _HINT)
-    if minutes > 59 or seconds > 59:
-        raise BadInputError(f"bad walltime {text!r}: minutes and seconds go up to 59", _HINT)
-    return _positive(((days * 24 + hours) * 60 + minutes) * 60 + seconds, text)
-
-
-def _positive(seconds: int, text: str) -> int:
-    if seconds <= 0:
-        raise BadInputError(f"bad walltime {text!r}: it must be longer than nothing", _HINT)
-    return seconds
+        match = re.fullmatch(_WITH_DAYS, text) or re.fullmatch(_CLOCK, text)
+        if match is None:
+            raise BadInputError(f"bad walltime {text!r}", _HINT)
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        if minutes > 59 or seconds > 59:
+            raise BadInputError(f"bad walltime {text!r}: minutes and seconds go up to 59", _HINT)
+        total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    if total <= 0:
+        raise BadInputError(f"bad walltime {text!r}: it must be longer than zero", _HINT)
+    return total
 
 
 def format_walltime(seconds: int) -> str:
-    """Write seconds as ``HH:MM:SS``, which Slurm and PBS read alike; hours may pass 99."""
+    """Write seconds as ``HH:MM:SS``, which Slurm and PBS read in the same way; hours may pass 99."""
     minutes, s = divmod(seconds, 60)
     h, m = divmod(minutes, 60)
     return f"{h:02d}:{m:02d}:{s:02d}"

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "hpclaunch"
-ROOMS = ("topology", "binding")
+ROOMS = ("binding", "check", "lint", "topology")
 LIMIT = 10
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -45,12 +45,9 @@ def complexity(function: Function) -> int:
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and all below it; of a nested function only its decorators and defaults."""
     yield node
-    if isinstance(node, ast.Lambda):
-        below: list[ast.AST] = [node.args]
-    elif isinstance(node, _FUNCTIONS):
-        below = [node.args, *node.decorator_list]
-    else:
-        below = list(ast.iter_child_nodes(node))
+    below = ast.iter_child_nodes(node)
+    if isinstance(node, _FUNCTIONS):
+        below = iter([node.args, *getattr(node, "decorator_list", [])])
     for child in below:
         yield from _own_nodes(child)
 

@@ -1,8 +1,8 @@
 """Every command shown in the docs is run.
 
 A page's ``bash`` blocks run in their order, in one folder, with ``set -e``. A block after the line
-``<!-- prints -->`` is held against what the block before it printed: each of its lines must be there, and
-``...`` stands for any text. Pages of real machines show dry runs, which is what a laptop can do.
+``<!-- prints -->`` is compared with the output of the block before it: each of its lines must be there, and
+``...`` stands for any text. Pages of real machines show dry runs, which a laptop can run.
 """
 
 from __future__ import annotations
@@ -55,6 +55,6 @@ def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page}: {target}"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
 from hpclaunch import __version__
+from tests.test_architecture import FLOORS, PACKAGE
 
 ROOT = Path(__file__).parents[1]
 LICENCE = "Apache-2.0"
+PLACEHOLDER = re.compile(r"NAME|ID|WORD")
+PAGES_OF_CODE = ["docs/architecture.md", "docs/explanation/one-job.md"]
 
 
 def test_the_citation_has_the_keys_of_cff_1_2_0() -> None:
@@ -47,3 +53,69 @@ def test_links_of_a_paper_lead_to_files_and_headings(paper: str) -> None:
         assert page.exists(), target
         headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE) if anchor else []
         assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}, anchor
+
+
+@cache
+def functions(path: Path) -> frozenset[str]:
+    """Every function of a module, methods also as ``Class.method``."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{one.name}" for one in node.body if isinstance(one, ast.FunctionDef)}
+    return frozenset(found)
+
+
+def code_words(text: str) -> Iterator[str]:
+    """The words of a page in backticks, without blocks and placeholders."""
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    yield from (word for word in re.findall(r"`([^`]+)`", text) if not PLACEHOLDER.search(word))
+
+
+def named_functions(words: Iterator[str]) -> list[str]:
+    return [word[:-2] for word in words if re.fullmatch(r"[\w.]+\(\)", word)]
+
+
+@pytest.mark.parametrize("page", PAGES_OF_CODE)
+def test_every_file_and_function_that_a_page_names_exists(page: str) -> None:
+    text = (ROOT / page).read_text()
+    modules = list(PACKAGE.rglob("*.py"))
+    paths = [word for word in code_words(text) if re.fullmatch(r"[\w./-]+(\.(py|j2|md)|/)", word)]
+    places = {path.name for path in modules}
+    assert [name for name in paths if name not in places and not exists(name)] == []
+    everywhere = frozenset[str]().union(*map(functions, modules))
+    assert [name for name in named_functions(code_words(text)) if name not in everywhere] == []
+    assert len(paths) > 20
+
+
+def exists(name: str) -> bool:
+    return (PACKAGE / name).exists() or (ROOT / name).exists()
+
+
+def test_the_functions_of_a_step_are_in_its_file() -> None:
+    """A row of the page of one job: the file, its functions, what goes in and out."""
+    rows = re.findall(r"^\| `(.+?\.py)` \| (.+?) \|", (ROOT / PAGES_OF_CODE[1]).read_text(), re.MULTILINE)
+    for file, cell in rows:
+        named = named_functions(code_words(cell))
+        assert named, file
+        assert set(named) <= functions(PACKAGE / file), file
+    assert len(rows) > 30
+
+
+def test_the_architecture_lists_every_room_and_its_floor() -> None:
+    text = (ROOT / PAGES_OF_CODE[0]).read_text()
+    rooms = {
+        path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    (listed,) = re.findall(r"```text\n(site_profiles/.*?)```", text, re.DOTALL)
+    assert rooms - {"__init__.py", "__main__.py"} == {
+        word.strip("/,")
+        for word in re.findall(r"(?m)^  (\w+/|(?:\w+\.py(?:, )?)+)", listed)
+        for word in word.split()
+    }
+    (floors,) = re.findall(r"```text\n(cli\n.*?)```", text, re.DOTALL)
+    top_down = [set(line.split(" · ")) for line in floors.splitlines()]
+    assert top_down == [
+        floor for floor in (rooms - {"__init__", "__main__"} for rooms in FLOORS[::-1]) if floor
+    ]

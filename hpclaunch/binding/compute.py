@@ -10,7 +10,7 @@ ascending: the cores that may be used plus the reserved ones between them, which
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify, heapreplace
 
 import msgspec
@@ -34,24 +34,23 @@ def bind(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
     _check(machine, request)
     gpus = list(topology.gpus) if request.gpus_per_task != 0 else []
     if request.order == "numa":
-        gpus = _by_cores(machine, gpus)
-    gpus_of = gpus_of_ranks(gpus, request)
-    nodes = _place(machine, gpus, gpus_of)
+        gpus = _sorted_by_cores(machine, gpus)
+    gpus_of = assign_gpus(gpus, request)
     cores: dict[int, set[int]] = {rank: set() for rank in range(request.tasks_per_node)}
-    for node in nodes:
-        for rank, block in _share_node(machine, node).items():
-            cores[rank].update(machine.free(block))
-    chosen = [_cut(machine, rank, sorted(cores[rank]), gpus_of[rank]) for rank in cores]
+    for node in _assign_numa_nodes(machine, gpus, gpus_of):
+        for rank, block in _split_node(machine, node).items():
+            cores[rank].update(machine.usable(block))
+    chosen = [_limited(machine, rank, sorted(cores[rank]), gpus_of[rank]) for rank in cores]
     if request.order == "numa":
         ranking = sorted(range(len(chosen)), key=lambda rank: (chosen[rank], rank))
         chosen, gpus_of = [chosen[rank] for rank in ranking], [gpus_of[rank] for rank in ranking]
-    return _answer(machine, chosen, gpus_of)
+    return _node_binding(machine, chosen, gpus_of)
 
 
-def deal_gpus(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
-    """Deal the GPUs alone, for a node whose CPUs no source tells: ranks without CPUs, near their GPUs.
+def bind_gpus_only(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
+    """Assign the GPUs alone, for a node whose CPUs no source lists: ranks get GPUs but no CPUs.
 
-    Raises BadInputError where the GPUs do not suffice.
+    Raises BadInputError where there are too few GPUs.
     """
     if request.tasks_per_node < 1:
         raise BadInputError(f"tasks_per_node is {request.tasks_per_node}", "it must be at least 1")
@@ -63,7 +62,7 @@ def deal_gpus(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
             gpus=tuple(gpu.index for gpu in own),
             numa=tuple(sorted({gpu.numa for gpu in own if gpu.numa is not None})),
         )
-        for rank, own in enumerate(gpus_of_ranks(gpus, request))
+        for rank, own in enumerate(assign_gpus(gpus, request))
     )
     return NodeBinding(ranks=ranks, notes=("no source tells the CPUs of this node: ranks have GPUs only",))
 
@@ -88,29 +87,39 @@ class _Machine(msgspec.Struct, frozen=True):
         """Cores that a rank needs at least."""
         return self.request.cpus_per_task or 1
 
-    def free(self, block: Iterable[int]) -> Block:
+    def usable(self, block: Iterable[int]) -> Block:
         """Return the cores of a block that may be used."""
         return [core for core in block if self.threads[core]]
 
 
-class _User(msgspec.Struct):
-    """Who takes part of a NUMA node's cores: a GPU with its ranks, or ranks without a GPU there."""
+class _RankGroup(msgspec.Struct):
+    """Ranks that get cores of one NUMA node together: those of a GPU there, or ranks without a GPU."""
 
     gpu: Gpu | None
     ranks: list[int]
 
 
 class _Numa(msgspec.Struct):
-    """One NUMA node with usable cores, and who is at home there."""
+    """One NUMA node with usable cores, and the ranks that get cores there."""
 
     id: int | None
     block: Block
     capacity: int
-    users: list[_User] = []
+    """Number of its usable cores."""
+    groups: list[_RankGroup] = []
 
     def ranks(self) -> list[int]:
-        """Return the ranks that get cores here, each once, in order of the users."""
-        return list(dict.fromkeys(rank for user in self.users for rank in user.ranks))
+        """Return the ranks that get cores here, each once, in order of their groups."""
+        return _ranks(self.groups)
+
+    def remove(self, ranks: Collection[int]) -> None:
+        """Give these ranks no cores here."""
+        for group in self.groups:
+            group.ranks = [rank for rank in group.ranks if rank not in ranks]
+
+
+def _ranks(groups: Iterable[_RankGroup]) -> list[int]:
+    return list(dict.fromkeys(rank for group in groups for rank in group.ranks))
 
 
 def _machine(topology: NodeTopology, request: BindingRequest) -> _Machine:
@@ -126,31 +135,42 @@ def _machine(topology: NodeTopology, request: BindingRequest) -> _Machine:
     return _Machine(topology, request, tuple(threads), frozenset(reserved), tuple(numa))
 
 
+_LEAST = {"tasks_per_node": 1, "cpus_per_task": 1, "threads_per_core": 1, "gpus_per_task": 0}
+
+
 def _check(machine: _Machine, request: BindingRequest) -> None:
     """Refuse what no node could give, and what this node cannot."""
-    for name in ("tasks_per_node", "cpus_per_task", "threads_per_core"):
-        value = getattr(request, name)
-        if value is not None and value < 1:
-            raise BadInputError(f"{name} is {value}", "it must be at least 1")
-    if request.gpus_per_task is not None and request.gpus_per_task < 0:
-        raise BadInputError(f"gpus_per_task is {request.gpus_per_task}", "it must be 0 or more")
-    free = [threads for threads in machine.threads if threads]
+    _check_numbers(request)
     if not machine.cores:
         raise BadInputError(
             "no source tells the CPUs of this node", "give --lscpu, --numactl, --hwloc or --sysfs"
         )
-    if not free:
+    usable = [threads for threads in machine.threads if threads]
+    if not usable:
         raise BadInputError(f"no core can be used: {_inventory(machine)}")
-    _check_threads(machine, max(len(threads) for threads in free))
-    tasks, width = request.tasks_per_node, machine.width
-    if not request.share_cores and tasks * width > len(free):
-        each = f" of {width} cores" if width > 1 else ""
-        raise BadInputError(
-            f"{tasks} ranks{each} need {tasks * width} cores; {_inventory(machine)}",
-            f"at most {len(free) // width} such ranks fit; to let ranks share cores say so (--share-cores)"
-            if width <= len(free)
-            else f"ask for at most {len(free) // tasks or 1} cores a rank",
-        )
+    _check_threads(machine, max(len(threads) for threads in usable))
+    if not request.share_cores:
+        _check_cores(machine, request.tasks_per_node, len(usable))
+
+
+def _check_numbers(request: BindingRequest) -> None:
+    for name, least in _LEAST.items():
+        value = getattr(request, name)
+        if value is not None and value < least:
+            raise BadInputError(f"{name} is {value}", f"it must be {'at least 1' if least else '0 or more'}")
+
+
+def _check_cores(machine: _Machine, tasks: int, usable: int) -> None:
+    """Refuse more cores for all ranks together than are usable."""
+    width = machine.width
+    if tasks * width <= usable:
+        return
+    if width <= usable:
+        hint = f"at most {usable // width} such ranks fit; to let ranks share cores say so (--share-cores)"
+    else:
+        hint = f"ask for at most {usable // tasks or 1} cores a rank"
+    of_cores = f" of {width} cores" if width > 1 else ""
+    raise BadInputError(f"{tasks} ranks{of_cores} need {tasks * width} cores; {_inventory(machine)}", hint)
 
 
 def _check_threads(machine: _Machine, granted: int) -> None:
@@ -181,7 +201,7 @@ def _inventory(machine: _Machine) -> str:
     )
 
 
-def _by_cores(machine: _Machine, gpus: list[Gpu]) -> list[Gpu]:
+def _sorted_by_cores(machine: _Machine, gpus: list[Gpu]) -> list[Gpu]:
     """Sort GPUs by the first core near them; those of unknown place come last."""
     nodes = _numa_nodes(machine)
 
@@ -189,15 +209,15 @@ def _by_cores(machine: _Machine, gpus: list[Gpu]) -> list[Gpu]:
         home = _home(machine, gpu, nodes)
         if home is None:
             return len(machine.cores)
-        return min(_near(machine, gpu, home) or home.block)
+        return min(_local_cores(machine, gpu, home) or home.block)
 
     return sorted(gpus, key=lambda gpu: (first_core(gpu), gpus.index(gpu)))
 
 
-def gpus_of_ranks(gpus: list[Gpu], request: BindingRequest) -> list[tuple[Gpu, ...]]:
-    """Deal GPUs: rank r gets floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs.
+def assign_gpus(gpus: list[Gpu], request: BindingRequest) -> list[tuple[Gpu, ...]]:
+    """Return each rank's GPUs: floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs.
 
-    ``gpus_per_task`` overrides. Raises BadInputError where there are too few.
+    ``gpus_per_task`` overrides this rule. Raises BadInputError where there are too few.
     """
     tasks, count, each = request.tasks_per_node, len(gpus), request.gpus_per_task
     if each:
@@ -212,7 +232,7 @@ def gpus_of_ranks(gpus: list[Gpu], request: BindingRequest) -> list[tuple[Gpu, .
     return [tuple(gpus[rank * count // tasks : rank * count // tasks + 1]) for rank in range(tasks)]
 
 
-# --- Who is at home where -------------------------------------------------------------------------------
+# --- From ranks to NUMA nodes ---------------------------------------------------------------------------
 
 
 def _numa_nodes(machine: _Machine) -> list[_Numa]:
@@ -221,11 +241,13 @@ def _numa_nodes(machine: _Machine) -> list[_Numa]:
     for core in range(len(machine.cores)):
         if machine.threads[core] or core in machine.reserved:
             blocks.setdefault(machine.numa[core], []).append(core)
-    nodes = [_Numa(id=node, block=block, capacity=len(machine.free(block))) for node, block in blocks.items()]
+    nodes = [
+        _Numa(id=node, block=block, capacity=len(machine.usable(block))) for node, block in blocks.items()
+    ]
     return [node for node in nodes if node.capacity]
 
 
-def _near(machine: _Machine, gpu: Gpu, node: _Numa) -> Block:
+def _local_cores(machine: _Machine, gpu: Gpu, node: _Numa) -> Block:
     """Return the cores of the node that a source calls local to the GPU; empty where it does not say."""
     return [core for core in node.block if gpu.cpus and gpu.cpus.intersection(machine.cores[core].cpus)]
 
@@ -234,41 +256,59 @@ def _home(machine: _Machine, gpu: Gpu, nodes: list[_Numa]) -> _Numa | None:
     """Return the GPU's NUMA node; None: unknown, or it has no usable cores."""
     if gpu.numa is not None:
         return next((node for node in nodes if node.id == gpu.numa), None)
-    near = [node for node in nodes if machine.free(_near(machine, gpu, node))]
+    near = [node for node in nodes if machine.usable(_local_cores(machine, gpu, node))]
     if not near or (len(near) == len(nodes) > 1):
         return None
-    # Local to several NUMA nodes (a package of them): the one with most cores a GPU.
-    return max(near, key=lambda node: node.capacity / (len(node.users) + 1))
+    # Local to several NUMA nodes (a package of them): the one with most cores per GPU.
+    return max(near, key=lambda node: node.capacity / (len(node.groups) + 1))
 
 
-def _place(machine: _Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]]) -> list[_Numa]:
-    """Give every rank a home: the NUMA node of its GPU, else one with cores to spare."""
+def _assign_numa_nodes(machine: _Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]]) -> list[_Numa]:
+    """Give every rank a NUMA node or several: those of its GPUs, else one with cores to spare."""
     nodes = _numa_nodes(machine)
+    _assign_by_gpu(machine, gpus, gpus_of, nodes)
+    if not machine.request.share_cores:
+        for node in nodes:
+            _remove_excess_ranks(machine, node, nodes)
+    placed = {rank for node in nodes for rank in node.ranks()}
+    unplaced = [rank for rank in range(len(gpus_of)) if rank not in placed]
+    if not placed and len(unplaced) < len(nodes):
+        _assign_whole_nodes(nodes, unplaced)
+    else:
+        _assign_spare_cores(machine, nodes, unplaced)
+    return nodes
+
+
+def _assign_by_gpu(
+    machine: _Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]], nodes: list[_Numa]
+) -> None:
+    """Give ranks the NUMA nodes of their GPUs."""
     unplaced: list[Gpu] = []
     for gpu in gpus:
         ranks = [rank for rank, own in enumerate(gpus_of) if gpu in own]
         if (home := _home(machine, gpu, nodes)) is not None:
-            home.users.append(_User(gpu, ranks))
+            home.groups.append(_RankGroup(gpu, ranks))
         elif ranks:
             unplaced.append(gpu)
     _note_unplaced(machine, unplaced)
+
+
+def _assign_whole_nodes(nodes: list[_Numa], ranks: list[int]) -> None:
+    """Give each of fewer ranks than NUMA nodes a run of whole ones."""
+    runs = _contiguous_runs([node.capacity for node in nodes], len(ranks))
+    for rank, run in zip(ranks, runs, strict=True):
+        for at in run:
+            nodes[at].groups.append(_RankGroup(None, [rank]))
+
+
+def _assign_spare_cores(machine: _Machine, nodes: list[_Numa], ranks: list[int]) -> None:
+    """Give each rank the NUMA node where most cores per rank remain."""
     if not machine.request.share_cores:
-        for node in nodes:
-            _evict(machine, node, nodes)
-    homes = Counter(rank for node in nodes for rank in node.ranks())
-    strays = [rank for rank in range(len(gpus_of)) if rank not in homes]
-    if not homes and len(strays) < len(nodes):
-        for rank, run in zip(strays, _runs_by_size(nodes, len(strays)), strict=True):
-            for node in run:
-                node.users.append(_User(None, [rank]))
-        return nodes
-    if not machine.request.share_cores:
-        _make_room(nodes, len(strays))
-    counts = _deal([node.capacity for node in nodes], len(strays), [len(node.ranks()) for node in nodes])
-    rest = iter(strays)
-    for node, count in zip(nodes, counts, strict=True):
-        node.users.extend(_User(None, [next(rest)]) for _ in range(count))
-    return nodes
+        _make_room(nodes, len(ranks))
+    capacities, loads = [node.capacity for node in nodes], [len(node.ranks()) for node in nodes]
+    remaining = iter(ranks)
+    for node, count in zip(nodes, _balanced_counts(capacities, len(ranks), loads), strict=True):
+        node.groups += [_RankGroup(None, [next(remaining)]) for _ in range(count)]
 
 
 def _note_unplaced(machine: _Machine, gpus: list[Gpu]) -> None:
@@ -286,15 +326,14 @@ def _note_unplaced(machine: _Machine, gpus: list[Gpu]) -> None:
         machine.notes.append(f"GPU {format_cpu_list(indices)}: {reason}")
 
 
-def _evict(machine: _Machine, node: _Numa, nodes: list[_Numa]) -> None:
-    """Send away the ranks for which the NUMA node has no core left, first those with a second home."""
+def _remove_excess_ranks(machine: _Machine, node: _Numa, nodes: list[_Numa]) -> None:
+    """Remove the ranks for which the NUMA node has no core, first those that have cores elsewhere too."""
     here = node.ranks()
     if len(here) <= node.capacity:
         return
     elsewhere = {rank for other in nodes if other is not node for rank in other.ranks()}
     leaving = sorted(here, key=lambda rank: (rank not in elsewhere, -rank))[: len(here) - node.capacity]
-    for user in node.users:
-        user.ranks = [rank for rank in user.ranks if rank not in leaving]
+    node.remove(leaving)
     if homeless := sorted(set(leaving) - elsewhere):
         machine.notes.append(
             f"NUMA node {node.id} has {node.capacity} usable cores for {len(here)} ranks: "
@@ -303,7 +342,7 @@ def _evict(machine: _Machine, node: _Numa, nodes: list[_Numa]) -> None:
 
 
 def _make_room(nodes: list[_Numa], wanted: int) -> None:
-    """Let ranks that are at home on several NUMA nodes give one up until ``wanted`` more ranks have room."""
+    """Take NUMA nodes from ranks that have several until ``wanted`` more ranks have room."""
     room = sum(node.capacity - len(node.ranks()) for node in nodes)
     homes = Counter(rank for node in nodes for rank in node.ranks())
     for node in reversed(nodes):
@@ -311,16 +350,16 @@ def _make_room(nodes: list[_Numa], wanted: int) -> None:
             if room >= wanted:
                 return
             if homes[rank] > 1:
-                for user in node.users:
-                    user.ranks = [other for other in user.ranks if other != rank]
+                node.remove((rank,))
                 homes[rank] -= 1
                 room += 1
 
 
-def _deal(capacity: Sequence[int], count: int, load: Sequence[int] | None = None) -> list[int]:
-    """Deal ``count`` ranks to places of ``capacity`` cores so that the poorest rank gets most.
+def _balanced_counts(capacity: Sequence[int], count: int, load: Sequence[int] | None = None) -> list[int]:
+    """Return how many of ``count`` ranks each place of ``capacity`` cores gets, ``load`` ranks being there.
 
-    Each next rank goes where the cores a rank stay most numerous, the first of equals (D'Hondt's method).
+    Each next rank goes where most cores per rank remain, to the first of equals (D'Hondt's method): so the
+    rank with the fewest cores has as many as possible.
     """
     load = load or [0] * len(capacity)
     given = [0] * len(capacity)
@@ -334,11 +373,7 @@ def _deal(capacity: Sequence[int], count: int, load: Sequence[int] | None = None
     return given
 
 
-def _runs_by_size(nodes: list[_Numa], count: int) -> list[list[_Numa]]:
-    return [[nodes[at] for at in run] for run in _runs([node.capacity for node in nodes], count)]
-
-
-def _runs(sizes: Sequence[int], count: int) -> list[range]:
+def _contiguous_runs(sizes: Sequence[int], count: int) -> list[range]:
     """Cut a row of blocks into ``count`` runs of about equal size, none empty, the first get more."""
     runs: list[range] = []
     start, left = 0, sum(sizes)
@@ -355,64 +390,83 @@ def _runs(sizes: Sequence[int], count: int) -> list[range]:
 # --- From a NUMA node to its ranks ----------------------------------------------------------------------
 
 
-def _share_node(machine: _Machine, node: _Numa) -> dict[int, Block]:
-    """Share a NUMA node's cores among its ranks."""
-    shares: dict[int, Block] = {}
-    for block, users in _pools(machine, node):
-        shares.update(_merge(shares, _share_pool(machine, block, users)))
-    return shares
+def _split_node(machine: _Machine, node: _Numa) -> dict[int, Block]:
+    """Split a NUMA node's cores among its ranks."""
+    blocks: dict[int, Block] = {}
+    for block, groups in _core_pools(machine, node):
+        _add_blocks(blocks, _split_pool(machine, block, groups))
+    return blocks
 
 
-def _merge(one: dict[int, Block], other: dict[int, Block]) -> dict[int, Block]:
-    return {rank: sorted({*one.get(rank, ()), *block}) for rank, block in other.items()}
+def _add_blocks(blocks: dict[int, Block], more: dict[int, Block]) -> None:
+    for rank, block in more.items():
+        blocks[rank] = sorted({*blocks.get(rank, ()), *block})
 
 
-def _pools(machine: _Machine, node: _Numa) -> list[tuple[Block, list[_User]]]:
-    """Group users by the cores near them; the whole node is one pool where that leaves somebody without."""
-    members: dict[tuple[int, ...], list[_User]] = {}
-    for user in node.users:
-        near = _near(machine, user.gpu, node) if user.gpu else []
-        members.setdefault(tuple(near if machine.free(near) else node.block), []).append(user)
-    pools, taken = [], set()
+def _core_pools(machine: _Machine, node: _Numa) -> list[tuple[Block, list[_RankGroup]]]:
+    """Join the groups that have the same local cores; one pool of all cores where these are too few."""
+    members: dict[tuple[int, ...], list[_RankGroup]] = {}
+    for group in node.groups:
+        local = _local_cores(machine, group.gpu, node) if group.gpu else []
+        members.setdefault(tuple(local if machine.usable(local) else node.block), []).append(group)
+    pools: list[tuple[Block, list[_RankGroup]]] = []
+    taken: set[int] = set()
     for cores in sorted(members, key=lambda cores: (len(cores), cores)):
         block = [core for core in cores if core not in taken]
-        ranks = {rank for user in members[cores] for rank in user.ranks}
-        if len(machine.free(block)) < max(len(ranks), 1) and not machine.request.share_cores:
-            return [(node.block, node.users)]
-        if not machine.free(block):
-            return [(node.block, node.users)]
+        if not _suffices(machine, block, members[cores]):
+            return [(node.block, node.groups)]
         taken.update(block)
         pools.append((block, members[cores]))
     return pools
 
 
-def _share_pool(machine: _Machine, block: Block, users: list[_User]) -> dict[int, Block]:
-    """Share a block among the GPUs that are at home there, then each GPU's part among its ranks."""
-    ranks = list(dict.fromkeys(rank for user in users for rank in user.ranks))
+def _suffices(machine: _Machine, block: Block, groups: list[_RankGroup]) -> bool:
+    """Tell whether a block has a core for each rank, or any core where ranks may share cores."""
+    ranks = 1 if machine.request.share_cores else len(_ranks(groups))
+    return len(machine.usable(block)) >= max(ranks, 1)
+
+
+def _split_pool(machine: _Machine, block: Block, groups: list[_RankGroup]) -> dict[int, Block]:
+    """Split a block among the GPUs that are local to it, then each GPU's part among its ranks.
+
+    The block is split among the ranks directly where that serves them better: beside reserved cores, where
+    the GPUs' parts would be unequal, and where a rank would get too few cores.
+    """
+    ranks = _ranks(groups)
     if not ranks:
         return {}
     direct = dict(zip(ranks, _split(machine, block, len(ranks)), strict=True))
-    if all(user.gpu is None for user in users):
+    if not any(group.gpu for group in groups):
         return direct
-    crowded = any(len(user.ranks) > 1 for user in users)
-    if crowded and len(_l3_groups(machine, block)) == 1 and _uneven_with_reserved(machine, block, len(users)):
+    gpus_have_several_ranks = any(len(group.ranks) > 1 for group in groups)
+    if gpus_have_several_ranks and _unequal_in_one_l3(machine, block, len(groups)):
         return direct
-    shares: dict[int, Block] = {}
-    for user, part in zip(users, _split(machine, block, len(users), for_gpus=True), strict=True):
-        blocks = _split(machine, part, len(user.ranks)) if user.ranks else []
-        shares.update(_merge(shares, dict(zip(user.ranks, blocks, strict=True))))
+    by_gpu = _split_by_gpu(machine, block, groups)
 
-    def poorest(answer: dict[int, Block]) -> int:
-        return min(len(machine.free(answer[rank])) for rank in ranks)
+    def fewest(blocks: dict[int, Block]) -> int:
+        return min(len(machine.usable(blocks[rank])) for rank in ranks)
 
-    if poorest(shares) < machine.width and poorest(direct) > poorest(shares):
+    if fewest(by_gpu) < machine.width and fewest(direct) > fewest(by_gpu):
         return direct
-    return shares
+    return by_gpu
 
 
-def _uneven_with_reserved(machine: _Machine, block: Block, count: int) -> bool:
-    """Tell whether a block with reserved cores cannot be cut into ``count`` like slots."""
-    return not machine.reserved.isdisjoint(block) and _like_slots(machine, block, count) is None
+def _split_by_gpu(machine: _Machine, block: Block, groups: list[_RankGroup]) -> dict[int, Block]:
+    blocks: dict[int, Block] = {}
+    parts = _split(machine, block, len(groups), for_gpus=True)
+    for group, part in zip(groups, parts, strict=True):
+        if group.ranks:
+            rank_blocks = _split(machine, part, len(group.ranks))
+            _add_blocks(blocks, dict(zip(group.ranks, rank_blocks, strict=True)))
+    return blocks
+
+
+def _unequal_in_one_l3(machine: _Machine, block: Block, count: int) -> bool:
+    """Tell whether reserved cores of a block in one L3 group prevent ``count`` equal slots."""
+    has_reserved = not machine.reserved.isdisjoint(block)
+    return (
+        has_reserved and len(_l3_groups(machine, block)) == 1 and _equal_slots(machine, block, count) is None
+    )
 
 
 def _l3_groups(machine: _Machine, block: Block) -> list[Block]:
@@ -423,7 +477,7 @@ def _l3_groups(machine: _Machine, block: Block) -> list[Block]:
         if l3 is None:
             return [block]
         groups.setdefault(l3, []).append(core)
-    return [group for group in groups.values() if machine.free(group)] or [block]
+    return [group for group in groups.values() if machine.usable(group)] or [block]
 
 
 def _split(machine: _Machine, block: Block, count: int, *, for_gpus: bool = False) -> list[Block]:
@@ -431,35 +485,46 @@ def _split(machine: _Machine, block: Block, count: int, *, for_gpus: bool = Fals
     groups = _l3_groups(machine, block)
     if count < len(groups):
         return _split_by_groups(machine, block, groups, count)
+    cut = _cut_for_gpus if for_gpus else _cut_for_ranks
     blocks: list[Block] = []
-    counts = _deal([len(machine.free(group)) for group in groups], count)
-    for group, users in zip(groups, counts, strict=True):
-        blocks += _cut_for_gpus(machine, group, users) if for_gpus else _cut_for_ranks(machine, group, users)
+    counts = _balanced_counts([len(machine.usable(group)) for group in groups], count)
+    for group, number in zip(groups, counts, strict=True):
+        blocks += cut(machine, group, number)
     return blocks
 
 
 def _split_by_groups(machine: _Machine, block: Block, groups: list[Block], count: int) -> list[Block]:
-    """Deal whole L3 groups; equal blocks instead where they straddle no group more than they need.
+    """Assign whole L3 groups; equal blocks instead where they touch no group more than they need.
 
-    Small groups (two cores each on POWER9) would make ranks unequal for nothing: each spans several anyhow.
+    Small groups (two cores each on POWER9) would make ranks unequal for nothing: each spans several anyway.
     """
-    sizes = [len(machine.free(group)) for group in groups]
-    whole = [[core for at in run for core in groups[at]] for run in _runs(sizes, count)]
-    shares = [len(machine.free(part)) for part in whole]
+    sizes = [len(machine.usable(group)) for group in groups]
+    runs = _contiguous_runs(sizes, count)
+    whole = [[core for at in run for core in groups[at]] for run in runs]
+    shares = [sum(sizes[at] for at in run) for run in runs]
+    if max(shares) - min(shares) <= 1:
+        return whole
     equal = _cut_for_gpus(machine, block, count)
-    if max(shares) - min(shares) > 1 and len(machine.free(equal[-1])) > max(sizes):
-        group_of = {core: at for at, group in enumerate(groups) for core in group}
-        touched = [{group_of[core] for core in machine.free(part)} for part in equal]
-        if all(
-            len(at) == _fewest([sizes[group] for group in at], len(machine.free(part)))
-            for at, part in zip(touched, equal, strict=True)
-        ):
-            return equal
+    each_spans_several = len(machine.usable(equal[-1])) > max(sizes)
+    if each_spans_several and _touch_fewest_groups(machine, equal, groups):
+        return equal
     return whole
 
 
+def _touch_fewest_groups(machine: _Machine, blocks: list[Block], groups: list[Block]) -> bool:
+    """Tell whether each block lies in no more L3 groups than the largest of these groups would need."""
+    sizes = [len(machine.usable(group)) for group in groups]
+    group_of = {core: at for at, group in enumerate(groups) for core in group}
+    for block in blocks:
+        cores = machine.usable(block)
+        touched = {group_of[core] for core in cores}
+        if len(touched) > _fewest([sizes[at] for at in touched], len(cores)):
+            return False
+    return True
+
+
 def _fewest(sizes: Iterable[int], cores: int) -> int:
-    """Return how many of the largest groups hold so many cores."""
+    """Return how many of the largest groups are needed to hold ``cores``."""
     needed = 0
     for size in sorted(sizes, reverse=True):
         if cores <= 0:
@@ -471,8 +536,7 @@ def _fewest(sizes: Iterable[int], cores: int) -> int:
 
 def _cut_for_gpus(machine: _Machine, group: Block, count: int) -> list[Block]:
     """Cut into equal blocks of usable cores, the first get one more; a reserved core goes with the next."""
-    free = machine.free(group)
-    size, extra = divmod(len(free), max(count, 1))
+    size, extra = divmod(len(machine.usable(group)), max(count, 1))
     ends = [(at + 1) * size + min(at + 1, extra) for at in range(count)]
     blocks: list[Block] = [[] for _ in range(count)]
     position = owner = 0
@@ -492,24 +556,24 @@ def _cut_for_ranks(machine: _Machine, group: Block, count: int) -> list[Block]:
     rather than make ranks unequal: LUMI-G (16 ranks: cores 1-3 and 5-7 of each L3 group) keeps the same
     places of equal slots, Aurora (12 ranks: 8 of 51 cores each) packs the ranks and leaves the end idle.
     """
-    free, width = machine.free(group), machine.width
+    usable, width = machine.usable(group), machine.width
     if count <= 1:
         return [group] * count
-    if machine.request.share_cores and len(free) < count * width:
-        width = min(width, len(free))
-        starts = [min(at * len(free) // count, len(free) - width) for at in range(count)]
-        return [free[start : start + width] for start in starts]
+    if machine.request.share_cores and len(usable) < count * width:
+        width = min(width, len(usable))
+        starts = [min(at * len(usable) // count, len(usable) - width) for at in range(count)]
+        return [usable[start : start + width] for start in starts]
     if machine.reserved.isdisjoint(group):
-        return _cut_for_gpus(machine, free, count)
-    if (slots := _like_slots(machine, group, count)) is not None:
+        return _cut_for_gpus(machine, usable, count)
+    if (slots := _equal_slots(machine, group, count)) is not None:
         return slots
-    size = len(free) // count
+    size = len(usable) // count
     if machine.request.cpus_per_task is not None:
         size = min(size, machine.request.cpus_per_task)
-    return [free[at * size : (at + 1) * size] for at in range(count)]
+    return [usable[at * size : (at + 1) * size] for at in range(count)]
 
 
-def _like_slots(machine: _Machine, group: Block, count: int) -> list[Block] | None:
+def _equal_slots(machine: _Machine, group: Block, count: int) -> list[Block] | None:
     """Cut a block with its reserved cores into slots and keep the places that are usable in all of them.
 
     None where the slots would not be equal powers of two, as caches are divided, or would waste more cores
@@ -519,7 +583,7 @@ def _like_slots(machine: _Machine, group: Block, count: int) -> list[Block] | No
     if rest or slot & (slot - 1) or not slot:
         return None
     places = [at for at in range(slot) if all(machine.threads[group[n * slot + at]] for n in range(count))]
-    if len(places) != len(machine.free(group)) // count:
+    if len(places) != len(machine.usable(group)) // count:
         return None
     return [[group[n * slot + at] for at in places] for n in range(count)]
 
@@ -527,7 +591,7 @@ def _like_slots(machine: _Machine, group: Block, count: int) -> list[Block] | No
 # --- From cores to the answer ---------------------------------------------------------------------------
 
 
-def _cut(machine: _Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) -> Block:
+def _limited(machine: _Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) -> Block:
     """Keep ``cpus_per_task`` cores, of one L3 group where one holds them, else the first."""
     width = machine.width
     if len(cores) < width:
@@ -546,7 +610,8 @@ def _cut(machine: _Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) -> B
     return cores[:width]
 
 
-def _answer(machine: _Machine, chosen: list[Block], gpus_of: list[tuple[Gpu, ...]]) -> NodeBinding:
+def _node_binding(machine: _Machine, chosen: list[Block], gpus_of: list[tuple[Gpu, ...]]) -> NodeBinding:
+    """Turn the cores chosen for each rank into CPUs, NUMA nodes, L3 groups and NICs."""
     users = Counter(core for cores in chosen for core in cores)
     seen: Counter[int] = Counter()
     ranks: list[RankBinding] = []
@@ -560,8 +625,8 @@ def _answer(machine: _Machine, chosen: list[Block], gpus_of: list[tuple[Gpu, ...
                 local_rank=rank,
                 cpus=tuple(sorted(cpus)),
                 gpus=tuple(gpu.index for gpu in gpus_of[rank]),
-                numa=tuple(sorted({numa for core in cores if (numa := machine.numa[core]) is not None})),
-                l3=tuple(sorted({l3 for core in cores if (l3 := machine.cores[core].l3) is not None})),
+                numa=_known(machine.numa[core] for core in cores),
+                l3=_known(machine.cores[core].l3 for core in cores),
             )
         )
     nics = _nics(machine.topology.nics, ranks)
@@ -570,6 +635,10 @@ def _answer(machine: _Machine, chosen: list[Block], gpus_of: list[tuple[Gpu, ...
         ranks=tuple(_with_nic(rank, nics.get(rank.local_rank)) for rank in ranks),
         notes=tuple(dict.fromkeys(machine.notes)),
     )
+
+
+def _known(numbers: Iterable[int | None]) -> tuple[int, ...]:
+    return tuple(sorted({number for number in numbers if number is not None}))
 
 
 def _thread_share(threads: tuple[int, ...], place: int, users: int) -> tuple[int, ...]:
@@ -585,19 +654,23 @@ def _with_nic(rank: RankBinding, nic: str | None) -> RankBinding:
 
 
 def _nics(nics: tuple[Nic, ...], ranks: list[RankBinding]) -> dict[int, str]:
-    """Deal the NICs near each group of ranks to them in order; ranks with none near get none."""
-    groups: dict[tuple[str, ...], list[int]] = {}
+    """Assign the NICs near each group of ranks to them in order; ranks with none near get none."""
+    members: dict[tuple[str, ...], list[int]] = {}
     for rank in ranks:
-        cpus, numa = frozenset(rank.cpus), set(rank.numa)
-        near = tuple(nic.name for nic in nics if nic.cpus and cpus & nic.cpus)
-        near = near or tuple(nic.name for nic in nics if nic.numa in numa)
-        groups.setdefault(near, []).append(rank.local_rank)
+        members.setdefault(_near_nics(nics, rank), []).append(rank.local_rank)
     return {
-        rank: near[place * len(near) // len(members)]
-        for near, members in groups.items()
+        rank: near[place * len(near) // len(sharing)]
+        for near, sharing in members.items()
         if near
-        for place, rank in enumerate(members)
+        for place, rank in enumerate(sharing)
     }
+
+
+def _near_nics(nics: tuple[Nic, ...], rank: RankBinding) -> tuple[str, ...]:
+    """Return the NICs local to a rank's CPUs, else those of its NUMA nodes."""
+    cpus = frozenset(rank.cpus)
+    local = tuple(nic.name for nic in nics if nic.cpus and cpus & nic.cpus)
+    return local or tuple(nic.name for nic in nics if nic.numa in rank.numa)
 
 
 def _note_leftovers(machine: _Machine, users: Counter[int]) -> None:
@@ -605,6 +678,6 @@ def _note_leftovers(machine: _Machine, users: Counter[int]) -> None:
     first = [core.cpus[0] for core in machine.cores]
     if shared := [first[core] for core, count in users.items() if count > 1]:
         machine.notes.append(f"cores {format_cpu_list(shared)} are shared by several ranks")
-    idle = [first[core] for core in machine.free(range(len(first))) if core not in users]
+    idle = [first[core] for core in machine.usable(range(len(first))) if core not in users]
     if idle:
         machine.notes.append(f"{len(idle)} usable cores stay idle: {format_cpu_list(idle)}")

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
+from hpclaunch.binding.rank_table import rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.text_table import text_table
 from hpclaunch.topology.node_topology import NodeTopology
 
 
@@ -200,19 +200,8 @@ def as_json(topology: NodeTopology, binding: NodeBinding) -> str:
 
 
 def table(binding: NodeBinding) -> str:
-    """Return a table for people, one line a rank; ``-`` stands for nothing or unknown."""
-    rows = [
-        (
-            str(rank.local_rank),
-            format_cpu_list(rank.cpus) or "-",
-            format_cpu_list(rank.numa) or "-",
-            format_cpu_list(rank.l3) or "-",
-            ",".join(map(str, rank.gpus)) or "-",
-            rank.nic or "-",
-        )
-        for rank in binding.ranks
-    ]
-    return text_table(rows, ("rank", "CPUs", "NUMA", "L3", "GPU", "NIC"))
+    """Return a table for people, one line per rank; ``-`` stands for nothing or unknown."""
+    return rank_table(binding.ranks, "NIC", [rank.nic or "-" for rank in binding.ranks])
 
 
 FORMATS: dict[str, Callable[[NodeTopology, NodeBinding], str]] = {

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from hpclaunch.binding.compute import bind, gpus_of_ranks
+from hpclaunch.binding.compute import assign_gpus, bind
 from hpclaunch.binding.locality import Locality, cpus_in_words
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding
+from hpclaunch.binding.rank_table import rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.text_table import text_table
 from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]
@@ -99,14 +99,21 @@ class _Node:
     kind: Kind
     where: Locality
 
-    def remedy(self, kind_of_fix: str, rank: int) -> str:
-        """Name the CPUs that would be right for a rank, or fall back on a general word."""
-        if self.plan is None or rank >= len(self.plan.ranks):
-            return kind_of_fix
-        cpus = self.plan.ranks[rank].cpus
-        if self.kind == "map":
-            return f"{kind_of_fix}: {cpus_in_words({min(cpus)})} would be right"
-        return f"{kind_of_fix}: {cpus_in_words(cpus)} ({to_mask(cpus)}) would be right"
+    def planned(self, rank: int) -> RankBinding | None:
+        """Return what would be right for a rank; None where the node cannot hold so many ranks."""
+        return self.plan.ranks[rank] if self.plan is not None else None
+
+    def finding(self, rank: int, problem: str, message: str, fix: str) -> Finding:
+        """Build the finding about a rank, its remedy completed by the CPUs that would be right."""
+        if (planned := self.planned(rank)) is not None:
+            right = {min(planned.cpus)} if self.kind == "map" else planned.cpus
+            mask = "" if self.kind == "map" else f" ({to_mask(right)})"
+            fix = f"{fix}: {cpus_in_words(right)}{mask} would be right"
+        return Finding(rank=rank, problem=problem, message=message, remedy=fix)
+
+    def is_near_any(self, gpus: tuple[Gpu, ...], cpus: Iterable[int]) -> bool:
+        """Tell whether CPUs are near one of these GPUs."""
+        return any(self.where.is_near(gpu, cpus) for gpu in gpus)
 
 
 def _plan(
@@ -119,7 +126,7 @@ def _plan(
     try:
         plan = bind(topology, request)
     except BadInputError:
-        return None, gpus_of_ranks(list(topology.gpus), request) if order == "gpu" else [()] * count
+        return None, assign_gpus(list(topology.gpus), request) if order == "gpu" else [()] * count
     return plan, [tuple(gpus[index] for index in rank.gpus) for rank in plan.ranks]
 
 
@@ -147,20 +154,22 @@ def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | No
             named += len(cpus) * count
             if named > _MAX_NAMED:
                 raise BadInputError(f"more than {_MAX_NAMED} CPUs are named in all")
-            entries += [cpus] * count
         except BadInputError as error:
-            findings.append(
-                Finding(
-                    rank=len(entries),
-                    problem="unparsable",
-                    message=f"{_short(part)!r} cannot be read: {_short(error.message, 120)}",
-                    remedy="write masks in hexadecimal, such as 0xfe00"
-                    if kind == "mask"
-                    else "write CPU numbers, such as 49",
-                )
-            )
+            findings.append(_unparsable(kind, len(entries), part, error.message))
             entries.append(None)
+        else:
+            entries += [cpus] * count
     return entries
+
+
+def _unparsable(kind: Kind, rank: int, part: str, reason: str) -> Finding:
+    right = {"mask": "write masks in hexadecimal, such as 0xfe00", "map": "write CPU numbers, such as 49"}
+    return Finding(
+        rank=rank,
+        problem="unparsable",
+        message=f"{_short(part)!r} cannot be read: {_short(reason, 120)}",
+        remedy=right[kind],
+    )
 
 
 def _short(text: str, length: int = 40) -> str:
@@ -204,67 +213,74 @@ def _judge_count(entries: int, tasks: int | None, findings: list[Finding]) -> No
 
 
 def _judge_rank(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
-    def finding(problem: str, message: str, fix: str) -> Finding:
-        return Finding(rank=rank, problem=problem, message=message, remedy=node.remedy(fix, rank))
-
     if not cpus:
-        yield finding("empty", "names no CPU", "name at least one")
+        yield node.finding(rank, "empty", "names no CPU", "name at least one")
         return
     where = node.where
     if outside := cpus - where.cpus:
-        known = format_cpu_list(where.cpus)
-        yield finding(
-            "outside", f"{cpus_in_words(outside)}: not on this node, which has {known}", "stay inside"
+        yield node.finding(
+            rank,
+            "outside",
+            f"{cpus_in_words(outside)}: not on this node, which has {format_cpu_list(where.cpus)}",
+            "stay inside",
         )
     here = cpus & where.cpus
     if reserved := here & node.topology.reserved:
-        yield finding(
+        yield node.finding(
+            rank,
             "reserved",
             f"{cpus_in_words(reserved)}: reserved for the system; a job that names a reserved core fails",
             "leave them out",
         )
     if denied := here - where.granted - node.topology.reserved:
-        yield finding(
+        yield node.finding(
+            rank,
             "not-granted",
             f"{cpus_in_words(denied)}: not granted, the job has {format_cpu_list(where.granted)}",
             "stay inside, or ask for whole nodes",
         )
     if here:
-        yield from _judge_locality(node, rank, here)
+        yield from _judge_crossing(node, rank, here)
+        yield from _judge_gpu_distance(node, rank, here)
 
 
-def _judge_locality(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
-    """Judge the way to the memory, the cache and the GPU."""
-
-    def finding(problem: str, message: str, fix: str) -> Finding:
-        return Finding(rank=rank, problem=problem, message=message, remedy=node.remedy(fix, rank))
-
-    gpus = node.gpus[rank]
-    numa, homes = node.where.numa(cpus), {gpu.numa for gpu in gpus if gpu.numa is not None}
-    planned = len(node.plan.ranks[rank].numa) if node.plan else 1
-    planned_l3 = len(node.plan.ranks[rank].l3) if node.plan else 1
-    if len(numa) > max(planned, len(homes), 1):
-        yield finding(
+def _judge_crossing(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
+    """Find a rank that lies on more NUMA nodes or in more L3 groups than it needs."""
+    planned = node.planned(rank)
+    numa, gpu_numa = node.where.numa(cpus), {gpu.numa for gpu in node.gpus[rank]} - {None}
+    if len(numa) > max(len(planned.numa) if planned else 1, len(gpu_numa), 1):
+        yield node.finding(
+            rank,
             "crosses-numa",
             f"{cpus_in_words(cpus)} lie on NUMA nodes {format_cpu_list(numa)}",
             "stay on one NUMA node",
         )
-    elif len(groups := node.where.l3(cpus)) > max(_groups_needed(node, cpus, groups), planned_l3):
-        yield finding(
+        return
+    groups = node.where.l3(cpus)
+    if len(groups) > max(_groups_needed(node, cpus, groups), len(planned.l3) if planned else 1):
+        yield node.finding(
+            rank,
             "crosses-l3",
             f"{cpus_in_words(cpus)} lie in {len(groups)} L3 groups though fewer would hold them",
             "stay in one L3 group",
         )
-    planned_cpus = frozenset(node.plan.ranks[rank].cpus) if node.plan else None
-    if planned_cpus is not None and not any(node.where.is_near(gpu, planned_cpus) for gpu in gpus):
-        return  # no list could be right: the GPU's own cores are not to be had, or its place is unknown
-    if gpus and not any(node.where.is_near(gpu, cpus) for gpu in gpus):
-        places = "; ".join(_place(gpu) for gpu in gpus)
-        yield finding(
-            "wrong-gpu",
-            f"{cpus_in_words(cpus)} (NUMA node {format_cpu_list(numa) or '?'}): not near {places}",
-            "use cores near the GPU",
-        )
+
+
+def _judge_gpu_distance(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
+    """Find a rank that is near none of its GPUs, where a list could do better."""
+    gpus, planned = node.gpus[rank], node.planned(rank)
+    if not gpus or node.is_near_any(gpus, cpus):
+        return
+    if planned is not None and not node.is_near_any(gpus, planned.cpus):
+        return  # no list could be right: the GPU's own cores cannot be had, or its place is unknown
+    numa = format_cpu_list(node.where.numa(cpus)) or "?"
+    places = "; ".join(_place(gpu) for gpu in gpus)
+    yield node.finding(
+        rank,
+        "wrong-gpu",
+        f"{cpus_in_words(cpus)} (NUMA node {numa}): not near {places}",
+        "use cores near the GPU",
+    )
 
 
 def _place(gpu: Gpu) -> str:
@@ -298,12 +314,12 @@ def _judge_shared(node: _Node, entries: list[CpuSet | None]) -> Iterable[Finding
             if first != rank:
                 shared.setdefault(first, []).append(node.topology.cores[core].cpus[0])
         for first, cores in shared.items():
-            yield Finding(
-                rank=rank,
-                problem="shared",
-                message=f"shares {'core' if len(cores) == 1 else 'cores'} {format_cpu_list(cores)} "
-                f"with rank {first}",
-                remedy=node.remedy("give each rank cores of its own", rank),
+            word = "core" if len(cores) == 1 else "cores"
+            yield node.finding(
+                rank,
+                "shared",
+                f"shares {word} {format_cpu_list(cores)} with rank {first}",
+                "give each rank cores of its own",
             )
 
 
@@ -318,20 +334,10 @@ def _rank(node: _Node, rank: int, cpus: CpuSet) -> RankBinding:
 
 
 def report(judgement: Judgement) -> str:
-    """Return the judgement for people: one line a rank, then each finding with its remedy."""
-    bad = {finding.rank for finding in judgement.findings}
-    rows = [
-        (
-            str(rank.local_rank),
-            format_cpu_list(rank.cpus) or "-",
-            format_cpu_list(rank.numa) or "-",
-            format_cpu_list(rank.l3) or "-",
-            ",".join(map(str, rank.gpus)) or "-",
-            "WRONG" if rank.local_rank in bad else "right",
-        )
-        for rank in judgement.ranks
-    ]
-    lines = [text_table(rows, ("rank", "CPUs", "NUMA", "L3", "GPU", "verdict"))]
+    """Return the judgement for people: one line per rank, then each finding with its remedy."""
+    wrong = {finding.rank for finding in judgement.findings}
+    verdicts = ["WRONG" if rank.local_rank in wrong else "right" for rank in judgement.ranks]
+    lines = [rank_table(judgement.ranks, "verdict", verdicts)]
     for finding in judgement.findings:
         who = "list" if finding.rank is None else f"rank {finding.rank}"
         lines += [f"{who}: {finding.message}", f"  {finding.remedy}"]

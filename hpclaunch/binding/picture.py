@@ -7,14 +7,14 @@ its rank's cores and a core with two ranks are framed in red besides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 from hpclaunch.binding.locality import Locality
-from hpclaunch.binding.node_binding import NodeBinding
+from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.topology.node_topology import Gpu, Nic, NodeTopology
+from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 
 _CELL_W, _CELL_H, _GAP = 38, 32, 6
 _CELLS_A_ROW = 16
@@ -55,9 +55,9 @@ class _Scene:
         """Return what a core is: reserved, denied, idle, one (has one rank) or wrong."""
         core = self.topology.cores[at]
         ranks = self.core_ranks.get(at, ())
-        if self.topology.reserved.intersection(core.cpus):
+        if _is_reserved(self.topology, core):
             return "wrong" if ranks else "reserved"
-        if self.topology.allowed is not None and not self.topology.allowed.intersection(core.cpus):
+        if _is_denied(self.topology, core):
             return "wrong" if ranks else "denied"
         return ("idle", "one", "wrong")[min(len(ranks), 2)]
 
@@ -68,52 +68,84 @@ def _scene(topology: NodeTopology, binding: NodeBinding) -> _Scene:
     gpu_ranks: dict[int, list[int]] = {}
     far: set[int] = set()
     captions: list[str] = []
-    gpus = {gpu.index: gpu for gpu in topology.gpus}
     for rank in binding.ranks:
         for at in where.cores(rank.cpus):
             core_ranks.setdefault(at, []).append(rank.local_rank)
         for index in rank.gpus:
             gpu_ranks.setdefault(index, []).append(rank.local_rank)
-        own = [gpus[index] for index in rank.gpus if index in gpus]
-        if own and rank.cpus and not any(where.is_near(gpu, rank.cpus) for gpu in own):
-            far.update(gpu.index for gpu in own)
-            captions.append(f"rank {rank.local_rank} is far from its GPU {format_cpu_list(rank.gpus)}")
-        if outside := frozenset(rank.cpus) - topology.cpus:
-            captions.append(f"rank {rank.local_rank}: no CPU {format_cpu_list(outside)} on this node")
-        if not rank.cpus:
-            captions.append(f"rank {rank.local_rank} has no CPU")
-    for at in core_ranks:
-        core = topology.cores[at]
-        if topology.reserved.intersection(core.cpus):
-            captions.append(f"core {core.cpus[0]} is reserved")
-        elif topology.allowed is not None and not topology.allowed.intersection(core.cpus):
-            captions.append(f"core {core.cpus[0]} is not granted")
-    if shared := [topology.cores[at].cpus[0] for at, ranks in core_ranks.items() if len(ranks) > 1]:
-        captions.append(f"cores with several ranks: {format_cpu_list(shared)}")
+        far_gpus = _far_gpus(where, rank)
+        far.update(far_gpus)
+        captions += _rank_captions(where, rank, is_far=bool(far_gpus))
+    captions += _core_captions(topology, core_ranks)
     return _Scene(topology, _panels(topology), core_ranks, gpu_ranks, far, captions)
 
 
+def _far_gpus(where: Locality, rank: RankBinding) -> list[int]:
+    """Return the rank's GPUs where its cores are near none of them."""
+    gpus = [gpu for gpu in where.topology.gpus if gpu.index in rank.gpus]
+    if not rank.cpus or any(where.is_near(gpu, rank.cpus) for gpu in gpus):
+        return []
+    return [gpu.index for gpu in gpus]
+
+
+def _rank_captions(where: Locality, rank: RankBinding, *, is_far: bool) -> Iterator[str]:
+    """Yield what is wrong with one rank."""
+    if is_far:
+        yield f"rank {rank.local_rank} is far from its GPU {format_cpu_list(rank.gpus)}"
+    if outside := frozenset(rank.cpus) - where.cpus:
+        yield f"rank {rank.local_rank}: no CPU {format_cpu_list(outside)} on this node"
+    if not rank.cpus:
+        yield f"rank {rank.local_rank} has no CPU"
+
+
+def _core_captions(topology: NodeTopology, core_ranks: Mapping[int, list[int]]) -> Iterator[str]:
+    """Yield which cores are used though they are reserved, not granted or used by another rank."""
+    for at in core_ranks:
+        core = topology.cores[at]
+        if _is_reserved(topology, core):
+            yield f"core {core.cpus[0]} is reserved"
+        elif _is_denied(topology, core):
+            yield f"core {core.cpus[0]} is not granted"
+    if shared := [topology.cores[at].cpus[0] for at, ranks in core_ranks.items() if len(ranks) > 1]:
+        yield f"cores with several ranks: {format_cpu_list(shared)}"
+
+
+def _is_reserved(topology: NodeTopology, core: Core) -> bool:
+    return not topology.reserved.isdisjoint(core.cpus)
+
+
+def _is_denied(topology: NodeTopology, core: Core) -> bool:
+    return topology.allowed is not None and topology.allowed.isdisjoint(core.cpus)
+
+
 def _panels(topology: NodeTopology) -> list[_Panel]:
+    """Return one panel per NUMA node with cores, in order, then those that only have devices."""
     by_numa: dict[int | None, dict[int | None, list[int]]] = {}
     for at, core in enumerate(topology.cores):
         by_numa.setdefault(core.numa, {}).setdefault(core.l3, []).append(at)
-    memory = {node.id: node.memory_bytes for node in topology.numa_nodes}
     panels: dict[int | None, _Panel] = {}
-    for numa, groups in sorted(by_numa.items(), key=lambda item: (item[0] is None, item[0] or 0)):
-        title = "NUMA node unknown" if numa is None else f"NUMA node {numa}"
-        if numa is not None and memory.get(numa):
-            title += f" · {(memory[numa] or 0) / 2**30:.0f} GiB"
-        named = [("" if l3 is None else f"L3 {l3}", cores) for l3, cores in groups.items()]
-        panels[numa] = _Panel(title, named)
-    devices: tuple[Gpu | Nic, ...] = (*topology.gpus, *topology.nics)
-    for device in devices:
-        title = "NUMA node unknown" if device.numa is None else f"NUMA node {device.numa} (no cores known)"
-        panel = panels.setdefault(device.numa, _Panel(title, []))
-        if isinstance(device, Gpu):
-            panel.gpus.append(device)
-        else:
-            panel.nics.append(device)
+    for numa in sorted(by_numa, key=lambda numa: (numa is None, numa or 0)):
+        named = [("" if l3 is None else f"L3 {l3}", cores) for l3, cores in by_numa[numa].items()]
+        panels[numa] = _Panel(_numa_title(numa) + _memory_in_words(topology, numa), named)
+    for gpu in topology.gpus:
+        _panel_of(gpu, panels).gpus.append(gpu)
+    for nic in topology.nics:
+        _panel_of(nic, panels).nics.append(nic)
     return list(panels.values())
+
+
+def _panel_of(device: Gpu | Nic, panels: dict[int | None, _Panel]) -> _Panel:
+    suffix = "" if device.numa is None else " (no cores known)"
+    return panels.setdefault(device.numa, _Panel(_numa_title(device.numa) + suffix, []))
+
+
+def _numa_title(numa: int | None) -> str:
+    return "NUMA node unknown" if numa is None else f"NUMA node {numa}"
+
+
+def _memory_in_words(topology: NodeTopology, numa: int | None) -> str:
+    memory = {node.id: node.memory_bytes for node in topology.numa_nodes if node.memory_bytes}
+    return f" · {memory[numa] / 2**30:.0f} GiB" if numa in memory else ""
 
 
 # --- SVG ------------------------------------------------------------------------------------------------
@@ -353,32 +385,40 @@ _CORES_A_LINE = 32
 
 
 def draw(topology: NodeTopology, binding: NodeBinding) -> str:
-    """Return the drawing in text: one line an L3 group, one sign a core."""
+    """Return the drawing in text: one line per L3 group, one sign per core."""
     scene = _scene(topology, binding)
     sign_width = max((len(str(rank.local_rank)) for rank in binding.ranks), default=1)
-    names = [_line_name(topology, group) for panel in scene.panels for group in panel.groups]
-    label_width = max((len(name) for name in names), default=0)
+    groups = [group for panel in scene.panels for group in panel.groups]
+    label_width = max((len(_group_label(topology, group)) for group in groups), default=0)
     lines: list[str] = []
     for panel in scene.panels:
-        devices = [_gpu_in_words(scene, gpu) for gpu in panel.gpus]
-        devices += [f"NIC {_plain(nic.name)}" for nic in panel.nics]
-        lines.append("  ".join([panel.title, *devices]))
+        lines.append(_panel_heading(scene, panel))
         for group in panel.groups:
             signs = [_sign(scene, at).rjust(sign_width) for at in group[1]]
-            label = _line_name(topology, group)
-            for start in range(0, len(signs), _CORES_A_LINE):
-                lines.append(
-                    f"  {label.ljust(label_width)}  {' '.join(signs[start : start + _CORES_A_LINE])}"
-                )
-                label = ""
-    used = {scene.state(at) for at in range(len(topology.cores))}
-    legend = ["a number is the rank that has the core"]
+            lines += _group_lines(_group_label(topology, group).ljust(label_width), signs)
+    return "\n".join([*lines, _legend(scene), *(f"!  {caption}" for caption in scene.captions)])
+
+
+def _panel_heading(scene: _Scene, panel: _Panel) -> str:
+    gpus = [_gpu_in_words(scene, gpu) for gpu in panel.gpus]
+    nics = [f"NIC {_plain(nic.name)}" for nic in panel.nics]
+    return "  ".join([panel.title, *gpus, *nics])
+
+
+def _group_lines(label: str, signs: list[str]) -> list[str]:
+    """Return the lines of one L3 group, its label before the first of them."""
+    rows = [" ".join(signs[start : start + _CORES_A_LINE]) for start in range(0, len(signs), _CORES_A_LINE)]
+    return [f"  {label if at == 0 else ' ' * len(label)}  {row}" for at, row in enumerate(rows)]
+
+
+def _legend(scene: _Scene) -> str:
+    used = {scene.state(at) for at in range(len(scene.topology.cores))}
     words = {**_WORDS, "wrong": "shared, reserved or not granted, and yet used"}
-    legend += [f"{sign} {words[state]}" for state, sign in _SIGNS.items() if state in used]
-    return "\n".join([*lines, ", ".join(legend), *(f"!  {caption}" for caption in scene.captions)])
+    signs = [f"{sign} {words[state]}" for state, sign in _SIGNS.items() if state in used]
+    return ", ".join(["a number is the rank that has the core", *signs])
 
 
-def _line_name(topology: NodeTopology, group: tuple[str, list[int]]) -> str:
+def _group_label(topology: NodeTopology, group: tuple[str, list[int]]) -> str:
     name, cores = group
     listed = format_cpu_list(topology.cores[at].cpus[0] for at in cores)
     if listed.count(",") > 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_cpu_list
@@ -40,27 +42,39 @@ def _whole_cores(topology: NodeTopology, named: CpuSet) -> CpuSet:
 
 
 def _with_l3(topology: NodeTopology) -> NodeTopology:
-    """Return the node with its L3 groups known, from the GPUs' blocks where no source told them."""
+    """Return the node with its L3 groups; where they are unknown, each GPU's equal block counts as one."""
     if topology.cores and all(core.l3 is not None for core in topology.cores):
         return topology
     cores = list(topology.cores)
+    gpu_count = Counter(gpu.numa for gpu in topology.gpus)
     groups = 0
-    for numa in dict.fromkeys(core.numa for core in cores):
-        here = [index for index, core in enumerate(cores) if core.numa == numa]
-        gpus = sum(1 for gpu in topology.gpus if gpu.numa == numa)
-        if numa is None or not gpus or len(here) % gpus:
-            raise BadInputError(
-                f"{FIRST_CORE_PER_L3}: the L3 groups of this node are unknown"
-                + ("" if numa is None else f", and NUMA node {numa} has {len(here)} cores for {gpus} GPUs"),
-                "give lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, --hwloc, --sysfs or --site, "
-                "or name the cores: --reserve 0,8,16",
-            )
-        size = len(here) // gpus
-        for place, index in enumerate(here):
-            cores[index] = msgspec.structs.replace(cores[index], l3=groups + place // size)
+    for numa, places in _places_by_numa(cores).items():
+        gpus = gpu_count[numa]
+        if numa is None or not gpus or len(places) % gpus:
+            raise _unknown_groups(numa, len(places), gpus)
+        size = len(places) // gpus
+        for at, place in enumerate(places):
+            cores[place] = msgspec.structs.replace(cores[place], l3=groups + at // size)
         groups += gpus
     note = (
         f"L3 groups are in none of the files: taken as one a GPU ({groups} groups, as on MI250X nodes); "
         "lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, --hwloc, --sysfs or --site would tell them"
     )
     return msgspec.structs.replace(topology, cores=tuple(cores), notes=(*topology.notes, note))
+
+
+def _places_by_numa(cores: list[Core]) -> dict[int | None, list[int]]:
+    """Return the indices of each NUMA node's cores."""
+    places: dict[int | None, list[int]] = {}
+    for place, core in enumerate(cores):
+        places.setdefault(core.numa, []).append(place)
+    return places
+
+
+def _unknown_groups(numa: int | None, cores: int, gpus: int) -> BadInputError:
+    where = "" if numa is None else f", and NUMA node {numa} has {cores} cores for {gpus} GPUs"
+    return BadInputError(
+        f"{FIRST_CORE_PER_L3}: the L3 groups of this node are unknown{where}",
+        "give lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, --hwloc, --sysfs or --site, "
+        "or name the cores: --reserve 0,8,16",
+    )

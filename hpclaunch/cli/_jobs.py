@@ -1,4 +1,4 @@
-"""What the commands about jobs share: the argument that names one, and how one is shown."""
+"""Shared by the commands about jobs: the argument that names a job, and how a job is shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = (
 
 
 def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Offer the newest jobs to the shell's completion; what names a job is explained by ``Store.find``."""
+    """Offer the newest jobs to the shell's completion; ``Store.find`` explains what names a job."""
     from hpclaunch.errors import HpclaunchError
     from hpclaunch.job.store import Store
 
@@ -40,12 +40,12 @@ def describe(record: JobRecord) -> dict[str, Any]:
 
 
 def outcome(record: JobRecord, result: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the document of a waited-for job."""
+    """Return the JSON document of a job after the wait for its end."""
     return {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
 
 
 def age(created: str, now: dt.datetime) -> str:
-    """Return how long ago an ISO 8601 time was, in its largest unit; ``?`` where it is none."""
+    """Return how long ago an ISO 8601 time was, in its largest unit; ``?`` where it is not a time."""
     try:
         seconds = int((now - dt.datetime.fromisoformat(created)).total_seconds())
     except (ValueError, TypeError):

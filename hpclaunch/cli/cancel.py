@@ -1,4 +1,4 @@
-"""``hpclaunch cancel``: end a job."""
+"""``hpclaunch cancel``: cancel jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpclaunch.cli._jobs import complete_job
 @click.command()
 @click.argument("jobs", metavar="JOB...", shell_complete=complete_job, nargs=-1, required=True)
 def command(jobs: tuple[str, ...]) -> None:
-    """End each JOB with all its ranks: its id or the start of it, its scheduler's id, or last.
+    """Cancel each JOB with all its ranks: its id or the start of it, its scheduler's id, or last.
 
     Example: hpclaunch cancel last
     """
@@ -30,4 +30,4 @@ def command(jobs: tuple[str, ...]) -> None:
                 click.echo(f"{record.id} was {record.state} already")
                 continue
             record = cancel_job(store, host, scheduler, record)
-        click.echo(f"{record.id} {record.state if record.state in FINAL_STATES else 'is ending'}")
+        click.echo(f"{record.id} {record.state if record.state in FINAL_STATES else 'is being cancelled'}")

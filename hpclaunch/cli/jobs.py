@@ -8,12 +8,14 @@ import click
 
 
 @click.command()
-@click.option("-n", "newest", type=click.IntRange(min=1), help="Only the N newest.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout: a list of jobs.")
+@click.option("-n", "newest", type=click.IntRange(min=1), help="List only the N newest jobs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout: a list of jobs.")
 def command(newest: int | None, as_json: bool) -> None:
     """List the jobs that were submitted from here, the newest last.
 
-    Each scheduler, here or on another host, is asked once for all of its jobs. Example: hpclaunch jobs -n 10
+    Each scheduler, on this machine or another host, is asked once for all its jobs.
+
+    Example: hpclaunch jobs -n 10
     """
     import datetime as dt
 
@@ -36,13 +38,13 @@ def command(newest: int | None, as_json: bool) -> None:
                 there = [record for record in records if record.host == name]
                 fresh |= {record.id: record for record in refresh_all(store, host, there)}
         except RefusedError as error:
-            click.echo(f"hpclaunch: jobs on {name} are shown as they were last known: {error}", err=True)
+            click.echo(f"hpclaunch: jobs on {name} are shown in their last known state: {error}", err=True)
     records = [fresh[record.id] for record in records]
     if as_json:
         click.echo(json.dumps([describe(record) for record in records]))
         return
     if not records:
-        click.echo("no jobs yet: hpclaunch submit makes one", err=True)
+        click.echo("no jobs yet: submit one with hpclaunch submit", err=True)
         return
     now = dt.datetime.now(dt.timezone.utc)
     rows = []

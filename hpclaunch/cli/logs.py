@@ -12,8 +12,8 @@ from hpclaunch.cli._jobs import complete_job
 
 @click.command()
 @click.argument("job", shell_complete=complete_job, default="last")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
-@click.option("--index", type=int, help="Of an array: the output of this job only.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the output until the job ends.")
+@click.option("--index", type=int, help="Print only the output of this index of a job array.")
 def command(job: str, follow: bool, index: int | None) -> None:
     """Print the output of JOB: its id or the start of it, its scheduler's id, or last (the default).
 
@@ -45,7 +45,7 @@ def command(job: str, follow: bool, index: int | None) -> None:
             else:
                 read_log(host, record, _print)
     except BrokenPipeError:
-        # The reader (head, less) has had enough; Python must not try to flush the rest at its end.
+        # The reader (head, less) left; Python must not try to flush the remaining output at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -11,30 +11,30 @@ import click
 from hpclaunch import __version__
 from hpclaunch.errors import EXIT_FAILED, EXIT_INTERRUPTED, HpclaunchError
 
-# command -> (module in hpclaunch.cli, one line for the help): listing them must import none of them.
+# Command -> its line in the help; its module in hpclaunch.cli has the same name. Listing them imports none.
 COMMANDS = {
     "submit": "Plan a job, show or submit its script, wait for it.",
-    "topology": "This node or captured files: the map and the binding.",
-    "sites": "Site profiles: list, show, validate, detect.",
-    "jobs": "The jobs that were submitted from here.",
-    "status": "What became of a job.",
-    "logs": "The output of a job.",
-    "wait": "Wait for a job and take over its exit status.",
-    "cancel": "End a job.",
-    "resubmit": "Submit a job's request again.",
-    "lint": "What is wrong with a batch script.",
-    "check": "Is the Horovod build, its MPI and this site's launcher what a job needs.",
-    "env": "How to install the software that a job needs on a site.",
-    "verify": "Did each rank of a job get its binding.",
+    "topology": "Show a node's topology, and the binding of ranks on it.",
+    "sites": "List, show, validate and detect site profiles.",
+    "jobs": "List the jobs that were submitted from here.",
+    "status": "Show the state of a job.",
+    "logs": "Print the output of a job.",
+    "wait": "Wait for a job; exit with its status.",
+    "cancel": "Cancel jobs.",
+    "resubmit": "Submit the request of a recorded job again.",
+    "lint": "List what is wrong with a batch script.",
+    "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
+    "env": "Show how to install the software that a job needs on a site.",
+    "verify": "Check that each rank of a job got its binding.",
     "completion": "Print the shell completion script.",
 }
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands' names and imports their modules late."""
+    """A group that lists its commands by name and imports a module only when its command runs."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; an error becomes one message and its exit code, a traceback only with --debug."""
+        """Run the command; an error is printed as one message, with a traceback only with --debug."""
         try:
             return super().invoke(ctx)
         except HpclaunchError as error:
@@ -47,12 +47,12 @@ class LazyGroup(click.Group):
         except Exception as error:
             if ctx.params["debug"]:
                 raise
-            click.echo(f"hpclaunch: a fault of hpclaunch itself: {type(error).__name__}: {error}", err=True)
-            click.echo("  please report it with what `hpclaunch --debug ...` prints", err=True)
+            click.echo(f"hpclaunch: internal error: {type(error).__name__}: {error}", err=True)
+            click.echo("  please report it with the output of `hpclaunch --debug ...`", err=True)
             ctx.exit(EXIT_FAILED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order people need them."""
+        """Return the commands in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -64,7 +64,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from the table, importing nothing."""
+        """Write the list of commands from the table, without importing their modules."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -80,7 +80,7 @@ def program(debug: bool) -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with its code; Ctrl-C is 130, and a reader that went away is no error."""
+    """Run the command line and exit with its code: 130 after Ctrl-C, 0 if the reader of the output left."""
     try:
         code = program.main(prog_name="hpclaunch", standalone_mode=False)
     except click.ClickException as error:

@@ -1,4 +1,4 @@
-"""``hpclaunch resubmit``: the same request again."""
+"""``hpclaunch resubmit``: submit the request of a recorded job again."""
 
 from __future__ import annotations
 
@@ -14,14 +14,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("job", shell_complete=complete_job, default="last")
-@click.option("--exclude-bad-nodes", is_flag=True, help="Leave out the nodes that its last attempt blames.")
+@click.option(
+    "--exclude-bad-nodes", is_flag=True, help="Leave out the nodes that failed in its last attempt."
+)
 @click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
 @click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
 @click.option(
-    "--test-only/--no-test-only", "test_first", default=True, help="Ask Slurm first whether it takes the job."
+    "--test-only/--no-test-only",
+    "test_first",
+    default=True,
+    help="First ask Slurm whether it accepts the job. Default: yes.",
 )
-@click.option("--here/--no-here", default=None, help="In the allocation of this shell. Default: if in one.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, all else on stderr.")
+@click.option(
+    "--here/--no-here", default=None, help="Run in the allocation of this shell. Default: if there is one."
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, everything else on stderr."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -33,7 +42,9 @@ def command(
     here: bool | None,
     as_json: bool,
 ) -> None:
-    """Submit the request of JOB again, in the folder it ran in: its id or the start of it, or last.
+    """Submit the request of JOB again, in the folder where it ran.
+
+    JOB: its id or the start of it, its scheduler's id, or last (the default).
 
     Example: hpclaunch resubmit last --exclude-bad-nodes
     """
@@ -54,7 +65,7 @@ def command(
 
 
 def _bad_nodes(record: JobRecord) -> dict[str, str]:
-    """Return the blamed nodes, having said why each is."""
+    """Return the nodes that failed, each with the reason, and print them."""
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.failure_causes import bad_nodes
     from hpclaunch.job.follow_job import log_text
@@ -64,5 +75,5 @@ def _bad_nodes(record: JobRecord) -> dict[str, str]:
     for node, why in bad.items():
         click.echo(f"hpclaunch: left out: {node}: {why}", err=True)
     if not bad:
-        click.echo(f"hpclaunch: job {record.id} blames no node, so none is left out", err=True)
+        click.echo(f"hpclaunch: no node failed in job {record.id}, so none is left out", err=True)
     return bad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,41 +37,44 @@ def _print_json(document: Any) -> None:
 @command.command(name="list")
 @_JSON
 def list_sites(as_json: bool) -> None:
-    """List the sites and where their profiles are.
+    """List the sites, with the files of the profiles that you wrote.
 
-    Your own profiles hide shipped ones of the same name, and say so here.
+    Your profile hides a shipped profile of the same name; the list shows which.
 
     Example: hpclaunch sites list
     """
-    from hpclaunch.site.load_profile import hidden_sites, load_all, site_names, user_sites_folder
     from hpclaunch.text_table import text_table
 
-    files, hidden, (profiles, broken) = site_names(), hidden_sites(), load_all()
-    rows = []
-    for name, path in files.items():
-        profile = profiles.get(name)
-        rows.append(
-            {
-                "name": name,
-                "file": str(path),
-                "origin": "user" if path.parent == user_sites_folder() else "shipped",
-                "hides": str(hidden[name]) if name in hidden else None,
-                "extends": profile.extends if profile else None,
-                "status": profile.status if profile else None,
-                "description": profile.description if profile else None,
-                "error": broken.get(name),
-            }
-        )
+    sites = _all_sites()
     if as_json:
-        _print_json(rows)
+        _print_json(sites)
         return
-    lines: list[tuple[str, str]] = []
-    for row in rows:
-        lines.append((str(row["name"]), row["description"] or f"BROKEN: {row['error']}"))
-        if row["origin"] == "user":
-            hides = f", hides {row['hides']}" if row["hides"] else ""
-            lines.append(("", f"yours: {row['file']}{hides}"))
-    click.echo(text_table(lines))
+    rows: list[tuple[str, str]] = []
+    for site in sites:
+        rows.append((site["name"], site["description"] or f"BROKEN: {site['error']}"))
+        if site["origin"] == "user":
+            hides = f", hides {site['hides']}" if site["hides"] else ""
+            rows.append(("", f"yours: {site['file']}{hides}"))
+    click.echo(text_table(rows))
+
+
+def _all_sites() -> list[dict[str, Any]]:
+    """Return the facts about each profile that ``--json`` prints."""
+    from hpclaunch.site.load_profile import hidden_sites, load_all, site_names, user_sites_folder
+
+    hidden, (profiles, broken) = hidden_sites(), load_all()
+    return [
+        {
+            "name": name,
+            "file": str(path),
+            "origin": "user" if path.parent == user_sites_folder() else "shipped",
+            "hides": str(hidden[name]) if name in hidden else None,
+            # A broken profile has none of these.
+            **{key: getattr(profiles.get(name), key, None) for key in ("extends", "status", "description")},
+            "error": broken.get(name),
+        }
+        for name, path in site_names().items()
+    ]
 
 
 @command.command()
@@ -95,22 +99,21 @@ def show(site: str, as_json: bool) -> None:
 
 
 def _page(loaded: Loaded) -> str:
-    """Lay a profile out for reading: each part with its keys, and where its facts come from."""
+    """Return a profile for reading: each part with its keys and the sources of its facts."""
     import msgspec
 
     from hpclaunch.site.load_profile import profile_digest
     from hpclaunch.site.yaml_tree import show_path
 
     profile = loaded.profile
-    body = msgspec.to_builtins(profile)
-    lines = [f"{profile.name}: {profile.description}"]
-    words = ["file", *("extends" for _ in loaded.files[1:])]
-    lines += [f"  {word} {show_path(path)}" for word, path in zip(words, loaded.files, strict=True)]
+    file, *bases = map(show_path, loaded.files)
+    lines = [f"{profile.name}: {profile.description}", f"  file {file}"]
+    lines += [f"  extends {base}" for base in bases]
     lines += [f"  digest {profile_digest(profile)}"]
-    for key, value in body.items():
+    for key, value in msgspec.to_builtins(profile).items():
         if key not in ("schema", "name", "description", "extends", "sources"):
-            lines += ["", *_lines(key, value, 0)]
-    lines += ["", "sources (as the marks in brackets name them)"]
+            lines += ["", *_lines(key, value, may_be_short=False)]
+    lines += ["", "sources (named by the marks in brackets)"]
     for name, source in profile.sources.items():
         doubt = "" if source.evidence == "documented" else f", {source.evidence.upper()}"
         lines.append(f"  [{name}] {source.url}, read {source.checked}{doubt}")
@@ -119,30 +122,38 @@ def _page(loaded: Loaded) -> str:
     return "\n".join(lines)
 
 
-def _lines(key: str, value: Any, depth: int) -> list[str]:
-    """Lay out one key: short values on its line, longer ones below it; its source as a mark in brackets."""
-    pad = "  " * depth
+def _lines(key: str, value: Any, *, may_be_short: bool = True) -> list[str]:
+    """Return the lines of one key: short values on its line, longer ones below it; its source in brackets.
+
+    ``may_be_short``: a mapping may be written on the line of its key.
+    """
     label = "-" if key == "-" else f"{key}:"
     if isinstance(value, dict) and "reason" in value:
-        return [f"{pad}{_variable(key, value)}{_mark(value)}", f"{pad}    {value['reason']}"]
+        return [f"{_variable(key, value)}{_mark(value)}", f"    {value['reason']}"]
     if isinstance(value, dict):
-        inner = {
-            name: item for name, item in value.items() if not (name == "source" and isinstance(item, str))
-        }
-        if depth and not any(_is_long(item) for item in inner.values()):
-            text = ", ".join(f"{name} {_scalar(item)}" for name, item in inner.items())
-            return [f"{pad}{label} {text}{_mark(value)}"]
-        below = [line for name, item in inner.items() for line in _lines(name, item, depth + 1)]
-        return [f"{pad}{label}{_mark(value)}", *below]
-    if isinstance(value, list | tuple):
-        if not any(_is_long(item) for item in value):
-            return [f"{pad}{label} {', '.join(map(_scalar, value))}"]
-        return [f"{pad}{label}", *(line for item in value for line in _lines("-", item, depth + 1))]
-    return [f"{pad}{label} {_scalar(value)}"]
+        return _mapping_lines(label, value, may_be_short)
+    if not isinstance(value, list | tuple):
+        return [f"{label} {_scalar(value)}"]
+    if _are_short(value):
+        return [f"{label} {', '.join(map(_scalar, value))}"]
+    return [label, *_below(("-", item) for item in value)]
+
+
+def _mapping_lines(label: str, value: dict[str, Any], may_be_short: bool) -> list[str]:
+    parts = [(name, item) for name, item in value.items() if name != "source" or isinstance(item, dict)]
+    if may_be_short and _are_short(item for _, item in parts):
+        text = ", ".join(f"{name} {_scalar(item)}" for name, item in parts)
+        return [f"{label} {text}{_mark(value)}"]
+    return [f"{label}{_mark(value)}", *_below(parts)]
+
+
+def _below(parts: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return the lines of several keys, indented."""
+    return [f"  {line}" for key, value in parts for line in _lines(key, value)]
 
 
 def _variable(key: str, value: dict[str, Any]) -> str:
-    """Write an environment variable or a line of the job."""
+    """Return an environment variable or a line of the job as text."""
     if "text" in value:
         return f"{key} {value['text']}"
     return f"unset {key}" if value["value"] is None else f"{key}={value['value']}"
@@ -152,8 +163,8 @@ def _mark(value: dict[str, Any]) -> str:
     return f"  [{value['source']}]" if isinstance(value.get("source"), str) else ""
 
 
-def _is_long(value: Any) -> bool:
-    return isinstance(value, dict | list | tuple) or len(str(value)) > 40
+def _are_short(values: Iterable[Any]) -> bool:
+    return all(not isinstance(value, dict | list | tuple) and len(str(value)) <= 40 for value in values)
 
 
 def _scalar(value: Any) -> str:
@@ -166,45 +177,38 @@ def _scalar(value: Any) -> str:
 @click.argument("sites", nargs=-1, required=True, metavar="PATH_OR_NAME...", shell_complete=_complete_site)
 @_JSON
 def validate(sites: tuple[str, ...], as_json: bool) -> None:
-    """Check profiles: types, sources, and what must fit together. Exit 3 when one is wrong.
+    """Check profiles: types, sources, and values that must fit together. Exit 3 when one is wrong.
 
     Example: hpclaunch sites validate my-site.yaml
     """
-    from hpclaunch.site.load_profile import load_merged, profile_digest
-
-    results: list[dict[str, Any]] = []
-    for site in sites:
-        try:
-            profile = load_merged(site).profile
-        except BadInputError as error:
-            results.append({"site": site, "ok": False, "errors": str(error).splitlines()})
-        else:
-            results.append(
-                {
-                    "site": site,
-                    "ok": True,
-                    "name": profile.name,
-                    "digest": profile_digest(profile),
-                    "errors": [],
-                }
-            )
+    results = [_validated(site) for site in sites]
     if as_json:
         _print_json(results)
-    for result in results:
-        if as_json:
-            continue
-        if result["ok"]:
-            click.echo(f"{result['site']}: ok")
-        for line in result["errors"]:
-            click.echo(line, err=True)
+    else:
+        for result in results:
+            if result["ok"]:
+                click.echo(f"{result['site']}: ok")
+            for line in result["errors"]:
+                click.echo(line, err=True)
     if not all(result["ok"] for result in results):
         raise click.exceptions.Exit(EXIT_BAD_INPUT)
+
+
+def _validated(site: str) -> dict[str, Any]:
+    from hpclaunch.site.load_profile import load_merged, profile_digest
+
+    try:
+        profile = load_merged(site).profile
+    except BadInputError as error:
+        return {"site": site, "ok": False, "errors": str(error).splitlines()}
+    digest = profile_digest(profile)
+    return {"site": site, "ok": True, "name": profile.name, "digest": digest, "errors": []}
 
 
 @command.command()
 @_JSON
 def detect(as_json: bool) -> None:
-    """Say which site this is, and by which evidence; "unknown" rather than a guess.
+    """Detect which site this is and show the evidence; "unknown" where it does not decide.
 
     Example: hpclaunch sites detect
     """
@@ -227,7 +231,7 @@ def detect(as_json: bool) -> None:
 
 
 @command.command()
-@click.option("--markdown", "as_markdown", is_flag=True, help="The reference page instead.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the reference page instead.")
 def schema(as_markdown: bool) -> None:
     """Print the JSON Schema of profiles, for editors.
 
@@ -247,11 +251,11 @@ def schema(as_markdown: bool) -> None:
     "--extends",
     "base",
     metavar="PROFILE",
-    help="What queues and starts jobs. Default: the scheduler whose commands are here.",
+    help="Profile to extend. Default: the one for the scheduler whose commands are here.",
 )
-@click.option("--output", type=click.Path(), help="File. Default: NAME.yaml among your profiles.")
+@click.option("--output", type=click.Path(), help="File to write. Default: NAME.yaml among your profiles.")
 def new(name: str, base: str | None, output: str | None) -> None:
-    """Write a profile from the live node; run it on a compute node.
+    """Write a profile that describes this node; run it on a compute node.
 
     Example: srun --nodes 1 hpclaunch sites new mycluster
     """
@@ -268,19 +272,21 @@ def new(name: str, base: str | None, output: str | None) -> None:
 
     file = Path(output) if output else user_sites_folder() / f"{name}.yaml"
     if file.stem != name:
-        raise BadInputError(f"--output {file}: the file of site {name} is called {name}.yaml")
+        raise BadInputError(f"--output {file}: the file of site {name} must be named {name}.yaml")
     if file.exists():
         raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
     bases = base_profiles()
-    found = next(name for name, scheduler in bases.items() if shutil.which(scheduler.submit_program))
-    if base is not None and base not in bases:
+    base = base or next(
+        name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program)
+    )
+    if base not in bases:
         raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
     root = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/")
     cpuinfo = root / "proc" / "cpuinfo"
     model = cpu_model(cpuinfo.read_text(errors="replace") if cpuinfo.exists() else "")
-    text = profile_text(name, base or found, read_live(), model, socket.gethostname(), dt.date.today())
+    text = profile_text(name, base, read_live(), model, socket.gethostname(), dt.date.today())
     host = LocalHost()
     host.make_folder(str(file.parent.absolute()))
     host.write_file(str(file.absolute()), text.encode())
-    load_site(str(file.absolute()))  # a profile of ours that does not load is our fault: say so at once
-    click.echo(f"{file}: written, extends {base or found}; read it, and add what only people know")
+    load_site(str(file.absolute()))  # a profile that does not load is a fault of hpclaunch: raise now
+    click.echo(f"{file}: written, extends {base}; read it, and add account, queues, modules and fabric")

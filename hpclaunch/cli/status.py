@@ -1,4 +1,4 @@
-"""``hpclaunch status``: what became of a job."""
+"""``hpclaunch status``: the state of a job."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hpclaunch.cli._jobs import complete_job
 
 @click.command()
 @click.argument("job", shell_complete=complete_job, default="last")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 def command(job: str, as_json: bool) -> None:
-    """Say what became of JOB: its id or the start of it, its scheduler's id, or last (the default).
+    """Show the state of JOB: its id or the start of it, its scheduler's id, or last (the default).
 
     Example: hpclaunch status last
     """

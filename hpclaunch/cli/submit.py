@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class _SubmitCommand(click.Command):
-    """A command that keeps everything after the first ``--`` apart, exactly as given; its help is grouped."""
+    """A command that takes everything after the first ``--`` unchanged; its help is grouped."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in groups: the job's settings as their table groups them, then the others."""
+        """Write the options in groups: the job's settings as their table groups them, then other options."""
         titles = {row.name: row.group for row in rows()} | {"file": WHERE}
         groups: dict[str, list[tuple[str, str]]] = {}
         for option in self.get_params(ctx):
@@ -43,7 +43,7 @@ class _SubmitCommand(click.Command):
 
 
 def _option(row: Row) -> click.Option:
-    """Return the option of a setting: None where it is left out, () where it can be repeated."""
+    """Return the option of a setting; its value is None or () where it is left out."""
     name = row.name.replace("_", "-")
     usual = f"--{name}/--no-{name}" if row.kind is bool else f"--{name}"
     kind: Any = click.IntRange(*row.limits) if row.limits else int if row.kind is int else None
@@ -73,27 +73,33 @@ def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     "--test-only/--no-test-only",
     "test_first",
     default=True,
-    help="Ask Slurm first whether it takes the job, and when it would start. Default: yes.",
+    help="First ask Slurm whether it accepts the job and when it would start. Default: yes.",
 )
-@click.option("--explain", is_flag=True, help="Print each setting with where it came from; submit nothing.")
+@click.option("--explain", is_flag=True, help="Print each setting with its origin; submit nothing.")
 @click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
 @click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
 @click.option(
-    "--interactive", is_flag=True, help="Slurm: allocate, run, show the output; Ctrl-C ends the allocation."
+    "--interactive",
+    is_flag=True,
+    help="Slurm: allocate, run, show the output; Ctrl-C releases the allocation.",
 )
 @click.option(
-    "--here/--no-here", default=None, help="In the allocation of this shell (salloc). Default: if in one."
+    "--here/--no-here",
+    default=None,
+    help="Run in the allocation of this shell (salloc). Default: if there is one.",
 )
 @click.option(
-    "--host", help="Submit over ssh there: [user@]host[:port], or site for the profile's login host."
+    "--host", help="Submit over ssh on [user@]host[:port], or with site on the profile's login host."
 )
 @click.option(
     "--sync",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Take this folder along; the job runs in it.",
+    help="With --host: copy this folder there; the job runs in it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, all else on stderr.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, everything else on stderr."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -140,7 +146,7 @@ def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any
 
     if job not in (None, "mnist"):
         raise click.UsageError(
-            f"unknown job {job!r}: it is mnist, or a command after -- (hpclaunch submit -- {job})"
+            f"unknown job {job!r}: name mnist, or put a command after -- (hpclaunch submit -- {job})"
         )
     given = {name: value for name, value in options.items() if value not in (None, ())}
     return JobSettings(command=(("mnist", *tail) if job else tail) or None, **given)
@@ -170,14 +176,14 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
 
 
 def settings_table(settings: tuple[Setting, ...]) -> str:
-    """Lay settings out, one line each: name, value, where it came from."""
+    """Return the settings as a table, one line per setting: name, value, origin."""
     from hpclaunch.text_table import text_table
 
     return text_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40})
 
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
-    """Submit, wait if asked, report; return the exit code of the command."""
+    """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.cli._progress_bar import PROGRESS_FILE, JobOutput
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.follow_job import result_of, wait_job
@@ -222,7 +228,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
 
 
 def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
-    """Return whether what the job needs is there; where not, nothing is submitted and there is no record."""
+    """Return whether the job's requirements are met; if not, nothing is submitted or recorded."""
     import json
 
     import msgspec
@@ -237,7 +243,7 @@ def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
 
 
 def _exit_code(record: JobRecord) -> int:
-    """0 when the job ended well; the bundled runner's own "bad input" is handed on; else 1."""
+    """Return 0 if the job succeeded, the code for bad input if the bundled runner gave it, else 1."""
     if record.state == "done":
         return 0
     if record.reason:

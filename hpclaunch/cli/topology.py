@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
 
 if TYPE_CHECKING:
     from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
     from hpclaunch.topology.node_topology import NodeTopology
 
-# Written out so that --help needs none of their modules; a test compares them with the real tables.
-SOURCES = ("lscpu", "rocm_smi", "amd_smi", "nvidia_smi", "numactl", "hwloc", "sysfs")
+SOURCES = tuple(kind.name for kind in SOURCE_KINDS)
+# Written out so that --help needs none of their modules; a test compares them with the real table.
 FORMATS = (
     "table", "json", "map_cpu", "mask_cpu", "cpu_list", "srun", "gpu_bind",
     "pals", "openmpi", "numactl", "taskset", "env",
@@ -34,23 +35,23 @@ Examples:
 _FILE = click.Path(path_type=Path)
 
 
+def _source_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the option of every kind of source, in the order of their table."""
+    for kind in reversed(SOURCE_KINDS):
+        folder = kind.name == SYSFS
+        add = click.option(
+            f"--{kind.name.replace('_', '-')}",
+            type=_FILE,
+            multiple=not folder,
+            metavar="DIR" if folder else None,
+            help=kind.help,
+        )
+        function = add(function)
+    return function
+
+
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--lscpu",
-    type=_FILE,
-    multiple=True,
-    help="Output of lscpu: text, -J or -p=CPU,CORE,SOCKET,NODE,CACHE; these file options may be repeated.",
-)
-@click.option(
-    "--rocm-smi", type=_FILE, multiple=True, help="Output of rocm-smi --showtoponuma, text or --json."
-)
-@click.option(
-    "--amd-smi", type=_FILE, multiple=True, help="Output of amd-smi static or topology, text or --json."
-)
-@click.option("--nvidia-smi", type=_FILE, multiple=True, help="Output of nvidia-smi topo -m.")
-@click.option("--numactl", type=_FILE, multiple=True, help="Output of numactl -H.")
-@click.option("--hwloc", type=_FILE, multiple=True, help="XML of lstopo or hwloc-ls.")
-@click.option("--sysfs", type=_FILE, metavar="DIR", help="A root folder with the node's /sys in it.")
+@_source_options
 @click.option("--from", "folder", type=_FILE, metavar="DIR", help="A folder that --save wrote.")
 @click.option("--site", help="Site profile; alone: its node; beside files: what they cannot know.")
 @click.option("--save", "save_to", type=_FILE, metavar="DIR", help="Keep what this node tells of itself.")
@@ -79,12 +80,13 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     With --check-mask or --check-map a hand-written list is judged: exit status 0 when it is right, 1 with
     findings.
     """
-    _refuse_mixtures(options)
+    _refuse_two_inputs(options)
+    _refuse_two_outputs(options)
     if options["save_to"] is not None:
         _save(options["save_to"])
     topology = _topology(options)
     request = _request(options, topology)
-    if options["check_mask"] is not None or options["check_map"] is not None:
+    if _is_check(options):
         ctx.exit(0 if _check(options, topology, request) else EXIT_FAILED)
     binding = _bind(options, topology, request)
     if options["picture"] is not None:
@@ -92,20 +94,27 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     _print(options, topology, binding)
 
 
-def _refuse_mixtures(options: Mapping[str, Any]) -> None:
-    """Refuse options that contradict each other, as wrong usage."""
+def _refuse_two_inputs(options: Mapping[str, Any]) -> None:
+    """Refuse options that name different nodes, as wrong usage."""
     files = [name for name in SOURCES if options[name]]
     if options["folder"] is not None and files:
         raise click.UsageError(f"--from beside --{files[0].replace('_', '-')}: give the folder or the files")
     if options["save_to"] is not None and (files or options["folder"] is not None or options["site"]):
         raise click.UsageError("--save keeps what this node tells: no files, --from or --site beside it")
+
+
+def _refuse_two_outputs(options: Mapping[str, Any]) -> None:
+    """Refuse options that ask for different outputs, as wrong usage."""
     if options["check_mask"] is not None and options["check_map"] is not None:
         raise click.UsageError("--check-mask and --check-map: give one of them")
     if options["as_json"] and options["form"] not in (None, "json"):
         raise click.UsageError(f"--json beside --format {options['form']}: give one of them")
-    checking = options["check_mask"] is not None or options["check_map"] is not None
-    if checking and options["form"] not in (None, "table", "json"):
+    if _is_check(options) and options["form"] not in (None, "table", "json"):
         raise click.UsageError(f"--format {options['form']} prints no judgement: use table or json")
+
+
+def _is_check(options: Mapping[str, Any]) -> bool:
+    return options["check_mask"] is not None or options["check_map"] is not None
 
 
 def _save(folder: Path) -> None:
@@ -176,12 +185,12 @@ def _request(options: Mapping[str, Any], topology: NodeTopology) -> BindingReque
 
 def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> NodeBinding:
     """Compute the binding; where none was asked for in particular, the node is shown without one at need."""
-    from hpclaunch.binding.compute import bind, deal_gpus
+    from hpclaunch.binding.compute import bind, bind_gpus_only
     from hpclaunch.binding.node_binding import NodeBinding
 
     shows_node = options["form"] in (None, "table", "json")
     if shows_node and topology.gpus and not topology.cores:
-        return deal_gpus(topology, request)
+        return bind_gpus_only(topology, request)
     try:
         return bind(topology, request)
     except BadInputError as error:
@@ -223,15 +232,17 @@ def _print(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBind
     from hpclaunch.binding.picture import draw
 
     form = "json" if options["as_json"] else options["form"] or "table"
-    if form == "table" and (sys.stdout.isatty() or not binding.ranks):
-        click.echo(draw(topology, binding) + ("\n" if binding.ranks else ""))
-    if form != "table" or binding.ranks:
-        click.echo(dialects.FORMATS[form](topology, binding))
     notes = (*topology.notes, *binding.notes)
-    if form == "table":
-        _echo_notes(notes, err=False)
-    elif form != "json":  # the document holds them
-        _echo_notes(notes, err=True)
+    if form != "table":
+        click.echo(dialects.FORMATS[form](topology, binding))
+        if form != "json":  # the document holds them
+            _echo_notes(notes, err=True)
+        return
+    if sys.stdout.isatty() or not binding.ranks:
+        click.echo(draw(topology, binding) + ("\n" if binding.ranks else ""))
+    if binding.ranks:
+        click.echo(dialects.table(binding))
+    _echo_notes(notes, err=False)
 
 
 def _echo_notes(notes: tuple[str, ...], *, err: bool) -> None:

@@ -1,4 +1,4 @@
-"""``hpclaunch verify``: did each rank of a job get its binding."""
+"""``hpclaunch verify``: check that each rank of a job got its binding."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hpclaunch.errors import EXIT_FAILED
 
 @click.command()
 @click.argument("job", required=False, metavar="[ID|last]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 @click.pass_context
 def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
-    """Show what each rank got beside what was planned; inside a job, of that job.
+    """Compare the binding that each rank got with the plan; inside a job, for that job.
 
-    Exit status 0 when every rank got its binding, 1 when one did not or has not reported.
+    The exit status is 0 if every rank got its binding, 1 if a rank did not get it or has not reported.
 
     Example: hpclaunch verify last
     """

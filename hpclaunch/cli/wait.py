@@ -1,4 +1,4 @@
-"""``hpclaunch wait``: wait for a job and take over its exit status."""
+"""``hpclaunch wait``: wait for a job, exit with its status."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from hpclaunch.errors import EXIT_FAILED
 
 @click.command()
 @click.argument("job", shell_complete=complete_job, default="last")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document: id, state, exit_code, result.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document: id, state, exit_code, result."
+)
 @click.pass_context
 def command(ctx: click.Context, job: str, as_json: bool) -> None:
     """Wait for the end of JOB: its id or the start of it, its scheduler's id, or last (the default).
 
-    Exits with 0 where the job did, else with 1. Ctrl-C ends the waiting, not the job.
+    The exit status is 0 if the job succeeded, else 1. Ctrl-C ends the waiting, not the job.
+
     Example: hpclaunch wait last && hpclaunch logs last
     """
     from hpclaunch.cli._jobs import outcome

@@ -1,1 +1,1 @@
-"""Where commands run and files live. A host knows nothing of schedulers."""
+"""Hosts: machines where commands run and files live. A host knows nothing about schedulers."""

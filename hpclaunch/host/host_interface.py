@@ -1,23 +1,33 @@
-"""What a host is: where commands run and files live. It knows no scheduler."""
+"""What a host is: a machine where commands run and files live. It knows nothing about schedulers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 
+T = TypeVar("T")
+
 
 class NoAnswerError(RefusedError):
-    """A command gave no answer in time: whether it did its work is not known."""
+    """A command gave no answer in time; it is not known whether it did its work."""
+
+
+def with_retry(operation: Callable[[], T]) -> T:
+    """Do something that may be done twice; repeat it once where it got no answer."""
+    try:
+        return operation()
+    except NoAnswerError:
+        return operation()
 
 
 class Host(Protocol):
     """One machine, this one or another. Paths are absolute paths there."""
 
     name: str
-    """How messages call it."""
+    """Its name in messages."""
 
     def run(
         self,
@@ -27,37 +37,37 @@ class Host(Protocol):
         env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> CommandResult:
-        """Run a program, never through a shell, and return what it answered.
+        """Run a program, never through a shell, and return its output and exit status.
 
-        ``env`` is added to the host's environment; a variable that is None there is taken out of it. Raises
+        ``env`` is added to the host's environment; a variable with the value None is removed from it. Raises
         RefusedError where the program is missing or the folder does not exist, and NoAnswerError where the
-        time is over.
+        program takes longer than ``timeout_s``.
         """
         ...
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a whole file at once: whoever reads the path sees the old file or the new one.
+        """Write a whole file at once: a reader sees the old file or the new one.
 
         Raises BadInputError where it cannot be written.
         """
         ...
 
     def read_file(self, path: str) -> bytes | None:
-        """Return a file's bytes, or None where there is no such file; raises RefusedError if unreadable."""
+        """Return a file's bytes; None: it does not exist. Raises RefusedError where it cannot be read."""
         ...
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """Return the bytes of those files that exist, in one round trip; RefusedError for unreadable ones."""
+        """Return the bytes of the files that exist, in one round trip; RefusedError as for ``read_file``."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or folder of that path."""
+        """Return whether a file or folder exists at that path."""
         ...
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it; fine if it exists. Raises BadInputError."""
+        """Make a folder and those above it, unless it exists. Raises BadInputError."""
         ...
 
     def tail(self, path: str, offset: int) -> bytes:
-        """Return the file's bytes from ``offset`` on; nothing where the file does not exist yet."""
+        """Return the file's bytes from ``offset`` on; no bytes where the file does not exist yet."""
         ...

@@ -1,4 +1,4 @@
-"""Known hosts: which key a host must show, and the refusal of any other. Text in, verdict out.
+"""Known hosts: the key that a host must show; any other key is refused. Text in, verdict out.
 
 The format is that of sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
 """
@@ -24,22 +24,22 @@ class KnownKey(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     marker: str
-    """``@revoked``, ``@cert-authority`` or nothing."""
+    """``@revoked``, ``@cert-authority`` or empty."""
     hosts: str
-    """Patterns with commas between them, or one name's hash."""
+    """Patterns with commas between them, or the hash of one name."""
     type: str
     """Such as ssh-ed25519."""
     key: bytes
-    """The key itself, as it goes over the wire."""
+    """The key itself, as it is sent over the network."""
 
 
 class ShownKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The key that a host showed, which it has proved to hold."""
+    """The key that a host showed and proved to own."""
 
     name: str
     """The host's name in known_hosts; see ``listed_name``."""
     destination: str
-    """What a person gives to ssh to get there."""
+    """The host as the program ssh takes it."""
     type: str
     key: bytes
 
@@ -58,7 +58,7 @@ def fingerprint(key: bytes) -> str:
 
 
 def read_known_hosts(text: str, file: str) -> Iterator[KnownKey]:
-    """Yield the keys of a known_hosts file; lines that are none are passed over, as ssh does."""
+    """Yield the keys of a known_hosts file; other lines are skipped, as ssh does."""
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -74,7 +74,7 @@ def read_known_hosts(text: str, file: str) -> Iterator[KnownKey]:
 
 
 def is_for(known: KnownKey, name: str) -> bool:
-    """Return whether a line is about the host of that listed name."""
+    """Return whether a line is for the host with that listed name."""
     if known.hosts.startswith("|"):
         return _hash_fits(known.hosts, name)
     fits = False
@@ -89,43 +89,43 @@ def is_for(known: KnownKey, name: str) -> bool:
 def _hash_fits(hashed: str, name: str) -> bool:
     try:
         _, version, salt, digest = hashed.split("|")
-        wanted = base64.b64decode(digest, validate=True)
-        got = hmac.new(base64.b64decode(salt, validate=True), name.encode(), hashlib.sha1).digest()
+        expected = base64.b64decode(digest, validate=True)
+        computed = hmac.new(base64.b64decode(salt, validate=True), name.encode(), hashlib.sha1).digest()
     except (ValueError, binascii.Error):
         return False
-    return version == "1" and hmac.compare_digest(wanted, got)
+    return version == "1" and hmac.compare_digest(expected, computed)
 
 
 def _pattern_fits(pattern: str, name: str) -> bool:
-    """Match ``*`` and ``?``; the brackets of ``[host]:port`` stand for themselves."""
-    regex = "".join({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in pattern)
+    """Match ``*`` and ``?``; the brackets of ``[host]:port`` are ordinary characters."""
+    regex = "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in pattern)
     return re.fullmatch(regex, name) is not None
 
 
 def known_types(known: Iterable[KnownKey], name: str) -> list[str]:
-    """Return the types of the keys that are known of a host: the ones to ask it for."""
-    types = [k.type for k in known if not k.marker and is_for(k, name)]
-    return list(dict.fromkeys(types))
+    """Return the types of a host's known keys: the types to request from it."""
+    return list(dict.fromkeys(k.type for k in _accepted(known, name)))
+
+
+def _accepted(known: Iterable[KnownKey], name: str) -> list[KnownKey]:
+    return [k for k in known if not k.marker and is_for(k, name)]
 
 
 def check_host_key(shown: ShownKey, known: Sequence[KnownKey], file: str) -> None:
-    """Raise RefusedError unless the key that a host showed is the one that is known of it.
+    """Raise RefusedError unless the key that a host showed is one of its known keys.
 
-    ``file`` is where a key that is accepted would be kept.
+    ``file``: the file that a new key would be added to.
     """
-    ours = [k for k in known if is_for(k, shown.name)]
-    for k in ours:
-        if k.marker == "@revoked" and k.key == shown.key:
+    for k in known:
+        if k.marker == "@revoked" and k.key == shown.key and is_for(k, shown.name):
             raise RefusedError(
                 f"{shown.name} shows a host key that {k.file}:{k.line} revokes: {_words(shown)}",
                 "ask the site for its new key",
             )
-    plain = [k for k in ours if not k.marker]
-    if any(k.key == shown.key for k in plain):
+    accepted = _accepted(known, shown.name)
+    if any(k.key == shown.key for k in accepted):
         return
-    if plain:
-        raise _changed(shown, plain)
-    raise _unknown(shown, file)
+    raise _changed(shown, accepted) if accepted else _unknown(shown, file)
 
 
 def _words(key: ShownKey | KnownKey) -> str:
@@ -133,13 +133,13 @@ def _words(key: ShownKey | KnownKey) -> str:
 
 
 def _changed(shown: ShownKey, known: Sequence[KnownKey]) -> RefusedError:
-    kept = "; ".join(f"{k.file}:{k.line} has {_words(k)}" for k in known)
+    listed = "; ".join(f"{k.file}:{k.line} has {_words(k)}" for k in known)
     files = list(dict.fromkeys(k.file for k in known))
     removal = " and ".join(f"ssh-keygen -R {shlex.quote(shown.name)} -f {shlex.quote(f)}" for f in files)
     return RefusedError(
-        f"the host key of {shown.name} has changed: {kept}; the host shows {_words(shown)}",
-        "somebody may listen between you and the host. Only when the site itself publishes the new "
-        f"fingerprint, remove the old key: {removal}",
+        f"the host key of {shown.name} has changed: {listed}; the host shows {_words(shown)}",
+        "another machine may be between you and the host. Remove the old key only if the site itself "
+        f"publishes the new fingerprint: {removal}",
     )
 
 
@@ -147,7 +147,7 @@ def _unknown(shown: ShownKey, file: str) -> RefusedError:
     line = f"{shown.name} {shown.type} {base64.b64encode(shown.key).decode()}"
     return RefusedError(
         f"the host key of {shown.name} is not known: {_words(shown)}",
-        "compare the fingerprint with the one that the site publishes; only when they are the same, accept "
+        "compare the fingerprint with the one that the site publishes; only if they are the same, accept "
         f"the key:\n  echo '{line}' >> {shlex.quote(file)}\n"
         f"  or connect once with ssh {shown.destination} and answer its question",
     )

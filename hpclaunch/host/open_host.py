@@ -1,4 +1,4 @@
-"""The host of a name: this machine without one, else another over ssh."""
+"""The host of a name: this machine without a name, another machine over ssh with one."""
 
 from __future__ import annotations
 

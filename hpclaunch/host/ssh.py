@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, NoAnswerError
+from hpclaunch.host.host_interface import Host, NoAnswerError, with_retry
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
 from hpclaunch.host.ssh_auth import Ask, ask_on_terminal
 from hpclaunch.host.ssh_config import parse_address, read_config
@@ -29,20 +29,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PIECE_BYTES = 1 << 20
-_REQUEST_BYTES = 32768  # what every SFTP server answers at once
+_REQUEST_BYTES = 32768  # every SFTP server answers a request of this size at once
 _OPEN_TIMEOUT_S = 60.0
-# Absolute names kept, links followed, names from stdin with NUL between: any number of files, any name.
+# Absolute names, links followed, names from stdin with NUL between them: any number of files, any name.
 _TAR_OF_FILES = ("tar", "-c", "-f", "-", "-P", "-h", "--hard-dereference", "--format=gnu", "--no-recursion",
                  "--null", "-T", "-")  # fmt: skip
+_ABSENT = (": No such file or directory", ": Not a directory")
 
 
 @contextmanager
 def connect(host: str, *, config: Path | None = None, ask: Ask = ask_on_terminal) -> Iterator[SshHost]:
     """Connect to ``[user@]host[:port]``, where host may be an alias of the ssh configuration.
 
-    ``config``: the user's ssh configuration, by default ``~/.ssh/config``; ``ask``: who answers the questions
-    of a login. Raises RefusedError where paramiko is missing, the host cannot be reached, its key is unknown
-    or changed, or it refuses the login; BadInputError for a destination or configuration that cannot be used.
+    ``config``: the user's ssh configuration, by default ``~/.ssh/config``; ``ask``: gets the answers to the
+    questions of a login. Raises RefusedError where paramiko is missing, the host cannot be reached, its key
+    is unknown or changed, or it refuses the login; BadInputError for a destination or configuration that
+    cannot be used.
     """
     remote = SshHost(host, config=config, ask=ask)
     try:
@@ -53,28 +55,28 @@ def connect(host: str, *, config: Path | None = None, ask: Ask = ask_on_terminal
 
 
 def state_folder(host: Host) -> str:
-    """Return the absolute folder on the host that takes job folders: ``$XDG_STATE_HOME/hpclaunch`` there.
+    """Return the absolute folder on the host that holds job folders: ``$XDG_STATE_HOME/hpclaunch`` there.
 
-    Raises RefusedError where the host does not say.
+    Raises RefusedError where the host does not answer with one.
     """
     place = (
         'case $XDG_STATE_HOME in /*) printf %s "$XDG_STATE_HOME";; *) printf %s "$HOME/.local/state";; esac'
     )
     answer = host.run(("sh", "-c", place))
     if answer.exit_code != 0 or not answer.stdout.startswith("/"):
-        raise RefusedError(f"{host.name} does not say where its home is: {answer.stderr.strip()}")
+        raise RefusedError(f"{host.name} does not answer where the home folder is: {answer.stderr.strip()}")
     return f"{answer.stdout}/hpclaunch"
 
 
 class SshHost:
     """Commands and files of another machine; see Host.
 
-    A connection that broke is opened anew for the next operation. What may be done twice with the same
-    outcome (reading and writing of files) is then done again; a command is not: ``run`` raises NoAnswerError.
+    After a connection was lost, the next operation opens a new one. Reading and writing files is then
+    repeated, since that does no harm; a command is not repeated: ``run`` raises NoAnswerError.
     """
 
     def __init__(self, destination: str, *, config: Path | None = None, ask: Ask = ask_on_terminal) -> None:
-        """Read the configuration; connect nowhere yet."""
+        """Read the configuration, without connecting."""
         parse_address(destination)
         need_paramiko()
         self.name = destination
@@ -82,10 +84,10 @@ class SshHost:
         self._link: Link | None = None
         self._sftp_client: SFTPClient | None = None
         self._unfinished: list[bytes] = []
-        """Temporary files of uploads that a broken connection left behind."""
+        """Temporary files that uploads over a lost connection left behind."""
 
     def connect(self) -> None:
-        """Connect, if there is no connection."""
+        """Connect, unless there is a connection."""
         if self._link is None or not self._link.is_open():
             self.close()
             self._link = open_link(self.name, self._config, self._ask)
@@ -104,7 +106,7 @@ class SshHost:
         env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> CommandResult:
-        """Run a program there; NoAnswerError also where the connection breaks before it has answered."""
+        """Run a program there; NoAnswerError also where the connection is lost before the program ends."""
         code, out, err = self._run(argv, stdin, timeout_s, env, cwd)
         return CommandResult(exit_code=code, stdout=_text(out), stderr=_text(err))
 
@@ -135,36 +137,36 @@ class SshHost:
         return code, self._after_mark(argv[0], cwd, out, err), err
 
     def _no_answer(self, program: str) -> NoAnswerError:
-        return NoAnswerError(f"the connection to {self.name} broke before {program} had answered")
+        return NoAnswerError(f"the connection to {self.name} was lost before {program} answered")
 
     def _after_mark(self, program: str, cwd: str | None, out: bytes, err: bytes) -> bytes:
-        """Return what the program printed; raises RefusedError where it was not even started."""
-        rest = out.partition(MARK)[2]
-        sign = rest[:1]
-        if sign == RUNS:
-            return rest[1:]
-        if sign == NO_FOLDER:
+        """Return the program's output; raises RefusedError where it was not started."""
+        after_mark = out.partition(MARK)[2]
+        started, output = after_mark[:1], after_mark[1:]
+        if started == RUNS:
+            return output
+        if started == NO_FOLDER:
             raise RefusedError(f"cannot run {program} in {cwd}: no such folder on {self.name}")
-        if sign == NO_PROGRAM:
+        if started == NO_PROGRAM:
             raise RefusedError(
                 f"{program}: no such program on {self.name}",
                 "a login by ssh without a terminal may have another PATH: set it in ~/.bashrc there",
             )
-        said = _text(err).strip() or _text(out).strip() or "nothing"
-        raise RefusedError(f"{self.name} runs no commands for this login; it says: {said}")
+        answer = _text(err).strip() or _text(out).strip() or "nothing"
+        raise RefusedError(f"{self.name} runs no commands for this login; its answer: {answer}")
 
     def _session(self) -> Channel:
-        """Open a channel for one command; nothing was asked for yet, so a dead connection is replaced."""
+        """Open a channel for one command; a lost connection is replaced, since no command was sent yet."""
         from paramiko import SSHException
 
-        for again in (True, False):
+        for may_retry in (True, False):
             self.connect()
             assert self._link is not None  # noqa: S101
             try:
                 return self._link.transport.open_session(timeout=_OPEN_TIMEOUT_S)
             except (SSHException, EOFError, OSError) as error:
-                if self._link.is_open() or not again:
-                    raise RefusedError(f"{self.name} gives no session: {error}") from None
+                if self._link.is_open() or not may_retry:
+                    raise RefusedError(f"{self.name} opens no session: {error}") from None
         raise AssertionError
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
@@ -175,7 +177,7 @@ class SshHost:
             temporary = os.fsencode(posixpath.join(folder, f".{name}.{secrets.token_hex(4)}"))
             self._unfinished.append(temporary)
             try:
-                # Not pipelined: paramiko then passes over what the server says of single pieces.
+                # Not pipelined: paramiko then ignores the server's answers to single requests.
                 with sftp.open(temporary, "wbx") as file:
                     file.write(data)
                     file.flush()
@@ -188,12 +190,12 @@ class SshHost:
             self._unfinished.remove(temporary)
 
         try:
-            self._files(write)
+            self._with_sftp(write)
         except OSError as error:
-            raise BadInputError(f"{path}: cannot be written on {self.name}: {_why(error)}") from None
+            raise BadInputError(f"{path}: cannot be written on {self.name}: {_reason(error)}") from None
 
     def read_file(self, path: str) -> bytes | None:
-        """Return a file's bytes, or None where there is no such file."""
+        """Return a file's bytes; None: it does not exist."""
 
         def read(sftp: SFTPClient) -> bytes:
             with _open(sftp, path) as file:
@@ -201,51 +203,46 @@ class SshHost:
                 return file.read()
 
         try:
-            return self._files(read)
+            return self._with_sftp(read)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise RefusedError(f"{path}: cannot be read on {self.name}: {_why(error)}") from None
+            raise RefusedError(f"{path}: cannot be read on {self.name}: {_reason(error)}") from None
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """Return the bytes of those files that exist, all in one round trip."""
+        """Return the bytes of the files that exist, all in one round trip."""
         if not paths:
             return {}
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        _, out, err = self._again(lambda: self._run(_TAR_OF_FILES, stdin=names, env={"LC_ALL": "C"}))
-        for line in _text(err).splitlines():
-            if ": Cannot " in line and not line.endswith(
-                (": No such file or directory", ": Not a directory")
-            ):
+        _, out, err = with_retry(lambda: self._run(_TAR_OF_FILES, stdin=names, env={"LC_ALL": "C"}))
+        messages = _text(err)
+        for line in messages.splitlines():
+            if ": Cannot " in line and not line.endswith(_ABSENT):
                 raise RefusedError(f"{self.name}: {line.removeprefix('tar: ')}")
-        found: dict[str, bytes] = {}
         try:
-            with tarfile.open(fileobj=io.BytesIO(out), mode="r:") as archive:
-                for member in archive:
-                    if content := archive.extractfile(member):
-                        found[member.name] = content.read()
+            found = _unpacked(out)
         except tarfile.TarError as error:
-            raise RefusedError(f"{self.name}: tar gave no archive: {error}; {_text(err).strip()}") from None
+            raise RefusedError(f"{self.name}: tar gave no archive: {error}; {messages.strip()}") from None
         return {path: found[path] for path in paths if path in found}
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or folder of that path."""
+        """Return whether a file or folder exists at that path."""
         try:
-            self._files(lambda sftp: sftp.stat(os.fsencode(path)))
+            self._with_sftp(lambda sftp: sftp.stat(os.fsencode(path)))
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise RefusedError(f"{path}: cannot be looked at on {self.name}: {_why(error)}") from None
+            raise RefusedError(f"{path}: cannot be checked on {self.name}: {_reason(error)}") from None
         return True
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it."""
-        answer = self._again(lambda: self.run(("mkdir", "-p", "--", path)))
+        answer = with_retry(lambda: self.run(("mkdir", "-p", "--", path)))
         if answer.exit_code != 0:
             raise BadInputError(f"{path}: cannot make this folder on {self.name}: {answer.stderr.strip()}")
 
     def tail(self, path: str, offset: int) -> bytes:
-        """Return up to 1 MiB of the file from ``offset`` on; nothing where it does not exist yet."""
+        """Return up to 1 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
 
         def read(sftp: SFTPClient) -> bytes:
             with _open(sftp, path) as file:
@@ -254,33 +251,33 @@ class SshHost:
                 return b"".join(file.readv([(at, min(_REQUEST_BYTES, end - at)) for at in starts]))
 
         try:
-            return self._files(read)
+            return self._with_sftp(read)
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise RefusedError(f"{path}: cannot be read on {self.name}: {_why(error)}") from None
+            raise RefusedError(f"{path}: cannot be read on {self.name}: {_reason(error)}") from None
 
-    def _files(self, act: Callable[[SFTPClient], T]) -> T:
-        """Do something with files, and once more over a new connection where the first one broke.
+    def _with_sftp(self, operation: Callable[[SFTPClient], T]) -> T:
+        """Do something with files; where the connection is lost, repeat it once over a new one.
 
-        Raises OSError with what the server says of the file, and RefusedError for all else.
+        Raises OSError with the server's answer about the file, and RefusedError for everything else.
         """
         from paramiko import SFTPError, SSHException
 
-        for again in (True, False):
+        for may_retry in (True, False):
             try:
-                return act(self._sftp())
+                return operation(self._sftp())
             except (SSHException, SFTPError, EOFError, OSError) as error:
-                if isinstance(error, OSError) and self._sftp_lives():
+                if isinstance(error, OSError) and self._sftp_is_open():
                     raise
                 self.close()
-                if not again:
+                if not may_retry:
                     raise RefusedError(
                         f"{self.name} gives no access to files: {error}", f"try sftp {self.name}"
                     ) from None
         raise AssertionError
 
-    def _sftp_lives(self) -> bool:
+    def _sftp_is_open(self) -> bool:
         sftp, link = self._sftp_client, self._link
         if sftp is None or link is None or not link.is_open():
             return False
@@ -304,48 +301,54 @@ class SshHost:
                 sftp.remove(self._unfinished[-1])
             self._unfinished.pop()
 
-    def _again(self, act: Callable[[], T]) -> T:
-        """Do something harmless, and once more where the connection broke."""
-        try:
-            return act()
-        except NoAnswerError:
-            return act()
-
 
 class _Timeout(Exception):
     """The time for an answer is over."""
 
 
 def _exchange(channel: Channel, stdin: bytes, timeout_s: float | None) -> tuple[int, bytes, bytes]:
-    """Give a command its stdin and return its exit status (below 0: none came) and what it printed."""
-    until = None if timeout_s is None else time.monotonic() + timeout_s
-    printed: dict[str, list[bytes]] = {"out": [], "err": []}
+    """Give a command its stdin; return its exit status (below 0: none came), its stdout and its stderr."""
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    out: list[bytes] = []
+    err: list[bytes] = []
 
-    def read(name: str, receive: Callable[[int], bytes]) -> None:
+    def remaining_s() -> float | None:
+        return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+    def read(receive: Callable[[int], bytes], pieces: list[bytes]) -> None:
         with suppress(OSError):
             while data := receive(1 << 16):
-                printed[name].append(data)
+                pieces.append(data)
 
     def write() -> None:
         with suppress(OSError):  # a command need not read its stdin
-            for at in range(0, len(stdin), _PIECE_BYTES):  # sendall copies what is left again and again
+            for at in range(0, len(stdin), _PIECE_BYTES):  # sendall copies the remainder for every packet
                 channel.sendall(stdin[at : at + _PIECE_BYTES])
             channel.shutdown_write()
 
-    workers = [
-        threading.Thread(target=read, args=("out", channel.recv), daemon=True),
-        threading.Thread(target=read, args=("err", channel.recv_stderr), daemon=True),
-        threading.Thread(target=write, daemon=True),
+    readers = [
+        threading.Thread(target=read, args=(channel.recv, out), daemon=True),
+        threading.Thread(target=read, args=(channel.recv_stderr, err), daemon=True),
     ]
-    for worker in workers:
-        worker.start()
-    for worker in workers[:2]:
-        worker.join(None if until is None else max(0.0, until - time.monotonic()))
-        if worker.is_alive():
+    for thread in (*readers, threading.Thread(target=write, daemon=True)):
+        thread.start()
+    for reader in readers:
+        reader.join(remaining_s())
+        if reader.is_alive():
             raise _Timeout
-    if not channel.status_event.wait(None if until is None else max(0.0, until - time.monotonic())):
-        raise _Timeout  # it closed its output and goes on
-    return channel.recv_exit_status(), b"".join(printed["out"]), b"".join(printed["err"])
+    if not channel.status_event.wait(remaining_s()):
+        raise _Timeout  # the program closed its output and runs on
+    return channel.recv_exit_status(), b"".join(out), b"".join(err)
+
+
+def _unpacked(archive_bytes: bytes) -> dict[str, bytes]:
+    """Return the files of a tar archive by name; raises TarError."""
+    found: dict[str, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(archive_bytes), mode="r:") as archive:
+        for member in archive:
+            if content := archive.extractfile(member):
+                found[member.name] = content.read()
+    return found
 
 
 def _open(sftp: SFTPClient, path: str) -> SFTPFile:
@@ -353,7 +356,7 @@ def _open(sftp: SFTPClient, path: str) -> SFTPFile:
     file: Any = sftp.open(os.fsencode(path), "rb")
     # prefetch() and readv() send their requests in a thread of paramiko's that prints a traceback when the
     # connection is lost. That thread takes no hook, so its private method is wrapped here. Reading without
-    # both is no way out: each 32 KiB would then wait for one round trip.
+    # both does not help: each 32 KiB would then wait for one round trip.
     send_requests = file._prefetch_thread
 
     def send_requests_quietly(*arguments: Any) -> None:
@@ -378,7 +381,7 @@ def _fsync(sftp: SFTPClient, file: SFTPFile) -> None:
             raise
 
 
-def _why(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 

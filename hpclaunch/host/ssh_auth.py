@@ -6,7 +6,7 @@ import getpass
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from paramiko import PKey, Transport
 
 Ask = Callable[[str, bool], str]
-"""Asks a person: prompt, whether the answer may be seen; raises RefusedError where there is nobody to ask."""
+"""Asks the user: prompt, whether the answer may be visible. Raises RefusedError where that is impossible."""
 
 _TRIES = 3  # ssh's NumberOfPasswordPrompts
 
 
 def ask_on_terminal(prompt: str, echo: bool) -> str:
-    """Ask on the terminal itself, whatever stdin and stdout are; raises RefusedError where there is none."""
+    """Ask on the terminal, wherever stdin and stdout lead; raises RefusedError where there is no terminal."""
     try:
         with open("/dev/tty", "r+b", buffering=0):
             pass
     except OSError:
         raise RefusedError(
-            f"the login asks {prompt.strip()!r}, and there is no terminal to answer on",
+            f"the login asks {prompt.strip()!r}, and there is no terminal for the answer",
             "log in with a key (ssh-add), or run the command in a terminal",
         ) from None
     if not echo:
@@ -43,9 +43,9 @@ def ask_on_terminal(prompt: str, echo: bool) -> str:
 
 
 def authenticate(transport: Transport, login: Login, ask: Ask) -> None:
-    """Log in by whatever the host takes, in several steps where it wants that.
+    """Log in by the methods that the host accepts, in several steps where it requires them.
 
-    Raises RefusedError saying what was tried.
+    Raises RefusedError with the methods and keys that were tried.
     """
     attempt = _Attempt(transport, login, ask)
     offered = attempt.offered()
@@ -54,14 +54,14 @@ def authenticate(transport: Transport, login: Login, ask: Ask) -> None:
         if method is None:
             raise RefusedError(
                 f"{login.destination}: the login of {login.user} was refused "
-                f"(the host takes {', '.join(offered)}; tried: {', '.join(attempt.tried) or 'nothing'})",
+                f"(the host accepts {', '.join(offered)}; tried: {', '.join(attempt.tried) or 'nothing'})",
                 "check the user's name and which keys the host knows: ssh -v " + login.destination,
             )
         offered = attempt.methods.pop(method)() or offered
 
 
 class _Attempt:
-    """One login. Each method returns what the host wants next: nothing, or the methods of the next step."""
+    """One login. Each method returns the methods of the next step; empty: none is needed, or it failed."""
 
     def __init__(self, transport: Transport, login: Login, ask: Ask) -> None:
         self.tried: list[str] = []
@@ -73,7 +73,7 @@ class _Attempt:
         self._transport, self._login, self._ask = transport, login, ask
 
     def offered(self) -> Sequence[str]:
-        """Return the methods that the host takes, asked for by the request that needs no proof."""
+        """Return the methods that the host accepts, from its answer to a login without proof."""
         from paramiko import BadAuthenticationType
 
         try:
@@ -89,17 +89,17 @@ class _Attempt:
                 self.tried.append(name)
                 try:
                     return self._transport.auth_publickey(self._login.user, load())
-                except RefusedError as error:  # a key that cannot be read must not hinder the others
+                except RefusedError as error:  # a key that cannot be read does not stop the other keys
                     self.tried[-1] = error.message
                 except AuthenticationException:
-                    _must_live(self._transport)
-                except SSHException as error:  # an agent that does not sign, a key type that is not taken
-                    _must_live(self._transport)
+                    _must_be_connected(self._transport)
+                except SSHException as error:  # an agent that does not sign, a key type that is refused
+                    _must_be_connected(self._transport)
                     self.tried[-1] += f" ({error})"
         return ()
 
     def _by_questions(self) -> Sequence[str]:
-        """Answer the host's questions; they come in paramiko's thread and are asked in this one."""
+        """Answer the host's questions; they arrive in paramiko's thread and are asked in this one."""
         from paramiko import AuthenticationException
 
         for _ in range(_TRIES):
@@ -107,7 +107,7 @@ class _Attempt:
             try:
                 return self._one_round()
             except AuthenticationException:
-                _must_live(self._transport)
+                _must_be_connected(self._transport)
         return ()
 
     def _one_round(self) -> Sequence[str]:
@@ -116,18 +116,18 @@ class _Attempt:
         ended: list[Sequence[str] | Exception] = []
 
         def handler(title: str, instructions: str, fields: list[tuple[str, bool]]) -> list[str]:
-            said = "\n".join(text for text in (title, instructions) if text)
-            questions.put([(f"{said}\n{prompt}" if said else prompt, echo) for prompt, echo in fields])
+            heading = "".join(f"{text}\n" for text in (title, instructions) if text)
+            questions.put([(heading + prompt, echo) for prompt, echo in fields])
             return answers.get()
 
-        def work() -> None:
+        def log_in() -> None:
             try:
                 ended.append(self._transport.auth_interactive(self._login.user, handler))
             except Exception as error:
                 ended.append(error)
             questions.put(None)
 
-        threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=log_in, daemon=True).start()
         try:
             while (fields := questions.get()) is not None:
                 answers.put([self._ask(self._prompt(prompt), echo) for prompt, echo in fields])
@@ -147,30 +147,30 @@ class _Attempt:
             try:
                 return self._transport.auth_password(self._login.user, password, fallback=False)
             except AuthenticationException:
-                _must_live(self._transport)
+                _must_be_connected(self._transport)
         return ()
 
     def _prompt(self, prompt: str) -> str:
         return f"({self._login.user}@{self._login.hostname}) {prompt}"
 
 
-def _must_live(transport: Transport) -> None:
-    """Raise where the host has hung up, as it does after too many attempts: to go on would only confuse."""
+def _must_be_connected(transport: Transport) -> None:
+    """Raise RefusedError where the host closed the connection: more attempts would only confuse."""
     if not transport.is_active():
         raise RefusedError(
-            "the host hung up during the login, after too many attempts perhaps",
+            "the host closed the connection during the login, perhaps after too many attempts",
             "name the right key: IdentityFile and IdentitiesOnly yes in ~/.ssh/config",
         )
 
 
 @contextmanager
 def _agent(login: Login) -> Iterator[list[PKey]]:
-    """Give the keys of the agent, if there is one."""
+    """Give the keys of the agent, none where there is no agent."""
     from paramiko import Agent, SSHException
 
     before = os.environ.get("SSH_AUTH_SOCK")
     try:
-        # The only way to tell paramiko of an IdentityAgent.
+        # The only way to give paramiko an IdentityAgent: Agent() reads the variable and takes no argument.
         os.environ["SSH_AUTH_SOCK"] = login.agent or ""
         try:
             agent = Agent() if login.agent else None
@@ -189,20 +189,31 @@ def _agent(login: Login) -> Iterator[list[PKey]]:
 
 
 def _keys(login: Login, agent_keys: Sequence[PKey], ask: Ask) -> Iterator[tuple[str, Callable[[], PKey]]]:
-    """Yield the keys in ssh's order, each with its name for messages and what gives the key.
+    """Yield the keys in ssh's order, each with its name for messages and a function that returns the key.
 
-    First those of the agent that the configuration names, then its others, then those only in files.
+    First those of the agent that the configuration names, then the agent's other keys, then those in files.
     """
-    files = [file for file in login.identity_files if os.path.isfile(file) or os.path.isfile(f"{file}.pub")]
-    named = {file: _public_blob(file) for file in files}
-    held = {key.asbytes() for key in agent_keys}
-    ours = [key for key in agent_keys if key.asbytes() in named.values()]
-    others = [] if login.identities_only else [key for key in agent_keys if key not in ours]
-    for key in (*ours, *others):
-        yield f"{key.get_name()} of the agent", partial(lambda key: key, key)
-    for file, blob in named.items():
-        if blob not in held and not file.endswith(".pub") and os.path.isfile(file):
+    public_blobs = {file: _public_blob(file) for file in login.identity_files}
+    for key in _ordered(agent_keys, public_blobs.values(), login.identities_only):
+        yield f"{key.get_name()} of the agent", partial(_same, key)
+    in_agent = {key.asbytes() for key in agent_keys}
+    for file, blob in public_blobs.items():
+        if blob not in in_agent and _is_private_key(file):
             yield file, partial(_load, file, ask)
+
+
+def _ordered(keys: Sequence[PKey], named_blobs: Collection[bytes | None], only_named: bool) -> list[PKey]:
+    named = [key for key in keys if key.asbytes() in named_blobs]
+    unnamed = [key for key in keys if key not in named]
+    return named if only_named else [*named, *unnamed]
+
+
+def _same(key: PKey) -> PKey:
+    return key
+
+
+def _is_private_key(file: str) -> bool:
+    return os.path.isfile(file) and not file.endswith(".pub")
 
 
 def _public_blob(file: str) -> bytes | None:
@@ -227,9 +238,9 @@ def _load(file: str, ask: Ask) -> PKey:
     for attempt in range(_TRIES + 1):
         passphrase = ask(f"Passphrase of {file}: ", False) if attempt else None
         try:
-            # The stub wants text, the code below it bytes.
+            # The type stub requires text, the code behind it bytes.
             return PKey.from_path(file, passphrase.encode() if passphrase else None)  # type: ignore[arg-type]
-        except TypeError:  # what the cryptography library says of an encrypted key without a passphrase
+        except TypeError:  # the cryptography library, for an encrypted key without a passphrase
             continue
         except Exception as error:
             if not attempt:

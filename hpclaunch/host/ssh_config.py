@@ -1,6 +1,6 @@
-"""What the user's ssh configuration says of a host: where it is, who logs in there, and by which way.
+"""The user's ssh configuration of a host: its address, the user who logs in, and the jump hosts.
 
-Read by paramiko's SSHConfig, which knows Host, Match and the tokens, but not Include: that is done here.
+Read by paramiko's SSHConfig, which knows Host, Match and the tokens, but not Include, which is read here.
 See ssh_config(5).
 """
 
@@ -21,39 +21,47 @@ from hpclaunch.errors import BadInputError
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
 _LISTS = ("userknownhostsfile", "globalknownhostsfile")
-_BETWEEN = "\x1f"
-_DEFAULT_KNOWN_HOSTS = f"~/.ssh/known_hosts{_BETWEEN}~/.ssh/known_hosts2"
-_DEFAULT_GLOBAL_KNOWN_HOSTS = f"/etc/ssh/ssh_known_hosts{_BETWEEN}/etc/ssh/ssh_known_hosts2"
+_SEPARATOR = "\x1f"
+"""Between the files of a list of ``_LISTS``: their names may hold blanks."""
+_DEFAULT_KNOWN_HOSTS = f"~/.ssh/known_hosts{_SEPARATOR}~/.ssh/known_hosts2"
+_DEFAULT_GLOBAL_KNOWN_HOSTS = f"/etc/ssh/ssh_known_hosts{_SEPARATOR}/etc/ssh/ssh_known_hosts2"
 _INCLUDE_DEPTH = 16  # as ssh's READCONF_MAX_DEPTH
 
+_PORTS = range(1, 65536)
+
 _LINE = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.+)")
-# These go into shell commands (ProxyCommand, the hints of messages): nothing that a shell would read.
+_PLACE = re.compile(
+    r"\[(?P<bracketed>[^\[\]]+)\](?::(?P<port>\d+))?"
+    r"|(?P<name>[^:]+)(?::(?P<name_port>\d+))?"
+    r"|(?P<ipv6>(?:[0-9A-Fa-f.]*:){2}[0-9A-Fa-f:.]*(?:%\w+)?)"
+)
+# Hosts and users become part of shell commands (ProxyCommand, hints of messages): no special characters.
 _HOSTNAME = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9._:%-]*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*\$?")
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to log in, as whom, and how to get there; all paths are absolute."""
+    """Where to log in, as which user, and how to get there; all paths are absolute."""
 
     destination: str
-    """As it was given: what messages call the host."""
+    """Unchanged from the user: the host's name in messages."""
     hostname: str
     port: int
     user: str
     identity_files: tuple[str, ...]
-    """Private keys to try; those of the configuration may be missing."""
+    """Private keys to try; files that the configuration names may be missing."""
     identities_only: bool
     agent: str | None
-    """Socket of the agent; None: none is to be used."""
+    """Socket of the agent; None: no agent is used."""
     jumps: tuple[str, ...]
-    """Hosts to go through, the first one first."""
+    """Jump hosts, in order."""
     proxy_command: str | None
     user_known_hosts: tuple[str, ...]
     global_known_hosts: tuple[str, ...]
     host_key_alias: str | None
     connect_timeout_s: float
     keepalive_s: int
-    """0: none."""
+    """0: no keepalive messages."""
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,28 +73,32 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_address(text: str) -> Address:
-    """Read a destination; raises BadInputError for anything that is none."""
-    rest = text.removeprefix("ssh://").rstrip("/") if text.startswith("ssh://") else text
-    user, at, place = rest.rpartition("@")
-    match = re.fullmatch(
-        r"\[([^\[\]]+)\](?::(\d+))?|([^:]+)(?::(\d+))?|((?:[0-9A-Fa-f.]*:){2}[0-9A-Fa-f:.]*(?:%\w+)?)", place
-    )
-    host = (match[1] or match[3] or match[5]) if match else ""
-    port = (match[2] or match[4]) if match else None
-    if not _HOSTNAME.fullmatch(host) or (at and not _USER.fullmatch(user)) or int(port or 1) not in _PORTS:
+    """Read a destination; raises BadInputError for any other text."""
+    destination = text.removeprefix("ssh://").rstrip("/") if text.startswith("ssh://") else text
+    user, at, place = destination.rpartition("@")
+    host, port = _host_and_port(place)
+    user_is_valid = not at or _USER.fullmatch(user)
+    if not (_HOSTNAME.fullmatch(host) and user_is_valid and int(port or 1) in _PORTS):
         raise BadInputError(
-            f"{text!r} is no host", "give a name of your ssh configuration, or user@host or user@host:port"
+            f"{text!r} is not a host",
+            "give a name of your ssh configuration, or user@host or user@host:port",
         )
     return Address(host=host, user=user or None, port=int(port) if port else None)
 
 
-_PORTS = range(1, 65536)
+def _host_and_port(place: str) -> tuple[str, str | None]:
+    """Return the host, empty where the text has none, and the port, if there is one."""
+    match = _PLACE.fullmatch(place)
+    if match is None:
+        return "", None
+    return match["bracketed"] or match["name"] or match["ipv6"], match["port"] or match["name_port"]
 
 
 def read_config(user_config: Path | None = None, system_config: Path = SYSTEM_CONFIG) -> tuple[str, ...]:
-    """Return the lines of the user's configuration (``~/.ssh/config``), then of the system's, none included.
+    """Return the lines of the user's configuration (``~/.ssh/config``), then of the system's.
 
-    Raises BadInputError naming the file and the line that cannot be read.
+    Included files are already in their places. Raises BadInputError with the file and the line that cannot be
+    read.
     """
     files = (user_config or _ssh_folder() / "config", system_config)
     return tuple(line for path in files for line in ("Host *", *_lines(path, path.parent, "Host *", 0)))
@@ -97,34 +109,41 @@ def _ssh_folder() -> Path:
 
 
 def _lines(path: Path, folder: Path, block: str, depth: int) -> Iterator[str]:
-    """Yield a file's lines with those of the files that it includes in their place."""
+    """Yield a file's lines, with the lines of included files instead of Include.
+
+    ``folder``: where relative names of included files are; ``block``: the Host or Match line that the file's
+    first lines belong to; ``depth``: the number of files around this one.
+    """
+    for number, line in _settings(path):
+        match = _LINE.match(line)
+        if not match:
+            raise BadInputError(f"{path}:{number}: {line!r} is not a setting", "see man ssh_config")
+        key, value = match[1].lower(), match[2]
+        if key in ("host", "match"):
+            block = line
+        if key == "include":
+            if depth == _INCLUDE_DEPTH:
+                raise BadInputError(f"{path}:{number}: {_INCLUDE_DEPTH} files include one another")
+            for file in _included(value, folder):
+                yield from _lines(file, folder, block, depth + 1)
+                yield block  # the next lines belong to the block around the Include
+        elif key in _LISTS:  # paramiko removes the quotes of such a list, so they are read here
+            yield f"{key} {_SEPARATOR.join(_words(value))}"
+        else:
+            yield line
+
+
+def _settings(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield a file's lines that are neither empty nor comments, each with its number; none for no file."""
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
         return
     except OSError as error:
         raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()
-        if not line or line.startswith("#"):
-            continue
-        match = _LINE.match(line)
-        if not match:
-            raise BadInputError(f"{path}:{number}: {line!r} is no setting", "see man ssh_config")
-        key, value = match[1].lower(), match[2]
-        if key in ("host", "match"):
-            block = line
-        if key in _LISTS:  # paramiko takes the quotes of such a list away, so they are read here
-            yield f"{key} {_BETWEEN.join(_words(value))}"
-            continue
-        if key != "include":
-            yield line
-            continue
-        if depth == _INCLUDE_DEPTH:
-            raise BadInputError(f"{path}:{number}: {_INCLUDE_DEPTH} files include one another")
-        for file in _included(value, folder):
-            yield from _lines(file, folder, block, depth + 1)
-            yield block  # what follows belongs to the block that the Include stands in
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if line and not line.startswith("#"):
+            yield number, line
 
 
 def _included(value: str, folder: Path) -> Iterator[Path]:
@@ -141,7 +160,7 @@ def _words(text: str) -> list[str]:
 
 
 def resolve(destination: str, config: Sequence[str]) -> Login:
-    """Return what the configuration says of ``[user@]alias[:port]``; what is in the destination goes first.
+    """Return the configuration of ``[user@]alias[:port]``; user and port of the destination go first.
 
     Raises BadInputError for a destination or a setting that cannot be used.
     """
@@ -149,7 +168,7 @@ def resolve(destination: str, config: Sequence[str]) -> Login:
     hostname, user = found["hostname"], found.get("user") or getpass.getuser()
     if not _HOSTNAME.fullmatch(hostname) or not _USER.fullmatch(user):
         raise BadInputError(
-            f"{destination}: the ssh configuration leads to {user}@{hostname}, which is no host"
+            f"{destination}: the ssh configuration leads to {user}@{hostname}, which is not a host"
         )
     port, jump = _number(found, "port", 22), found.get("proxyjump", "none")
     tokens = {"%%": "%", "%d": str(Path.home()), "%u": getpass.getuser()}
@@ -173,7 +192,7 @@ def resolve(destination: str, config: Sequence[str]) -> Login:
 
 
 def _look_up(address: Address, config: Sequence[str]) -> dict[str, str]:
-    """Return the settings for a host; what the destination itself says stands first, so it holds."""
+    """Return the settings for a host; those of the destination come first, so they have priority."""
     from paramiko import SSHConfig
     from paramiko.ssh_exception import SSHException
 
@@ -182,7 +201,7 @@ def _look_up(address: Address, config: Sequence[str]) -> dict[str, str]:
         found = SSHConfig.from_text("\n".join(["Host *", *own, *config])).lookup(address.host)
     except (SSHException, ValueError, KeyError) as error:
         raise BadInputError(f"the ssh configuration of {address.host}: {error}") from None
-    # Of the settings that are read here only IdentityFile may stand several times; None is ProxyCommand none.
+    # Of the settings used here only IdentityFile may have several values; None means ProxyCommand none.
     return {
         key: "\n".join(value) if isinstance(value, list) else str(value)
         for key, value in found.items()
@@ -195,7 +214,7 @@ def _number(found: Mapping[str, str], key: str, default: int) -> int:
     if text.lower() == "none" and key == "connecttimeout":
         return default
     if not text.isdigit() or (key == "port" and int(text) not in _PORTS):
-        raise BadInputError(f"ssh configuration: {key} {text!r} is no number that fits")
+        raise BadInputError(f"ssh configuration: {key} {text!r} is not a valid number")
     return int(text)
 
 
@@ -219,5 +238,5 @@ def _agent(setting: str) -> str | None:
 def _files(setting: str, tokens: Mapping[str, str]) -> tuple[str, ...]:
     if setting.lower() == "none":
         return ()
-    names = (re.sub("%.", lambda m: tokens.get(m[0], m[0]), name) for name in setting.split(_BETWEEN))
+    names = (re.sub("%.", lambda m: tokens.get(m[0], m[0]), name) for name in setting.split(_SEPARATOR))
     return tuple(os.path.expanduser(name) for name in names)

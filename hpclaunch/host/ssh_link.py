@@ -1,4 +1,4 @@
-"""The way to a host: socket, jump hosts, host key, login. One link is one connection that is open."""
+"""The connection to a host: socket, jump hosts, host key, login. A link is one open connection."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from paramiko import Channel, ProxyCommand, Transport
 
 _DEAD_AFTER_S = 60
-"""How long what was sent may stay without an acknowledgement before the connection counts as broken."""
+"""The connection counts as lost when data that were sent stay without an acknowledgement for this time."""
 _TYPING_S = 300.0
-"""How long a person may take to answer the questions of a login."""
+"""Time for the user to answer the questions of a login."""
 
 _RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
 
 
 class Link:
-    """An open connection to a host and, below it, those to the hosts that it goes through."""
+    """An open connection to a host, with the connections to its jump hosts below it."""
 
     def __init__(self, transport: Transport, below: ExitStack) -> None:
         self.transport = transport
         self._below = below
 
     def is_open(self) -> bool:
-        """Return whether the connection still stands, as far as is known."""
+        """Return whether the connection is open, as far as is known."""
         return self.transport.is_active()
 
     def close(self) -> None:
-        """Close the connection, then those that it went through."""
+        """Close the connection, then those to its jump hosts."""
         self._below.close()
 
 
@@ -57,7 +57,7 @@ def need_paramiko() -> None:
         raise RefusedError(
             "to reach another host hpclaunch needs paramiko", "pip install 'hpclaunch[ssh]'"
         ) from None
-    # Without a handler Python prints what paramiko logs, tracebacks among it.
+    # Without a handler Python prints paramiko's log messages, some with tracebacks.
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
@@ -86,7 +86,7 @@ def _open(
     sock: socket.socket | Channel | ProxyCommand
     via = login.jumps if jumps is None else jumps
     if via:
-        # As ssh does: the last jump is reached through those before it, or as its own configuration says.
+        # As ssh does: the last jump host is reached through those before it, else by its own configuration.
         jump = _open(via[-1], config, ask, stack, via[:-1] or None, (*seen, destination))
         sock = _through(jump, via[-1], login)
     elif login.proxy_command:
@@ -102,16 +102,16 @@ def _open(
     return transport
 
 
-def _guarded(login: Login, act: Callable[[], None]) -> None:
-    """Do one step of connecting; what ssh or the network says against it becomes RefusedError."""
+def _guarded(login: Login, step: Callable[[], None]) -> None:
+    """Do one step of connecting; raise RefusedError for an error of ssh or of the network."""
     from paramiko import SSHException
 
     try:
-        act()
+        step()
     except (SSHException, EOFError, OSError) as error:
-        words = str(error) or "the host closed the connection"
+        reason = str(error) or "the host closed the connection"
         raise RefusedError(
-            f"{login.destination}: no ssh connection: {words}", f"try ssh -v {login.destination}"
+            f"{login.destination}: no ssh connection: {reason}", f"try ssh -v {login.destination}"
         ) from None
 
 
@@ -145,7 +145,7 @@ def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
         raise RefusedError(
             f"{login.destination} cannot be reached through {jump_name}: "
             f"{login.hostname} port {login.port}: {error}",
-            "check the name, and whether the jump host may forward connections",
+            "check the name, and whether the jump host allows forwarding",
         ) from None
 
 
@@ -161,7 +161,7 @@ def _by_command(login: Login) -> ProxyCommand:
 
 
 def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Transport:
-    """Agree on keys with the host and make sure that it is the host."""
+    """Agree on session keys with the host and check its host key."""
     from paramiko import Transport
 
     transport = Transport(sock)
@@ -185,7 +185,7 @@ def _agree(transport: Transport, timeout_s: float) -> None:
     from paramiko import SSHException
 
     transport.start_client(timeout=timeout_s)
-    if not transport.initial_kex_done:  # paramiko does not say that the time is over
+    if not transport.initial_kex_done:  # paramiko does not raise when the time is over
         raise SSHException(f"no answer of an ssh server within {timeout_s:g} s")
 
 
@@ -195,16 +195,16 @@ def _ssh_words(login: Login) -> str:
 
 
 def _prefer(transport: Transport, types: Sequence[str]) -> None:
-    """Ask the host for a key of a type that is known of it; else one unknown key would hide a known one."""
+    """Request a host key of a known type first: the host may have unknown keys of other types."""
     options = transport.get_security_options()
-    wanted = [name for kind in types for name in (_RSA if kind == "ssh-rsa" else [kind])]
-    offered = list(options.key_types)
-    first = [name for name in wanted if name in offered]
-    options.key_types = [*first, *(name for name in offered if name not in first)]
+    supported = list(options.key_types)
+    algorithms = [name for kind in types for name in (_RSA if kind == "ssh-rsa" else [kind])]
+    first = [name for name in algorithms if name in supported]
+    options.key_types = [*first, *(name for name in supported if name not in first)]
 
 
 def _known_keys(login: Login) -> list[KnownKey]:
-    """Read the user's and the system's files of known hosts; one that is missing knows nobody."""
+    """Read the user's and the system's files of known hosts; a missing file counts as empty."""
     known: list[KnownKey] = []
     for file in (*login.user_known_hosts, *login.global_known_hosts):
         try:

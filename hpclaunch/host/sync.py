@@ -1,9 +1,9 @@
-"""A copy of the user's code in the job's folder, on whatever host: only what changed goes over the network.
+"""A copy of the user's code in the job's folder, on any host: only changed files are sent over the network.
 
-The host keeps, for each folder that was ever sent, the tree as it was sent last. A new tree begins as that
-one's hard links, loses what changed, gets the new files as a tar stream and takes its name by one rename when
-it is complete; the job gets a copy, by one rename too. So there is never half a tree, whatever breaks, and
-no job sees another one's changes.
+For each folder that was sent before, the host caches the tree that was sent last. A new tree begins as hard
+links to that one, loses the changed files, gets the new ones as a tar stream and takes its name by one rename
+when it is complete; the job gets a copy, also by one rename. So there is never half a tree, whatever fails,
+and no job sees the changes of another job.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ import msgspec
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, NoAnswerError
+from hpclaunch.host.host_interface import Host, with_retry
 
 _BATCH_BYTES = 32 << 20
 _MAX_BYTES = 2 << 30
 
-# $1: the folder of this source's trees; $2: the tree that is being made; $3: the tree it begins as, if any;
-# stdin: the files of that one that go. A tree that is in use is touched: see _FINISH.
-_BEGIN = """
+# $1: the folder of this source's trees; $2: the tree that is made; $3: the tree it begins as, if any;
+# stdin: the files of that tree to remove. A tree that is used is touched: see _FINISH_TREE.
+_BEGIN_TREE = """
 set -e
 mkdir -p "$1"
 cd "$1"
@@ -46,8 +46,8 @@ xargs -0 -r rm -f --
 find . -mindepth 1 -depth -type d -empty -delete
 """
 _EXTRACT = ("tar", "-x", "-p", "--no-same-owner", "-f", "-")
-# $3: the name of the complete tree; stdin: its manifest. What nobody has used for a day is removed.
-_FINISH = """
+# $3: the name of the complete tree; stdin: its manifest. Trees that were not used for a day are removed.
+_FINISH_TREE = """
 set -e
 cd "$1"
 cat > "$2/manifest"
@@ -58,7 +58,7 @@ mv -T "$2.link" current
 find . -mindepth 1 -maxdepth 1 ! -name "$3" ! -name current -mmin +1440 -exec rm -rf {} +
 """
 # $1: the complete tree; $2: the job's copy.
-_LAY = """
+_COPY_TREE = """
 set -e
 [ ! -d "$2" ] || exit 0
 trap 'rm -rf "$2.new.$$"' EXIT
@@ -66,7 +66,7 @@ touch "$1"
 cp -a "$1/files" "$2.new.$$"
 mv -T "$2.new.$$" "$2"
 """
-# $1: the new folder; stdin: a tar archive of what is in it.
+# $1: the new folder; stdin: a tar archive of its files.
 _UNPACK = """
 set -e
 [ ! -d "$1" ] || exit 0
@@ -83,43 +83,40 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     kind: Literal["file", "link"]
     mode: int
     content: str
-    """SHA-256 of a file; where a link leads to."""
+    """SHA-256 of a file; target of a link."""
     size: int
 
 
 Manifest = dict[str, Entry]
-"""Paths with slashes, relative to the tree; names that are no UTF-8 as Python's surrogateescape has them."""
+"""Path -> entry; paths relative to the tree, with slashes, not UTF-8 bytes as in Python's surrogateescape."""
 
 
 class Synced(msgspec.Struct, frozen=True, kw_only=True):
-    """What a copy took."""
+    """How much a copy had to send."""
 
     files: int
     """Files and links of the whole tree."""
     sent: int
-    """Those of them that went over the network."""
+    """Files and links that were sent over the network."""
     sent_bytes: int
 
 
 def sync_folder(host: Host, source: Path, target: str, cache: str) -> Synced:
-    """Copy ``source`` to ``target``, a path on the host that is not there yet; its folder must be.
+    """Copy ``source`` to ``target`` on the host, which must not exist yet; the folder around it must exist.
 
-    Files go along with their modes and times; those that git ignores and empty folders do not. ``cache`` is
-    the folder on the host that keeps what was sent. Raises BadInputError for a source that cannot be copied
-    (it names the file), RefusedError where the host does not do its part.
+    Files are copied with their modes and times; files that git ignores and empty folders are not copied.
+    ``cache``: the folder on the host for the trees that were sent. Raises BadInputError for a source that
+    cannot be copied (it names the file), RefusedError where a step fails on the host.
     """
     manifest = read_tree(source)
     trees = f"{cache}/{_key(source)}"
-    try:
-        return _sync(host, source, manifest, target, trees)
-    except NoAnswerError:  # a second time costs nothing but time: nothing is ever half there
-        return _sync(host, source, manifest, target, trees)
+    return with_retry(lambda: _sync(host, source, manifest, target, trees))
 
 
 def send_files(host: Host, files: Mapping[str, bytes], folder: str) -> None:
-    """Make a folder on the host with these files, all or none, in one round trip; one that is there is left.
+    """Make a folder on the host with these files, all or none, in one round trip, unless it exists.
 
-    The files' names are paths below it. Raises RefusedError where the host does not do its part.
+    The files' names are paths below it. Raises RefusedError where a step fails on the host.
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
@@ -127,32 +124,30 @@ def send_files(host: Host, files: Mapping[str, bytes], folder: str) -> None:
             member = tarfile.TarInfo(f"./{name}")
             member.mode, member.size, member.mtime = 0o644, len(data), int(time.time())
             archive.addfile(member, io.BytesIO(data))
-    try:
-        _do(host, _UNPACK, folder, stdin=buffer.getvalue())
-    except NoAnswerError:
-        _do(host, _UNPACK, folder, stdin=buffer.getvalue())
+    with_retry(lambda: _do(host, _UNPACK, folder, stdin=buffer.getvalue()))
 
 
 def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str) -> Synced:
     text = _encode(manifest)
-    name = _name(text)
-    kept = host.read_file(f"{trees}/current/manifest")
-    sent: list[str] = []
-    if kept != text:
-        base = _decode(kept or b"") or {}
-        base_name = _name(kept) if kept and base else ""
-        sent = [path for path, entry in manifest.items() if base.get(path) != entry]
-        gone = [path for path, entry in base.items() if manifest.get(path) != entry]
-        made = f"new-{secrets.token_hex(8)}"
-        _do(
-            host, _BEGIN, trees, made, base_name, stdin=b"".join(b"./" + os.fsencode(p) + b"\0" for p in gone)
-        )
-        for batch in _batches(source, manifest, sent):
-            _check(host, host.run(_EXTRACT, stdin=batch, cwd=f"{trees}/{made}/files"))
-        _do(host, _FINISH, trees, made, name, stdin=text)
-    _do(host, _LAY, f"{trees}/{name}", target)
-    size = sum(manifest[path].size for path in sent)
-    return Synced(files=len(manifest), sent=len(sent), sent_bytes=size)
+    cached_text = host.read_file(f"{trees}/current/manifest") or b""
+    cached = _decode(cached_text)
+    changed = _differing(manifest, cached)
+    if cached_text != text:
+        outdated = _differing(cached, manifest)
+        outdated_names = b"".join(b"./" + os.fsencode(path) + b"\0" for path in outdated)
+        new = f"new-{secrets.token_hex(8)}"
+        _do(host, _BEGIN_TREE, trees, new, _name(cached_text) if cached else "", stdin=outdated_names)
+        for batch in _batches(source, manifest, changed):
+            _check(host, host.run(_EXTRACT, stdin=batch, cwd=f"{trees}/{new}/files"))
+        _do(host, _FINISH_TREE, trees, new, _name(text), stdin=text)
+    _do(host, _COPY_TREE, f"{trees}/{_name(text)}", target)
+    sent_bytes = sum(manifest[path].size for path in changed)
+    return Synced(files=len(manifest), sent=len(changed), sent_bytes=sent_bytes)
+
+
+def _differing(these: Manifest, those: Manifest) -> list[str]:
+    """Return the paths of ``these`` that ``those`` lack or hold with other content."""
+    return [path for path, entry in these.items() if those.get(path) != entry]
 
 
 def _do(host: Host, script: str, *arguments: str, stdin: bytes = b"") -> None:
@@ -165,13 +160,13 @@ def _check(host: Host, answer: CommandResult) -> None:
 
 
 def _key(source: Path) -> str:
-    """Return a name for the source that no other folder and no other machine of this user has."""
+    """Return a name for the source, different for each folder and each machine of this user."""
     place = f"{socket.gethostname()}:{os.path.abspath(source)}"
     return hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
 
 
 def _name(manifest: bytes) -> str:
-    """Return the name of the tree of that manifest; another tree has another name."""
+    """Return the name of the tree with that manifest; different trees have different names."""
     return f"tree-{hashlib.sha256(manifest).hexdigest()[:32]}"
 
 
@@ -179,36 +174,36 @@ def _encode(manifest: Manifest) -> bytes:
     return json.dumps({p: msgspec.to_builtins(e) for p, e in sorted(manifest.items())}).encode()
 
 
-def _decode(text: bytes) -> Manifest | None:
-    """Return None for a manifest that cannot be read: then the tree has to be sent whole."""
+def _decode(text: bytes) -> Manifest:
+    """Return a manifest; empty where it cannot be read, so that the whole tree is sent."""
     try:
         return msgspec.convert(json.loads(text), Manifest)
     except (ValueError, msgspec.ValidationError):
-        return None
+        return {}
 
 
 def read_tree(source: Path) -> Manifest:
-    """Return what of a folder goes along; raises BadInputError naming the file that cannot."""
+    """Return the files and links of a folder that are copied; raises BadInputError for one that cannot be."""
     if not source.is_dir():
         raise BadInputError(f"{source}: no such folder")
     manifest = {path: _entry(source, path) for path in list_files(source)}
     total = sum(entry.size for entry in manifest.values())
     if not manifest:
-        raise BadInputError(f"{source}: there is nothing to copy", "is all of it in .gitignore?")
+        raise BadInputError(f"{source}: there is nothing to copy", "perhaps .gitignore excludes all of it")
     if total > _MAX_BYTES:
         largest = sorted(manifest, key=lambda path: -manifest[path].size)[:3]
         raise BadInputError(
-            f"{source}: {total >> 20} MiB are too much to go along with every job; "
+            f"{source}: {total >> 20} MiB are too much to be copied for every job; "
             f"the largest: {', '.join(largest)}",
-            f"at most {_MAX_BYTES >> 20} MiB: put data into .gitignore and copy them once",
+            f"the limit is {_MAX_BYTES >> 20} MiB: put data into .gitignore and copy them once",
         )
     return manifest
 
 
 def list_files(source: Path) -> list[str]:
-    """Return the files and links below a folder, without what git ignores there, in order.
+    """Return the files and links below a folder that git does not ignore, sorted.
 
-    Raises RefusedError where git is needed and missing, BadInputError with its words where it fails.
+    Raises RefusedError where git is needed and missing, BadInputError with git's message where it fails.
     """
     source = source.absolute()
     if any((folder / ".git").exists() for folder in (source, *source.parents)):
@@ -227,7 +222,7 @@ def _listed_by_git(source: Path, what: Sequence[str], *options: str) -> list[str
         path = source / name
         if not name or not os.path.lexists(path):
             continue  # removed, but still in the index
-        if path.is_dir() and not path.is_symlink():  # a repository of its own, such as a submodule
+        if path.is_dir() and not path.is_symlink():  # another repository, such as a submodule
             found |= {f"{name.rstrip('/')}/{inner}" for inner in list_files(path)}
         else:
             found.add(name)
@@ -238,9 +233,9 @@ def _git(source: Path, *words: str) -> bytes:
     try:
         done = subprocess.run(["git", *words], cwd=source, capture_output=True, check=False)
     except FileNotFoundError:
-        raise RefusedError(f"{source}: git is needed to know what it ignores", "install git") from None
+        raise RefusedError(f"{source}: git is needed to read .gitignore", "install git") from None
     if done.returncode != 0:
-        raise BadInputError(f"{source}: git says: {os.fsdecode(done.stderr).strip()}")
+        raise BadInputError(f"{source}: git reports: {os.fsdecode(done.stderr).strip()}")
     return done.stdout
 
 
@@ -262,25 +257,33 @@ def _entry(source: Path, path: str) -> Entry:
             return Entry("file", status.st_mode & 0o777, hashlib.sha256(data).hexdigest(), len(data))
     except OSError as error:
         raise BadInputError(f"{source / path}: cannot be read: {error.strerror}") from None
-    raise BadInputError(f"{source / path}: is neither a file nor a link", "put it into .gitignore")
+    raise BadInputError(f"{source / path}: is neither a file nor a link", "add it to .gitignore")
 
 
 def _link(source: Path, path: str) -> str:
-    """Return where a link leads to, relative to itself; raises BadInputError where that is outside."""
+    """Return the target of a link, relative to it; raises BadInputError where that is outside of the source.
+
+    The target as written and the file that it leads to in the end must both be inside.
+    """
     root = os.path.abspath(source)
+    folder = os.path.join(root, os.path.dirname(path))
     target = os.readlink(source / path)
-    place = os.path.normpath(os.path.join(root, os.path.dirname(path), target))
-    real, real_root = os.path.realpath(source / path), os.path.realpath(source)
-    if not all(p == r or p.startswith(r + os.sep) for p, r in ((place, root), (real, real_root))):
+    written = os.path.normpath(os.path.join(folder, target))
+    real = os.path.realpath(source / path)
+    if not (_is_inside(written, root) and _is_inside(real, os.path.realpath(source))):
         raise BadInputError(
-            f"{source / path}: this link leads outside, to {target}, which does not go along",
-            "put it into .gitignore, or a copy in its place",
+            f"{source / path}: this link leads outside, to {target}, which is not copied",
+            "add it to .gitignore, or replace it with a copy",
         )
-    return posixpath.relpath(place, os.path.join(root, os.path.dirname(path))) if target[0] == "/" else target
+    return posixpath.relpath(written, folder) if target.startswith("/") else target
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + os.sep)
 
 
 def _batches(source: Path, manifest: Mapping[str, Entry], paths: Sequence[str]) -> Iterator[bytes]:
-    """Yield tar archives of the paths, each of few files more than a batch may hold."""
+    """Yield tar archives of the paths, each at most one file larger than ``_BATCH_BYTES``."""
     at = 0
     while at < len(paths):
         buffer = io.BytesIO()

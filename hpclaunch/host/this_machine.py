@@ -11,7 +11,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import NoAnswerError
 
-# A status file, script or result is small; whoever asks for more reads it in pieces with tail().
+# Status files, scripts and results are small; larger files are read in pieces with tail().
 _PIECE_BYTES = 1 << 20
 
 
@@ -28,15 +28,15 @@ class LocalHost:
         env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> CommandResult:
-        """Run a program in a session of its own, so that Ctrl-C reaches hpclaunch and not, say, sbatch."""
-        import subprocess  # not for commands that only read records
+        """Run a program in its own session, so that Ctrl-C reaches hpclaunch only and not, say, sbatch."""
+        import subprocess  # commands that only read records do without it
 
         if cwd is not None and not Path(cwd).is_dir():
             raise RefusedError(f"cannot run {argv[0]} in {cwd}: no such folder")
         try:
             done = subprocess.run(
                 list(argv),
-                input=stdin if stdin is not None else b"",
+                input=stdin or b"",
                 capture_output=True,
                 timeout=timeout_s,
                 env=_environment(env) if env else None,
@@ -63,7 +63,7 @@ class LocalHost:
             raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
 
     def read_file(self, path: str) -> bytes | None:
-        """Return a file's bytes, or None where there is no such file."""
+        """Return a file's bytes; None: it does not exist."""
         try:
             return Path(path).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -72,12 +72,12 @@ class LocalHost:
             raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """Return the bytes of those files that exist."""
+        """Return the bytes of the files that exist."""
         found = ((path, self.read_file(path)) for path in paths)
         return {path: data for path, data in found if data is not None}
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or folder of that path."""
+        """Return whether a file or folder exists at that path."""
         return Path(path).exists()
 
     def make_folder(self, path: str) -> None:
@@ -88,7 +88,7 @@ class LocalHost:
             raise BadInputError(f"{path}: cannot make this folder: {error.strerror}") from None
 
     def tail(self, path: str, offset: int) -> bytes:
-        """Return up to 1 MiB of the file from ``offset`` on; nothing where it does not exist yet."""
+        """Return up to 1 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
         try:
             with open(path, "rb") as file:
                 file.seek(offset)

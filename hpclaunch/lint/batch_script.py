@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
 from hpclaunch.lint.shell_reader import read_shell
-from hpclaunch.lint.shell_syntax import Command, Part, Shell, Word
+from hpclaunch.lint.shell_syntax import Command, Shell, Word, without_beginning
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Role, last_directive
 from hpclaunch.scheduler.directive_readers import read_directives
@@ -40,6 +41,11 @@ class Script:
         """Return the last active directive of a role; the last one holds."""
         return next((one for one in reversed(self.active_directives) if one.role == role), None)
 
+    def directive_value(self, role: Role) -> str:
+        """Return the value of the last active directive of a role; empty where there is none."""
+        found = self.directive(role)
+        return found.value or "" if found else ""
+
     def has_option(self, name: str) -> bool:
         """Tell whether an active directive gives the option of this name."""
         return last_directive(self.active_directives, name) is not None
@@ -65,47 +71,39 @@ class Script:
         if option is None or option.value is None:
             return Expansion(None)
         expanded = self.variables.expand(value_word(option), meant=meant)
-        if expanded.text is None or not option.broken:
-            return expanded
-        pieces = [self.variables.expand(word, meant=meant) for word in option.broken]
-        if any(piece.text is None for piece in pieces):
-            return Expansion(None, expanded.unset, expanded.via)
-        return Expansion(
-            expanded.text + "".join(piece.text or "" for piece in pieces), expanded.unset, expanded.via
-        )
+        texts = [expanded.text, *(self.variables.expand(word, meant=meant).text for word in option.broken)]
+        known = [text for text in texts if text is not None]
+        whole = "".join(known) if len(known) == len(texts) else None
+        return Expansion(whole, expanded.unset, expanded.via)
 
 
 def value_word(option: Option) -> Word:
     """Return the value alone as a word: of ``--name=value`` the characters behind the sign."""
-    assert option.value is not None  # noqa: S101
-    word, skip = option.value, option.prefix
-    parts: list[Part] = []
-    for part in word.parts:
-        if skip and part.kind == "text":
-            cut = min(skip, len(part.text))
-            skip -= cut
-            if part.text[cut:]:
-                parts.append(Part("text", part.text[cut:], quoted=part.quoted))
-        else:
-            parts.append(part)
-    return Word(word.raw, word.start, word.end, word.line, tuple(parts))
+    word = option.value
+    assert word is not None  # noqa: S101
+    return Word(word.raw, word.start, word.end, word.line, without_beginning(word.parts, option.prefix))
 
 
 def read_script(text: str) -> Script:
     """Read a script. Never raises."""
     shell = read_shell(text)
-    first = next((command.line for command in shell.commands if command.words or command.assignments), None)
-    directives = read_directives(text, first, _heredoc_lines(shell))
-    readers = [one.reader for one in directives if one.active] or [one.reader for one in directives]
-    launches = [launch for command in shell.commands if (launch := read_launch(command))]
+    lines = [command.line for command in shell.commands if command.words or command.assignments]
+    directives = read_directives(text, lines[0] if lines else None, _heredoc_lines(shell))
+    launches = [read_launch(command) for command in shell.commands]
     return Script(
         text=text,
-        reader=readers[0] if readers else None,
+        reader=_reader_of(directives),
         directives=directives,
         shell=shell,
         variables=read_variables(shell),
-        launches=tuple(launches),
+        launches=tuple(launch for launch in launches if launch is not None),
     )
+
+
+def _reader_of(directives: Sequence[Directive]) -> DirectiveReader | None:
+    """Return the reader of the first active directive, or of the first one where none is active."""
+    first = next((one for one in directives if one.active), None) or next(iter(directives), None)
+    return first.reader if first else None
 
 
 def _heredoc_lines(shell: Shell) -> frozenset[int]:

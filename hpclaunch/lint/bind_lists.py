@@ -15,6 +15,7 @@ from hpclaunch.lint.batch_script import Script, value_word
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context
 from hpclaunch.lint.shell_syntax import Assignment, Ref, Word
+from hpclaunch.lint.shell_variables import Expansion, Variables
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
@@ -23,6 +24,7 @@ _PALS_LIST = re.compile(r"(?:\w+,)*list:(.*)", re.DOTALL)
 _LIST_NAME = re.compile(r".*mask.*|.*map_?cpus?|.*cpu_?(bind|map).*|.*bind.*", re.IGNORECASE)
 _LIST_TEXT = re.compile(r"\s*(0x|mask_cpu:|map_cpu:)", re.IGNORECASE)
 _CPUS_WITHOUT_SITE = 1024
+_ALIKE = 0.7
 _MOST_NAMES = 100
 """Names that are compared with each other: a script has few, and a text that is no script may have many."""
 
@@ -44,16 +46,16 @@ def bind_option(launch: Launch) -> Option | None:
     return launch.option("cpu-bind", "cpu_bind")
 
 
-def list_words(script: Script) -> Iterator[tuple[Word, int]]:
-    """Yield each word that holds a bind list, or is named as if it did, with its line."""
+def _list_words(script: Script) -> Iterator[Word]:
+    """Yield each word that has a bind list in it, or is assigned to a variable with the name of one."""
     for launch in script.launches:
         option = bind_option(launch)
         if option is not None and option.value is not None:
-            yield value_word(option), option.line
+            yield value_word(option)
     for made in script.variables.assignments.values():
         for one in made:
             if one.value is not None and is_list(one):
-                yield one.value, one.line
+                yield one.value
 
 
 def is_list(one: Assignment) -> bool:
@@ -68,36 +70,48 @@ def unset_in_lists(script: Script) -> dict[str, list[Ref]]:
     """Return the variables in bind lists that nothing sets, with where they are used."""
     refs = [ref for ref in script.shell.refs if not ref.guarded]
     found: dict[str, dict[Ref, None]] = {}
-    for word, _ in list_words(script):
-        expanded = script.variables.expand(word)
-        spans = [(word.start, word.end), *((a.offset, a.value.end) for a in expanded.via if a.value)]
-        for ref in refs if expanded.unset else ():
-            if ref.name in expanded.unset and any(start <= ref.offset < end for start, end in spans):
-                found.setdefault(ref.name, {})[ref] = None
+    for word in _list_words(script):
+        for ref in _unset_in(word, script.variables.expand(word), refs):
+            found.setdefault(ref.name, {})[ref] = None
     return {name: list(used) for name, used in found.items()}
+
+
+def _unset_in(word: Word, expanded: Expansion, refs: list[Ref]) -> Iterator[Ref]:
+    """Yield the uses of unset variables in a word and in the assignments that its value went through."""
+    assigned = [(made.offset, made.value.end) for made in expanded.via if made.value]
+    spans = [(word.start, word.end), *assigned]
+    for ref in refs if expanded.unset else ():
+        if ref.name in expanded.unset and any(start <= ref.offset < end for start, end in spans):
+            yield ref
 
 
 @lru_cache(maxsize=1)
 def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
     """Return variables that nothing sets -> where used, and the unused one that was probably meant."""
-    variables = script.variables
-    unused = [
-        made[-1]
-        for name, made in variables.assignments.items()
-        if name not in variables.used and made[-1].value is not None and len(name) > 2
-    ][:_MOST_NAMES]
-    in_lists = set(unset_in_lists(script))
+    unused = _unused_assignments(script.variables)
+    in_lists = unset_in_lists(script)
+    found: dict[str, tuple[Ref, Assignment]] = {}
+    for ref in _unset_uses(script):
+        candidates = [one for one in unused if ref.name in in_lists or not one.exported]
+        likest = max(candidates, key=lambda one: _likeness(ref.name, one.name), default=None)
+        if likest is not None and _likeness(ref.name, likest.name) >= _ALIKE:
+            found[ref.name] = (ref, likest)
+    return found
+
+
+def _unused_assignments(variables: Variables) -> list[Assignment]:
+    """Return the last assignment of each variable that nothing uses."""
+    last = [made[-1] for name, made in variables.assignments.items() if name not in variables.used]
+    return [one for one in last if one.value is not None and len(one.name) > 2][:_MOST_NAMES]
+
+
+def _unset_uses(script: Script) -> list[Ref]:
+    """Return the first use of each variable that nothing sets."""
     unset: dict[str, Ref] = {}
     for ref in script.shell.refs:
-        if not ref.guarded and not variables.is_set(ref.name) and len(ref.name) > 2:
+        if not ref.guarded and not script.variables.is_set(ref.name) and len(ref.name) > 2:
             unset.setdefault(ref.name, ref)
-    found: dict[str, tuple[Ref, Assignment]] = {}
-    for ref in list(unset.values())[:_MOST_NAMES]:
-        alike = [one for one in unused if ref.name in in_lists or not one.exported]
-        best = max(alike, key=lambda one: _likeness(ref.name, one.name), default=None)
-        if best is not None and _likeness(ref.name, best.name) >= 0.7:
-            found[ref.name] = (ref, best)
-    return found
+    return list(unset.values())[:_MOST_NAMES]
 
 
 def _likeness(one: str, other: str) -> float:
@@ -107,7 +121,7 @@ def _likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, a, b).ratio() if max(len(a), len(b)) <= 60 else 0.0
 
 
-def set_meanings(script: Script) -> None:
+def _set_meanings(script: Script) -> None:
     """Note what authors meant by unset variables: ``${fe}`` is fe, ``$MYMASKS`` is ``MASK``."""
     variables = script.variables
     for name in unset_in_lists(script):
@@ -122,28 +136,34 @@ def set_meanings(script: Script) -> None:
 @lru_cache(maxsize=1)
 def bind_lists(context: Context) -> list[BindList]:
     """Return the lists of all launches whose text is known, as meant."""
+    _set_meanings(context.script)
+    return [*_lists_of_options(context), *_lists_of_environment(context)]
+
+
+def _lists_of_options(context: Context) -> Iterator[BindList]:
     script = context.script
-    set_meanings(script)
-    found: list[BindList] = []
     for launch in script.launches:
         option = bind_option(launch)
         if option is None or option.value is None:
             continue
         expanded = script.value(option, meant=True)
-        without_meaning = [name for name in expanded.unset if name not in script.variables.meant]
-        if expanded.text is None or without_meaning:
-            continue
-        if entry := _bind_list(expanded.text, option.line, ranks_of(context, launch)):
-            found.append(entry)
-    for one in script.variables.everywhere("SLURM_CPU_BIND"):  # srun's --cpu-bind, from the environment
-        text = script.variables.expand(one.value, meant=True).text if one.value else None
-        if text and (entry := _bind_list(text, one.line, context.requested.ranks_per_node)):
-            found.append(entry)
-    return found
+        known = all(name in script.variables.meant for name in expanded.unset)
+        if known and (entry := _bind_list(expanded.text, option.line, _ranks_of(context, launch))):
+            yield entry
 
 
-def _bind_list(text: str, line: int, ranks: int | None) -> BindList | None:
-    text = re.sub(r"[\s'\"]+", "", text)
+def _lists_of_environment(context: Context) -> Iterator[BindList]:
+    """Yield what SLURM_CPU_BIND gives, which srun reads like its --cpu-bind."""
+    variables, ranks = context.script.variables, context.requested.ranks_per_node
+    for assignment in variables.all_assignments("SLURM_CPU_BIND"):
+        text = variables.expand(assignment.value, meant=True).text if assignment.value else None
+        if entry := _bind_list(text, assignment.line, ranks):
+            yield entry
+
+
+def _bind_list(text: str | None, line: int, ranks: int | None) -> BindList | None:
+    """Read ``mask_cpu:...``, ``map_cpu:...`` or PALS' ``list:...``; None for any other text."""
+    text = re.sub(r"[\s'\"]+", "", text or "")
     if match := _SRUN_LIST.fullmatch(text):
         return BindList(line, "mask" if match[1] == "mask_cpu" else "map", match[2].strip(","), ranks)
     if match := _PALS_LIST.fullmatch(text):
@@ -159,22 +179,23 @@ def _mask(cpus: str) -> str:
         return cpus or "0x0"
 
 
-def ranks_of(context: Context, launch: Launch) -> int | None:
-    """Return how many ranks a launch starts on a node: by its own options, or the job's."""
+def _ranks_of(context: Context, launch: Launch) -> int | None:
+    """Return how many ranks per node a launch starts: by its own options, or the job's."""
     script, requested = context.script, context.requested
 
     def number(*names: str) -> int | None:
         option = launch.option(*names)
         return whole_number(script.value(option).text) if option else None
 
-    own = number("ntasks-per-node", "ppn", "N" if launch.launcher == "mpiexec" else "ntasks-per-node")
+    letter = ("N",) if launch.launcher == "mpiexec" else ()
+    per_node = number("ntasks-per-node", "ppn", *letter)
+    if per_node is not None:
+        return per_node or None
     total = number("ntasks", "n", "np")
-    nodes = number("nodes") or (requested.nodes.value if requested.nodes else None)
-    if own is not None:
-        return own or None
-    if total is not None:
-        return -(-total // nodes) or None if nodes else None
-    return requested.ranks_per_node or None
+    if total is None:
+        return requested.ranks_per_node or None
+    nodes = number("nodes") or requested.node_count
+    return -(-total // nodes) or None if nodes else None
 
 
 def judge_list(context: Context, entry: BindList) -> Judgement:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpclaunch.scheduler.directive_reader import names
+from hpclaunch.scheduler.directive_reader import name_set
 
 SRUN_SHORT = {
     "n": "ntasks", "N": "nodes", "c": "cpus-per-task", "G": "gpus", "t": "time", "p": "partition",
@@ -11,8 +11,8 @@ SRUN_SHORT = {
     "r": "relative", "d": "dependency", "q": "qos", "L": "licenses", "B": "extra-node-info", "M": "clusters",
     "S": "core-spec", "I": "immediate", "F": "nodefile", "Z": "no-allocate",
 }  # fmt: skip
-SRUN_FLAGS = names("l u v Q k K s O E X H h")
-SRUN_VALUED = names(
+SRUN_FLAGS = name_set("l u v Q k K s O E X H h")
+SRUN_VALUED = name_set(
     "account acctg-freq bb bcast chdir cluster-constraint clusters comment constraint container core-spec "
     "cores-per-socket cpu-bind cpu_bind cpu-freq cpus-per-gpu cpus-per-task deadline dependency "
     "distribution epilog error exclude export extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node "
@@ -23,18 +23,18 @@ SRUN_VALUED = names(
     "sockets-per-node switches task-epilog task-prolog thread-spec threads threads-per-core time time-min "
     "tmp treewidth tres-bind tres-per-task uid wait wckey environment"
 )
-MPI_VALUED = names(
+MPI_VALUED = name_set(
     "n np ppn c depth d hostfile machinefile f host hosts H wdir wd cpu-bind bind-to map-by rank-by npernode "
     "N gpu-bind mem-bind line-buffer x iface launcher output-filename cc j r a g b report-bindings-to"
 )
 MPI_TWO = frozenset({"env", "genv", "mca", "gmca", "prtemca", "pmixmca"})
 
-LOOKING_AROUND = names(
+INFORMATION_COMMANDS = name_set(
     "hostname echo printf env date nvidia-smi rocm-smi lscpu numactl true printenv nproc cat which "
     "scontrol ls uptime df free"
 )
 
-SYSTEM_VARIABLES = names(
+SYSTEM_VARIABLES = name_set(
     "HOME USER LOGNAME PATH PWD OLDPWD SHELL HOSTNAME HOST TMPDIR TERM LANG UID EUID PPID RANDOM SECONDS "
     "LINENO IFS OSTYPE HOSTTYPE MACHTYPE BASH BASH_SOURCE BASH_VERSION BASH_SUBSHELL BASHPID FUNCNAME "
     "PIPESTATUS SHLVL EPOCHSECONDS REPLY OPTARG OPTIND SCRATCH WORK PROJECT LD_LIBRARY_PATH PYTHONPATH "

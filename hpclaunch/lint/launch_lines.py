@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hpclaunch.lint.command_options import (
-    LOOKING_AROUND,
+    INFORMATION_COMMANDS,
     MPI_TWO,
     MPI_VALUED,
     SRUN_FLAGS,
@@ -14,13 +15,14 @@ from hpclaunch.lint.command_options import (
     SRUN_VALUED,
 )
 from hpclaunch.lint.shell_syntax import Command, Word
+from hpclaunch.scheduler.directive_reader import name_set
 
 LAUNCHERS = frozenset(
     {"srun", "mpirun", "mpiexec", "mpiexec.hydra", "aprun", "jsrun", "horovodrun", "torchrun"}
 )
 _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"singularity", "apptainer", "podman"})
-_WRAPPERS = frozenset({"time", "exec", "nohup", "command", "nice", "stdbuf", "env", "numactl"})
+_WRAPPERS = name_set("time /usr/bin/time exec nohup command nice stdbuf env numactl timeout catchsegv")
 _LIST_OPTIONS = frozenset({"cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind"})
 _LIST_PIECE = re.compile(r"[0-9A-Fa-fxX,:*-]*\d[0-9A-Fa-fxX,:*-]*|,")
 
@@ -59,11 +61,15 @@ class Launch:
         """Return the last option of these names; the last one holds."""
         return next((option for option in reversed(self.options) if option.name in names), None)
 
+    def srun_option(self, *names: str) -> Option | None:
+        """Return the last option of these names where the launcher is srun."""
+        return self.option(*names) if self.launcher == "srun" else None
+
     @property
     def trivial(self) -> bool:
         """Tell whether it only looks around (hostname, nvidia-smi): no one needs its status."""
         names = [word.visible.rpartition("/")[2] for word in self.program[:1]]
-        return bool(names) and names[0] in LOOKING_AROUND
+        return bool(names) and names[0] in INFORMATION_COMMANDS
 
 
 def read_launch(command: Command) -> Launch | None:
@@ -83,97 +89,105 @@ def read_launch(command: Command) -> Launch | None:
 
 def _unwrapped(words: list[Word]) -> list[Word]:
     """Drop what stands before the launcher: time, exec, env NAME=value, timeout 10m."""
-    rest = list(words)
-    while rest:
-        name = rest[0].visible
-        if name == "command" and len(rest) > 1 and rest[1].raw in ("-v", "-V"):
+    at = 0
+    while at < len(words) and words[at].visible in _WRAPPERS:
+        name = words[at].visible
+        at += 1
+        if name == "command" and at < len(words) and words[at].raw in ("-v", "-V"):
             return []  # it asks whether there is such a program
-        if name in ("timeout", "/usr/bin/time", "catchsegv") or name in _WRAPPERS:
-            rest = rest[1:]
-            while rest and (rest[0].raw.startswith("-") or "=" in rest[0].raw or _is_time(rest[0], name)):
-                rest = rest[1:]
-        else:
-            break
-    return rest
+        while at < len(words) and _belongs_to_wrapper(words[at], name):
+            at += 1
+    return words[at:]
 
 
-def _is_time(word: Word, before: str) -> bool:
-    return before == "timeout" and re.fullmatch(r"[\d.]+[smhd]?", word.visible) is not None
+def _belongs_to_wrapper(word: Word, wrapper: str) -> bool:
+    """Tell whether a word is an option of a wrapper, NAME=value of env, or the time of timeout."""
+    time = wrapper == "timeout" and re.fullmatch(r"[\d.]+[smhd]?", word.visible)
+    return word.raw.startswith("-") or "=" in word.raw or bool(time)
 
 
 def _read_options(launch: Launch, words: list[Word]) -> None:
     """Split a launcher's words into options and program."""
-    srun = launch.launcher == "srun"
+    read_option = _srun_option if launch.launcher == "srun" else _mpi_option
     at = 0
-    while at < len(words):
-        word = words[at]
-        shown = word.visible
-        if not shown.startswith("-") or shown == "-":
-            break
-        if shown == "--":
-            at += 1
-            break
-        name, value, prefix, used = _srun_option(words, at) if srun else _mpi_option(words, at)
-        at += used
+    while at < len(words) and words[at].visible.startswith("-") and words[at].visible not in ("-", "--"):
+        line = words[at].line
+        name, value, prefix, count = read_option(words[at : at + 2])
+        at += count
         broken = _torn_off(words, at, value, prefix) if name in _LIST_OPTIONS else ()
         at += len(broken)
-        launch.options.append(Option(name, value, prefix, word.line, broken))
-    launch.program = words[at:]
+        launch.options.append(Option(name, value, prefix, line, broken))
+    behind_dashes = at < len(words) and words[at].visible == "--"
+    launch.program = words[at + behind_dashes :]
 
 
-_Read = tuple[str, "Word | None", int, int]
+class _OptionWords(NamedTuple):
+    """An option as it stands in the words of a command."""
+
+    name: str
+    value: Word | None
+    """The word that holds the value."""
+    prefix: int
+    """Characters of that word before the value."""
+    words: int
+    """Words that the option takes."""
 
 
-def _srun_option(words: list[Word], at: int) -> _Read:
-    """Return (name, value, prefix, words used) of the option at an index."""
-    word, shown = words[at], words[at].visible
-    following = words[at + 1] if at + 1 < len(words) else None
-    if shown.startswith("--"):
-        name, equals, _ = shown[2:].partition("=")
-        if equals:
-            return name, word, len(name) + 3, 1
-        if name in SRUN_VALUED and name != "multi-prog" and following is not None:
-            return name, following, 0, 2
-        return name, None, 0, 1
-    letter = shown[1]
-    while letter in SRUN_FLAGS and len(shown) > 2:
+def _srun_option(words: list[Word]) -> _OptionWords:
+    """Read the option of srun in the first of these words; its value may be the second."""
+    if words[0].visible.startswith("--"):
+        return _long_srun_option(words)
+    shown = words[0].visible
+    while shown[1] in SRUN_FLAGS and len(shown) > 2:
         shown = shown[0] + shown[2:]
-        letter = shown[1]
-    if letter in SRUN_FLAGS:
-        return letter, None, 0, 1
-    name = SRUN_SHORT.get(letter, letter)
-    if len(shown) > 2 or len(word.parts) > 1:
-        skip = len(word.visible) - len(shown) + 2
-        return name, word, skip + (shown[2:3] == "="), 1
-    return (name, following, 0, 2) if following is not None else (name, None, 0, 1)
+    if shown[1] in SRUN_FLAGS:
+        return _OptionWords(shown[1], None, 0, 1)
+    name = SRUN_SHORT.get(shown[1], shown[1])
+    if len(shown) > 2 or len(words[0].parts) > 1:
+        flags = len(words[0].visible) - len(shown)
+        return _OptionWords(name, words[0], flags + 2 + (shown[2:3] == "="), 1)
+    return _with_next_word(name, words)
 
 
-def _mpi_option(words: list[Word], at: int) -> _Read:
-    word, shown = words[at], words[at].visible
+def _long_srun_option(words: list[Word]) -> _OptionWords:
+    name, equals, _ = words[0].visible[2:].partition("=")
+    if equals:
+        return _OptionWords(name, words[0], len(name) + 3, 1)
+    if name in SRUN_VALUED and name != "multi-prog":
+        return _with_next_word(name, words)
+    return _OptionWords(name, None, 0, 1)
+
+
+def _mpi_option(words: list[Word]) -> _OptionWords:
+    """Read the option of mpiexec in the first of these words; its value may be the second."""
+    shown = words[0].visible
     name, equals, _ = shown.lstrip("-").partition("=")
     if equals:
-        return name, word, shown.index("=") + 1, 1
+        return _OptionWords(name, words[0], shown.index("=") + 1, 1)
     if name in MPI_TWO:
-        return name, words[at + 1] if at + 1 < len(words) else None, 0, 3
-    if name in MPI_VALUED and at + 1 < len(words):
-        return name, words[at + 1], 0, 2
-    return name, None, 0, 1
+        return _with_next_word(name, words)._replace(words=3)
+    return _with_next_word(name, words) if name in MPI_VALUED else _OptionWords(name, None, 0, 1)
+
+
+def _with_next_word(name: str, words: list[Word]) -> _OptionWords:
+    """Return an option whose value is the next word, where there is one."""
+    return _OptionWords(name, words[1], 0, 2) if len(words) > 1 else _OptionWords(name, None, 0, 1)
 
 
 def _torn_off(words: list[Word], at: int, value: Word | None, prefix: int) -> tuple[Word, ...]:
-    """Return the words that go on with a bind list whose value ends in a comma or colon."""
+    """Return the words from ``at`` on that continue a bind list whose value ends in a comma or colon."""
     if value is None:
         return ()
-    torn: list[Word] = []
+    end = at
     last = value.visible[prefix:]
-    while at + len(torn) < len(words):
-        following = words[at + len(torn)].visible
+    while end < len(words):
+        following = words[end].visible
         open_end = last.endswith((",", ":")) or following.startswith(",")
         if not (open_end and _LIST_PIECE.fullmatch(following)):
             break
-        torn.append(words[at + len(torn)])
+        end += 1
         last = following
-    return tuple(torn)
+    return tuple(words[at:end])
 
 
 def python_files(launch: Launch) -> list[Word]:

@@ -65,7 +65,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     fixable: bool = False
 
 
-class Found(msgspec.Struct, frozen=True):
+class Violation(msgspec.Struct, frozen=True):
     """What a check yields; the rule fills in the rest."""
 
     line: int | None
@@ -149,7 +149,7 @@ class Context:
         return any(queue is not None and not queue.gpus for _, _, queue in self.queues)
 
 
-Check = Callable[[Context], Iterator[Found]]
+Check = Callable[[Context], Iterator[Violation]]
 RULES: dict[str, tuple[Rule, Check]] = {}
 """Every rule by its id, in the order of the docs."""
 

@@ -76,25 +76,27 @@ def site_of(script: Script, profiles: Mapping[str, SiteProfile]) -> str | None:
     A site counts where the account has its form, the queue is one of its, or the select line is its own, and
     nothing contradicts it. Profiles that others extend do not count beside those.
     """
-    candidates = [name for name, profile in profiles.items() if _speaks_for(script, profile)]
+    candidates = [name for name, profile in profiles.items() if _is_for_site(script, profile)]
     bases = {profiles[name].extends for name in candidates}
     sites = [name for name in candidates if name not in bases]
     return sites[0] if len(sites) == 1 else None
 
 
-def _speaks_for(script: Script, profile: SiteProfile) -> bool:
+def _is_for_site(script: Script, profile: SiteProfile) -> bool:
     """Tell whether the account or the select line is of this site's form, and the queue not another's."""
     if profile.scheduler.kind != script.kind:
         return False
-    account, queue = script.directive("account"), script.directive("queue")
-    select = script.directive("select")
-    pattern = profile.account.pattern
-    if account is not None and account.value and pattern and not re.fullmatch(pattern, account.value):
+    queue = script.directive_value("queue")
+    queues = queue.split(",") if queue else []
+    account_fits = _account_fits(script, profile)
+    if account_fits is False or any(name not in profile.queues for name in queues):
         return False
-    queues = queue.value.split(",") if queue is not None and queue.value else []
-    if any(name not in profile.queues for name in queues):
-        return False
-    wanted = profile.scheduler.select
-    by_select = bool(wanted and select is not None and wanted in (select.value or "").split(":"))
-    by_account = bool(pattern and account is not None and account.value and queues)
-    return by_select or by_account
+    select = profile.scheduler.select
+    by_select = bool(select) and select in script.directive_value("select").split(":")
+    return by_select or bool(account_fits and queues)
+
+
+def _account_fits(script: Script, profile: SiteProfile) -> bool | None:
+    """Tell whether the script's account has the site's form; None: no account or no form is known."""
+    account, pattern = script.directive_value("account"), profile.account.pattern
+    return re.fullmatch(pattern, account) is not None if account and pattern else None

@@ -151,7 +151,7 @@ class _Reader:
             if char == "(" and array and ASSIGNMENT.fullmatch(self.text[start : self.at]):
                 parts.append(self._array())
                 break
-            if char in _META or (char == "`" and self._ends_backquote()):
+            if char in _META or self._ends_substitution(char):
                 break
             self._piece(parts)
         if self.at == start:  # a character that is nothing here: pass it, so that reading goes on
@@ -159,8 +159,8 @@ class _Reader:
             parts.append(Part("text", self.text[start]))
         return Word(self.text[start : self.at], start, self.at, self.line_of(start), _joined(parts))
 
-    def _ends_backquote(self) -> bool:
-        return self._backquotes > 0
+    def _ends_substitution(self, char: str) -> bool:
+        return char == "`" and self._backquotes > 0
 
     def _piece(self, parts: list[Part]) -> None:
         char = self.peek()
@@ -171,7 +171,7 @@ class _Reader:
             self._double(parts)
         elif char == "\\":
             if self.peek(2) not in ("\\\n", "\\"):
-                parts.append(Part("text", self.text[self.at + 1], quoted=True))
+                parts.append(Part("text", self.text[self.at + 1]))
             self.at += 2
         elif char in "$`":
             self._dollar(parts, quoted=False)
@@ -187,29 +187,33 @@ class _Reader:
         end = len(self.text) if end < 0 else end
         body = self.text[self.at + 1 : end]
         self.shell.quoted_texts.append(body)
-        parts.append(Part("text", body, quoted=True))
+        parts.append(Part("text", body))
         self.at = end + 1
 
     def _double(self, parts: list[Part], closing: str = '"') -> None:
         """Read up to the closing quote; ``at`` stands behind the opening one."""
-        parts.append(Part("text", "", quoted=True))
+        parts.append(Part("text", ""))
         while self.at < len(self.text) and self.peek() != closing:
             char = self.peek()
             if char == "\\":
-                pair = self.peek(2)
-                if pair[1:] in ("$", "`", '"', "\\"):
-                    parts.append(Part("text", pair[1:], quoted=True))
-                elif pair[1:] != "\n":
-                    parts.append(Part("text", pair, quoted=True))
-                self.at += 2
-            elif char == "$" or (char == "`" and not self._ends_backquote()):
-                self._dollar(parts, quoted=True)
-            elif char == "`":
+                self._escaped_in_double(parts)
+            elif self._ends_substitution(char):
                 return
+            elif char in "$`":
+                self._dollar(parts, quoted=True)
             else:
-                parts.append(Part("text", char, quoted=True))
+                parts.append(Part("text", char))
                 self.at += 1
         self.at += 1
+
+    def _escaped_in_double(self, parts: list[Part]) -> None:
+        """Read a backslash inside double quotes and the character that it may quote."""
+        pair = self.peek(2)
+        self.at += 2
+        if pair[1:] in ("$", "`", '"', "\\"):
+            parts.append(Part("text", pair[1:]))
+        elif pair[1:] != "\n":
+            parts.append(Part("text", pair))
 
     def _dollar(self, parts: list[Part], *, quoted: bool) -> None:
         """Read an expansion; ``at`` stands on its dollar or backquote."""
@@ -220,19 +224,16 @@ class _Reader:
         elif self.peek(2) == "$(":
             parts.append(self._substitution(2, ")"))
         elif self.peek(2) == "${":
-            parts.append(self._parameter(quoted))
-        elif self.peek(2) == "$'" and not quoted:
+            parts.append(self._parameter())
+        elif self.peek(2) in ("$'", '$"') and not quoted:
             self.at += 1
-            self._single(parts)
-        elif self.peek(2) == '$"' and not quoted:
-            self.at += 2
-            self._double(parts)
+            self._piece(parts)
         elif match := _VARIABLE.match(self.text, self.at):
             self._ref(match[1], self.at, guarded=False)
-            parts.append(Part("variable", match[1], quoted=quoted))
+            parts.append(Part("variable", match[1]))
             self.at = match.end()
         else:
-            parts.append(Part("text", "$", quoted=quoted))
+            parts.append(Part("text", "$"))
             self.at += 1
 
     def _ref(self, name: str, offset: int, *, guarded: bool) -> None:
@@ -273,13 +274,13 @@ class _Reader:
             self._ref(match[0], start + match.start(), guarded=True)
         self.at += 2 if self.peek(2) == "))" else 1
 
-    def _parameter(self, quoted: bool) -> Part:
+    def _parameter(self) -> Part:
         """Read ``${...}``."""
         start = self.at
         self.at += 2
         match = _PARAMETER.match(self.text, self.at)
         if match is None or self.depth >= MAX_DEPTH:
-            return Part("text", "${", quoted=quoted)
+            return Part("text", "${")
         self.at = match.end()
         operator_at = self.at
         inner: list[Part] = []
@@ -289,7 +290,7 @@ class _Reader:
         operator = match[1] + match[3] + self.text[operator_at : max(operator_at, self.at - 1)]
         guarded = bool(re.match(r"[:]?[-=+?]", operator)) or match[1] == "!"
         self._ref(match[2], start, guarded=guarded)
-        return Part("variable", match[2], operator, quoted=quoted)
+        return Part("variable", match[2], operator)
 
     def _array(self) -> Part:
         """Read ``(a b c)`` behind ``NAME=``."""
@@ -315,7 +316,7 @@ def _joined(parts: list[Part]) -> tuple[Part, ...]:
     out: list[Part] = []
     for part in parts:
         if part.kind == "text" and out and out[-1].kind == "text":
-            out[-1] = Part("text", out[-1].text + part.text, quoted=out[-1].quoted or part.quoted)
+            out[-1] = Part("text", out[-1].text + part.text)
         else:
             out.append(part)
     return tuple(out)
@@ -339,20 +340,26 @@ class _ListState:
         if self.patterns:
             self._take_pattern()
             return False
-        if self.command is not None and self.command.name == "[[" and self._in_test():
+        if self._in_test():
             return False
         operator = reader.operator()
         if operator and not re.match(r"&>", reader.peek(2)):
             return self._take_operator(operator)
         if reader.at_redirect():
             reader.redirect(self._current(reader.at))
-            return False
-        at_start = self.command is None or not (self.command.words or self.command.assignments)
-        word = reader.word()
-        if at_start and self._keyword(word):
-            return False
-        self._add(word)
+        else:
+            self._take_word()
         return False
+
+    def _take_word(self) -> None:
+        at_start = self._is_empty()
+        word = self.reader.word()
+        if not (at_start and self._keyword(word)):
+            self._add(word)
+
+    def _is_empty(self) -> bool:
+        """Tell whether no word of a command was read yet."""
+        return self.command is None or not (self.command.words or self.command.assignments)
 
     def _take_pattern(self) -> None:
         """Pass a piece of the patterns of ``case``; ``)`` ends them, esac the whole."""
@@ -370,7 +377,7 @@ class _ListState:
     def _in_test(self) -> bool:
         """Read on inside ``[[ ]]``, where operators are words; tell whether something was read."""
         reader, command = self.reader, self.command
-        if command is None or (command.words and command.words[-1].raw == "]]"):
+        if command is None or command.name != "[[" or command.words[-1].raw == "]]":
             return False
         if reader.peek() == "\n":
             reader.at += 1
@@ -425,12 +432,16 @@ class _ListState:
             self._close(raw)
             return True
         if raw == "function":
-            self.reader.skip_blanks()
-            if self.reader.peek() not in _META and self.reader.at < len(self.reader.text):
-                self.reader.word(array=False)
-            self.functions = 1
+            self._take_function_name()
             return True
         return raw in _LEADING
+
+    def _take_function_name(self) -> None:
+        reader = self.reader
+        reader.skip_blanks()
+        if reader.peek() not in _META and reader.at < len(reader.text):
+            reader.word(array=False)
+        self.functions = 1
 
     @property
     def _commands(self) -> list[Command]:
@@ -470,20 +481,16 @@ class _ListState:
         return False
 
     def _open_parenthesis(self) -> None:
-        reader, command = self.reader, self.command
-        empty = command is None or not (command.words or command.assignments)
-        if empty and reader.peek(2) == "((":
+        reader, words = self.reader, self.command.words if self.command else []
+        parentheses = _PARENTHESES.match(reader.text, reader.at) if len(words) == 1 else None
+        if reader.peek(2) == "((" and self._is_empty():
             reader.at += 2
             reader.skip_arithmetic()
             self.command = None
-        elif (
-            command is not None
-            and len(command.words) == 1
-            and (found := _PARENTHESES.match(reader.text, reader.at))
-        ):
-            reader.at = found.end()
+        elif parentheses:  # NAME (): a function
+            reader.at = parentheses.end()
             self.command, self.functions = None, 1
-        elif command is not None and command.name == "for" and reader.peek(2) == "((":
+        elif reader.peek(2) == "((" and words and words[0].visible == "for":
             reader.at += 2
             reader.skip_arithmetic()
         else:

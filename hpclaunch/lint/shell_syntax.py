@@ -7,6 +7,7 @@ conditions, functions, substitutions) is marked on each.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,7 +26,6 @@ class Part:
     """text: the characters, quotes removed; variable: its name; else the source."""
     operator: str = ""
     """Of a variable: what stands after the name in ``${NAME...}``, such as ``:-x`` or ``%%.*``."""
-    quoted: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Command:
     @property
     def name(self) -> str:
         """The first word as written after quote removal; empty for a bare assignment."""
-        return (self.words[0].text or self.words[0].visible) if self.words else ""
+        return self.words[0].visible if self.words else ""
 
 
 @dataclass
@@ -127,18 +127,24 @@ def assignment_in(word: Word, *, exported: bool = False) -> Assignment:
     """Return the assignment that a word ``NAME=value`` is."""
     match = ASSIGNMENT.match(word.raw)
     assert match is not None  # noqa: S101
-    skip, parts = match.end(), list[Part]()
-    for part in word.parts:
-        if skip and part.kind == "text":
-            cut = min(skip, len(part.text))
-            skip -= cut
-            if part.text[cut:]:
-                parts.append(Part("text", part.text[cut:], quoted=part.quoted))
-        else:
-            parts.append(part)
-    value = Word(word.raw[match.end() :], word.start + match.end(), word.end, word.line, tuple(parts))
+    parts = without_beginning(word.parts, match.end())
+    value = Word(word.raw[match.end() :], word.start + match.end(), word.end, word.line, parts)
     whole = match[2] is None and not any(part.kind == "array" for part in parts)
     return Assignment(match[1], value if whole else None, word.start, word.line, exported, bool(match[3]))
+
+
+def without_beginning(parts: Iterable[Part], characters: int) -> tuple[Part, ...]:
+    """Return the parts of a word without its first characters of plain text."""
+    rest: list[Part] = []
+    for part in parts:
+        if not characters or part.kind != "text":
+            rest.append(part)
+            continue
+        text = part.text[characters:]
+        characters = max(0, characters - len(part.text))
+        if text:
+            rest.append(Part("text", text))
+    return tuple(rest)
 
 
 def is_assignment(word: Word) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from hpclaunch.lint.command_options import SYSTEM_VARIABLES
 from hpclaunch.lint.shell_syntax import (
@@ -66,12 +67,12 @@ class Variables:
         known = _SCHEDULER.fullmatch(name) or name in SYSTEM_VARIABLES or not variable_name(name)
         return bool(known) or name in self.assignments or name in self.provided
 
-    def everywhere(self, name: str) -> list[Assignment]:
+    def all_assignments(self, name: str) -> list[Assignment]:
         """Return every assignment of a name, those for one command included, in order."""
         made = [*self.assignments.get(name, []), *(one for one in self.prefixed if one.name == name)]
         return sorted(made, key=lambda one: one.offset)
 
-    def value(self, name: str, before: int) -> Assignment | None:
+    def last_assignment(self, name: str, before: int) -> Assignment | None:
         """Return the last assignment before an offset."""
         made = self.assignments.get(name, [])
         index = bisect_left([one.offset for one in made], before)
@@ -89,9 +90,7 @@ class Variables:
             piece = self._part(part, offset, meant, known)
             unset += [name for name in piece.unset if name not in unset]
             via += [one for one in piece.via if one not in via]
-            text = None if text is None or piece.text is None else text + piece.text
-            if text is not None and len(text) > MAX_CHARS:
-                text = None
+            text = _joined(text, piece.text)
         return Expansion(text, tuple(unset), tuple(via))
 
     def _part(self, part: Part, offset: int, meant: bool, known: dict[Assignment, Expansion]) -> Expansion:
@@ -99,67 +98,103 @@ class Variables:
             return Expansion(part.text)
         if part.kind != "variable" or part.operator:
             return Expansion(None)
-        if not self.is_set(part.text):
-            return Expansion(self.meant.get(part.text, "") if meant else "", (part.text,))
-        made = self.value(part.text, offset)
-        if made is None or made.value is None or made.append:
+        if self.is_set(part.text):
+            return self._last_value(self.last_assignment(part.text, offset), meant, known)
+        return Expansion(self.meant.get(part.text, "") if meant else "", (part.text,))
+
+    def _last_value(
+        self, assignment: Assignment | None, meant: bool, known: dict[Assignment, Expansion]
+    ) -> Expansion:
+        if assignment is None or assignment.value is None or assignment.append:
             return Expansion(None)
-        if made not in known:
-            known[made] = Expansion(None)  # an end to circles; offsets fall, so there are none
-            known[made] = self._expand(made.value, meant, known, made.offset)
-        inner = known[made]
-        return Expansion(inner.text, inner.unset, (made, *inner.via))
+        if assignment not in known:
+            known[assignment] = Expansion(None)  # an end to circles; offsets fall, so there are none
+            known[assignment] = self._expand(assignment.value, meant, known, assignment.offset)
+        inner = known[assignment]
+        return Expansion(inner.text, inner.unset, (assignment, *inner.via))
+
+
+def _joined(text: str | None, more: str | None) -> str | None:
+    """Join two pieces; None where one of them is not known, or the whole is too long to follow."""
+    if text is None or more is None or len(text) + len(more) > MAX_CHARS:
+        return None
+    return text + more
 
 
 def read_variables(shell: Shell) -> Variables:
     """Collect the variables of a script."""
     found = Variables()
     for command in shell.commands:
-        for one in command.assignments:
-            if command.words:
-                found.prefixed.append(one)
-            else:
-                found.assignments.setdefault(one.name, []).append(one)
-        for one in _set_by(command, found):
-            found.assignments.setdefault(one.name, []).append(one)
+        _note_assignments(command, found)
         if command.name in (".", "source", "eval"):
             found.sources_others = True
     _from_quoted(shell, found)
-    for made in found.assignments.values():
-        made.sort(key=lambda one: one.offset)
-        found.exported |= {one.name for one in made if one.exported}
+    for assignments in found.assignments.values():
+        assignments.sort(key=lambda one: one.offset)
+        found.exported |= {one.name for one in assignments if one.exported}
     found.used |= {ref.name for ref in shell.refs}
     return found
 
 
+def _note_assignments(command: Command, found: Variables) -> None:
+    """Note what a command sets: before its words for itself alone, else for all that follow."""
+    if command.words:
+        found.prefixed += command.assignments
+    lasting = () if command.words else command.assignments
+    for one in (*lasting, *_set_by(command, found)):
+        found.assignments.setdefault(one.name, []).append(one)
+
+
 def _set_by(command: Command, found: Variables) -> Iterator[Assignment]:
-    """Yield what a command sets beside ``NAME=value`` of its own."""
-    name, words = command.name, command.words[1:]
-    if name in _DECLARING:
-        exports = name == "export" or any(re.match(r"-\w*x", word.raw) for word in words)
-        for word in words:
-            if is_assignment(word):
-                yield assignment_in(word, exported=exports)
-            elif exports and variable_name(word.raw):
-                found.exported.add(word.raw)
-    elif name in ("read", "mapfile", "readarray", "for", "select", "getopts", "printf", "let", "unset"):
-        yield from _named(command, words)
-
-
-def _named(command: Command, words: list[Word]) -> Iterator[Assignment]:
-    """Yield the variables that read, for and the like name."""
-    texts = [word.visible for word in words]
-    if command.name in ("for", "select"):
-        names = texts[:1]
-    elif command.name == "printf":
-        names = [texts[i + 1] for i, text in enumerate(texts[:-1]) if text == "-v"]
-    elif command.name == "let":
-        names = [match[1] for text in texts if (match := re.match(r"(\w+)\s*[-+*/%]?=", text))]
-    else:
-        names = [text for text in texts if variable_name(text)]
-    for name in names:
-        if variable_name(name):
+    """Yield what a command sets by its arguments; note the names that it exports."""
+    if command.name in _DECLARING:
+        yield from _declared(command, found)
+    elif command.name in _NAMES_SET_BY:
+        texts = [word.visible for word in command.words[1:]]
+        for name in filter(variable_name, _NAMES_SET_BY[command.name](texts)):
             yield Assignment(name, None, command.start, command.line)
+
+
+def _declared(command: Command, found: Variables) -> Iterator[Assignment]:
+    """Yield what export, declare and the like set; note the names that they export."""
+    words = command.words[1:]
+    exports = command.name == "export" or any(re.match(r"-\w*x", word.raw) for word in words)
+    for word in words:
+        if is_assignment(word):
+            yield assignment_in(word, exported=exports)
+        elif exports and variable_name(word.raw):
+            found.exported.add(word.raw)
+
+
+def _first_word(texts: list[str]) -> list[str]:
+    return texts[:1]
+
+
+def _every_word(texts: list[str]) -> list[str]:
+    return texts
+
+
+def _words_after_v(texts: list[str]) -> list[str]:
+    return [name for option, name in pairwise(texts) if option == "-v"]
+
+
+def _words_before_equals(texts: list[str]) -> list[str]:
+    matches = [re.match(r"(\w+)\s*[-+*/%]?=", text) for text in texts]
+    return [match[1] for match in matches if match]
+
+
+# Command -> which of its words may be names of variables that it sets.
+_NAMES_SET_BY: dict[str, Callable[[list[str]], list[str]]] = {
+    "for": _first_word,
+    "select": _first_word,
+    "printf": _words_after_v,
+    "let": _words_before_equals,
+    "read": _every_word,
+    "mapfile": _every_word,
+    "readarray": _every_word,
+    "getopts": _every_word,
+    "unset": _every_word,
+}
 
 
 def _from_quoted(shell: Shell, found: Variables) -> None:

@@ -92,12 +92,17 @@ class RequestedResources(msgspec.Struct, frozen=True, kw_only=True):
     walltime_s: Given | None = None
 
     @property
+    def node_count(self) -> int | None:
+        """Nodes; None: not requested, or none."""
+        return self.nodes.value or None if self.nodes else None
+
+    @property
     def ranks_per_node(self) -> int | None:
         """Ranks per node: requested as such, or computed from all tasks and the nodes."""
         if self.tasks_per_node:
             return self.tasks_per_node.value
-        if self.tasks and self.nodes and self.nodes.value:
-            return -(-self.tasks.value // self.nodes.value)
+        if self.tasks and self.node_count:
+            return -(-self.tasks.value // self.node_count)
         return None
 
 
@@ -137,7 +142,7 @@ def _split(text: str) -> list[str]:
         return text.split()
 
 
-def names(text: str) -> frozenset[str]:
+def name_set(text: str) -> frozenset[str]:
     """Return the words of a text as a set of names."""
     return frozenset(text.split())
 

@@ -14,7 +14,7 @@ from hpclaunch.scheduler.directive_reader import (
     RequestedResources,
     given_number,
     last_directive,
-    names,
+    name_set,
     whole_number,
 )
 
@@ -27,12 +27,12 @@ _LETTERS = {
     "V": "version", "v": "verbose", "W": "wait", "w": "nodelist", "x": "exclude",
 }  # fmt: skip
 # Options that stand alone, or take a value after = only.
-_FLAGS = names(
+_FLAGS = name_set(
     "hold no-kill overcommit quiet oversubscribe version verbose wait contiguous exclusive ignore-pbs "
     "parsable reboot requeue no-requeue spread-job test-only use-min-nodes propagate get-user-env "
     "parallel-workaround help usage stepmgr kill-on-invalid-dep"
 )
-_VALUED = names(
+_VALUED = name_set(
     "account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint "
     "container container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline "
     "delay-boot dependency distribution error exclude export export-file extra extra-node-info gid gpu-bind "
@@ -44,7 +44,7 @@ _VALUED = names(
     "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step"
 )
 # Options of plugins that several sites have: CSCS' uenv and container engine, and pyxis.
-_PLUGINS = names(
+_PLUGINS = name_set(
     "uenv view environment container-image container-mounts container-workdir container-name container-env "
     "container-save container-mount-home container-remap-root container-entrypoint container-writable"
 )
@@ -69,7 +69,7 @@ def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
 
 
 def _long_option(word: str, rest: deque[str]) -> DirectiveOption:
-    """Read ``--nodes=2`` or ``--nodes 2``; a value of its own word is taken from ``rest``."""
+    """Read ``--nodes=2`` or ``--nodes 2``; a value in a separate word is taken from ``rest``."""
     given, equals, value = word[2:].partition("=")
     name = _full_name(given)
     if not equals and name in _VALUED and rest:

@@ -1,1 +1,1 @@
-"""Site profiles: what hpclaunch knows about a machine, as data."""
+"""Site profiles: the facts about each machine, as data."""

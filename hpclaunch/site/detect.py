@@ -1,4 +1,4 @@
-"""Which site is this? By evidence, never by a guess.
+"""Detect the site of this machine from evidence, never by a guess.
 
 Strong evidence: Slurm's ClusterName, variables and host names that no other site has. Weak evidence: host
 names that several sites share (nid* exists at LUMI, Alps and Perlmutter alike) and GPU models; it is reported
@@ -20,7 +20,7 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import NoAnswerError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.site.load_profile import load_all
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import Detect, SiteProfile
 
 SCONTROL_LIMIT_S = 10
 
@@ -31,7 +31,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     strength: Literal["strong", "weak"]
     what: str
-    """What was seen, in words."""
+    """The observation, in words."""
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,63 +43,60 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """Why, in a sentence."""
     evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
-    """What could not be asked."""
+    """What could not be read, in sentences."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What this machine tells about itself."""
+    """What was read on this machine."""
 
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = {}
     hostname: str
     cluster_name: str | None = None
     gpu_models: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    """What could not be read, in sentences."""
 
 
-def detect(
-    environ: Mapping[str, str],
-    hostname: str,
-    cluster_name: str | None,
-    gpu_models: Iterable[str],
-    profiles: Mapping[str, SiteProfile],
-    notes: tuple[str, ...] = (),
-) -> Detection:
-    """Weigh what was seen against the profiles (by name). Pure."""
-    models = tuple(gpu_models)
+def detect(facts: Facts, profiles: Mapping[str, SiteProfile]) -> Detection:
+    """Compare the facts with the profiles, given by name. Pure."""
     evidence = tuple(
-        item
-        for name, profile in profiles.items()
-        for item in _evidence(name, profile, environ, hostname, cluster_name, models)
+        item for site, profile in profiles.items() for item in _evidence(site, profile.detect, facts)
     )
     site, reason = _verdict(evidence, profiles)
-    return Detection(site=site, reason=reason, evidence=evidence, notes=notes)
+    return Detection(site=site, reason=reason, evidence=evidence, notes=facts.notes)
 
 
-def _evidence(
-    name: str,
-    profile: SiteProfile,
-    environ: Mapping[str, str],
-    hostname: str,
-    cluster_name: str | None,
-    gpu_models: tuple[str, ...],
-) -> Iterator[Evidence]:
-    signs = profile.detect
-    hosts = (hostname, hostname.partition(".")[0])
-    if cluster_name and cluster_name.lower() in (known.lower() for known in signs.cluster_names):
-        inside = environ.get("SLURM_CLUSTER_NAME") == cluster_name
-        asked = "SLURM_CLUSTER_NAME" if inside else "scontrol show config: ClusterName"
-        yield Evidence(site=name, strength="strong", what=f"{asked} is {cluster_name}")
+def _evidence(site: str, signs: Detect, facts: Facts) -> Iterator[Evidence]:
+    for what in _strong_signs(signs, facts):
+        yield Evidence(site=site, strength="strong", what=what)
+    for what in _weak_signs(signs, facts):
+        yield Evidence(site=site, strength="weak", what=what)
+
+
+def _strong_signs(signs: Detect, facts: Facts) -> Iterator[str]:
+    cluster = facts.cluster_name
+    if cluster and cluster.lower() in map(str.lower, signs.cluster_names):
+        in_environment = facts.environ.get("SLURM_CLUSTER_NAME") == cluster
+        name = "SLURM_CLUSTER_NAME" if in_environment else "scontrol show config: ClusterName"
+        yield f"{name} is {cluster}"
     for variable, pattern in signs.env.items():
-        if variable in environ and re.fullmatch(pattern, environ[variable]):
-            yield Evidence(site=name, strength="strong", what=f"{variable} is {environ[variable]}")
-    if _any_match(signs.hostnames_unique, hosts):
-        yield Evidence(site=name, strength="strong", what=f"host name {hostname}, which only this site has")
-    elif _any_match(signs.hostnames, hosts):
-        yield Evidence(
-            site=name, strength="weak", what=f"host name {hostname}, which other sites may have too"
-        )
-    for model in sorted({model for model in gpu_models if _any_match(signs.gpu_models, (model,))}):
-        yield Evidence(site=name, strength="weak", what=f"GPU {model}, which other sites have too")
+        value = facts.environ.get(variable)
+        if value is not None and re.fullmatch(pattern, value):
+            yield f"{variable} is {value}"
+    if _matches_host(signs.hostnames_unique, facts):
+        yield f"host name {facts.hostname}, which only this site has"
+
+
+def _weak_signs(signs: Detect, facts: Facts) -> Iterator[str]:
+    if _matches_host(signs.hostnames, facts) and not _matches_host(signs.hostnames_unique, facts):
+        yield f"host name {facts.hostname}, which other sites may have too"
+    for model in sorted(set(facts.gpu_models)):
+        if _any_match(signs.gpu_models, (model,)):
+            yield f"GPU {model}, which other sites have too"
+
+
+def _matches_host(patterns: Iterable[str], facts: Facts) -> bool:
+    return _any_match(patterns, (facts.hostname, facts.hostname.partition(".")[0]))
 
 
 def _any_match(patterns: Iterable[str], texts: Iterable[str]) -> bool:
@@ -107,18 +104,22 @@ def _any_match(patterns: Iterable[str], texts: Iterable[str]) -> bool:
 
 
 def _verdict(evidence: tuple[Evidence, ...], profiles: Mapping[str, SiteProfile]) -> tuple[str | None, str]:
-    strong = sorted({item.site for item in evidence if item.strength == "strong"})
-    bases = {base for site in strong for base in _bases(site, profiles)}
-    sites = [site for site in strong if site not in bases]
+    strong = [item for item in evidence if item.strength == "strong"]
+    sites = _without_bases({item.site for item in strong}, profiles)
     if len(sites) == 1:
-        signs = [item.what for item in evidence if item.site == sites[0] and item.strength == "strong"]
-        return sites[0], "; ".join(signs)
+        return sites[0], "; ".join(item.what for item in strong if item.site == sites[0])
     if sites:
         return None, f"strong evidence contradicts itself: it names {' and '.join(sites)}"
-    weak = sorted({item.site for item in evidence})
-    if weak:
-        return None, f"only weak evidence ({', '.join(weak)}), which never decides"
-    return None, "nothing here is known of any site"
+    if evidence:
+        names = sorted({item.site for item in evidence})
+        return None, f"only weak evidence ({', '.join(names)}), which never decides"
+    return None, "no evidence for any site"
+
+
+def _without_bases(sites: set[str], profiles: Mapping[str, SiteProfile]) -> list[str]:
+    """Return the sites, sorted, without those that another one of them extends."""
+    bases = {base for site in sites for base in _bases(site, profiles)}
+    return sorted(sites - bases)
 
 
 def _bases(site: str, profiles: Mapping[str, SiteProfile]) -> set[str]:
@@ -132,7 +133,7 @@ def _bases(site: str, profiles: Mapping[str, SiteProfile]) -> set[str]:
 
 
 def gather(environ: Mapping[str, str] = os.environ) -> Facts:
-    """Ask this machine: environment, host name, GPU drivers, and Slurm where the environment is silent."""
+    """Read environment, host name, GPU drivers, and ask Slurm where the environment has no cluster name."""
     cluster_name, notes = _cluster_name(environ)
     return Facts(
         environ=environ,
@@ -144,18 +145,11 @@ def gather(environ: Mapping[str, str] = os.environ) -> Facts:
 
 
 def detect_here() -> Detection:
-    """Gather what this machine tells and weigh it against all profiles that can be read."""
+    """Read the facts of this machine and compare them with all profiles that can be read."""
     profiles, broken = load_all()
     facts = gather()
     unread = tuple(f"profile {name} cannot be read: {error}" for name, error in broken.items())
-    return detect(
-        facts.environ,
-        facts.hostname,
-        facts.cluster_name,
-        facts.gpu_models,
-        profiles,
-        (*facts.notes, *unread),
-    )
+    return detect(msgspec.structs.replace(facts, notes=(*facts.notes, *unread)), profiles)
 
 
 def _cluster_name(environ: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:
@@ -175,12 +169,12 @@ def _cluster_name(environ: Mapping[str, str]) -> tuple[str | None, tuple[str, ..
     match = re.search(r"^ClusterName\s*=\s*(\S+)", answer.stdout, re.MULTILINE)
     if match:
         return match[1], ()
-    said = (answer.stderr.strip().splitlines() or ["no ClusterName in its answer"])[0]
-    return None, (f"scontrol show config: {said}",)
+    problem = (answer.stderr.strip().splitlines() or ["no ClusterName in its answer"])[0]
+    return None, (f"scontrol show config: {problem}",)
 
 
 def _gpu_models(root: Path) -> tuple[str, ...]:
-    """Return the GPUs' names that the drivers publish below ``root``: no tool of theirs is started.
+    """Return the GPUs' names that the drivers publish below ``root``; no program is started.
 
     NVIDIA: ``Model:`` in /proc/driver/nvidia/gpus/*/information. AMD: gfx_target_version in the properties of
     /sys/class/kfd/kfd/topology/nodes/*, decimal major x 10000 + minor x 100 + stepping (90010: gfx90a; 0: a
@@ -200,5 +194,5 @@ def _gpu_models(root: Path) -> tuple[str, ...]:
 def _text(file: Path) -> str:
     try:
         return file.read_text(errors="replace")
-    except OSError:  # a GPU that vanished, or a file of the driver's that users may not read
+    except OSError:  # the GPU is gone, or users may not read this file of the driver
         return ""

@@ -1,8 +1,7 @@
-"""``environment:`` of a job file, of the user's config or of a profile: what to load, in typed data.
+"""``environment:`` of a job file, of the user's config or of a profile: what a job loads, as typed data.
 
-The order of keys in the file does not matter.
-The lines come in the one order that works: EESSI, EasyBuild's prefix and modules, modules, conda, venv; the
-container goes around the command itself.
+The order of keys in the file does not matter. The script has the lines in the one order that works: EESSI,
+EasyBuild's prefix and modules, modules, conda, venv. The command itself runs inside the container.
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
@@ -19,7 +18,7 @@ class JobEasyBuild(_Strict, frozen=True, kw_only=True):
     """Software that was installed with EasyBuild."""
 
     prefix: str | None = None
-    """Where it was installed; None: the site's advice. Set under the name the site's stack knows."""
+    """Installation folder, set in the site's variable for it; None: the folder that the site recommends."""
     load: tuple[str, ...] = ()
     """Easyconfigs (``Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb``) or their modules' names."""
 
@@ -32,9 +31,9 @@ class JobEessi(_Strict, frozen=True, kw_only=True):
     init: Literal["module", "shell", "container"] = "module"
     """module: ``module load EESSI/VERSION``; shell: its init script; container: eessi_container.sh."""
     cpu_target: str | None = None
-    """Instead of what EESSI's detection chooses, such as ``aarch64/nvidia/grace``."""
+    """CPU target instead of the one that EESSI detects, such as ``aarch64/nvidia/grace``."""
     accelerator: str | None = None
-    """Instead of what nvidia-smi says, such as ``accel/nvidia/cc90``; needed on AMD."""
+    """Accelerator instead of the one from nvidia-smi, such as ``accel/nvidia/cc90``; needed on AMD."""
     load: tuple[str, ...] = ()
     """Modules to load from it."""
 
@@ -43,9 +42,9 @@ class JobContainer(_Strict, frozen=True, kw_only=True):
     """A container around the command of each rank."""
 
     image: str
-    """SIF file, folder or address such as ``docker://...``; for the container engine its TOML file."""
+    """SIF file, folder or address such as ``docker://...``; the TOML file for CSCS' container engine."""
     binds: tuple[str, ...] = ()
-    """More paths than the site's: ``/data`` or ``/data:/in/the/container``."""
+    """Paths in addition to the site's: ``/data`` or ``/data:/in/the/container``."""
     gpu: bool | None = None
     """Whether to pass the site's GPU flag; None: where its nodes have GPUs."""
     venv: str | None = None
@@ -70,4 +69,4 @@ class Environment(_Strict, frozen=True, kw_only=True):
     venv: str | None = None
     """Folder of a Python virtual environment."""
     container: JobContainer | None = None
-    """What the command of each rank runs in."""
+    """The container that the command of each rank runs in."""

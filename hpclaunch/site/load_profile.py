@@ -1,4 +1,4 @@
-"""Site profiles by name or path, merged over what they extend (``hpclaunch.site.merge_profiles``)."""
+"""Load site profiles by name or path, merged over what they extend (``hpclaunch.site.merge_profiles``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile and where it came from."""
+    """A profile and its origin."""
 
     profile: SiteProfile
     files: tuple[Path, ...]
@@ -29,7 +29,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     digests: tuple[str, ...]
     """The sha256 of each of these files."""
     tree: Any
-    """The merged hpclaunch.site.yaml_tree.Tree: every value with the file and line it came from."""
+    """The merged hpclaunch.site.yaml_tree.Tree: every value with its file and line."""
 
 
 def user_sites_folder() -> Path:
@@ -38,7 +38,7 @@ def user_sites_folder() -> Path:
 
 
 def site_names() -> dict[str, Path]:
-    """Return every site's name and file; a user's profile hides a shipped one of the same name."""
+    """Return each site's name and file; a user's profile hides a shipped profile of the same name."""
     return {name: files[0] for name, files in sorted(_all_files().items())}
 
 
@@ -60,7 +60,7 @@ def load_site(name_or_path: str) -> SiteProfile:
 
 
 def load_merged(name_or_path: str) -> Loaded:
-    """Return the profile with the files it was merged from.
+    """Return the profile and the files that it was merged from.
 
     A path is anything with a slash, or that ends in .yaml or .yml. Raises BadInputError.
     """
@@ -68,7 +68,7 @@ def load_merged(name_or_path: str) -> Loaded:
 
 
 def load_all() -> tuple[dict[str, SiteProfile], dict[str, str]]:
-    """Return every profile by name, and for those that cannot be read the message instead."""
+    """Return all profiles by name, and the messages about those that cannot be read."""
     profiles: dict[str, SiteProfile] = {}
     broken: dict[str, str] = {}
     for name in site_names():
@@ -86,7 +86,7 @@ def profile_digest(profile: SiteProfile) -> str:
 
 
 def _load(name_or_path: str, known: Known) -> Loaded:
-    # Reading YAML takes most of the time of a dry run; a profile that is kept needs none of it.
+    # Reading YAML takes most of the time of a dry run; a cached profile does without it.
     from hpclaunch.site.merge_profiles import merged
     from hpclaunch.site.validate import to_profile
 

@@ -1,9 +1,9 @@
-"""Site profiles merged over what they extend.
+"""Site profiles merged over the profiles that they extend.
 
 Mappings merge key by key, a null removes an inherited key, everything else (lists too) is replaced. An
-environment variable and a source are one thing each: replaced whole, since a value needs its own reason and a
-date its own page. Queues that the extending profile names stand first, in its order, since their order is
-their preference.
+environment variable and a source are replaced whole, since a value needs its own reason and a date its own
+page. Queues that the extending profile names come first, in its order, since the order of queues is their
+preference.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from hpclaunch.site.yaml_tree import KeyPath, Tree, parse_data, read_data, show_
 _WHOLE = (("sources",), ("env",), ("fabric", "common"), ("fabric", "single_node"), ("fabric", "multi_node"))
 
 Known = Mapping[str, Sequence[Path]]
-"""Site name -> its files, the one that counts first."""
+"""Site name -> its files; the first is used, the second is hidden by it."""
 Read = tuple[Path, str]
 """A file that was read, links resolved, and the sha256 of its bytes."""
 
 
 def merged(path: Path, known: Known) -> tuple[Tree, tuple[Read, ...]]:
-    """Return the tree of a file over all it extends, and the files, its own first. Raises BadInputError."""
+    """Return a file's tree merged over all it extends, and the files, its own first. Raises BadInputError."""
     return _merged(path, (), known)
 
 
 def _merged(path: Path, above: tuple[Read, ...], known: Known) -> tuple[Tree, tuple[Read, ...]]:
-    """Do so for a file that the files ``above`` extend."""
+    """Do the same for a file that the files ``above`` extend."""
     data = read_data(path)
     own = parse_data(data, path)
     if not isinstance(own.value, dict):
@@ -49,11 +49,11 @@ def _merged(path: Path, above: tuple[Read, ...], known: Known) -> tuple[Tree, tu
 def _base(name: Tree, files: Sequence[Path], known: Known) -> Path:
     """Return the file that ``extends: name`` means.
 
-    A user's profile may extend the shipped one of its own name.
+    A user's profile may extend the shipped profile of the same name.
     """
     if name.value not in known:
         raise BadInputError(
-            f"{name.where}: extends {name.value!r}, which is no site; {did_you_mean(name.value, known)}"
+            f"{name.where}: extends {name.value!r}, which is not a site; {did_you_mean(name.value, known)}"
         )
     for path in known[name.value]:
         if path.resolve() not in files:
@@ -63,19 +63,18 @@ def _base(name: Tree, files: Sequence[Path], known: Known) -> Path:
 
 
 def merge(base: Tree, over: Tree, path: KeyPath = ()) -> Tree:
-    """Return ``over`` merged over ``base`` by the rules of this module; every value keeps its place."""
-    if not (isinstance(base.value, dict) and isinstance(over.value, dict)) or path[:-1] in _WHOLE:
+    """Return ``over`` merged over ``base`` by the rules of this module; values keep their file and line."""
+    are_mappings = isinstance(base.value, dict) and isinstance(over.value, dict)
+    if not are_mappings or path[:-1] in _WHOLE:
         return over
     merged = dict(base.value)
     for key, item in over.value.items():
-        inherited = merged.get(key)
-        if inherited is None:
+        if key not in merged:
             merged[key] = item
         elif item.value is None:
-            merged.pop(key, None)
+            del merged[key]
         else:
-            merged[key] = merge(inherited, item, (*path, key))
+            merged[key] = merge(merged[key], item, (*path, key))
     if path == ("queues",):
-        first = [key for key in over.value if key in merged]
-        merged = {key: merged[key] for key in (*first, *(k for k in merged if k not in first))}
+        merged = {key: merged[key] for key in over.value if key in merged} | merged
     return Tree(merged, over.file, over.line)

@@ -1,9 +1,9 @@
-"""A profile for the machine at hand: the live node as YAML, the rest from a generic profile."""
+"""A profile of this machine: the live node as YAML, everything else from a generic profile."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import yaml
@@ -14,7 +14,7 @@ from hpclaunch.scheduler.registry import schedulers
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.profile_node import threads_of
 from hpclaunch.site.schema import Node, NumaDomain
-from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology
+from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 
 _GIB = 1 << 30
 _VISIBLE = {"amd": "ROCR_VISIBLE_DEVICES", "nvidia": "CUDA_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
@@ -33,7 +33,7 @@ def profile_text(
 ) -> str:
     """Return a profile that extends ``base`` with the node that was measured on ``host``.
 
-    What no source told is left out, never guessed. Raises BadInputError for a node that the format cannot
+    What no source reports is left out, never guessed. Raises BadInputError for a node that the format cannot
     describe: offline CPUs, or a numbering that is neither spread nor adjacent.
     """
     node = _node(topology, cpu_model)
@@ -61,34 +61,39 @@ def profile_text(
 def _node(topology: NodeTopology, cpu_model: str) -> dict[str, Any]:
     cores = topology.cores
     if not cores or not topology.numa_nodes:
-        raise BadInputError("this node does not tell its cores and NUMA nodes", "write the profile by hand")
+        raise BadInputError("this node's cores and NUMA nodes are not known", "write the profile by hand")
     number = {cpu: index for index, core in enumerate(cores) for cpu in core.cpus}
-    node: dict[str, Any] = {
+    return {
         "cpu_model": cpu_model,
         "sockets": len({core.socket for core in cores}),
         "cores": len(cores),
         "threads_per_core": len(cores[0].cpus),
+        "numbering": _numbering(cores),
+        "numa": [_numa_node(domain, number) for domain in topology.numa_nodes],
+        **_l3_groups(cores),
+        **_known(reserved_cores=_cores(number, topology.reserved)),
+        **_memory(sum(domain.memory_bytes or 0 for domain in topology.numa_nodes if domain.cpus)),
+        **_gpus(topology.gpus, number),
+        **_nics(topology.nics),
     }
-    node["numbering"] = _numbering(cores)
-    node["numa"] = [
-        {"id": domain.id, "cores": _cores(number, domain.cpus), **_memory(domain.memory_bytes)}
-        for domain in topology.numa_nodes
-    ]
-    groups = sorted({core.l3 for core in cores if core.l3 is not None})
-    if groups and all(core.l3 is not None for core in cores):
-        node["l3_groups"] = [
-            format_cpu_list(index for index, core in enumerate(cores) if core.l3 == group) for group in groups
-        ]
-    if topology.reserved:
-        node["reserved_cores"] = _cores(number, topology.reserved)
-    memory = sum(domain.memory_bytes or 0 for domain in topology.numa_nodes if domain.cpus)
-    if memory >= _GIB:
-        node["memory_gib"] = memory // _GIB
-    return {**node, **_gpus(topology.gpus, number), **_nics(topology)}
+
+
+def _numa_node(domain: NumaNode, number: dict[int, int]) -> dict[str, Any]:
+    return {"id": domain.id, "cores": _cores(number, domain.cpus), **_memory(domain.memory_bytes)}
+
+
+def _l3_groups(cores: tuple[Core, ...]) -> dict[str, list[str]]:
+    """Return the cores of each L3 group, nothing unless all are known."""
+    groups: dict[int, list[int]] = {}
+    for index, core in enumerate(cores):
+        if core.l3 is None:
+            return {}
+        groups.setdefault(core.l3, []).append(index)
+    return {"l3_groups": [format_cpu_list(groups[group]) for group in sorted(groups)]}
 
 
 def _numbering(cores: tuple[Core, ...]) -> str:
-    """Return which of the two numberings fits all cores."""
+    """Return the numbering that fits all cores; raises BadInputError where neither does."""
     for numbering in ("spread", "adjacent"):
         guess = Node(
             cpu_model="",
@@ -109,39 +114,38 @@ def _cores(number: dict[int, int], cpus: CpuSet) -> str:
     return format_cpu_list(number[cpu] for cpu in cpus if cpu in number)
 
 
-def _memory(memory_bytes: int | None) -> dict[str, int]:
-    return {"memory_gib": memory_bytes // _GIB} if memory_bytes and memory_bytes >= _GIB else {}
+def _memory(memory_bytes: int | None) -> dict[str, Any]:
+    return _known(memory_gib=(memory_bytes or 0) // _GIB)
 
 
-def _gpus(gpus: Iterable[Gpu], number: dict[int, int]) -> dict[str, Any]:
-    """Return the GPUs whose NUMA node is known; if that of one is not, none: a profile must not guess."""
-    gpus = tuple(gpus)
+def _known(**values: Any) -> dict[str, Any]:
+    """Return the values that are neither None, empty nor 0."""
+    return {key: value for key, value in values.items() if value}
+
+
+def _gpus(gpus: Sequence[Gpu], number: dict[int, int]) -> dict[str, Any]:
+    """Return the GPUs, their vendor and their model; nothing unless the NUMA node of each GPU is known."""
     if not gpus or any(gpu.numa is None for gpu in gpus):
         return {}
-    rows = []
-    for gpu in gpus:
-        row: dict[str, Any] = {"numa": gpu.numa}
-        if gpu.cpus:
-            row["cores"] = _cores(number, gpu.cpus)
-        if gpu.bus_id:
-            row["bus_id"] = gpu.bus_id
-        rows.append(row)
     model = gpus[0].model or ""
     vendor = next((vendor for vendor in _VISIBLE if vendor in model.lower()), None)
-    return {
-        "gpus": rows,
-        **({"gpu_vendor": vendor} if vendor else {}),
-        **({"gpu_model": model} if model else {}),
-    }
+    rows = [
+        {"numa": gpu.numa, **_known(cores=_cores(number, gpu.cpus or frozenset()), bus_id=gpu.bus_id)}
+        for gpu in gpus
+    ]
+    return {"gpus": rows, **_known(gpu_vendor=vendor, gpu_model=model)}
 
 
-def _nics(topology: NodeTopology) -> dict[str, Any]:
-    rows = [{"name": nic.name, **({} if nic.numa is None else {"numa": nic.numa})} for nic in topology.nics]
-    return {"nics": rows} if rows else {}
+def _nics(nics: Iterable[Nic]) -> dict[str, Any]:
+    return _known(nics=[{"name": nic.name, **_numa(nic.numa)} for nic in nics])
+
+
+def _numa(numa: int | None) -> dict[str, int]:
+    return {} if numa is None else {"numa": numa}
 
 
 def cpu_model(cpuinfo: str) -> str:
-    """Return the processor's name from /proc/cpuinfo; "unknown" where the kernel gives none (many Arm)."""
+    """Return the processor's name from /proc/cpuinfo; "unknown" where it has none (many Arm processors)."""
     for line in cpuinfo.splitlines():
         key, _, value = line.partition(":")
         if key.strip() in ("model name", "cpu") and value.strip():

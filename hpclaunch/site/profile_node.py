@@ -1,4 +1,4 @@
-"""The topology of a site's node as its profile tells it."""
+"""The topology of a site's node, from its profile."""
 
 from __future__ import annotations
 
@@ -12,26 +12,15 @@ _GIB = 1 << 30
 
 
 def site_topology(profile: SiteProfile) -> NodeTopology | None:
-    """Return the node that a profile describes, None where it describes none.
+    """Return the node that a profile describes; None: it describes none.
 
     ``reserved`` holds all threads of the reserved cores.
     """
     node = profile.node
     if node is None:
         return None
-    numa_of = {core: domain.id for domain in node.numa for core in parse_cpu_list(domain.cores)}
-    l3_of = {core: number for number, group in enumerate(node.l3_groups) for core in parse_cpu_list(group)}
-    cores_per_socket = node.cores // node.sockets
     return NodeTopology(
-        cores=tuple(
-            Core(
-                cpus=threads_of(node, core),
-                numa=numa_of.get(core),
-                l3=l3_of.get(core),
-                socket=core // cores_per_socket,
-            )
-            for core in range(node.cores)
-        ),
+        cores=_cores(node),
         numa_nodes=tuple(
             NumaNode(
                 id=domain.id,
@@ -47,8 +36,23 @@ def site_topology(profile: SiteProfile) -> NodeTopology | None:
     )
 
 
+def _cores(node: Node) -> tuple[Core, ...]:
+    numa_of = {core: domain.id for domain in node.numa for core in parse_cpu_list(domain.cores)}
+    l3_of = {core: number for number, group in enumerate(node.l3_groups) for core in parse_cpu_list(group)}
+    cores_per_socket = node.cores // node.sockets
+    return tuple(
+        Core(
+            cpus=threads_of(node, core),
+            numa=numa_of.get(core),
+            l3=l3_of.get(core),
+            socket=core // cores_per_socket,
+        )
+        for core in range(node.cores)
+    )
+
+
 def _threads(node: Node, cores: Iterable[int]) -> CpuSet:
-    """Return all hardware threads of some cores."""
+    """Return all hardware threads of these cores."""
     return frozenset(cpu for core in cores for cpu in threads_of(node, core))
 
 

@@ -1,27 +1,28 @@
-"""The profile format explained: JSON Schema for editors, a reference page for people.
+"""The profile format explained: JSON Schema for editors, a reference page for users.
 
-Both take their words from the attribute docs in ``hpclaunch/site/schema.py``, the one place where a field is
-described.
+Both take their texts from the attribute docs in ``hpclaunch/site/schema.py``, the only place that describes a
+field.
 """
 
 from __future__ import annotations
 
 import ast
+import datetime as dt
 import inspect
 import re
 import textwrap
 import types
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import msgspec
 
 from hpclaunch.site import job_environment, schema
-from hpclaunch.site.validate import choices_of
+from hpclaunch.site.validate import choices_of, without_note
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
-# Replaced whole when a profile extends another (hpclaunch.site.merge_profiles), so complete even there.
+# Never merged when a profile extends another (hpclaunch.site.merge_profiles), so always complete.
 _WHOLE = ("Source", "EnvVar")
 _YAML_WORD = {"None": "null", "True": "true", "False": "false"}
 _PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b")
@@ -36,29 +37,29 @@ A site profile is one YAML file that describes one machine. `hpclaunch sites val
 
 ## Merging
 
-A profile with `extends: NAME` starts from that profile and says only what differs:
+A profile with `extends: NAME` starts from that profile and contains only the differences:
 
 - mappings merge key by key; `null` removes an inherited key; everything else, lists too, is replaced;
 - an environment variable and a source are replaced whole: a value needs its own reason, a date its own page;
-- queues that the profile names stand first, in its order: the order of queues is their preference;
+- queues that the profile names come first, in its order: the order of queues is their preference;
 - `schema` and `name` are not inherited.
 
-Your own profiles live in `$XDG_CONFIG_HOME/hpclaunch/sites/NAME.yaml` (`~/.config` where unset) and hide a
-shipped one of the same name, which they may extend. A profile that was read is kept in
-`$XDG_CACHE_HOME/hpclaunch/sites` (`~/.cache` where unset) and used from there until a file that it was made
-from changes; that folder may be deleted at any time.
+Your own profiles are in `$XDG_CONFIG_HOME/hpclaunch/sites/NAME.yaml` (`~/.config` where the variable is unset
+or not an absolute path). They hide a shipped profile of the same name, which they may extend. A profile that
+was read is cached in `$XDG_CACHE_HOME/hpclaunch/sites` (by default in `~/.cache`) and used from there until a
+file that it was made from changes. You may delete that folder at any time.
 
 ## Reading
 
-Stricter than YAML 1.1: a key stands once; aliases and tags are refused; only `true`, `false`, `null` and
-decimal numbers are more than text, so `48:00:00` and `no` need no quotes, and the value of an environment
-variable that looks like a number does (`"1"`).
+Stricter than YAML 1.1: a key may appear once; aliases and tags are refused; all plain words are text except
+`true`, `false`, `null` and decimal numbers. So `48:00:00` and `no` need no quotes, and the value of an
+environment variable that looks like a number needs them (`"1"`).
 """
 
 
 @cache
 def field_docs() -> dict[str, dict[str, str]]:
-    """Return struct name -> field name -> its doc, read from the source of the schema, in YAML's words."""
+    """Return struct name -> field name -> its doc, from the source of the schema, with YAML's constants."""
     docs: dict[str, dict[str, str]] = {}
     for module in (schema, job_environment):
         for statement in ast.parse(inspect.getsource(module)).body:
@@ -96,7 +97,7 @@ def _structs_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema, draft 2020-12, of a profile as it stands in a file.
+    """Return the JSON Schema, draft 2020-12, of a profile file.
 
     A file with ``extends`` may leave out what it inherits, and may write null to remove it.
     """
@@ -119,25 +120,24 @@ def json_schema() -> dict[str, Any]:
 
 
 def _partial(body: dict[str, Any]) -> dict[str, Any]:
-    """Return an object's schema with every key optional and nullable, and so all mappings below it."""
-    loose = {key: value for key, value in body.items() if key != "required"}
-    loose["properties"] = {key: _nullable(value) for key, value in body["properties"].items()}
-    return loose
+    """Return an object's schema with every key optional and nullable, also in all mappings below it."""
+    properties = {key: _nullable(value) for key, value in body["properties"].items()}
+    return {key: value for key, value in body.items() if key != "required"} | {"properties": properties}
 
 
 def _nullable(value: dict[str, Any]) -> dict[str, Any]:
     outer: dict[str, Any] = {key: value[key] for key in ("description", "default") if key in value}
     inner = {key: item for key, item in value.items() if key not in outer}
-    return {"anyOf": [_loosened(inner), {"type": "null"}], **outer}
+    return {"anyOf": [_partial_value(inner), {"type": "null"}], **outer}
 
 
-def _loosened(value: dict[str, Any]) -> dict[str, Any]:
-    """Point references to the partial objects, except inside lists, which are replaced whole."""
+def _partial_value(value: dict[str, Any]) -> dict[str, Any]:
+    """Refer to the partial objects instead of the complete ones, except in lists, which are not merged."""
     if "$ref" in value:
         name = value["$ref"].removeprefix("#/$defs/")
         return value if name in _WHOLE else {**value, "$ref": f"#/$defs/Partial{name}"}
     if "anyOf" in value:
-        return {**value, "anyOf": [_loosened(option) for option in value["anyOf"]]}
+        return {**value, "anyOf": [_partial_value(option) for option in value["anyOf"]]}
     if isinstance(value.get("additionalProperties"), dict):
         return {**value, "additionalProperties": _nullable(value["additionalProperties"])}
     return value
@@ -152,12 +152,8 @@ def _section(struct: type[msgspec.Struct]) -> str:
     docs = field_docs().get(struct.__name__, {})
     rows = []
     for field in msgspec.structs.fields(struct):
-        cells = (
-            f"`{field.name}`",
-            _type_text(field.type),
-            _default_text(field),
-            _cell(docs.get(field.name, "")),
-        )
+        meaning = _cell(docs.get(field.name, ""))
+        cells = (f"`{field.name}`", _type_text(field.type), _default_text(field), meaning)
         rows.append(f"| {' | '.join(cells)} |\n")
     about = textwrap.fill(" ".join((inspect.getdoc(struct) or "").split()), 110)
     head = "| key | type | default | meaning |\n| --- | --- | --- | --- |\n"
@@ -168,23 +164,30 @@ def _cell(text: str) -> str:
     return text.replace("``", "`").replace("|", "\\|")
 
 
+_TYPE_WORDS: dict[Any, str] = {
+    types.NoneType: "null",
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    dt.date: "date",
+}
+
+
 def _type_text(annotation: Any) -> str:
-    origin, parts = get_origin(annotation), get_args(annotation)
     if choices := choices_of(annotation):
         return ", ".join(f"`{choice}`" for choice in choices)
-    if origin is Annotated:
-        notes = [meta.description for meta in parts[1:] if getattr(meta, "description", None)]
-        return _cell(notes[0]) if notes else _type_text(parts[0])
-    if origin in (Union, types.UnionType):
-        return " or ".join("null" if part is types.NoneType else _type_text(part) for part in parts)
+    annotation, note = without_note(annotation)
+    if note is not None or annotation in _TYPE_WORDS:
+        return _cell(note or _TYPE_WORDS[annotation])
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
+    origin, parts = get_origin(annotation), get_args(annotation)
     if origin is tuple:
         return f"list of {_type_text(parts[0])}"
     if origin is dict:
         return f"mapping of names to {_type_text(parts[1])}"
-    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
-        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
-    words = {"str": "text", "int": "whole number", "float": "number", "bool": "true or false"}
-    return words.get(annotation.__name__, str(annotation.__name__))
+    return " or ".join(map(_type_text, parts))
 
 
 def _default_text(field: msgspec.structs.FieldInfo) -> str:

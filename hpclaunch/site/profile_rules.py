@@ -1,10 +1,10 @@
-"""What must fit together in a profile beyond the types of its values."""
+"""The rules between values of a profile, beyond their types."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,7 @@ from hpclaunch.site.schema import (
     Queue,
     Route,
     Scheduler,
+    SiteGpu,
     SiteProfile,
 )
 from hpclaunch.site.yaml_tree import KeyPath
@@ -116,7 +117,7 @@ def _queue(part: Queue, profile: SiteProfile) -> Iterator[Broken]:
         if part.kind != "qos":
             yield ("with_partition",), f"with_partition on a {part.kind}", "leave it out: it is for a QOS"
         elif getattr(profile.queues.get(part.with_partition), "kind", None) != "partition":
-            found = f"with_partition {part.with_partition!r} is no partition of this profile"
+            found = f"with_partition {part.with_partition!r} is not a partition of this profile"
             yield ("with_partition",), found, "name one of queues: that has kind partition"
     names = [route.name for route in part.routes]
     yield from _repeated(("routes",), "route", names)
@@ -163,60 +164,77 @@ def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
     for field, names in (("plugin", [part.plugin]), ("alternatives", list(part.alternatives))):
         for name in names:
             if name is not None and not re.fullmatch(r"\w+", name):
-                yield (field,), f"{name!r} is no name of a plugin", "write it as srun --mpi=list prints it"
+                yield (field,), f"{name!r} is not a name of a plugin", "write it as srun --mpi=list prints it"
 
 
 def _easybuild(part: EasyBuild, _: SiteProfile) -> Iterator[Broken]:
     yield from _variable(("prefix_variable",), part.prefix_variable)
 
 
+class _Cores(NamedTuple):
+    """The lists of cores in a node, read."""
+
+    numa: dict[int, CpuSet]
+    l3_groups: list[CpuSet]
+    reserved: CpuSet
+    near_gpus: list[CpuSet | None]
+
+
 def _node(part: Node, _: SiteProfile) -> Iterator[Broken]:
     if part.cores * part.threads_per_core > MAX_CPU + 1:
-        yield (
-            ("cores",),
-            f"{part.cores} cores x {part.threads_per_core} threads",
-            f"at most {MAX_CPU + 1} CPUs",
-        )
+        found = f"{part.cores} cores x {part.threads_per_core} threads"
+        yield ("cores",), found, f"at most {MAX_CPU + 1} CPUs"
         return
     if part.cores % part.sockets:
-        yield ("sockets",), f"{part.cores} cores in {part.sockets} sockets", "every socket has as many cores"
-    inside = frozenset(range(part.cores))
+        found = f"{part.cores} cores in {part.sockets} sockets"
+        yield ("sockets",), found, "every socket has the same number of cores"
     try:
-        domains = {domain.id: parse_cpu_list(domain.cores) for domain in part.numa}
-        groups = [parse_cpu_list(group) for group in part.l3_groups]
-        reserved = parse_cpu_list(part.reserved_cores)
-        near = [None if gpu.cores is None else parse_cpu_list(gpu.cores) for gpu in part.gpus]
+        cores = _read_cores(part)
     except BadInputError as error:
         yield (), error.message, error.hint or "write it as 0-3,8"
         return
+    inside = frozenset(range(part.cores))
     yield from _repeated(("numa",), "NUMA node", [domain.id for domain in part.numa])
-    yield from _disjoint("numa", domains.values(), inside)
-    if missing := inside.difference(*domains.values()):
+    yield from _disjoint("numa", cores.numa.values(), inside)
+    if missing := inside.difference(*cores.numa.values()):
         found = f"cores {format_cpu_list(missing)} are on no NUMA node"
         yield ("numa",), found, f"the NUMA nodes share out cores 0-{part.cores - 1}"
-    yield from _disjoint("l3_groups", groups, inside)
-    if outside := reserved - inside:
+    yield from _disjoint("l3_groups", cores.l3_groups, inside)
+    if outside := cores.reserved - inside:
         found = f"reserved cores {format_cpu_list(outside)} are not in the node"
         yield ("reserved_cores",), found, f"its cores are 0-{part.cores - 1}"
-    yield from _gpus(part, domains, near)
-    yield from _nics(part, domains)
+    yield from _gpus(part, cores)
+    yield from _nics(part, cores.numa)
 
 
-def _gpus(part: Node, domains: dict[int, CpuSet], near: list[CpuSet | None]) -> Iterator[Broken]:
-    nics = {nic.name for nic in part.nics}
-    for number, (gpu, cores) in enumerate(zip(part.gpus, near, strict=True)):
-        path: KeyPath = ("gpus", number)
-        home = domains.get(gpu.numa)
-        if home is None:
-            yield (*path, "numa"), f"GPU {number} is on NUMA node {gpu.numa}", f"there are {sorted(domains)}"
-        elif cores is not None and not (cores and cores <= home):
-            found = f"GPU {number} is near cores {gpu.cores or 'none'}"
-            right = f"NUMA node {gpu.numa} has cores {format_cpu_list(home) or 'none'}"
-            yield (*path, "cores"), found, right
+def _read_cores(part: Node) -> _Cores:
+    return _Cores(
+        numa={domain.id: parse_cpu_list(domain.cores) for domain in part.numa},
+        l3_groups=[parse_cpu_list(group) for group in part.l3_groups],
+        reserved=parse_cpu_list(part.reserved_cores),
+        near_gpus=[None if gpu.cores is None else parse_cpu_list(gpu.cores) for gpu in part.gpus],
+    )
+
+
+def _gpus(part: Node, cores: _Cores) -> Iterator[Broken]:
+    nics = sorted({nic.name for nic in part.nics})
+    for number, gpu in enumerate(part.gpus):
+        yield from _gpu_cores(number, gpu, cores)
         if gpu.nic is not None and gpu.nic not in nics:
             found = f"GPU {number} is near NIC {gpu.nic!r}"
-            yield (*path, "nic"), found, f"nics: names {', '.join(sorted(nics)) or 'none'}"
+            yield ("gpus", number, "nic"), found, f"nics: names {', '.join(nics) or 'none'}"
     yield from _repeated(("gpus",), "bus_id", [gpu.bus_id for gpu in part.gpus if gpu.bus_id])
+
+
+def _gpu_cores(number: int, gpu: SiteGpu, cores: _Cores) -> Iterator[Broken]:
+    numa_cores, near = cores.numa.get(gpu.numa), cores.near_gpus[number]
+    if numa_cores is None:
+        found = f"GPU {number} is on NUMA node {gpu.numa}"
+        yield ("gpus", number, "numa"), found, f"there are {sorted(cores.numa)}"
+    elif near is not None and not (near and near <= numa_cores):
+        found = f"GPU {number} is near cores {gpu.cores or 'none'}"
+        right = f"NUMA node {gpu.numa} has cores {format_cpu_list(numa_cores) or 'none'}"
+        yield ("gpus", number, "cores"), found, right
 
 
 def _nics(part: Node, domains: dict[int, CpuSet]) -> Iterator[Broken]:
@@ -228,31 +246,31 @@ def _nics(part: Node, domains: dict[int, CpuSet]) -> Iterator[Broken]:
 
 
 def _disjoint(field: str, groups: Iterable[CpuSet], inside: CpuSet) -> Iterator[Broken]:
-    taken: set[int] = set()
+    seen: set[int] = set()
     for number, group in enumerate(groups):
         path: KeyPath = (field, number)
         if outside := group - inside:
             found = f"cores {format_cpu_list(outside)} are not in the node"
             yield path, found, f"its cores are 0-{len(inside) - 1}"
-        if twice := group & taken:
-            yield path, f"cores {format_cpu_list(twice)} stand in {field} twice", "each core has one place"
+        if twice := group & seen:
+            yield path, f"cores {format_cpu_list(twice)} are in {field} twice", "each core has one place"
         if not group and field == "l3_groups":
             yield path, "an L3 group without cores", "leave it out"
-        taken |= group
+        seen |= group
 
 
 def _repeated(path: KeyPath, word: str, values: list[Any]) -> Iterator[Broken]:
     for value in sorted({value for value in values if values.count(value) > 1}):
-        yield path, f"{word} {value} stands {values.count(value)} times", "each one once"
+        yield path, f"{word} {value} appears {values.count(value)} times", "list each one once"
 
 
 def _span(path: KeyPath, unit: str, least: int, most: int | None) -> Iterator[Broken]:
     if most is not None and least > most:
-        yield path, f"at least {least} {unit} and at most {most}", "the minimum may not pass the maximum"
+        yield path, f"at least {least} {unit} and at most {most}", "the minimum may not exceed the maximum"
 
 
 def _walltime(path: KeyPath, text: str | None) -> Any:
-    """Yield a problem where the walltime is none; return its seconds (None: not given, or bad)."""
+    """Yield a problem where the walltime is bad; return its seconds (None: not given, or bad)."""
     if text is None:
         return None
     try:
@@ -266,12 +284,12 @@ def _regex(path: KeyPath, pattern: str) -> Iterator[Broken]:
     try:
         re.compile(pattern)
     except re.error as error:
-        yield path, f"{pattern!r} is no regular expression: {error}", "see Python's re"
+        yield path, f"{pattern!r} is not a regular expression: {error}", "see Python's re"
 
 
 def _variable(path: KeyPath, name: str) -> Iterator[Broken]:
     if not _VARIABLE.fullmatch(name):
-        yield path, f"{name!r} is no name of an environment variable", "use letters, digits and _"
+        yield path, f"{name!r} is not a name of an environment variable", "use letters, digits and _"
 
 
 def _one_line(path: KeyPath, text: str) -> Iterator[Broken]:

@@ -1,4 +1,4 @@
-"""The limits of a site's queues and where its facts come from."""
+"""The limits of a site's queues, and the sources of its facts."""
 
 from __future__ import annotations
 
@@ -22,33 +22,44 @@ def cite(profile: SiteProfile, source: str | None) -> str:
 
 
 def reason_with_source(profile: SiteProfile, reason: str, source: str | None) -> str:
-    """Return the reason of a line of a script, with where the fact comes from if the profile says."""
+    """Return the reason for a line of a script, with the source of the fact if the profile has one."""
     return f"{reason} ({cite(profile, source)})" if source else reason
 
 
 def misfit(queue: Queue, nodes: int, walltime_s: int) -> str | None:
-    """Return why a job does not fit a queue, or None when it does."""
+    """Return why a job does not fit a queue; None: it fits."""
     return next((why for _, why in misfits(queue, nodes, walltime_s)), None)
 
 
 def misfits(queue: Queue, nodes: int | None, walltime_s: int | None) -> Iterator[tuple[About, str]]:
-    """Yield each limit of a queue that a job breaks; None: not known, so held against no limit."""
-    if nodes is not None and nodes < queue.min_nodes:
-        yield "nodes", f"{nodes} nodes asked, at least {queue.min_nodes} needed"
-    if nodes is not None and queue.max_nodes is not None and nodes > queue.max_nodes:
-        yield "nodes", f"{nodes} nodes asked, at most {queue.max_nodes} allowed"
-    if walltime_s is None:
-        return
-    asked = format_walltime(walltime_s)
+    """Yield each limit of a queue that a job exceeds; None: not known, so not checked."""
+    if nodes is not None:
+        yield from (("nodes", why) for why in _nodes_misfits(queue, nodes))
+    if walltime_s is not None:
+        yield from (("walltime", why) for why in _walltime_misfits(queue, walltime_s))
+    if nodes is not None and walltime_s is not None and not any(_nodes_misfits(queue, nodes)):
+        yield from (("both", why) for why in _combined_misfits(queue, nodes, walltime_s))
+
+
+def _nodes_misfits(queue: Queue, nodes: int) -> Iterator[str]:
+    if nodes < queue.min_nodes:
+        yield f"{nodes} nodes requested, at least {queue.min_nodes} needed"
+    if queue.max_nodes is not None and nodes > queue.max_nodes:
+        yield f"{nodes} nodes requested, at most {queue.max_nodes} allowed"
+
+
+def _walltime_misfits(queue: Queue, walltime_s: int) -> Iterator[str]:
+    requested = format_walltime(walltime_s)
     if queue.max_walltime and walltime_s > parse_walltime_s(queue.max_walltime):
-        yield "walltime", f"{asked} asked, at most {queue.max_walltime} allowed"
+        yield f"{requested} requested, at most {queue.max_walltime} allowed"
     if queue.min_walltime and walltime_s < parse_walltime_s(queue.min_walltime):
-        yield "walltime", f"{asked} asked, at least {queue.min_walltime} needed"
-    if nodes is None or not queue.min_nodes <= nodes <= (queue.max_nodes or nodes):
-        return
+        yield f"{requested} requested, at least {queue.min_walltime} needed"
+
+
+def _combined_misfits(queue: Queue, nodes: int, walltime_s: int) -> Iterator[str]:
     if queue.max_node_minutes and nodes * walltime_s > queue.max_node_minutes * 60:
-        used = nodes * walltime_s / 60
-        yield "both", f"{used:g} node-minutes asked, at most {queue.max_node_minutes} allowed"
+        node_minutes = nodes * walltime_s / 60
+        yield f"{node_minutes:g} node-minutes requested, at most {queue.max_node_minutes} allowed"
     fits = any(
         route.min_nodes <= nodes <= route.max_nodes and walltime_s <= parse_walltime_s(route.max_walltime)
         for route in queue.routes
@@ -57,4 +68,4 @@ def misfits(queue: Queue, nodes: int | None, walltime_s: int | None) -> Iterator
         limits = ", ".join(
             f"{r.name} {r.min_nodes}-{r.max_nodes} nodes {r.max_walltime}" for r in queue.routes
         )
-        yield "both", f"none of its execution queues takes {nodes} nodes for {asked} ({limits})"
+        yield f"none of its execution queues takes {nodes} nodes for {format_walltime(walltime_s)} ({limits})"

@@ -1,6 +1,6 @@
 """The site profile: one machine as typed data, version 1.
 
-Every struct refuses unknown keys. Attribute docs are the one source of the JSON Schema's descriptions and
+Every struct refuses unknown keys. Attribute docs are the only source of the JSON Schema's descriptions and
 of the profile reference in the docs. Mappings keyed by name (queues, env, sources) merge key by key when a
 profile ``extends`` another; everything else is replaced (see ``hpclaunch.site.merge_profiles``).
 """
@@ -63,16 +63,16 @@ class Source(_Strict, frozen=True, kw_only=True):
     """documented: the site's own page or repository; community: users' scripts and third-party pages;
     stated: a talk or article; unverified: general knowledge, not checked; conflicting: sources disagree."""
     note: str | None = None
-    """What the page says exactly, or what is doubtful about it."""
+    """The exact words of the page, or what is doubtful about it."""
 
 
 class Scheduler(_Strict, frozen=True, kw_only=True):
     """What queues and starts jobs here."""
 
     kind: SchedulerKind
-    """slurm: Slurm; pbs: PBS Professional or OpenPBS; local: none, jobs run on this machine."""
+    """The scheduler; local: none, jobs run on this machine."""
     launcher: LauncherName
-    """What starts the ranks inside a job: Slurm's srun, PALS' mpiexec under PBS, or an MPI's mpiexec."""
+    """What starts the ranks inside a job: a launcher of that scheduler, or the MPI's own mpiexec."""
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
     empty: nothing."""
@@ -81,14 +81,14 @@ class Scheduler(_Strict, frozen=True, kw_only=True):
 
 
 class Login(_Strict, frozen=True, kw_only=True):
-    """Where people log in."""
+    """Where users log in."""
 
     hosts: tuple[str, ...] = ()
     """Host names to ssh to."""
     proxy_jump: str | None = None
-    """Host that ssh must jump through."""
+    """Jump host that ssh must use."""
     note: str | None = None
-    """What else to know: one-time codes, keys."""
+    """Further facts: one-time codes, keys."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -99,7 +99,7 @@ class Detect(_Strict, frozen=True, kw_only=True):
     cluster_names: tuple[str, ...] = ()
     """Strong: Slurm's ClusterName (SLURM_CLUSTER_NAME inside a job)."""
     env: dict[str, str] = {}
-    """Strong: environment variable -> regular expression its whole value matches."""
+    """Strong: environment variable -> regular expression that its whole value matches."""
     hostnames: tuple[str, ...] = ()
     """Weak: regular expressions for the whole host name. nid* exists at LUMI, Alps and Perlmutter alike."""
     hostnames_unique: tuple[str, ...] = ()
@@ -116,9 +116,9 @@ class Account(_Strict, frozen=True, kw_only=True):
     required: bool = False
     """The scheduler refuses a job that names no account."""
     pattern: str | None = None
-    """Regular expression the whole account name matches."""
+    """Regular expression that the whole account name matches."""
     example: str | None = None
-    """What an account looks like, for messages."""
+    """An example of an account name, for messages."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -137,51 +137,51 @@ class Route(_Strict, frozen=True, kw_only=True):
 
 
 class Queue(_Strict, frozen=True, kw_only=True):
-    """A partition, QOS or queue. The first that fits is taken where a request names none."""
+    """A partition, QOS or queue. For a job that names none, the first one that fits is used."""
 
     kind: QueueKind = "partition"
-    """partition or qos: Slurm's; queue: PBS'."""
+    """partition or qos: Slurm's; queue: that of any other scheduler."""
     min_nodes: PositiveInt = 1
     """Fewest nodes of a job."""
     max_nodes: PositiveInt | None = None
     """Most nodes of a job; None: no limit is documented."""
     min_walltime: str | None = None
-    """Shortest walltime of a job, as ``max_walltime``."""
+    """Shortest walltime of a job, in the format of ``max_walltime``."""
     max_walltime: str | None = None
     """Longest walltime of a job: HH:MM:SS or D-HH:MM:SS."""
     max_node_minutes: PositiveInt | None = None
     """Most nodes x minutes of a job (Clariden's debug: 90)."""
     max_running: PositiveInt | None = None
-    """Jobs of one user that run at once."""
+    """Most jobs of one user that run at the same time."""
     max_jobs: PositiveInt | None = None
-    """Jobs of one user in any state."""
+    """Most jobs of one user in any state."""
     routes: tuple[Route, ...] = ()
-    """Execution queues it feeds; a job must fit one of them (Polaris prod: it vanishes otherwise)."""
+    """Execution queues that it feeds; a job must fit one of them (prod on Polaris: other jobs disappear)."""
     gpus: bool = True
-    """False: its nodes have no GPU; never chosen by itself for a GPU node profile."""
+    """False: its nodes have no GPU; never chosen automatically where the profile's node has GPUs."""
     whole_node: bool = True
-    """True: nodes are given whole; False: by resource, so a CPU mask needs a request for whole nodes."""
+    """True: jobs get whole nodes; False: parts of nodes, so a job with CPU masks must request whole nodes."""
     by_request: bool = False
-    """Only after asking the site; taken only when named."""
+    """The site must first allow its use; used only for a job that names it."""
     preemptable: bool = False
-    """Jobs may be ended any time; taken only when named."""
+    """The site may end its jobs at any time; used only for a job that names it."""
     with_partition: str | None = None
     """For a QOS: the partition it is combined with."""
     note: str | None = None
-    """What else to know: limits of a project, what the queue is for."""
+    """Further facts: limits of a project, what the queue is for."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
 
 class Directive(_Strict, frozen=True, kw_only=True):
-    """One more line of the job: an option of its header, or a shell line of its setup."""
+    """One additional line of the job: an option of its header, or a shell line of its setup."""
 
     text: str
     """The option as the scheduler's command takes it (``-l filesystems=home:eagle``), or the shell line."""
     reason: str
-    """Goes into the script as the line's comment."""
+    """Written into the script as the comment of the line."""
     required: bool = False
-    """The site refuses a job without this option; else it only advises it."""
+    """True: the site refuses a job without this option; False: it only recommends it."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -190,7 +190,7 @@ class NumaDomain(_Strict, frozen=True, kw_only=True):
     """One NUMA node."""
 
     id: NonNegativeInt
-    """Its number, as the kernel counts."""
+    """Its number in the kernel."""
     cores: CpuList = ""
     """Its cores, as a CPU list; empty for memory-only nodes (GPU memory on GH200)."""
     memory_gib: PositiveInt | None = None
@@ -201,9 +201,9 @@ class SiteGpu(_Strict, frozen=True, kw_only=True):
     """One GPU as the runtime numbers it; on MI250X each GCD is one."""
 
     numa: NonNegativeInt
-    """NUMA node it hangs on."""
+    """NUMA node that it is attached to."""
     cores: CpuList | None = None
-    """The cores nearest to it where the site knows better than the NUMA node (one L3 group a GCD)."""
+    """The cores nearest to it, where the site documents more than the NUMA node (one L3 group per GCD)."""
     bus_id: BusId | None = None
     """PCI address, lower case, such as 0000:c1:00.0."""
     nic: str | None = None
@@ -216,7 +216,7 @@ class SiteNic(_Strict, frozen=True, kw_only=True):
     name: str
     """Its name as a network interface, such as hsn0."""
     numa: NonNegativeInt | None = None
-    """NUMA node it hangs on; None: unknown."""
+    """NUMA node that it is attached to; None: unknown."""
 
 
 class Node(_Strict, frozen=True, kw_only=True):
@@ -225,11 +225,11 @@ class Node(_Strict, frozen=True, kw_only=True):
     cpu_model: str
     """The processor's name."""
     sockets: PositiveInt = 1
-    """Processor packages; the cores are shared out among them in equal blocks."""
+    """Processor packages; the cores are divided among them in equal blocks."""
     cores: CoreCount
     """Physical cores of the node, numbered from 0 without holes."""
     threads_per_core: ThreadCount = 1
-    """Hardware threads of a core."""
+    """Hardware threads per core."""
     numbering: Literal["spread", "adjacent"] = "spread"
     """spread: thread t of core c is CPU c + t x cores (x86 and Arm servers); adjacent: it is CPU
     c x threads_per_core + t (POWER, many virtual machines)."""
@@ -238,21 +238,21 @@ class Node(_Strict, frozen=True, kw_only=True):
     l3_groups: tuple[CpuList, ...] = ()
     """Cores that share a last-level cache."""
     reserved_cores: CpuList = ""
-    """Cores that the site keeps for the system."""
+    """Cores that the site reserves for the system."""
     memory_gib: PositiveInt | None = None
     """Main memory of the node; None: not documented."""
     memory_request: str | None = None
-    """What to ask for to get a whole node's memory, in the scheduler's spelling; None: nothing is asked."""
+    """The value that requests the whole memory of a node, as the scheduler takes it; None: no request."""
     gpus: tuple[SiteGpu, ...] = ()
     """In the order of their indices."""
     gpu_vendor: Literal["amd", "nvidia", "intel"] | None = None
-    """Who made the GPUs."""
+    """Manufacturer of the GPUs."""
     gpu_model: str | None = None
     """The GPU's name."""
     gpu_memory_gib: PositiveInt | None = None
     """Memory of one GPU."""
     gpu_arch: str | None = None
-    """gfx90a, sm_90 and the like: what a build must have been made for."""
+    """gfx90a, sm_90 and similar: the architecture that software must be built for."""
     nics: tuple[SiteNic, ...] = ()
     """Interfaces of the high-speed network."""
     local_scratch: str | None = None
@@ -260,7 +260,7 @@ class Node(_Strict, frozen=True, kw_only=True):
     count: PositiveInt | None = None
     """Nodes of this kind in the machine."""
     note: str | None = None
-    """What is inferred, or doubtful."""
+    """Facts that are inferred or doubtful."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -269,26 +269,26 @@ class Binding(_Strict, frozen=True, kw_only=True):
     """How CPUs are bound and GPUs shown."""
 
     cpu: Literal["mask_cpu", "map_cpu", "cores", "list", "taskset", "none"]
-    """mask_cpu, map_cpu, cores: srun --cpu-bind; list: PALS --cpu-bind list; taskset: by itself."""
+    """mask_cpu, map_cpu, cores: srun --cpu-bind; list: PALS --cpu-bind list; taskset: by the script."""
     gpu_visible_var: str | None = None
-    """Variable that shows a rank its GPUs, set per rank: ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES."""
+    """Variable with the GPUs that a rank sees, set per rank: ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES."""
     needs_whole_node: bool = True
-    """CPU masks name CPUs of the whole node, so the job must own it."""
+    """CPU masks name CPUs of the whole node, so the job must have the whole node."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
 
 class Mpi(_Strict, frozen=True, kw_only=True):
-    """The MPI and how the launcher talks to it."""
+    """The MPI and how the launcher communicates with it."""
 
     implementation: str | None = None
-    """The MPI that users link here."""
+    """The MPI that users link with."""
     plugin: str | None = None
     """Value of srun --mpi; None with ``plugin_open`` false: the site's default, nothing is passed."""
     plugin_open: bool = False
     """True: the site leaves the choice to the target machine (generic profiles)."""
     alternatives: dict[str, str] = {}
-    """Other plugins the site documents -> when to use them."""
+    """Other plugins that the site documents -> when to use them."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -299,13 +299,13 @@ class EnvVar(_Strict, frozen=True, kw_only=True):
     value: str | None
     """None: unset it. May use shell variables of the job, such as $SLURM_JOB_ID (double-quote syntax)."""
     reason: str
-    """Goes into the script as the line's comment."""
+    """Written into the script as the comment of the line."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
 
 class AllreduceFigure(_Strict, frozen=True, kw_only=True):
-    """A bandwidth that was measured here, to hold one's own against."""
+    """A bandwidth that was measured at the site, to compare your own measurements with."""
 
     nodes: PositiveInt
     """Nodes of the measurement."""
@@ -325,7 +325,7 @@ class Fabric(_Strict, frozen=True, kw_only=True):
     """The high-speed network and the variables that the communication libraries need for it."""
 
     kind: Literal["slingshot-11", "infiniband", "ethernet", "none", "unknown"] = "unknown"
-    """The network. A GPU implies nothing about it: GH200 nodes stand on Slingshot and on InfiniBand."""
+    """The network. It does not follow from the GPU: GH200 nodes exist with Slingshot and with InfiniBand."""
     common: dict[str, EnvVar] = {}
     """Variables for every job."""
     single_node: dict[str, EnvVar] = {}
@@ -333,7 +333,7 @@ class Fabric(_Strict, frozen=True, kw_only=True):
     multi_node: dict[str, EnvVar] = {}
     """Only for jobs of several nodes."""
     launch_options: tuple[str, ...] = ()
-    """Options for the launcher that the variables of jobs of several nodes need."""
+    """Launcher options that the ``multi_node`` variables require."""
     allreduce: tuple[AllreduceFigure, ...] = ()
     """Published bandwidths."""
     source: str | None = None
@@ -341,61 +341,61 @@ class Fabric(_Strict, frozen=True, kw_only=True):
 
 
 class EasyBuild(_Strict, frozen=True, kw_only=True):
-    """How users install with EasyBuild here."""
+    """How users install with EasyBuild at the site."""
 
     modules: tuple[str, ...] = ()
-    """Modules that give ``eb``, in the order of loading."""
+    """Modules that provide ``eb``, in the order of loading."""
     prefix_variable: str = "EASYBUILD_PREFIX"
-    """Variable that says where to install; EBU_USER_PREFIX is known to LUMI's stack only."""
+    """Variable with the installation folder; EBU_USER_PREFIX exists only in LUMI's stack."""
     prefix: str | None = None
-    """The site's advice for its value."""
+    """The value that the site recommends."""
     toolchains: tuple[str, ...] = ()
-    """Toolchains that work here."""
+    """Toolchains that work at the site."""
     note: str | None = None
-    """What else to know."""
+    """Further facts."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
 
 class Eessi(_Strict, frozen=True, kw_only=True):
-    """EESSI here."""
+    """EESSI at the site."""
 
     modules: tuple[str, ...] = ()
     """Modules that initialise it."""
     versions: tuple[str, ...] = ()
     """Versions of the stack."""
     note: str | None = None
-    """What else to know."""
+    """Further facts."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
 
 class Container(_Strict, frozen=True, kw_only=True):
-    """Containers here."""
+    """Containers at the site."""
 
     runtime: Literal["singularity", "apptainer", "container-engine", "none"]
-    """What starts them; container-engine: CSCS' (srun --environment)."""
+    """The program that starts them; container-engine: that of CSCS (srun --environment)."""
     gpu_flag: str | None = None
-    """--nv, --rocm or null where the site needs none."""
+    """--nv, --rocm, or null where the site needs no flag."""
     binds: tuple[str, ...] = ()
     """Paths to bind for MPI and the fabric."""
     modules: tuple[str, ...] = ()
     """Shell lines that load what is needed (``module use ...``, ``module load ...``)."""
     images: tuple[str, ...] = ()
-    """Images, or folders of images, that the site keeps."""
+    """Images, or folders of images, that the site provides."""
     note: str | None = None
-    """What else to know."""
+    """Further facts."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
 
 class Offer(_Strict, frozen=True, kw_only=True):
-    """Software that the site itself keeps."""
+    """Software that the site itself provides."""
 
     lines: tuple[str, ...]
-    """Shell lines that give it."""
+    """Shell lines that load it."""
     note: str | None = None
-    """What else to know: versions, age."""
+    """Further facts: versions, age."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -414,9 +414,9 @@ class Software(_Strict, frozen=True, kw_only=True):
     container: Container | None = None
     """None: not documented by the site."""
     offers: dict[str, Offer] = {}
-    """What the site keeps ready, by what it is for: horovod-tensorflow, horovod-torch."""
+    """Software that the site provides, by purpose: horovod-tensorflow, horovod-torch."""
     note: str | None = None
-    """What users choose for themselves: images, frameworks."""
+    """What users choose themselves: images, frameworks."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -448,15 +448,15 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     description: str
     """One line: machine, owner, GPUs."""
     status: Literal["production", "historic", "generic"] = "production"
-    """historic: switched off, kept to read its scripts; generic: no machine in particular."""
+    """historic: switched off, only for reading its old scripts; generic: no particular machine."""
     extends: SiteName | None = None
-    """Name of the profile this one starts from."""
+    """Name of the profile that this one starts from."""
     sources: dict[str, Source] = {}
     """Pages cited by key in every ``source``."""
     scheduler: Scheduler
-    """What queues and starts jobs."""
+    """The scheduler, and the launcher of its ranks."""
     login: Login = Login()
-    """Where people log in."""
+    """Where users log in."""
     detect: Detect = Detect()
     """How the site is recognised."""
     account: Account = Account()
@@ -464,7 +464,7 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     queues: dict[str, Queue] = {}
     """Partitions, QOS and queues by name, in the order of preference."""
     directives: tuple[Directive, ...] = ()
-    """Header lines that every job here needs."""
+    """Header lines that every job at the site needs."""
     node: Node | None = None
     """None: unknown (generic profiles) or measured live (local)."""
     binding: Binding
@@ -478,10 +478,10 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     software: Software = Software()
     """The software environment."""
     environment: Environment | None = None
-    """What jobs load beyond ``software.setup`` where neither they nor the user's config say it."""
+    """What jobs load in addition to ``software.setup``, unless the job or the user's config specifies it."""
     storage: dict[str, Storage] = {}
     """File systems by name."""
     internet_on_compute: bool | None = None
-    """Compute nodes reach the internet, through the proxy of ``env`` where there is one; None: unknown."""
+    """Whether compute nodes reach the internet, directly or through the proxy in ``env``; None: unknown."""
     traps: tuple[str, ...] = ()
-    """What has bitten people here."""
+    """Known pitfalls at the site."""

@@ -1,6 +1,6 @@
-"""From a tree of plain values to a SiteProfile: types first, then what must fit together.
+"""From a tree of plain values to a SiteProfile: types first, then the rules between values.
 
-All problems are found in one go; each says file, line, key, what was found and what would be right.
+All problems are found in one run; each names file, line, key, what was found and what would be right.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Problem(NamedTuple):
 
 
 def to_profile(tree: Tree) -> SiteProfile:
-    """Return the typed profile. Raises BadInputError with every problem, one a line."""
+    """Return the typed profile. Raises BadInputError with all problems, one per line."""
     profile = to_struct(tree, SiteProfile)
     problems = [Problem(tree.at(path).where, what, right) for path, what, right in broken_rules(profile)]
     if problems:
@@ -45,21 +45,19 @@ def to_profile(tree: Tree) -> SiteProfile:
 
 
 def to_struct(tree: Tree, wanted: type[_T]) -> _T:
-    """Return the typed struct. Raises BadInputError with every value of a wrong type, one a line."""
+    """Return the typed struct. Raises BadInputError with all values of a wrong type, one per line."""
     try:
         return msgspec.convert(tree.plain(), wanted)
-    except msgspec.ValidationError as error:  # it names the first one only, and no line
+    except msgspec.ValidationError as error:  # it names only the first value, and no line
         problems = [str(problem) for problem in type_problems(tree, wanted, ())]
         raise BadInputError("\n".join(problems) or f"{tree.where}: {error}") from None
 
 
 def type_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:
-    """Yield what does not have the type ``wanted`` (an annotation of the schema), at any depth."""
-    options = get_args(wanted) if get_origin(wanted) in (Union, types.UnionType) else (wanted,)
-    if tree.value is None and types.NoneType in options:
+    """Yield the values that do not have the type ``wanted`` (an annotation of the schema), at any depth."""
+    wanted, may_be_null = _without_null(wanted)
+    if tree.value is None and may_be_null:
         return
-    options = tuple(option for option in options if option is not types.NoneType)
-    wanted = options[0] if len(options) == 1 else wanted
     if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct):
         yield from _struct_problems(tree, wanted, path)
     elif get_origin(wanted) is dict:
@@ -68,6 +66,17 @@ def type_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:
         yield from _list_problems(tree, get_args(wanted)[0], path)
     else:
         yield from _leaf_problems(tree, wanted, path)
+
+
+def _without_null(wanted: Any) -> tuple[Any, bool]:
+    """Return ``X`` of the annotation ``X | None``, else the annotation, and whether it allows None."""
+    options = get_args(wanted) if _is_union(wanted) else ()
+    others = [option for option in options if option is not types.NoneType]
+    return others[0] if len(others) == 1 else wanted, types.NoneType in options
+
+
+def _is_union(wanted: Any) -> bool:
+    return get_origin(wanted) in (Union, types.UnionType)
 
 
 def _struct_problems(tree: Tree, wanted: type[msgspec.Struct], path: KeyPath) -> Iterator[Problem]:
@@ -120,8 +129,7 @@ def _leaf_hint(value: Any, wanted: Any) -> str:
         near = get_close_matches(str(value), choices, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return f"it must be {_right(wanted)}{meant}"
-    base = get_args(wanted)[0] if get_origin(wanted) is Annotated else wanted
-    if base is str and isinstance(value, int | float):
+    if without_note(wanted)[0] is str and isinstance(value, int | float):
         written = str(value).lower()
         return f'it must be text: put it in quotes, "{written}"'
     return f"it must be {_right(wanted)}"
@@ -135,19 +143,36 @@ def choices_of(wanted: Any) -> list[str]:
     return [choice for meta in notes for choice in (getattr(meta, "extra", None) or {}).get("choices", ())]
 
 
+def without_note(annotation: Any) -> tuple[Any, str | None]:
+    """Return an annotation without its msgspec.Meta, and the description in that."""
+    if get_origin(annotation) is not Annotated:
+        return annotation, None
+    plain, *metas = get_args(annotation)
+    return plain, next((meta.description for meta in metas if getattr(meta, "description", None)), None)
+
+
+_WORDS: dict[Any, str] = {
+    types.NoneType: "null",
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dt.date: "a date such as 2026-11-20",
+}
+
+
 def _right(wanted: Any) -> str:
-    """Say in words what an annotation asks for."""
-    if get_origin(wanted) is Annotated:
-        notes = [meta.description for meta in get_args(wanted)[1:] if getattr(meta, "description", None)]
-        return notes[0] if notes else _right(get_args(wanted)[0])
-    if get_origin(wanted) is Literal:
-        choices = [str(choice) for choice in get_args(wanted)]
+    """Return in words what an annotation requires."""
+    wanted, note = without_note(wanted)
+    origin, parts = get_origin(wanted), get_args(wanted)
+    if note is not None:
+        return note
+    if origin is Literal:
+        choices = [str(choice) for choice in parts]
         return choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
-    if get_origin(wanted) in (Union, types.UnionType):
-        return " or ".join("null" if part is types.NoneType else _right(part) for part in get_args(wanted))
-    words = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-    words[dt.date] = "a date such as 2026-11-20"
-    return words.get(wanted, "a list" if get_origin(wanted) is tuple else "a mapping")
+    if _is_union(wanted):
+        return " or ".join(map(_right, parts))
+    return _WORDS.get(wanted, "a list" if origin is tuple else "a mapping")
 
 
 def _found(tree: Tree, path: KeyPath) -> str:
@@ -158,13 +183,13 @@ def _found(tree: Tree, path: KeyPath) -> str:
 
 
 def show_keys(path: KeyPath) -> str:
-    """Write a key path: ``node.numa[0].cores``; the whole profile is "the profile"."""
+    """Return a key path as text: ``node.numa[0].cores``; "the profile" for the whole profile."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
     return text.removeprefix(".") or "the profile"
 
 
 def did_you_mean(word: str, known: Any) -> str:
-    """Return ``did you mean 'x'?``, or the words that are known."""
+    """Return ``did you mean 'x'?``, or the list of known words."""
     names = sorted(known)
     from difflib import get_close_matches  # only messages need it
 

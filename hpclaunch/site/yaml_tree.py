@@ -1,8 +1,8 @@
-"""YAML text as a tree that remembers the file and line of every value.
+"""YAML text as a tree that stores the file and line of every value.
 
-Stricter than YAML 1.1: a key may stand once, keys are text, aliases and tags are refused, and a plain word
+Stricter than YAML 1.1: a key may appear once, keys are text, aliases and tags are refused, and a plain word
 is ``true``, ``false``, ``null``, a decimal number or text. (YAML 1.1 reads ``48:00:00`` as the number
-172800, ``no`` as false, and keeps the last of two equal keys without a word.)
+172800, ``no`` as false, and silently uses the last of two equal keys.)
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 30
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_Event = Any  # yaml.Event; the stubs do not know which events have a tag or a mark
+_Event = Any  # yaml.Event; the type stubs do not state which events have a tag or a mark
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INT = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]{1,17}")
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """A value and where it stands. ``value`` is a scalar, a dict of Trees or a list of Trees."""
+    """A value with its file and line. ``value`` is a scalar, a dict of Trees or a list of Trees."""
 
     value: Any
     file: str
@@ -44,7 +44,7 @@ class Tree(msgspec.Struct, frozen=True):
         return f"{self.file}:{self.line}"
 
     def plain(self) -> Any:
-        """Return the value without the places."""
+        """Return the value without files and lines."""
         if isinstance(self.value, dict):
             return {key: item.plain() for key, item in self.value.items()}
         if isinstance(self.value, list):
@@ -52,7 +52,7 @@ class Tree(msgspec.Struct, frozen=True):
         return self.value
 
     def at(self, path: KeyPath) -> Tree:
-        """Return what stands at a key path, or the nearest thing above it that exists."""
+        """Return the tree at a key path, or the nearest tree above it that exists."""
         tree = self
         for key in path:
             try:
@@ -62,7 +62,7 @@ class Tree(msgspec.Struct, frozen=True):
         return tree
 
     def items(self) -> Iterator[tuple[str, Tree]]:
-        """Iterate over a mapping; nothing for anything else."""
+        """Iterate over the items of a mapping; anything else has none."""
         return iter(self.value.items() if isinstance(self.value, dict) else ())
 
 
@@ -72,7 +72,7 @@ def read_tree(path: Path) -> Tree:
 
 
 def read_data(path: Path) -> bytes:
-    """Read a file's bytes. Raises BadInputError where that fails or it is larger than any profile."""
+    """Read a file's bytes. Raises BadInputError where that fails or the file is larger than any profile."""
     shown = show_path(path)
     try:
         with path.open("rb") as file:
@@ -80,7 +80,7 @@ def read_data(path: Path) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise BadInputError(f"{shown}: cannot be read: {getattr(error, 'strerror', error)}") from None
     if len(data) > MAX_BYTES:
-        raise BadInputError(f"{shown}: larger than {MAX_BYTES} bytes; this is no site profile")
+        raise BadInputError(f"{shown}: larger than {MAX_BYTES} bytes; this is not a site profile")
     return data
 
 
@@ -110,7 +110,7 @@ def parse_tree(text: str, file: str) -> Tree:
 
 
 class _Events:
-    """The parser's events, one after the other."""
+    """The parser's events in order; refuses aliases and tags."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -119,9 +119,9 @@ class _Events:
     def next(self) -> _Event:
         event: _Event = next(self._events)
         if isinstance(event, yaml.AliasEvent):
-            raise self.error(event, "YAML aliases (*name) are not read here", "write the value out")
+            raise self.error(event, "YAML aliases (*name) are not supported", "write the value out")
         if getattr(event, "tag", None):
-            raise self.error(event, f"YAML tags ({event.tag}) are not read here", "leave the tag out")
+            raise self.error(event, f"YAML tags ({event.tag}) are not supported", "remove the tag")
         return event
 
     def error(self, event: _Event, problem: str, hint: str) -> BadInputError:
@@ -137,17 +137,15 @@ def _document(events: _Events) -> Tree:
     events.next()
     after = events.next()
     if not isinstance(after, yaml.StreamEndEvent):
-        raise events.error(after, "a second YAML document begins", "keep one document in a file")
+        raise events.error(after, "a second YAML document begins", "write one document per file")
     return tree
 
 
 def _build(events: _Events, event: _Event, line: int | None, depth: int) -> Tree:
-    """Build what begins with ``event``; ``line`` is the key's, for the value of a key."""
+    """Build the value that begins with ``event``; ``line``: that of its key, for the value of a key."""
     line = line or event.start_mark.line + 1
     if depth > MAX_DEPTH:
-        raise events.error(
-            event, "nested too deeply", f"a site profile needs no more than {MAX_DEPTH} levels"
-        )
+        raise events.error(event, "nested too deeply", f"a site profile needs at most {MAX_DEPTH} levels")
     if isinstance(event, yaml.ScalarEvent):
         return Tree(_scalar(event), events.file, line)
     if isinstance(event, yaml.SequenceStartEvent):
@@ -165,8 +163,8 @@ def _mapping(events: _Events, depth: int) -> dict[str, Tree]:
         if not isinstance(key, str):
             raise events.error(event, "a key must be text", 'put it in quotes: "0": ...')
         if key in built:
-            first = f"key {key!r} stands twice, first in line {built[key].line}"
-            raise events.error(event, first, "keep one of them")
+            problem = f"key {key!r} appears twice, first in line {built[key].line}"
+            raise events.error(event, problem, "remove one of them")
         built[key] = _build(events, events.next(), event.start_mark.line + 1, depth + 1)
     return built
 
@@ -183,7 +181,7 @@ def _scalar(event: _Event) -> str | int | float | bool | None:
 
 
 def show_path(path: Path) -> str:
-    """Return a path as a person here would write it: relative when it lies below the working folder."""
+    """Return a path for messages: relative where it is below the working folder."""
     try:
         return str(path.absolute().relative_to(os.getcwd()))
     except (ValueError, OSError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hpclaunch.topology.node_topology import numa_differs
+
 
 def settle_numa(
     node: int | None, affinity: int | None, *, asked: bool, gpu: str, notes: list[str]
@@ -16,7 +18,7 @@ def settle_numa(
     if asked and affinity is None:
         notes.append(f"{gpu}: the kernel knows no NUMA node (affinity -1 or N/A)")
         return None
-    if node is not None and affinity is not None and node != affinity:
+    if numa_differs(node, affinity):
         notes.append(f"{gpu}: NUMA node {node} but NUMA affinity {affinity}; left unknown")
         return None
     return affinity if node is None else node

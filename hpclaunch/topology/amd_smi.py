@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -30,7 +31,10 @@ KIND = "amd_smi"
 _HINT = "run amd-smi static --numa --json again and save the whole output"
 _GPU = re.compile(r"[ \t]*GPU:[ \t]*(\d{1,4})$")
 _VALUE = re.compile(r"[ \t]*([A-Z][A-Z_0-9]{0,40}):[ \t]*(.*)$")
+_TABLE_TITLE = "ACCESS TABLE:"
 _WANTED = ("NODE", "AFFINITY", "BDF", "MARKET_NAME")
+_JSON_SECTIONS = ("numa", "bus", "asic")
+_MAX_GPUS = 10000
 
 _Facts = dict[str, tuple[str, int]]
 """Value and line by upper-case key; CPU_AFFINITY holds CPU lists joined by commas."""
@@ -39,16 +43,7 @@ _Facts = dict[str, tuple[str, int]]
 def read(text: str, origin: str) -> Partial:
     """Read the NUMA node and PCI address of each GPU. Raises BadInputError for damaged output."""
     check_size(text, origin)
-    lines = clean_lines(text, origin)
-    document = json_text(text, origin)
-    if any(_GPU.match(line.text) for line in lines):
-        facts = _from_text(lines, origin)
-    elif any(line.text.strip() == "ACCESS TABLE:" for line in lines):
-        facts = _from_table(lines, origin)
-    elif document:
-        facts = _from_json(document, origin)
-    else:
-        raise BadInputError(f"{origin}: no output of amd-smi static or topology", _HINT)
+    facts = _facts(text, origin)
     numbers = sorted(facts)
     if numbers != list(range(len(numbers))):
         raise BadInputError(f"{origin}: GPUs {numbers} are not numbered from 0 without a gap", _HINT)
@@ -57,6 +52,18 @@ def read(text: str, origin: str) -> Partial:
     if not any("NODE" in values or "AFFINITY" in values for values in facts.values()):
         notes.append(f"amd-smi ({origin}): no NUMA nodes in this output (amd-smi static --numa has them)")
     return Partial(kind=KIND, origin=origin, gpus=gpus, notes=tuple(notes))
+
+
+def _facts(text: str, origin: str) -> dict[int, _Facts]:
+    """Read the values of each GPU by its number, from any of the three forms."""
+    lines = clean_lines(text, origin)
+    if any(_GPU.match(line.text) for line in lines):
+        return _from_text(lines, origin)
+    if any(line.text.strip() == _TABLE_TITLE for line in lines):
+        return _from_table(lines, origin)
+    if document := json_text(text, origin):
+        return _from_json(document, origin)
+    raise BadInputError(f"{origin}: no output of amd-smi static or topology", _HINT)
 
 
 def _from_text(lines: list[Line], origin: str) -> dict[int, _Facts]:
@@ -84,7 +91,7 @@ def _from_text(lines: list[Line], origin: str) -> dict[int, _Facts]:
 
 def _from_table(lines: list[Line], origin: str) -> dict[int, _Facts]:
     """Read the PCI addresses that head the table of ``amd-smi topology``."""
-    start = next(i for i, line in enumerate(lines) if line.text.strip() == "ACCESS TABLE:")
+    start = next(i for i, line in enumerate(lines) if line.text.strip() == _TABLE_TITLE)
     for line in lines[start + 1 :]:
         addresses = line.text.split()
         if addresses:
@@ -98,17 +105,10 @@ def _from_table(lines: list[Line], origin: str) -> dict[int, _Facts]:
 
 def _from_json(document: str, origin: str) -> dict[int, _Facts]:
     """Read ``[{"gpu": 0, "numa": {"node": 0, "affinity": 0}, "bus": {...}}]``, also in ``gpu_data``."""
-    try:
-        decoded = msgspec.json.decode(document)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise BadInputError(f"{origin}: damaged JSON: {error}", _HINT) from None
-    entries = decoded.get("gpu_data") if isinstance(decoded, dict) else decoded
-    if not isinstance(entries, list) or not entries:
-        raise BadInputError(f"{origin}: JSON without a list of GPUs", _HINT)
     facts: dict[int, _Facts] = {}
-    for entry in entries:
+    for entry in _json_entries(document, origin):
         index = entry.get("gpu") if isinstance(entry, dict) else None
-        if not isinstance(index, int) or isinstance(index, bool) or index in facts or not 0 <= index < 10000:
+        if type(index) is not int or not 0 <= index < _MAX_GPUS or index in facts:
             raise BadInputError(
                 f"{origin}: an entry without 'gpu', or with a number that was there before", _HINT
             )
@@ -116,21 +116,46 @@ def _from_json(document: str, origin: str) -> dict[int, _Facts]:
     return facts
 
 
+def _json_entries(document: str, origin: str) -> list[Any]:
+    try:
+        decoded = msgspec.json.decode(document)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise BadInputError(f"{origin}: damaged JSON: {error}", _HINT) from None
+    entries = decoded.get("gpu_data") if isinstance(decoded, dict) else decoded
+    if not isinstance(entries, list) or not entries:
+        raise BadInputError(f"{origin}: JSON without a list of GPUs", _HINT)
+    return entries
+
+
 def _json_facts(entry: Mapping[str, object]) -> _Facts:
+    """Return the values of one GPU's entry: those at its top, then those of its sections."""
     facts: _Facts = {}
-    for section in (entry, entry.get("numa"), entry.get("bus"), entry.get("asic")):
-        for key, value in section.items() if isinstance(section, dict) else ():
-            if str(key).upper() in _WANTED and isinstance(value, str | int | None):
-                facts[str(key).upper()] = ("" if value is None else str(value), 1)
-    numa = entry.get("numa")
-    affinity = numa.get("cpu_affinity") if isinstance(numa, dict) else None
-    lists = (
-        affinity.values() if isinstance(affinity, dict) else affinity if isinstance(affinity, list) else ()
-    )
-    cores = [item.get("cpu_cores_affinity") for item in lists if isinstance(item, dict)]
-    if texts := [text for text in cores if isinstance(text, str)]:
-        facts["CPU_AFFINITY"] = (",".join(texts), 1)
+    for section in (entry, *(entry.get(name) for name in _JSON_SECTIONS)):
+        if isinstance(section, Mapping):
+            facts.update(_wanted_values(section))
+    if lists := _json_cpu_lists(entry.get("numa")):
+        facts["CPU_AFFINITY"] = (",".join(lists), 1)
     return facts
+
+
+def _wanted_values(section: Mapping[str, object]) -> _Facts:
+    """Return the values that the reader uses; null becomes the empty text."""
+    return {
+        str(key).upper(): ("" if value is None else str(value), 1)
+        for key, value in section.items()
+        if str(key).upper() in _WANTED and isinstance(value, str | int | None)
+    }
+
+
+def _json_cpu_lists(numa: object) -> list[str]:
+    """Return the CPU lists of ``cpu_affinity``: a list or object of ``{"cpu_cores_affinity": "0-15"}``."""
+    affinity = numa.get("cpu_affinity") if isinstance(numa, dict) else None
+    if isinstance(affinity, dict):
+        affinity = list(affinity.values())
+    if not isinstance(affinity, list):
+        return []
+    lists = [item.get("cpu_cores_affinity") for item in affinity if isinstance(item, dict)]
+    return [text for text in lists if isinstance(text, str)]
 
 
 def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:

@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from hpclaunch.cpuset import CpuSet, format_cpu_list
+from hpclaunch.topology.node_topology import Core
 
 _Pairing = tuple[tuple[int, ...], ...]
 _THREADS = (2, 4, 8)
@@ -68,10 +71,7 @@ def _pairing(
     """
     if not complete or online != frozenset(range(len(online))):
         return (), ""
-    allowed: dict[str, _Pairing] = {}
-    if threads and len(online) % threads == 0:
-        kinds = {"spread": _spread(online, threads), "adjacent": _adjacent(online, threads)}
-        allowed = {kind: pairing for kind, pairing in kinds.items() if _inside_nodes(pairing, nodes)}
+    allowed = _allowed_pairings(online, nodes, threads)
     usual = _NUMBERING.get(architecture or "")
     if usual in allowed:
         return allowed[usual], f"{threads} threads per core, {architecture}"
@@ -81,6 +81,14 @@ def _pairing(
     if len(allowed) == 1:
         return next(iter(allowed.values())), f"{threads} threads per core, and the NUMA nodes allow no other"
     return (), ""
+
+
+def _allowed_pairings(online: CpuSet, nodes: Sequence[CpuSet], threads: int | None) -> dict[str, _Pairing]:
+    """Return the pairings by numbering that put no core into two NUMA nodes."""
+    if not threads or len(online) % threads:
+        return {}
+    pairings = {"spread": _spread(online, threads), "adjacent": _adjacent(online, threads)}
+    return {kind: pairing for kind, pairing in pairings.items() if _inside_nodes(pairing, nodes)}
 
 
 def _note(first: tuple[int, ...], reason: str) -> str:
@@ -121,29 +129,44 @@ def _inside_nodes(pairing: _Pairing, nodes: Sequence[CpuSet]) -> bool:
 
 
 def l3_blocks(
-    cores: Sequence[tuple[int, ...]], instances: int, nodes: Sequence[CpuSet]
-) -> tuple[Mapping[int, int], str] | None:
+    cores: Sequence[tuple[int, ...]], instances: int | None, nodes: Sequence[CpuSet]
+) -> tuple[Mapping[int, int], str | None]:
     """Group cores by L3 from the number of caches alone: first CPU of a core -> group, and a note.
 
     Done only where the cores' first CPUs are 0 to c-1 (or multiples of the thread count), c divides evenly
-    and no group would hold a part of one node and a part of another. None where that does not hold.
+    and no group would hold a part of one node and a part of another. Empty where that does not hold.
     """
-    firsts = [core[0] for core in cores]
-    width = len(cores[0]) if cores else 0
-    stride = 1 if firsts == list(range(len(firsts))) else width
-    if not cores or instances < 1 or len(cores) % instances or any(len(core) != width for core in cores):
-        return None
-    if firsts != list(range(0, len(firsts) * stride, stride)):
-        return None
+    if not instances or not cores or len(cores) % instances or not _regularly_numbered(cores):
+        return {}, None
     size = len(cores) // instances
-    groups = [frozenset(firsts[i : i + size]) for i in range(0, len(firsts), size)]
-    for group in groups:
-        for node in nodes:
-            here = node.intersection(firsts)
-            if group & here and not (group <= here or here <= group):
-                return None
+    first_cpus = [core[0] for core in cores]
+    groups = [frozenset(first_cpus[i : i + size]) for i in range(0, len(first_cpus), size)]
+    if not _fit_nodes(groups, [node.intersection(first_cpus) for node in nodes]):
+        return {}, None
     note = (
         f"L3 groups derived from the number of caches: {instances} of {size} cores each, "
         f"the first is CPUs {format_cpu_list(groups[0])}"
     )
-    return {cpu: i for i, group in enumerate(groups) for cpu in group}, note
+    return {cpu: i // size for i, cpu in enumerate(first_cpus)}, note
+
+
+def _regularly_numbered(cores: Sequence[tuple[int, ...]]) -> bool:
+    """Tell whether all cores have t CPUs and their first CPUs are 0, 1, 2, ... or 0, t, 2t, ..."""
+    threads = len(cores[0])
+    first_cpus = [core[0] for core in cores]
+    spread, adjacent = range(len(cores)), range(0, len(cores) * threads, threads)
+    return all(len(core) == threads for core in cores) and first_cpus in (list(spread), list(adjacent))
+
+
+def _fit_nodes(groups: Sequence[CpuSet], nodes: Sequence[CpuSet]) -> bool:
+    """Tell whether no group holds a part of one node and a part of another."""
+    return all(group.isdisjoint(node) or group <= node or node <= group for group in groups for node in nodes)
+
+
+def number_l3(cores: Sequence[Core]) -> tuple[Core, ...]:
+    """Number L3 groups in the order of the given cores, so that all sources number alike."""
+    known = dict.fromkeys(core.l3 for core in cores if core.l3 is not None)
+    number = {l3: i for i, l3 in enumerate(known)}
+    return tuple(
+        msgspec.structs.replace(core, l3=number[core.l3]) if core.l3 is not None else core for core in cores
+    )

@@ -22,8 +22,9 @@ KIND = "hwloc"
 _HINT = "run lstopo --of xml FILE again and use the whole file"
 _MAX_OBJECTS = 500_000
 _MAX_DEPTH = 200
+_OPENCL = "opencl0d"
 # Who numbers GPUs as the runtime does, best first. OpenCL numbers other things as well.
-_GPU_NAMES = ("rsmi", "nvml", "ze", "cuda", "opencl0d")
+_GPU_NAMES = ("rsmi", "nvml", "ze", "cuda", _OPENCL)
 _GPU_CLASSES = ("0300", "0302", "0380", "1200")
 _GPU_VENDORS = ("10de", "1002", "8086")
 _NIC_NAMES = ("cxi", "mlx", "hfi", "hsn", "hsi", "ib")
@@ -54,6 +55,10 @@ class _Object:
         while found is not None:
             yield found
             found = found.parent
+
+    def above(self, *types: str) -> _Object | None:
+        """Return the nearest ancestor of one of these types."""
+        return next((found for found in self.ancestors() if found.type in types), None)
 
 
 def read(text: str, origin: str) -> Partial:
@@ -166,35 +171,33 @@ def _index(found: _Object, highest: int, origin: str) -> int:
 
 def _cores(objects: list[_Object], online: CpuSet, origin: str) -> tuple[Core, ...] | None:
     """Return the cores with their online threads; processing units outside a core stand alone."""
-    numa_free: list[Core] = []
-    members: dict[int, list[int]] = {}
-    homes: dict[int, _Object] = {}
-    for found in objects:
-        if found.type == "PU":
-            cpu = _index(found, MAX_CPU, origin)
-            home = next((above for above in found.ancestors() if above.type == "Core"), found)
-            homes[id(home)] = home
-            if cpu in online:
-                members.setdefault(id(home), []).append(cpu)
-    groups: dict[int, int] = {}
-    for key, cpus in members.items():
-        cache = next((above for above in homes[key].ancestors() if _is_l3(above)), None)
-        package = next(
-            (above for above in homes[key].ancestors() if above.type in ("Package", "Socket")), None
-        )
-        numa_free.append(
-            Core(
-                cpus=tuple(sorted(set(cpus))),
-                l3=groups.setdefault(id(cache), len(groups)) if cache else None,
-                socket=_index(package, MAX_CPU, origin)
-                if package and "os_index" in package.attributes
-                else None,
-            )
-        )
-    listed = [cpu for core in numa_free for cpu in core.cpus]
+    cores: list[Core] = []
+    l3_number: dict[_Object, int] = {}
+    for core, cpus in _threads_by_core(objects, online, origin).items():
+        cache = next((above for above in core.ancestors() if _is_l3(above)), None)
+        l3 = l3_number.setdefault(cache, len(l3_number)) if cache else None
+        cores.append(Core(cpus=tuple(sorted(set(cpus))), l3=l3, socket=_socket(core, origin)))
+    listed = [cpu for core in cores for cpu in core.cpus]
     if len(listed) != len(set(listed)):
         raise BadInputError(f"{origin}: a CPU appears in two cores", _HINT)
-    return tuple(sorted(numa_free, key=lambda core: core.cpus)) or None
+    return tuple(sorted(cores, key=lambda core: core.cpus)) or None
+
+
+def _threads_by_core(objects: list[_Object], online: CpuSet, origin: str) -> dict[_Object, list[int]]:
+    """Return the online CPUs of each core, or of the processing unit itself where it is in no core."""
+    threads: dict[_Object, list[int]] = {}
+    for unit in objects:
+        if unit.type == "PU":
+            cpu = _index(unit, MAX_CPU, origin)
+            core = unit.above("Core") or unit
+            if cpu in online:
+                threads.setdefault(core, []).append(cpu)
+    return threads
+
+
+def _socket(core: _Object, origin: str) -> int | None:
+    package = core.above("Package", "Socket")
+    return _index(package, MAX_CPU, origin) if package and "os_index" in package.attributes else None
 
 
 def _is_l3(found: _Object) -> bool:
@@ -245,42 +248,47 @@ def _locality(
     return smallest.id, cpus
 
 
-def _pci(found: _Object) -> _Object | None:
-    return next((above for above in found.ancestors() if above.type == "PCIDev"), None)
-
-
 def _gpus(
     objects: list[_Object], online: CpuSet, nodes: tuple[NumaNode, ...], origin: str
 ) -> tuple[tuple[GpuFact, ...], bool, tuple[str, ...]]:
     """Return GPUs as their driver numbers them, else all display devices of known vendors in PCI order."""
-    numbered: dict[int, _Object] = {}
-    for prefix in _GPU_NAMES:
-        for found in objects:
-            digits = found.name.removeprefix(prefix)
-            if (
-                found.type != "OSDev"
-                or not found.name.startswith(prefix)
-                or not re.fullmatch(r"\d{1,4}", digits)
-            ):
-                continue
-            if prefix != "opencl0d" or _pci(found) is not None:
-                numbered.setdefault(int(digits), found)
-        if numbered:
-            break
+    numbered, in_order = _gpus_of_best_driver(objects)
+    if not in_order:
+        numbered = dict(enumerate(list(numbered.values()) or _pci_gpus(objects)))
     notes: tuple[str, ...] = ()
-    ordered = bool(numbered) and prefix != "opencl0d"
-    devices = [numbered[index] for index in sorted(numbered)] or _pci_gpus(objects)
-    if devices and not ordered and len(devices) > 1:
+    if not in_order and len(numbered) > 1:
         notes = (f"hwloc ({origin}): GPUs are numbered in PCI order, as no driver names them",)
-    gpus = []
-    for place, found in enumerate(devices):
-        pci = found if found.type == "PCIDev" else _pci(found)
-        numa, cpus = _locality(found, online, nodes, origin)
-        index = sorted(numbered)[place] if ordered else place
-        model = found.infos.get("GPUModel") or (pci.infos.get("PCIDevice") if pci else None)
-        address = bus_id(pci.attributes.get("pci_busid", "")) if pci else None
-        gpus.append(GpuFact(index=index, numa=numa, cpus=cpus, bus_id=address, model=model))
-    return tuple(gpus), ordered, notes
+    gpus = [_gpu(index, found, online, nodes, origin) for index, found in numbered.items()]
+    return tuple(gpus), in_order, notes
+
+
+def _gpus_of_best_driver(objects: list[_Object]) -> tuple[dict[int, _Object], bool]:
+    """Return the GPUs of the best driver that numbers any, and whether these are the runtime's numbers."""
+    for prefix in _GPU_NAMES:
+        if numbered := _gpus_of_driver(objects, prefix):
+            return numbered, prefix != _OPENCL
+    return {}, False
+
+
+def _gpus_of_driver(objects: list[_Object], prefix: str) -> dict[int, _Object]:
+    """Return the devices named ``<prefix><n>`` by n, ascending; of OpenCL's only those on the PCI bus."""
+    numbered: dict[int, _Object] = {}
+    for found in objects:
+        match = re.fullmatch(prefix + r"(\d{1,4})", found.name) if found.type == "OSDev" else None
+        if match and (prefix != _OPENCL or found.above("PCIDev")):
+            numbered.setdefault(int(match.group(1)), found)
+    return {index: numbered[index] for index in sorted(numbered)}
+
+
+def _gpu(index: int, found: _Object, online: CpuSet, nodes: tuple[NumaNode, ...], origin: str) -> GpuFact:
+    pci = found if found.type == "PCIDev" else found.above("PCIDev")
+    numa, cpus = _locality(found, online, nodes, origin)
+    model = found.infos.get("GPUModel") or (pci.infos.get("PCIDevice") if pci else None)
+    return GpuFact(index=index, numa=numa, cpus=cpus, bus_id=_address(pci), model=model)
+
+
+def _address(pci: _Object | None) -> str | None:
+    return bus_id(pci.attributes.get("pci_busid", "")) if pci else None
 
 
 def _pci_gpus(objects: list[_Object]) -> list[_Object]:
@@ -305,8 +313,7 @@ def _nics(
     for prefix in _NIC_NAMES:
         for device in objects:
             if device.type == "OSDev" and re.fullmatch(prefix + r"\d[\w.]{0,20}", device.name):
-                pci = _pci(device)
-                address = bus_id(pci.attributes.get("pci_busid", "")) if pci else None
+                address = _address(device.above("PCIDev"))
                 numa, cpus = _locality(device, online, nodes, origin)
                 nic = Nic(name=device.name, numa=numa, cpus=cpus, bus_id=address)
                 found.setdefault(address or device.name, nic)

@@ -56,7 +56,7 @@ def read(text: str, origin: str) -> Partial:
     fields = list(_json_fields(document, origin)) if document else _text_fields(lines, table is not None)
     if not fields and table is None:
         raise BadInputError(f"{origin}: no output of lscpu", _HINT)
-    return _join(fields, table, origin)
+    return _join(fields, table or _NO_TABLE, origin)
 
 
 def _text_fields(lines: list[Line], has_table: bool) -> list[_Field]:
@@ -93,39 +93,54 @@ def _walk(entries: list[object], origin: str, depth: int) -> Iterator[_Field]:
             yield from _walk(children, origin, depth + 1)
 
 
-def _join(fields: list[_Field], table: _Table | None, origin: str) -> Partial:
+def _join(fields: list[_Field], table: _Table, origin: str) -> Partial:
     values: dict[str, list[_Field]] = {}
     for field in fields:
         values.setdefault(field.key, []).append(field)
-    notes = list(table.notes) if table else []
+    notes = list(table.notes)
     numa = _numa_lists(fields, origin)
-    online = _single(values, "On-line CPU(s) list") or _single(values, "On-line CPU(s) mask")
-    if table is None and not numa and online is None:
+    online_list = _single(values, "On-line CPU(s) list") or _single(values, "On-line CPU(s) mask")
+    stated_online = _cpus(online_list, origin) if online_list else None
+    if table is _NO_TABLE and not numa and stated_online is None:
         raise BadInputError(f"{origin}: neither NUMA nodes nor a list of CPUs", _HINT)
-    if any(_is_numa_line(field.key) and not field.key.startswith("NUMA node") for field in fields):
+    if _is_translated(fields):
         notes.append(
             f"lscpu ({origin}): field names are translated; only the NUMA lines were read (use LC_ALL=C)"
         )
-    l3 = _single(values, "L3 cache") or _single(values, "L3")
-    instances = _L3.match(l3.value) if l3 else None
-    stated = _cpus(online, origin) if online else None
-    shown = table.online if table else stated
     return Partial(
         kind=KIND,
         origin=origin,
-        cores=table.cores if table else None,
-        online=shown if stated is None or shown is None else shown & stated,
+        cores=table.cores,
+        online=_common(table.online, stated_online),
         cpu_count=_number(values, "CPU(s)", origin),
         threads_per_core=_number(values, "Thread(s) per core", origin),
         cores_per_socket=_number(values, "Core(s) per socket", origin),
         sockets=_number(values, "Socket(s)", origin),
         architecture=values["Architecture"][0].value if "Architecture" in values else None,
         virtual="Hypervisor vendor" in values,
-        l3_instances=int(instances.group(1)) if instances else None,
-        numa_nodes=numa or (table.numa_nodes if table else None),
+        l3_instances=_l3_instances(values),
+        numa_nodes=numa or table.numa_nodes,
         numa_count=_number(values, "NUMA node(s)", origin),
         notes=tuple(notes),
     )
+
+
+def _is_translated(fields: list[_Field]) -> bool:
+    return any(_is_numa_line(field.key) and not field.key.startswith("NUMA node") for field in fields)
+
+
+def _common(one: CpuSet | None, other: CpuSet | None) -> CpuSet | None:
+    """Return the CPUs in both sets; where only one is known, that one."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
+
+
+def _l3_instances(values: dict[str, list[_Field]]) -> int | None:
+    """Return n of ``L3 cache: 256 MiB (n instances)``."""
+    field = _single(values, "L3 cache") or _single(values, "L3")
+    match = _L3.match(field.value) if field else None
+    return int(match.group(1)) if match else None
 
 
 def _is_numa_line(key: str) -> bool:
@@ -181,9 +196,12 @@ class _Table(NamedTuple):
     """What the ``-p`` form says."""
 
     cores: tuple[Core, ...] | None
-    online: CpuSet
+    online: CpuSet | None
     numa_nodes: tuple[NumaNode, ...] | None
     notes: tuple[str, ...]
+
+
+_NO_TABLE = _Table(cores=None, online=None, numa_nodes=None, notes=())
 
 
 class _Row(NamedTuple):
@@ -199,30 +217,38 @@ class _Row(NamedTuple):
 
 def _table(lines: list[Line], origin: str) -> _Table | None:
     """Read the first ``# CPU,Core,...`` table; None where there is none."""
-    matches = ((i, _TABLE.match(line.text)) for i, line in enumerate(lines))
-    starts = [(i, match.group(1)) for i, match in matches if match]
-    if not starts:
+    headers = [(i, match.group(1)) for i, line in enumerate(lines) if (match := _TABLE.match(line.text))]
+    if not headers:
         if any(re.fullmatch(r"\d+(,\d*){2,12}", line.text.strip()) for line in lines[:8]):
             raise BadInputError(f"{origin}: rows of lscpu -p without the line '# CPU,Core,...'", _HINT)
         return None
-    first, names = starts[0]
+    first, names = headers[0]
     header = [name.strip() for name in names.lower().split(",")]
-    rows: dict[int, _Row] = {}
-    for line in lines[first + 1 :]:
-        text = line.text.strip()
-        if rows and (not text or text.startswith("#")):
-            break
-        if not text or text.startswith("#") or ("," not in text and not text[0].isdigit()):
-            continue
-        row = _row(header, text, line.number, origin)
-        if row and row.cpu in rows:
-            raise bad_line(origin, line.number, f"CPU {row.cpu} appears twice", "one node a file")
-        if row:
-            rows[row.cpu] = row
+    rows = _rows(lines[first + 1 :], header, origin)
     if not rows:
         raise bad_line(origin, lines[first].number, "a header of lscpu -p without rows", _HINT)
-    notes = (f"lscpu ({origin}): several tables; the first was read",) if len(starts) > 1 else ()
+    notes = (f"lscpu ({origin}): several tables; the first was read",) if len(headers) > 1 else ()
     return _Table(_table_cores(rows, header), frozenset(rows), _table_nodes(rows, header), notes)
+
+
+def _rows(lines: list[Line], header: list[str], origin: str) -> dict[int, _Row]:
+    """Read the rows up to the first empty line or comment after them, by CPU."""
+    rows: dict[int, _Row] = {}
+    for line in lines:
+        text = line.text.strip()
+        if not text or text.startswith("#"):
+            if rows:
+                break
+            continue
+        if "," not in text and not text[0].isdigit():  # a prompt or a warning
+            continue
+        row = _row(header, text, line.number, origin)
+        if row is None:
+            continue
+        if row.cpu in rows:
+            raise bad_line(origin, line.number, f"CPU {row.cpu} appears twice", "one node a file")
+        rows[row.cpu] = row
+    return rows
 
 
 def _row(header: list[str], text: str, number: int, origin: str) -> _Row | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
-from hpclaunch.topology.node_topology import Gpu, NumaNode
+from hpclaunch.topology.node_topology import Gpu, NumaNode, numa_differs
 from hpclaunch.topology.partial import GpuFact, Partial
 
 # Whose numbers are the runtime's own: the vendors' tools, then drivers seen through hwloc or KFD.
@@ -23,25 +23,14 @@ def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: li
     kernel (/sys, hwloc) where the same GPU is found there by its PCI address.
     """
     lists = [partial for partial in ranked if partial.gpus is not None]
-    shown = [partial for partial in lists if partial.gpus]
     _note_absent(lists, notes)
+    shown = [partial for partial in lists if partial.gpus]
     if not shown:
         return ()
-    shown.sort(key=lambda partial: (not partial.gpu_order, _NUMBERS.index(partial.kind)))
-    base = shown[0]
-    matches = {other.name: _match(base, other, notes) for other in shown[1:]}
-    joined = []
-    for gpu in base.gpus or ():
-        resolved = _resolve(base, gpu, nodes, notes)
-        for other in shown[1:]:
-            theirs = matches[other.name].get(gpu.index)
-            if theirs is not None:
-                resolved = _join(base, resolved, other, _resolve(other, theirs, nodes, notes), notes)
-        joined.append(resolved)
+    base, *others = sorted(shown, key=lambda partial: (not partial.gpu_order, _NUMBERS.index(partial.kind)))
+    joined = _joined(base, others, nodes, notes)
     _note_empty_nodes(base, joined, nodes, ranked, notes)
-    unknown = [str(gpu.index) for gpu in joined if gpu.numa is None and gpu.cpus is None]
-    if unknown:
-        notes.append(f"the NUMA node of GPU {', '.join(unknown)} is unknown")
+    _note_unknown_nodes(joined, notes)
     return tuple(
         Gpu(index=gpu.index, numa=gpu.numa, cpus=gpu.cpus, bus_id=gpu.bus_id, model=gpu.model)
         for gpu in joined
@@ -58,37 +47,68 @@ def _note_absent(lists: Sequence[Partial], notes: list[str]) -> None:
             )
 
 
-def _match(base: Partial, other: Partial, notes: list[str]) -> Mapping[int, GpuFact]:
-    """Return the other source's GPU for each number of ``base``: by PCI address, else by number.
+def _joined(
+    base: Partial, others: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]
+) -> list[GpuFact]:
+    """Return the GPUs of ``base``, each completed by what the other sources state about it."""
+    matches = [(other, _match(base, other, notes)) for other in others]
+    joined = []
+    for gpu in base.gpus or ():
+        fact = _resolve(base, gpu, nodes, notes)
+        for other, match_of in matches:
+            if (match := match_of.get(gpu.index)) is not None:
+                fact = _join(base, fact, other, _resolve(other, match, nodes, notes), notes)
+        joined.append(fact)
+    return joined
 
-    Numbers alone are trusted only where both sources show the same count and no NUMA node speaks against it:
-    inside a job a tool may show fewer GPUs, numbered from 0.
-    """
+
+def _match(base: Partial, other: Partial, notes: list[str]) -> Mapping[int, GpuFact]:
+    """Return the other source's GPU for each number of ``base``: by PCI address, else by number."""
     mine, theirs = base.gpus or (), other.gpus or ()
     if len(mine) != len(theirs):
         notes.append(
             f"{base.name} shows {len(mine)} GPUs, {other.name} shows {len(theirs)}; the first are used"
         )
-    by_bus = {gpu.bus_id: gpu for gpu in theirs if gpu.bus_id}
+    by_bus: dict[str | None, GpuFact] = {gpu.bus_id: gpu for gpu in theirs if gpu.bus_id}
     if by_bus and all(gpu.bus_id for gpu in mine):
-        found = {gpu.index: by_bus[gpu.bus_id] for gpu in mine if gpu.bus_id in by_bus}
-        if moved := [str(index) for index, gpu in found.items() if gpu.index != index]:
-            notes.append(
-                f"{other.name} numbers GPU {', '.join(moved)} of {base.name} otherwise; PCI addresses match"
-            )
-        lacking = [gpu.bus_id or "" for gpu in mine if gpu.index not in found]
-        if lacking:
-            notes.append(f"{other.name} does not show the GPU at {', '.join(lacking)} of {base.name}")
-        return found
+        return _match_by_bus(base, other, by_bus, notes)
+    return _match_by_number(base, other, notes)
+
+
+def _match_by_bus(
+    base: Partial, other: Partial, by_bus: Mapping[str | None, GpuFact], notes: list[str]
+) -> Mapping[int, GpuFact]:
+    found: dict[int, GpuFact] = {}
+    lacking: list[str] = []
+    for gpu in base.gpus or ():
+        if gpu.bus_id in by_bus:
+            found[gpu.index] = by_bus[gpu.bus_id]
+        else:
+            lacking.append(str(gpu.bus_id))
+    if renumbered := [str(index) for index, gpu in found.items() if gpu.index != index]:
+        notes.append(
+            f"{other.name} numbers GPU {', '.join(renumbered)} of {base.name} otherwise; PCI addresses match"
+        )
+    if lacking:
+        notes.append(f"{other.name} does not show the GPU at {', '.join(lacking)} of {base.name}")
+    return found
+
+
+def _match_by_number(base: Partial, other: Partial, notes: list[str]) -> Mapping[int, GpuFact]:
+    """Match by number where both sources show the same count and no NUMA node contradicts it, else nothing.
+
+    Inside a job a tool may show fewer GPUs, numbered from 0.
+    """
+    mine, theirs = base.gpus or (), other.gpus or ()
     if len(mine) != len(theirs):
         return {}
     by_index = {gpu.index: gpu for gpu in theirs}
     for gpu in mine:
-        twin = by_index.get(gpu.index)
-        if twin is None or (None not in (gpu.numa, twin.numa) and gpu.numa != twin.numa):
-            said = "another number" if twin is None else f"NUMA node {twin.numa}"
+        match = by_index.get(gpu.index)
+        if match is None or numa_differs(gpu.numa, match.numa):
+            stated = "another number" if match is None else f"NUMA node {match.numa}"
             notes.append(
-                f"GPU {gpu.index}: {base.name} says NUMA node {gpu.numa}, {other.name} says {said}; "
+                f"GPU {gpu.index}: {base.name} says NUMA node {gpu.numa}, {other.name} says {stated}; "
                 "without PCI addresses they cannot be matched, and the first is used"
             )
             return {}
@@ -98,7 +118,7 @@ def _match(base: Partial, other: Partial, notes: list[str]) -> Mapping[int, GpuF
 def _join(base: Partial, mine: GpuFact, other: Partial, theirs: GpuFact, notes: list[str]) -> GpuFact:
     """Fill one GPU's unknowns; where the PCI address is the same the kernel's NUMA node wins."""
     numa, cpus = mine.numa, mine.cpus
-    if None not in (numa, theirs.numa) and numa != theirs.numa:
+    if numa_differs(numa, theirs.numa):
         kernel = other.kind in ("sysfs", "hwloc")
         notes.append(
             f"GPU {mine.index}: {base.name} says NUMA node {numa}, {other.name} says {theirs.numa}; "
@@ -119,37 +139,39 @@ def _join(base: Partial, mine: GpuFact, other: Partial, theirs: GpuFact, notes: 
 
 def _resolve(partial: Partial, gpu: GpuFact, nodes: tuple[NumaNode, ...], notes: list[str]) -> GpuFact:
     """Settle one GPU's node and CPUs against the NUMA nodes: lists of nodes, missing nodes, cut columns."""
-    cpus_of = {node.id: node.cpus for node in nodes}
-    numa = gpu.numa
-    if numa is None and gpu.numa_candidates:
-        with_cpus = sorted(node for node in gpu.numa_candidates if cpus_of.get(node))
-        numa = with_cpus[0] if len(with_cpus) == 1 else None
-    if numa is None and gpu.cpus:
-        holders = [node.id for node in nodes if gpu.cpus <= node.cpus]
-        numa = holders[0] if len(holders) == 1 else None
+    numa = _deduced_node(gpu, nodes) if gpu.numa is None else gpu.numa
+    node_cpus = next((node.cpus for node in nodes if node.id == numa), frozenset[int]())
     cpus = gpu.cpus
-    home = cpus_of.get(numa) if numa is not None else None
-    if cpus is not None and home:
-        cpus = _settle_cpus(partial, gpu, cpus, home, numa, notes)
+    if cpus is not None and node_cpus:
+        cpus = _settle_cpus(partial, gpu, cpus, node_cpus, numa, notes)
     return msgspec.structs.replace(gpu, numa=numa, cpus=cpus)
 
 
+def _deduced_node(gpu: GpuFact, nodes: tuple[NumaNode, ...]) -> int | None:
+    """Return the one candidate with CPUs, else the one node that holds all CPUs local to the GPU."""
+    candidates = [node.id for node in nodes if node.id in gpu.numa_candidates and node.cpus]
+    if len(candidates) == 1:
+        return candidates[0]
+    holders = [node.id for node in nodes if gpu.cpus and gpu.cpus <= node.cpus]
+    return holders[0] if len(holders) == 1 else None
+
+
 def _settle_cpus(
-    partial: Partial, gpu: GpuFact, cpus: CpuSet, home: CpuSet, numa: int | None, notes: list[str]
+    partial: Partial, gpu: GpuFact, cpus: CpuSet, node_cpus: CpuSet, numa: int | None, notes: list[str]
 ) -> CpuSet | None:
     """Return the CPUs local to a GPU where they are a part of its node, None where they are all of it."""
-    if cpus == home:
+    if cpus == node_cpus:
         return None
     if gpu.cpus_text is None:
         return cpus
-    whole = format_cpu_list(home)
+    whole = format_cpu_list(node_cpus)
     if len(gpu.cpus_text) >= _CUT_WIDTH and whole.startswith(gpu.cpus_text):
         notes.append(
             f"{partial.name}: the CPU affinity of GPU {gpu.index} ({gpu.cpus_text}) is cut off; "
             f"the CPUs of NUMA node {numa} are used ({whole})"
         )
         return None
-    if cpus < home:
+    if cpus < node_cpus:
         notes.append(
             f"{partial.name}: GPU {gpu.index} lists CPUs {gpu.cpus_text}, a part of NUMA node {numa} "
             f"({whole}): it was printed inside a job; only these are used"
@@ -177,3 +199,9 @@ def _note_empty_nodes(
     for gpu in gpus:
         if gpu.numa is not None and gpu.numa not in with_cpus:
             notes.append(f"GPU {gpu.index}: NUMA node {gpu.numa} ({base.name}) has no CPUs in {lister.name}")
+
+
+def _note_unknown_nodes(gpus: Sequence[GpuFact], notes: list[str]) -> None:
+    unknown = [str(gpu.index) for gpu in gpus if gpu.numa is None and gpu.cpus is None]
+    if unknown:
+        notes.append(f"the NUMA node of GPU {', '.join(unknown)} is unknown")

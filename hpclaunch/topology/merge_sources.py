@@ -13,14 +13,15 @@ import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.derive import l3_blocks, pair_threads
+from hpclaunch.topology.derive import l3_blocks, number_l3, pair_threads
 from hpclaunch.topology.merge_gpus import merge_gpus
 from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
 from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
-# Who knows cores and NUMA nodes best: the kernel's own files first.
-_KNOWS = ("sysfs", "hwloc", "lscpu", "numactl", "nvidia_smi", "amd_smi", "rocm_smi")
+_PRECEDENCE = {kind.name: kind.precedence for kind in SOURCE_KINDS}
 _ONE_NODE = "give files of one node in one state"
+_NO_LSCPU = Partial(kind="lscpu", origin="")
 
 
 def merge(partials: Sequence[Partial]) -> NodeTopology:
@@ -31,14 +32,15 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
     """
     if not partials:
         raise BadInputError("no source of a topology", "give at least one file, such as --lscpu FILE")
-    ranked = sorted(partials, key=lambda partial: _KNOWS.index(partial.kind))
+    ranked = sorted(partials, key=lambda partial: _PRECEDENCE[partial.kind])
     notes = [note for partial in partials for note in partial.notes]
     nodes = _numa_nodes(ranked, notes)
     cores = _cores(ranked, nodes, notes)
     nodes = _online_only(nodes, cores, notes)
     gpus = merge_gpus(ranked, nodes, notes)
     nodes = _with_gpu_memory(nodes, ranked)
-    _say_what_is_missing(ranked, cores, nodes, notes)
+    _note_missing_nodes(ranked, nodes, notes)
+    _note_unknowns(cores, nodes, notes)
     granted = [partial.allowed for partial in partials if partial.allowed is not None]
     return NodeTopology(
         cores=cores,
@@ -60,20 +62,35 @@ def _numa_nodes(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, 
     merged = {node.id: node for node in nodes}
     owner = {cpu: node.id for node in nodes for cpu in node.cpus}
     for other, theirs in stated[1:]:
-        for node in theirs:
-            for cpu in sorted(node.cpus):
-                if owner.setdefault(cpu, node.id) != node.id:
-                    raise BadInputError(
-                        f"{best.name} puts CPU {cpu} on NUMA node {owner[cpu]}, {other.name} on {node.id}",
-                        _ONE_NODE,
-                    )
-            if node.id not in merged:
-                merged[node.id] = node
-                if node.cpus:
-                    notes.append(f"NUMA node {node.id} is in {other.name} but not in {best.name}")
-            elif merged[node.id].memory_bytes is None:
-                merged[node.id] = msgspec.structs.replace(merged[node.id], memory_bytes=node.memory_bytes)
-    return tuple(merged[node] for node in sorted(merged))
+        _enter_owners(owner, best, theirs, other)
+        for node_id in _add_nodes(merged, theirs):
+            notes.append(f"NUMA node {node_id} is in {other.name} but not in {best.name}")
+    return tuple(merged[node_id] for node_id in sorted(merged))
+
+
+def _enter_owners(owner: dict[int, int], best: Partial, nodes: Sequence[NumaNode], other: Partial) -> None:
+    """Enter the node of each CPU into ``owner``; refuse a CPU that has another node there already."""
+    for node in nodes:
+        for cpu in sorted(node.cpus):
+            if owner.setdefault(cpu, node.id) != node.id:
+                raise BadInputError(
+                    f"{best.name} puts CPU {cpu} on NUMA node {owner[cpu]}, {other.name} on {node.id}",
+                    _ONE_NODE,
+                )
+
+
+def _add_nodes(merged: dict[int, NumaNode], nodes: Sequence[NumaNode]) -> list[int]:
+    """Add missing nodes and memory sizes; return the ids of the added nodes that have CPUs."""
+    added = []
+    for node in nodes:
+        known = merged.get(node.id)
+        if known is None:
+            merged[node.id] = node
+            if node.cpus:
+                added.append(node.id)
+        elif known.memory_bytes is None:
+            merged[node.id] = msgspec.structs.replace(known, memory_bytes=node.memory_bytes)
+    return added
 
 
 def _separate(partial: Partial, notes: list[str]) -> tuple[NumaNode, ...]:
@@ -105,12 +122,7 @@ def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[Numa
 
     Of a list such as ``0,5-11`` the lowest number is the one with CPUs: the kernel numbers GPU memory last.
     """
-    found: dict[int, CpuSet] = {}
-    for partial in ranked:
-        for gpu in partial.gpus or ():
-            numa = gpu.numa if gpu.numa is not None else min(gpu.numa_candidates, default=None)
-            if numa is not None and gpu.cpus:
-                found[numa] = found.get(numa, frozenset()) | gpu.cpus
+    found = _gpu_cpus_by_node(ranked)
     if not found:
         return ()
     if sum(len(cpus) for cpus in found.values()) != len(frozenset().union(*found.values())):
@@ -123,44 +135,64 @@ def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[Numa
     return tuple(NumaNode(id=node, cpus=cpus) for node, cpus in sorted(found.items()))
 
 
+def _gpu_cpus_by_node(ranked: Sequence[Partial]) -> dict[int, CpuSet]:
+    found: dict[int, CpuSet] = {}
+    for partial in ranked:
+        for gpu in partial.gpus or ():
+            numa = gpu.numa if gpu.numa is not None else min(gpu.numa_candidates, default=None)
+            if numa is not None and gpu.cpus:
+                found[numa] = found.get(numa, frozenset()) | gpu.cpus
+    return found
+
+
 def _cores(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> tuple[Core, ...]:
-    """Return the cores of the best source that knows them, else derive them from the numbering."""
+    """Return the online cores with their NUMA nodes, in order of their first CPU."""
     online = _online(ranked, nodes, notes)
     numa_of = {cpu: node.id for node in nodes for cpu in node.cpus}
-    known = [partial for partial in ranked if partial.cores]
-    if known:
-        stated = known[0].cores or ()
-        _compare_cores(known, notes)
-    else:
-        stated = _derived_cores(ranked, online, nodes, notes)
     cores = []
-    for core in stated:
+    for core in _stated_or_derived_cores(ranked, online, nodes, notes):
         cpus = tuple(cpu for cpu in core.cpus if cpu in online)
         if cpus:
             cores.append(msgspec.structs.replace(core, cpus=cpus, numa=numa_of.get(cpus[0], core.numa)))
-    return _number_l3(sorted(cores, key=lambda core: core.cpus[0]))
+    return number_l3(sorted(cores, key=lambda core: core.cpus[0]))
+
+
+def _stated_or_derived_cores(
+    ranked: Sequence[Partial], online: CpuSet, nodes: tuple[NumaNode, ...], notes: list[str]
+) -> tuple[Core, ...]:
+    """Return the cores of the best source that knows them, else derive them from the numbering."""
+    known = [partial for partial in ranked if partial.cores]
+    if not known:
+        return _derived_cores(ranked, online, nodes, notes)
+    _compare_cores(known, notes)
+    return known[0].cores or ()
 
 
 def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> CpuSet:
     """Return the CPUs that every source which lists all CPUs has; refuse sources of different machines."""
     sets = [(partial, cpus) for partial in ranked if (cpus := _listed(partial))]
     if not sets:
-        listed = frozenset(cpu for node in nodes for cpu in node.cpus)
-        return listed or frozenset(
-            cpu for partial in ranked for gpu in partial.gpus or () for cpu in gpu.cpus or ()
-        )
+        return _partly_listed(ranked, nodes)
     (best, online), *others = sets
     for other, cpus in others:
         if not (cpus <= online or online <= cpus):
             left, right = format_cpu_list(online - cpus), format_cpu_list(cpus - online)
             raise BadInputError(f"only {best.name} has CPUs {left}, only {other.name} has {right}", _ONE_NODE)
+        larger = other
+        if cpus < online:
+            larger, best = best, other
         if cpus != online:
-            more, fewer = (best, other) if cpus < online else (other, best)
-            notes.append(
-                f"{more.name} has CPUs {format_cpu_list(cpus ^ online)} that {fewer.name} lacks; left out"
-            )
-        best, online = (other, cpus) if cpus < online else (best, online)
+            more = format_cpu_list(cpus ^ online)
+            notes.append(f"{larger.name} has CPUs {more} that {best.name} lacks; left out")
+        online &= cpus
     return online
+
+
+def _partly_listed(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...]) -> CpuSet:
+    """Return the CPUs of the NUMA nodes, else those near the GPUs, where no source lists all CPUs."""
+    listed = frozenset(cpu for node in nodes for cpu in node.cpus)
+    gpus = [gpu for partial in ranked for gpu in partial.gpus or ()]
+    return listed or frozenset(cpu for gpu in gpus for cpu in gpu.cpus or ())
 
 
 def _listed(partial: Partial) -> CpuSet:
@@ -178,59 +210,59 @@ def _compare_cores(known: Sequence[Partial], notes: list[str]) -> None:
     """Note where sources disagree about which CPUs share a core."""
     siblings = {cpu: frozenset(core.cpus) for core in known[0].cores or () for cpu in core.cpus}
     for other in known[1:]:
-        for core in other.cores or ():
-            mine = siblings.get(core.cpus[0])
-            shown = frozenset(core.cpus) & siblings.keys()
-            if mine is not None and shown != mine and not (mine < shown or shown < mine):
-                notes.append(
-                    f"{known[0].name} says that CPUs {format_cpu_list(mine)} share a core, {other.name} says "
-                    f"{format_cpu_list(shown)}; the first is used"
-                )
-                break
+        if difference := _first_difference(siblings, other.cores or ()):
+            mine, theirs = difference
+            notes.append(
+                f"{known[0].name} says that CPUs {format_cpu_list(mine)} share a core, {other.name} says "
+                f"{format_cpu_list(theirs)}; the first is used"
+            )
+
+
+def _first_difference(siblings: Mapping[int, CpuSet], cores: Sequence[Core]) -> tuple[CpuSet, CpuSet] | None:
+    """Return the first pair of cores that overlap without one holding the other."""
+    for core in cores:
+        mine = siblings.get(core.cpus[0])
+        theirs = frozenset(cpu for cpu in core.cpus if cpu in siblings)
+        if mine is not None and not (mine <= theirs or theirs <= mine):
+            return mine, theirs
+    return None
 
 
 def _derived_cores(
     ranked: Sequence[Partial], online: CpuSet, nodes: tuple[NumaNode, ...], notes: list[str]
 ) -> tuple[Core, ...]:
+    """Derive cores from the numbering of the CPUs, and L3 groups from lscpu's count of caches."""
     if not online:
         return ()
-    lscpu = next((partial for partial in ranked if partial.kind == "lscpu"), None)
+    lscpu = next((partial for partial in ranked if partial.kind == "lscpu"), _NO_LSCPU)
     cpu_sets = [node.cpus & online for node in nodes]
-    total = lscpu.cpu_count if lscpu else None
     derived = pair_threads(
         online,
         cpu_sets,
-        lscpu.threads_per_core if lscpu else None,
-        architecture=lscpu.architecture if lscpu and not lscpu.virtual else None,
-        complete=_counts_agree(lscpu, len(online)) if lscpu and total is not None else True,
+        lscpu.threads_per_core,
+        architecture=None if lscpu.virtual else lscpu.architecture,
+        complete=_counts_agree(lscpu, len(online)),
     )
-    if derived.note:
-        notes.append(derived.note)
     groups: Mapping[int, int] = {}
-    certain = derived.certain and (total is None or total == len(online))
-    if lscpu and lscpu.l3_instances and certain:
-        found = l3_blocks(derived.cores, lscpu.l3_instances, cpu_sets)
-        if found:
-            groups = found[0]
-            notes.append(found[1])
+    l3_note = None
+    if derived.certain and lscpu.cpu_count in (None, len(online)):
+        groups, l3_note = l3_blocks(derived.cores, lscpu.l3_instances, cpu_sets)
+    notes += filter(None, (derived.note, l3_note))
     return tuple(Core(cpus=cpus, l3=groups.get(cpus[0])) for cpus in derived.cores)
 
 
 def _counts_agree(lscpu: Partial, online: int) -> bool:
-    """Tell whether sockets x cores x threads is the number of CPUs: not on hybrid or partly offline ones."""
+    """Tell whether sockets x cores x threads is the number of CPUs: not on hybrid or partly offline ones.
+
+    What lscpu does not state agrees with everything.
+    """
+    if lscpu.cpu_count is None:
+        return True
     if lscpu.cpu_count != online:
         return False
     if lscpu.sockets is None or lscpu.cores_per_socket is None or lscpu.threads_per_core is None:
         return True
     return lscpu.sockets * lscpu.cores_per_socket * lscpu.threads_per_core == online
-
-
-def _number_l3(cores: list[Core]) -> tuple[Core, ...]:
-    """Number L3 groups in the order of their first CPU, so that all sources number alike."""
-    order = {l3: i for i, l3 in enumerate(dict.fromkeys(core.l3 for core in cores if core.l3 is not None))}
-    return tuple(
-        msgspec.structs.replace(core, l3=order[core.l3]) if core.l3 is not None else core for core in cores
-    )
 
 
 def _online_only(
@@ -253,19 +285,20 @@ def _with_gpu_memory(nodes: tuple[NumaNode, ...], ranked: Sequence[Partial]) -> 
     return tuple(sorted((*nodes, *(NumaNode(id=node) for node in named - known)), key=lambda node: node.id))
 
 
-def _say_what_is_missing(
-    ranked: Sequence[Partial], cores: tuple[Core, ...], nodes: tuple[NumaNode, ...], notes: list[str]
-) -> None:
+def _note_missing_nodes(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> None:
     for partial in ranked:
         if partial.numa_count is not None and partial.numa_count > len(nodes):
             notes.append(f"{partial.name} counts {partial.numa_count} NUMA nodes, {len(nodes)} are listed")
+
+
+def _note_unknowns(cores: tuple[Core, ...], nodes: tuple[NumaNode, ...], notes: list[str]) -> None:
     if not cores:
         notes.append("no source lists the CPUs: cores are unknown")
         return
     if not nodes:
         notes.append("no source lists the NUMA nodes: they are unknown")
-    homeless = [cpu for core in cores if core.numa is None for cpu in core.cpus]
-    if nodes and homeless:
-        notes.append(f"CPUs {format_cpu_list(homeless)} belong to no known NUMA node")
+    without_node = [cpu for core in cores if core.numa is None for cpu in core.cpus]
+    if nodes and without_node:
+        notes.append(f"CPUs {format_cpu_list(without_node)} belong to no known NUMA node")
     if all(core.l3 is None for core in cores):
         notes.append("no source tells which cores share an L3 cache")

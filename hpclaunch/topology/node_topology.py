@@ -51,6 +51,11 @@ class Nic(msgspec.Struct, frozen=True, kw_only=True):
     bus_id: str | None = None
 
 
+def numa_differs(one: int | None, other: int | None) -> bool:
+    """Tell whether two statements name different NUMA nodes; an unknown node differs from none."""
+    return one is not None and other is not None and one != other
+
+
 class NodeTopology(msgspec.Struct, frozen=True, kw_only=True):
     """One node. ``cores`` holds the online cores in ascending order of their first CPU."""
 

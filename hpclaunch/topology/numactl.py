@@ -61,12 +61,19 @@ def _cpus(lines: list[Line], origin: str) -> dict[int, CpuSet]:
         else:
             open_node = None
             continue
-        for word in rest.split():
-            cpu = whole(word)
-            if cpu is None or cpu > MAX_CPU:
-                raise bad_line(origin, line.number, f"{shorten(word)} among the CPUs", _HINT)
-            cpus[open_node].append(cpu)
+        cpus[open_node] += _numbers(rest, origin, line.number)
     return {node: frozenset(found) for node, found in cpus.items()}
+
+
+def _numbers(text: str, origin: str, number: int) -> list[int]:
+    """Read CPU numbers apart by blanks."""
+    cpus = []
+    for word in text.split():
+        cpu = whole(word)
+        if cpu is None or cpu > MAX_CPU:
+            raise bad_line(origin, number, f"{shorten(word)} among the CPUs", _HINT)
+        cpus.append(cpu)
+    return cpus
 
 
 def _listed(lines: list[Line], origin: str) -> frozenset[int] | None:

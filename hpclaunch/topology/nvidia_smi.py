@@ -70,29 +70,31 @@ def read(text: str, origin: str) -> Partial:
 
 
 def _unwrapped(lines: list[Line]) -> list[Line]:
-    """Drop remains of colour codes, and join what a mail program or a narrow terminal broke into two lines.
-
-    A continuation holds the end of the column names, or only links, CPU lists and numbers; a CPU list that is
-    broken at a comma or dash is joined without a blank.
-    """
+    """Drop remains of colour codes; join lines that a mail program or a narrow terminal broke."""
     joined: list[Line] = []
     for line in lines:
         text = _BARE_COLOUR.sub("", line.text)
         before = joined[-1].text if joined else ""
-        end = _ROW_END if _is_row(before) else _HEADER_END
-        words = text.split()
-        if (
-            words
-            and before.split()[:1]
-            and before.split()[0].startswith("GPU")
-            and all(map(end.fullmatch, words))
-        ):
-            broken = before.endswith((",", "-")) or words[0][0] in ",-"
-            glue = "" if broken else "\t" if "\t" in before.strip() else " "
-            joined[-1] = Line(joined[-1].number, before + glue + text.strip())
+        if _continues(before, text):
+            glued = before + _separator(before, text) + text.strip()
+            joined[-1] = Line(joined[-1].number, glued)
         else:
             joined.append(Line(line.number, text))
     return joined
+
+
+def _continues(before: str, text: str) -> bool:
+    """Tell whether a line is the end of the one before: of the column names, or of a row's cells."""
+    end = _ROW_END if _is_row(before) else _HEADER_END
+    words = text.split()
+    return bool(words) and before.lstrip().startswith("GPU") and all(map(end.fullmatch, words))
+
+
+def _separator(before: str, text: str) -> str:
+    """Return what stood between two halves of a line: nothing where a CPU list was broken in its middle."""
+    if before.endswith((",", "-")) or text.lstrip().startswith((",", "-")):
+        return ""
+    return "\t" if "\t" in before.strip() else " "
 
 
 def _is_row(text: str) -> bool:
@@ -130,20 +132,29 @@ def _header(lines: list[Line], origin: str) -> _Header:
 
 
 def _split_header(line: Line, origin: str) -> _Header:
-    text = line.text
+    columns = _column_names(line.text)
+    devices = [column for column in columns if column not in _COLUMNS]
+    affinities = [column for column in columns if column in _COLUMNS]
+    if columns != devices + affinities or affinities != list(_COLUMNS[: len(affinities)]):
+        raise bad_line(origin, line.number, f"columns in another order: {shorten(line.text.strip())}", _HINT)
+    _check_devices(devices, line.number, origin)
+    return _Header(devices, affinities, line.number, "\t" in line.text.strip())
+
+
+def _column_names(text: str) -> list[str]:
+    """Split at blanks, but not inside the names of the affinity columns."""
     for column in _COLUMNS:
         text = re.sub(column.replace(" ", r"[ \t]+"), column.replace(" ", "_"), text)
-    words = [word.replace("_", " ") if word.replace("_", " ") in _COLUMNS else word for word in text.split()]
-    devices = [word for word in words if word not in _COLUMNS]
-    affinities = [word for word in words if word in _COLUMNS]
-    if words != devices + affinities or affinities != list(_COLUMNS[: len(affinities)]):
-        raise bad_line(origin, line.number, f"columns in another order: {shorten(line.text.strip())}", _HINT)
-    gpus = [word for word in devices if word.startswith("GPU")]
+    joined = {column.replace(" ", "_"): column for column in _COLUMNS}
+    return [joined.get(word, word) for word in text.split()]
+
+
+def _check_devices(devices: list[str], number: int, origin: str) -> None:
+    gpus = [device for device in devices if device.startswith("GPU")]
     if devices[: len(gpus)] != [f"GPU{i}" for i in range(len(gpus))]:
-        raise bad_line(origin, line.number, "the GPU columns are not GPU0, GPU1, ... in order", _HINT)
-    if odd := [word for word in devices if not _DEVICE.fullmatch(word)]:
-        raise bad_line(origin, line.number, f"column {shorten(odd[0])}", _HINT)
-    return _Header(devices, affinities, line.number, "\t" in line.text.strip())
+        raise bad_line(origin, number, "the GPU columns are not GPU0, GPU1, ... in order", _HINT)
+    if odd := [device for device in devices if not _DEVICE.fullmatch(device)]:
+        raise bad_line(origin, number, f"column {shorten(odd[0])}", _HINT)
 
 
 def _row(header: _Header, gpu: int, line: Line, origin: str) -> GpuFact:

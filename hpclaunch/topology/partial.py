@@ -29,7 +29,7 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True):
     """What one source states. None means that it does not speak of this; empty, that there is none."""
 
     kind: str
-    """lscpu, rocm_smi, amd_smi, nvidia_smi, numactl, hwloc, sysfs."""
+    """A name in ``source_kinds``."""
     origin: str
     """File or folder it was read from."""
     cores: tuple[Core, ...] | None = None

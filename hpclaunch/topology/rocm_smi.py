@@ -36,6 +36,7 @@ _STARTED = re.compile(
     r"[ \t]*GPU ?\[?\d{1,4}\]?[^:]{0,40}:[ \t]*\(Topology\)[ \t]*Numa(?! ?(?:Node|Affinity)[ \t]*:)"
 )
 _HINT = "run rocm-smi --showtoponuma again and save the whole output"
+_USEFUL = frozenset({"Numa Node", "Numa Affinity", "PCI Bus"})
 
 _Values = dict[str, tuple[str, int]]
 """What one GPU's lines say: value and line number by key."""
@@ -44,23 +45,26 @@ _Values = dict[str, tuple[str, int]]
 def read(text: str, origin: str) -> Partial:
     """Read the NUMA node of each GPU. Raises BadInputError for a damaged capture or one without GPUs."""
     check_size(text, origin)
-    lines = clean_lines(text, origin)
-    if any(_ENTRY.match(line.text) for line in lines):
-        cards = _from_text(lines, origin)
-    elif json_text(text, origin).startswith("{"):
-        cards = _from_json(json_text(text, origin), origin)
-    else:
-        raise BadInputError(f"{origin}: no line such as 'GPU[0] : (Topology) Numa Node: 3'", _HINT)
+    cards = _values_by_card(text, origin)
     notes: list[str] = []
     if "====" in text and "End of ROCm" not in text:
         notes.append(f"rocm-smi ({origin}): no line 'End of ROCm SMI Log': the output may be cut off")
     gpus = tuple(_gpu(index, cards[key], origin, notes) for index, key in enumerate(sorted(cards)))
-    if not any(
-        "Numa Node" in values or "Numa Affinity" in values or "PCI Bus" in values for values in cards.values()
-    ):
+    if all(_USEFUL.isdisjoint(values) for values in cards.values()):
         raise BadInputError(f"{origin}: GPUs but neither NUMA nodes nor PCI addresses", _HINT)
     _check_complete(cards, origin)
     return Partial(kind=KIND, origin=origin, gpus=gpus, notes=tuple(notes))
+
+
+def _values_by_card(text: str, origin: str) -> dict[tuple[int, int], _Values]:
+    """Read the values of each GPU by (card, partition), from text or JSON."""
+    lines = clean_lines(text, origin)
+    if any(_ENTRY.match(line.text) for line in lines):
+        return _from_text(lines, origin)
+    document = json_text(text, origin)
+    if document.startswith("{"):
+        return _from_json(document, origin)
+    raise BadInputError(f"{origin}: no line such as 'GPU[0] : (Topology) Numa Node: 3'", _HINT)
 
 
 def _from_text(lines: list[Line], origin: str) -> dict[tuple[int, int], _Values]:
@@ -99,7 +103,7 @@ def _from_json(text: str, origin: str) -> dict[tuple[int, int], _Values]:
         values = cards.setdefault((gpu, 0), {})
         for key, value in entry.items():
             name = key.removeprefix("(Topology) ").strip()
-            if name in ("Numa Node", "Numa Affinity", "PCI Bus"):
+            if name in _USEFUL:
                 _put(values, name, str(value).strip(), 1, origin)
             elif name.lower() == "card series":
                 values["Card series"] = (str(value), 1)

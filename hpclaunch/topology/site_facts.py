@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
-from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology
+from hpclaunch.topology.derive import number_l3
+from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology, numa_differs
 
 
 def apply_site(topology: NodeTopology, site_node: NodeTopology) -> NodeTopology:
@@ -42,12 +43,10 @@ def apply_site(topology: NodeTopology, site_node: NodeTopology) -> NodeTopology:
 
 def _same_machine(topology: NodeTopology, site: NodeTopology, notes: list[str]) -> bool:
     """Compare CPUs and their NUMA nodes; a CPU in another node means another machine or firmware mode."""
-    theirs = {cpu: core.numa for core in site.cores for cpu in core.cpus}
-    mine = {cpu: core.numa for core in topology.cores for cpu in core.cpus}
+    theirs, mine = _numa_of_cpus(site.cores), _numa_of_cpus(topology.cores)
     if not theirs or not mine:
         return True
-    moved = [cpu for cpu in mine.keys() & theirs.keys() if None not in (mine[cpu], theirs[cpu])]
-    moved = sorted(cpu for cpu in moved if mine[cpu] != theirs[cpu])
+    moved = sorted(cpu for cpu in mine.keys() & theirs.keys() if numa_differs(mine[cpu], theirs[cpu]))
     if moved:
         notes.append(
             f"CPU {moved[0]} is on NUMA node {mine[moved[0]]} here, on {theirs[moved[0]]} in the site "
@@ -61,65 +60,78 @@ def _same_machine(topology: NodeTopology, site: NodeTopology, notes: list[str]) 
     return True
 
 
+def _numa_of_cpus(cores: tuple[Core, ...]) -> dict[int, int | None]:
+    return {cpu: core.numa for core in cores for cpu in core.cpus}
+
+
 def _with_l3(cores: tuple[Core, ...], site: NodeTopology, notes: list[str]) -> tuple[Core, ...]:
     """Add L3 groups where no core has one; note where both know and group the cores differently."""
-    theirs = {cpu: core.l3 for core in site.cores for cpu in core.cpus}
-    if any(core.l3 is not None for core in cores):
-        if _groups(cores, {}) != _groups(cores, theirs) and any(l3 is not None for l3 in theirs.values()):
+    l3_of = {cpu: core.l3 for core in site.cores for cpu in core.cpus}
+    site_cores = [msgspec.structs.replace(core, l3=l3_of.get(core.cpus[0])) for core in cores]
+    if _knows_l3(cores):
+        if _knows_l3(site.cores) and _l3_groups(cores) != _l3_groups(site_cores):
             notes.append("the L3 groups differ from the site profile's; those of this node are used")
         return cores
-    found = [theirs.get(core.cpus[0]) for core in cores]
-    if all(l3 is None for l3 in found):
+    if not _knows_l3(site_cores):
         return cores
     notes.append("L3 groups are the site profile's: no source tells them")
-    order = {l3: i for i, l3 in enumerate(dict.fromkeys(l3 for l3 in found if l3 is not None))}
-    return tuple(
-        msgspec.structs.replace(core, l3=None if l3 is None else order[l3])
-        for core, l3 in zip(cores, found, strict=True)
-    )
+    return number_l3(site_cores)
 
 
-def _groups(cores: tuple[Core, ...], l3_of: Mapping[int, int | None]) -> set[CpuSet]:
-    """Return the cores' first CPUs grouped by L3, by their own numbers or by those of ``l3_of``."""
+def _knows_l3(cores: Iterable[Core]) -> bool:
+    return any(core.l3 is not None for core in cores)
+
+
+def _l3_groups(cores: Iterable[Core]) -> set[CpuSet]:
+    """Return the cores' first CPUs grouped by L3."""
     groups: dict[int | None, set[int]] = {}
     for core in cores:
-        groups.setdefault(l3_of.get(core.cpus[0]) if l3_of else core.l3, set()).add(core.cpus[0])
+        groups.setdefault(core.l3, set()).add(core.cpus[0])
     return {frozenset(group) for group in groups.values()}
 
 
 def _with_gpu_facts(topology: NodeTopology, site: NodeTopology, notes: list[str]) -> tuple[Gpu, ...]:
     """Add NUMA node and CPUs of GPUs where unknown, matched by PCI address, else by number and count."""
-    if not site.gpus or not topology.gpus:
-        if site.gpus:
-            notes.append(f"the site profile has {len(site.gpus)} GPUs, no source shows any")
+    if not site.gpus:
         return topology.gpus
-    by_bus = {gpu.bus_id: gpu for gpu in site.gpus if gpu.bus_id}
-    by_index = {gpu.index: gpu for gpu in site.gpus} if len(site.gpus) == len(topology.gpus) else {}
+    if not topology.gpus:
+        notes.append(f"the site profile has {len(site.gpus)} GPUs, no source shows any")
+        return ()
     if len(site.gpus) != len(topology.gpus):
         notes.append(f"the site profile has {len(site.gpus)} GPUs, here are {len(topology.gpus)}")
-    joined = []
-    for gpu in topology.gpus:
-        twin = by_bus.get(gpu.bus_id) if gpu.bus_id and by_bus else by_index.get(gpu.index)
-        joined.append(_with_twin(gpu, twin, notes) if twin else gpu)
-    return tuple(joined)
+    matches = _matches(topology.gpus, site.gpus)
+    return tuple(
+        _completed(gpu, match, notes) if match else gpu
+        for gpu, match in zip(topology.gpus, matches, strict=True)
+    )
 
 
-def _with_twin(gpu: Gpu, twin: Gpu, notes: list[str]) -> Gpu:
-    if None not in (gpu.numa, twin.numa) and gpu.numa != twin.numa:
-        notes.append(f"GPU {gpu.index} is on NUMA node {gpu.numa} here, on {twin.numa} in the site profile")
+def _matches(gpus: tuple[Gpu, ...], site_gpus: tuple[Gpu, ...]) -> list[Gpu | None]:
+    """Return the profile's GPU for each GPU, None where none matches."""
+    by_bus = {gpu.bus_id: gpu for gpu in site_gpus if gpu.bus_id}
+    by_index = {gpu.index: gpu for gpu in site_gpus} if len(gpus) == len(site_gpus) else {}
+    return [by_bus.get(gpu.bus_id) if gpu.bus_id and by_bus else by_index.get(gpu.index) for gpu in gpus]
+
+
+def _completed(gpu: Gpu, site_gpu: Gpu, notes: list[str]) -> Gpu:
+    """Fill one GPU's unknowns from the profile, unless the two name different NUMA nodes."""
+    if numa_differs(gpu.numa, site_gpu.numa):
+        notes.append(
+            f"GPU {gpu.index} is on NUMA node {gpu.numa} here, on {site_gpu.numa} in the site profile"
+        )
         return gpu
-    if gpu.cpus is not None and twin.cpus is not None and gpu.cpus != twin.cpus:
+    if gpu.cpus is not None and site_gpu.cpus is not None and gpu.cpus != site_gpu.cpus:
         notes.append(
             f"GPU {gpu.index} is near CPUs {format_cpu_list(gpu.cpus)} here, "
-            f"near {format_cpu_list(twin.cpus)} in the site profile"
+            f"near {format_cpu_list(site_gpu.cpus)} in the site profile"
         )
-    if gpu.numa is None and twin.numa is not None:
+    if gpu.numa is None and site_gpu.numa is not None:
         notes.append(f"the NUMA node of GPU {gpu.index} is the site profile's: no source tells it")
     return msgspec.structs.replace(
         gpu,
-        numa=twin.numa if gpu.numa is None else gpu.numa,
-        cpus=twin.cpus if gpu.cpus is None else gpu.cpus,
-        model=gpu.model or twin.model,
+        numa=site_gpu.numa if gpu.numa is None else gpu.numa,
+        cpus=site_gpu.cpus if gpu.cpus is None else gpu.cpus,
+        model=gpu.model or site_gpu.model,
     )
 
 

@@ -13,6 +13,7 @@ from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.site_facts import apply_site
+from hpclaunch.topology.source_kinds import SOURCE_KINDS
 from hpclaunch.topology.tool_text import MAX_CHARS
 
 __all__ = ["KINDS", "apply_site", "read_files", "read_folder", "read_live"]
@@ -29,7 +30,7 @@ def _reader(kind: str) -> Callable[[str, str], Partial]:
 
 
 KINDS: Mapping[str, Callable[[str, str], Partial]] = {
-    kind: _reader(kind) for kind in ("lscpu", "rocm_smi", "amd_smi", "nvidia_smi", "numactl", "hwloc")
+    kind.name: _reader(kind.name) for kind in SOURCE_KINDS if kind.name != sysfs.KIND
 }
 """Readers of text by option name; ``sysfs`` takes a folder and is not among them."""
 

@@ -30,6 +30,7 @@ _KFD = "sys/class/kfd/kfd/topology/nodes"
 # PCI classes (pci.ids): VGA, 3D, other display, processing accelerator.
 _GPU_CLASSES = frozenset({"0300", "0302", "0380", "1200"})
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
+_PCI_ORDER_HINTS = {"NVIDIA": " (CUDA numbers them so with CUDA_DEVICE_ORDER=PCI_BUS_ID)"}
 # Interfaces of high-speed networks, the name that communication libraries use first: where one
 # device has several names (cxi0 and hsn0, mlx5_0 and ib0) the first is kept.
 _NIC_CLASSES = (("cxi", ("cxi",)), ("infiniband", ("",)), ("net", ("hsn", "hsi", "ib")))
@@ -257,26 +258,30 @@ class _Device(NamedTuple):
 def _gpus(tree: Tree, online: CpuSet) -> tuple[tuple[GpuFact, ...], bool, tuple[str, ...]]:
     """Return the GPUs of one vendor, whether their order is the runtime's, and notes."""
     devices = _gpu_devices(tree)
-    amd, notes = _amd_in_kfd_order(tree, [device for device in devices if device.vendor == "AMD"])
-    by_vendor = {
+    amd, notes = _amd_in_kfd_order(tree, devices)
+    by_vendor = _buses_by_vendor(tree, devices, amd)
+    if not by_vendor:
+        return (), True, tuple(notes)
+    vendor, *others = by_vendor
+    if others:
+        counts = ", ".join(f"{len(by_vendor[other])} of {other}" for other in others)
+        notes.append(f"sysfs: besides the GPUs of {vendor} there are {counts}; they are not counted")
+    gpus = tuple(_gpu(tree, index, bus, online) for index, bus in enumerate(by_vendor[vendor]))
+    in_order = vendor == "AMD" and amd is not None
+    if not in_order and len(gpus) > 1:
+        hint = _PCI_ORDER_HINTS.get(vendor, "")
+        notes.append(f"sysfs: GPUs of {vendor} are numbered in PCI order{hint}")
+    return gpus, in_order, tuple(notes)
+
+
+def _buses_by_vendor(tree: Tree, devices: list[_Device], amd: list[str] | None) -> dict[str, list[str]]:
+    """Return the PCI addresses of each vendor that has GPUs here, the vendor to prefer first."""
+    found = {
         "NVIDIA": [device.bus for device in devices if device.vendor == "NVIDIA"],
         "AMD": amd if amd is not None else _add_in_cards(tree, devices, "AMD"),
         "Intel": _add_in_cards(tree, devices, "Intel"),
     }
-    vendor = next((name for name, found in by_vendor.items() if found), None)
-    if vendor is None:
-        return (), True, tuple(notes)
-    others = [f"{len(found)} of {name}" for name, found in by_vendor.items() if found and name != vendor]
-    if others:
-        notes.append(
-            f"sysfs: besides the GPUs of {vendor} there are {', '.join(others)}; they are not counted"
-        )
-    in_order = vendor == "AMD" and amd is not None
-    found = by_vendor[vendor]
-    if not in_order and len(found) > 1:
-        hint = " (CUDA numbers them so with CUDA_DEVICE_ORDER=PCI_BUS_ID)" if vendor == "NVIDIA" else ""
-        notes.append(f"sysfs: GPUs of {vendor} are numbered in PCI order{hint}")
-    return tuple(_gpu(tree, index, bus, online) for index, bus in enumerate(found)), in_order, tuple(notes)
+    return {vendor: buses for vendor, buses in found.items() if buses}
 
 
 def _gpu_devices(tree: Tree) -> list[_Device]:
@@ -310,30 +315,36 @@ def _add_in_cards(tree: Tree, devices: list[_Device], vendor: str) -> list[str]:
 def _amd_in_kfd_order(tree: Tree, devices: list[_Device]) -> tuple[list[str] | None, list[str]]:
     """Return AMD GPUs in the order of the kernel's compute driver, which is ROCm's; None without it.
 
-    KFD nodes with ``simd_count`` 0 are processors. A node that cannot be read is a GPU that was not
-    granted to this job. ``location_id`` is bus << 8 | device << 3 | function.
+    A KFD node that cannot be read is a GPU that was not granted to this job.
     """
     numbers = list(tree.numbered(_KFD, "", 4096))
     if not numbers:
         return None, []
     found: list[str] = []
     notes: list[str] = []
-    known = {device.bus for device in devices}
+    known = {device.bus for device in devices if device.vendor == "AMD"}
     for number in numbers:
         properties = tree.text(f"{_KFD}/{number}/properties")
         if properties is None:
             notes.append(f"sysfs: KFD node {number} cannot be read: a GPU that is not granted here")
-            continue
-        values = {key: value for key, _, value in (line.partition(" ") for line in properties.splitlines())}
-        location, domain, simds = (
-            whole(values.get(key, ""), 10) for key in ("location_id", "domain", "simd_count")
-        )
-        if not simds or location is None:
-            continue
-        address = f"{domain or 0:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
-        # A partition of a GPU counts its number in the function bits; its device is function 0.
-        found.append(address if address in known else f"{address[:-1]}0")
+        elif address := _kfd_address(properties):
+            # A partition of a GPU counts its number in the function bits; its device is function 0.
+            found.append(address if address in known else f"{address[:-1]}0")
     return found, notes
+
+
+def _kfd_address(properties: str) -> str | None:
+    """Return the PCI address of a KFD node that is a GPU; None for a processor (``simd_count`` 0).
+
+    ``location_id`` is bus << 8 | device << 3 | function.
+    """
+    values = dict(line.partition(" ")[::2] for line in properties.splitlines())
+    location, domain, simds = (
+        whole(values.get(key, ""), 10) for key in ("location_id", "domain", "simd_count")
+    )
+    if not simds or location is None:
+        return None
+    return f"{domain or 0:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
 def _gpu(tree: Tree, index: int, bus: str, online: CpuSet) -> GpuFact:

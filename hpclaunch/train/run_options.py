@@ -152,7 +152,7 @@ class Options:
             "Add --overlap.",
         )
         yield (
-            self.comm != "ring" and self.engine != "torch",
+            self.comm in ("ddp", "horovod") and self.engine != "torch",
             f"--comm {self.comm} with --engine {self.engine}: it sums the gradients of torch's tensors",
             "Add --engine torch, or use --comm ring.",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hpclaunch.binding.compute import bind, deal_gpus
+from hpclaunch.binding.compute import bind, bind_gpus_only
 from hpclaunch.binding.dialects import map_cpu, mask_cpu
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.binding.reserved_cores import reserve
@@ -225,7 +225,7 @@ def test_a_small_cpuset_is_refused_with_what_is_missing() -> None:
 
 def test_a_node_without_cpus_still_deals_its_gpus() -> None:
     node = NodeTopology(cores=(), gpus=(Gpu(index=0, numa=1), Gpu(index=1)))
-    binding = deal_gpus(node, BindingRequest(tasks_per_node=2))
+    binding = bind_gpus_only(node, BindingRequest(tasks_per_node=2))
     assert [(rank.gpus, rank.numa, rank.cpus) for rank in binding.ranks] == [((0,), (1,), ()), ((1,), (), ())]
     with pytest.raises(BadInputError, match="no source tells the CPUs"):
         bound(node, 1)

@@ -1,4 +1,4 @@
-"""jobs, status, logs, wait, cancel and completion as a person calls them: whole processes."""
+"""jobs, status, logs, wait, cancel and completion as whole processes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_list_refreshes_and_names_each_job(tmp_path: Path) -> None:
     assert call("jobs", "-n", "0").returncode == 2
 
 
-def test_a_damaged_record_is_said_and_the_rest_is_listed(tmp_path: Path) -> None:
+def test_a_damaged_record_is_reported_and_the_other_jobs_are_listed(tmp_path: Path) -> None:
     store = Store()
     good, bad = new_record(store, "local", tmp_path), new_record(store, "local", tmp_path)
     (store.folder(bad.id) / "record.json").write_text("{")
@@ -60,7 +60,7 @@ def test_a_damaged_record_is_said_and_the_rest_is_listed(tmp_path: Path) -> None
     assert f"{bad.id}/record.json: damaged job record" in done.stderr
 
 
-def test_wait_takes_over_the_exit_status(tmp_path: Path) -> None:
+def test_wait_exits_with_the_status_of_the_job(tmp_path: Path) -> None:
     body = 'echo "{\\"a\\": [1]}" > "$HPCLAUNCH_RESULT_FILE"'
     record = submit(Store(), "local", body, tmp_path)
     done = call("wait", "--json")
@@ -73,7 +73,7 @@ def test_wait_takes_over_the_exit_status(tmp_path: Path) -> None:
     assert "the script ended with exit status 3" in done.stderr
 
 
-def test_status_tells_a_person_and_a_program(tmp_path: Path) -> None:
+def test_status_prints_text_and_json(tmp_path: Path) -> None:
     record = submit(Store(), "local", "exit 3", tmp_path)
     call("wait", record.id)
     text = call("status", record.id[:-1]).stdout
@@ -84,7 +84,7 @@ def test_status_tells_a_person_and_a_program(tmp_path: Path) -> None:
     assert facts["ended"]
 
 
-def test_logs_print_follow_and_stop_at_a_reader_that_has_enough(tmp_path: Path) -> None:
+def test_logs_print_follow_and_stop_when_the_reader_leaves(tmp_path: Path) -> None:
     record = submit(Store(), "local", "seq 300000", tmp_path)
     assert call("logs", "-f").stdout.split()[-1] == "300000"
     assert len(call("logs", record.id).stdout.splitlines()) == 300000

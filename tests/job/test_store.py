@@ -77,7 +77,7 @@ def test_what_is_final_stays_final(store: Store, tmp_path: Path) -> None:
 
 def test_no_job_replaces_another(store: Store, tmp_path: Path) -> None:
     record = new_record(store, "local", tmp_path, name="first")
-    with pytest.raises(BadInputError, match="a job of that id already"):
+    with pytest.raises(BadInputError, match="a job with that id exists already"):
         store.create(replace(record, name="second"))
     assert store.load(record.id).name == "first"
     assert os.listdir(store.jobs) == [record.id]
@@ -101,7 +101,7 @@ def test_finding(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"\xff\xfe", b'{"schema": 2}', b"null"])
-def test_a_damaged_record_is_named_and_the_others_still_list(
+def test_a_damaged_record_is_named_and_the_other_records_are_listed(
     store: Store, tmp_path: Path, damage: bytes
 ) -> None:
     good, bad = new_record(store, "local", tmp_path), new_record(store, "local", tmp_path)
@@ -116,7 +116,7 @@ def test_a_damaged_record_is_named_and_the_others_still_list(
     assert caught.value.exit_code == 3
 
 
-def test_half_made_folders_are_said_and_never_a_crash(store: Store, tmp_path: Path) -> None:
+def test_half_made_folders_are_reported_and_never_a_crash(store: Store, tmp_path: Path) -> None:
     record = new_record(store, "local", tmp_path)
     (store.jobs / "20200101-000000-half").mkdir()
     (store.jobs / ".20200101-000000-temp.1").mkdir()
@@ -129,7 +129,7 @@ def test_half_made_folders_are_said_and_never_a_crash(store: Store, tmp_path: Pa
 
 def test_an_unwritable_state_folder_is_bad_input_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file, not a folder")
-    with pytest.raises(BadInputError, match="cannot keep jobs here") as caught:
+    with pytest.raises(BadInputError, match="jobs cannot be stored here") as caught:
         new_record(Store(tmp_path / "state"), "local", tmp_path)
     assert caught.value.exit_code == 3
     assert str(tmp_path / "state") in str(caught.value)

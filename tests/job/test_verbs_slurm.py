@@ -204,7 +204,7 @@ def test_what_a_users_environment_asks_of_sbatch_is_not_above_the_script(
 def test_here_outside_an_allocation_is_refused() -> None:
     answer = hpclaunch("submit", *USUAL, "--here", "--", "true")
     assert answer.returncode == 3
-    assert "in no allocation" in answer.stderr
+    assert "not in a Slurm allocation" in answer.stderr
 
 
 def test_an_interactive_job_shows_its_output_and_hands_its_end_on() -> None:

@@ -43,7 +43,7 @@ def test_the_schema_carries_the_descriptions() -> None:
 
 def test_the_reference_page_is_fresh() -> None:
     assert PAGE.read_text(encoding="utf-8") == markdown(), (
-        "write it anew: hpclaunch sites schema --markdown > docs/reference/profile.md"
+        "write it again: hpclaunch sites schema --markdown > docs/reference/profile.md"
     )
 
 

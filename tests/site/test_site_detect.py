@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.site.detect import Detection, detect, gather
+from hpclaunch.site.detect import Detection, Facts, detect, gather
 from hpclaunch.site.load_profile import load_all
 from tests.site.conftest import Write
 
@@ -20,7 +20,8 @@ def look(
     cluster: str | None = None,
     gpus: tuple[str, ...] = (),
 ) -> Detection:
-    return detect(environ or {}, hostname, cluster, gpus, PROFILES)
+    facts = Facts(environ=environ or {}, hostname=hostname, cluster_name=cluster, gpu_models=gpus)
+    return detect(facts, PROFILES)
 
 
 @pytest.mark.parametrize("name", ["lumi", "LUMI"])
@@ -69,15 +70,16 @@ def test_the_extending_profile_wins_over_its_base(write: Write) -> None:
     write("mine", text="schema: 1\nname: mine\nextends: lumi-g\n")
     write("theirs", text="schema: 1\nname: theirs\nextends: mine\n")
     profiles, _ = load_all()
-    assert detect({}, "x", "lumi", (), profiles).site == "theirs"
+    facts = Facts(hostname="x", cluster_name="lumi")
+    assert detect(facts, profiles).site == "theirs"
     write("cousin", text="schema: 1\nname: cousin\nextends: mine\n")
     profiles, _ = load_all()
-    found = detect({}, "x", "lumi", (), profiles)
+    found = detect(facts, profiles)
     assert (found.site, "names cousin and theirs" in found.reason) == (None, True)
 
 
 def test_nothing_known() -> None:
-    assert look() == Detection(site=None, reason="nothing here is known of any site")
+    assert look() == Detection(site=None, reason="no evidence for any site")
 
 
 @pytest.fixture

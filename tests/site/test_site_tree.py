@@ -61,8 +61,8 @@ def test_plain_words_mean_what_json_would_say(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "key 'a' stands twice, first in line 1"),
-        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "key 'b' stands twice, first in line 2"),
+        ("a: 1\nb: 2\na: 3\n", 3, "key 'a' appears twice, first in line 1"),
+        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "key 'b' appears twice, first in line 2"),
         ("a: &x [1]\nb: *x\n", 2, "aliases"),
         ("a: 1\nb: !!python/object:os.system ls\n", 2, "tags"),
         ("a: 1\n7: 2\n", 2, "a key must be text"),
@@ -94,7 +94,7 @@ def test_refusals_name_the_line(text: str, line: int, message: str) -> None:
         (b"a" * (1 << 20) + b"b", "larger than"),
     ],
 )
-def test_files_that_are_no_yaml(tmp_path: Path, data: bytes, message: str) -> None:
+def test_files_that_are_not_yaml(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "f.yaml"
     path.write_bytes(data)
     with pytest.raises(BadInputError) as caught:
@@ -108,7 +108,7 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
             read_tree(path)
 
 
-def test_a_value_stands_where_its_key_stands() -> None:
+def test_a_value_has_the_line_of_its_key() -> None:
     tree = parse_tree("a:\n  - x\n  - b: 1\n    c:\n      text\n", "f")
     assert tree.at(("a", 1, "c")).line == 4
     assert tree.at(("a", 0)).line == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from hpclaunch.binding.judge_masks import Finding as Judged
@@ -19,10 +19,12 @@ from hpclaunch.lint.bind_lists import (
     unset_in_lists,
 )
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.lint_rule import Context, Edit, Found, Rule, Severity, register, rule
+from hpclaunch.lint.lint_rule import Context, Edit, Rule, Severity, Violation, register, rule
 from hpclaunch.lint.shell_syntax import Word
 
 _BLANK = r"[ \t\r\n]+"
+_LIST_PIECE = re.compile(r"(0x)?[0-9a-fA-F]+,?")
+_ONE_WORD = "take the blanks (spaces) out, so that the list is one word"
 _BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
 
 
@@ -37,11 +39,11 @@ _BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
     bad='MASK="0x${fe}00,0x${fe}0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
     good='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
 )
-def mask_undefined_variable(context: Context) -> Iterator[Found]:
+def mask_undefined_variable(context: Context) -> Iterator[Violation]:
     """Find variables in bind lists that nothing sets."""
     script = context.script
     misnamed = mismatches(script)
-    mild: Severity | None = "warning" if script.variables.sources_others else None
+    severity: Severity | None = "warning" if script.variables.sources_others else None
     for name, refs in unset_in_lists(script).items():
         if name in misnamed:
             continue
@@ -49,7 +51,7 @@ def mask_undefined_variable(context: Context) -> Iterator[Found]:
         remedy = f"write the digits: {name} in place of ${{{name}}}" if literal else f"set {name} before"
         for line in sorted({ref.line for ref in refs}):
             message = f"variable ${{{name}}} of a bind list is undefined, so it is empty there"
-            yield Found(line, message, remedy, mild)
+            yield Violation(line, message, remedy, severity)
 
 
 @rule(
@@ -61,11 +63,11 @@ def mask_undefined_variable(context: Context) -> Iterator[Found]:
     bad='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MYMASKS ./app',
     good='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
 )
-def variable_name_mismatch(context: Context) -> Iterator[Found]:
+def variable_name_mismatch(context: Context) -> Iterator[Violation]:
     """Find pairs of an unset and an unused variable of like names."""
     in_lists = unset_in_lists(context.script)
     for name, (ref, one) in mismatches(context.script).items():
-        yield Found(
+        yield Violation(
             ref.line,
             f"${name} is never set, so it is empty; {one.name}, set on line {one.line}, is never used",
             f"use ${one.name} here, or set {name} there",
@@ -84,48 +86,59 @@ def variable_name_mismatch(context: Context) -> Iterator[Found]:
     good="srun --cpu-bind=map_cpu:49,57,17,25 ./app",
     fixable=True,
 )
-def bind_list_blanks(context: Context) -> Iterator[Found]:
+def bind_list_blanks(context: Context) -> Iterator[Violation]:
     """Find blanks inside bind lists: between words, inside quotes, in assignments."""
-    remedy = "take the blanks (spaces) out, so that the list is one word"
     for launch in context.script.launches:
-        option = launch.option("cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind")
-        if option is not None and option.value is not None and option.broken:
-            words = (option.value, *option.broken)
-            edit = Edit(words[0].start, words[-1].end, "".join(word.raw for word in words))
-            listed = "".join(word.visible for word in words)
-            message = f"the bind list is broken by blanks: srun reads {words[0].visible!r} of {listed!r}"
-            yield Found(option.line, message.replace("srun", launch.launcher, 1), remedy, edits=(edit,))
-        elif option is not None and option.value is not None and _has_blank(option.value):
-            yield _inside_quotes(option.line, option.value, remedy)
-    for made in context.script.variables.assignments.values():
-        for one in made:
+        yield from _blanks_in_option(launch)
+    for assignments in context.script.variables.assignments.values():
+        for one in assignments:
             if one.value is not None and is_list(one) and _has_blank(one.value):
-                yield _inside_quotes(one.line, one.value, remedy)
-    yield from _unquoted_assignments(context.script, remedy)
+                yield _inside_quotes(one.line, one.value)
+    yield from _unquoted_assignments(context.script)
+
+
+def _blanks_in_option(launch: Launch) -> Iterator[Violation]:
+    option = launch.option("cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind")
+    if option is None or option.value is None:
+        return
+    if option.broken:
+        words = (option.value, *option.broken)
+        edit = Edit(words[0].start, words[-1].end, _raw(words))
+        whole = "".join(word.visible for word in words)
+        read = f"{launch.launcher} reads {words[0].visible!r} of {whole!r}"
+        message = f"the bind list is broken by blanks: {read}"
+        yield Violation(option.line, message, _ONE_WORD, edits=(edit,))
+    elif _has_blank(option.value):
+        yield _inside_quotes(option.line, option.value)
+
+
+def _raw(words: Iterable[Word]) -> str:
+    return "".join(word.raw for word in words)
 
 
 def _has_blank(word: Word) -> bool:
     return re.search(_BLANK, word.visible) is not None
 
 
-def _inside_quotes(line: int, word: Word, remedy: str) -> Found:
+def _inside_quotes(line: int, word: Word) -> Violation:
     plain = "\\" not in word.raw and all(part.kind in ("text", "variable") for part in word.parts)
     edits = (Edit(word.start, word.end, re.sub(_BLANK, "", word.raw)),) if plain else ()
-    return Found(line, f"the bind list {word.visible!r} has blanks in it", remedy, edits=edits)
+    return Violation(line, f"the bind list {word.visible!r} has blanks in it", _ONE_WORD, edits=edits)
 
 
-def _unquoted_assignments(script: Script, remedy: str) -> Iterator[Found]:
+def _unquoted_assignments(script: Script) -> Iterator[Violation]:
     """Find ``MASK=0xfe, 0xfe00``: an assignment for a command that is the rest of the list."""
     for command in script.commands:
-        if len(command.assignments) != 1 or not command.words or command.assignments[0].value is None:
+        if len(command.assignments) != 1 or not command.words:
             continue
         one, value = command.assignments[0], command.assignments[0].value
-        rest = [word.visible for word in command.words]
-        pieces = all(re.fullmatch(r"(0x)?[0-9a-fA-F]+,?", text) for text in rest)
-        if is_list(one) and value.visible.endswith(",") and pieces:
-            joined = value.raw + "".join(word.raw for word in command.words)
-            message = f"the bind list in {one.name} is broken by blanks: the shell runs {rest[0]!r}"
-            yield Found(one.line, message, remedy, edits=(Edit(value.start, command.words[-1].end, joined),))
+        if value is None or not is_list(one) or not value.visible.endswith(","):
+            continue
+        if all(_LIST_PIECE.fullmatch(word.visible) for word in command.words):
+            edit = Edit(value.start, command.words[-1].end, value.raw + _raw(command.words))
+            shown = command.words[0].visible
+            message = f"the bind list in {one.name} is broken by blanks: the shell runs {shown!r}"
+            yield Violation(one.line, message, _ONE_WORD, edits=(edit,))
 
 
 # Problems that hpclaunch.binding.judge_masks names -> the rule of each.
@@ -215,13 +228,13 @@ _PROBLEMS: dict[str, Rule] = {
 }
 
 
-def _judged(problem: str, context: Context) -> Iterator[Found]:
+def _judged(problem: str, context: Context) -> Iterator[Violation]:
     """Report one problem of each list, all ranks of it together."""
     for entry in bind_lists(context):
         findings = [one for one in judge_list(context, entry).findings if one.problem == problem]
         if not findings or (problem == "wrong-gpu" and _gpus_chosen(context, entry)):
             continue
-        yield Found(entry.line, _joined(findings), findings[0].remedy)
+        yield Violation(entry.line, _joined(findings), findings[0].remedy)
 
 
 def _joined(findings: list[Judged]) -> str:
@@ -240,13 +253,14 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
     chosen = re.findall(r"VISIBLE_DEVICES=(.*)", script.text)
     if chosen:  # by the local rank itself is the order that the list is judged by
         return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
-    wrapped = any(
-        re.search(r"gpu|affinity|select|bind", word.visible)
-        for one in script.launches
-        for word in one.program[:1]
-    )
-    numa = judge(context.topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
-    return wrapped and not any(one.problem == "wrong-gpu" for one in numa.findings)
+    by_numa = judge(context.topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
+    far = any(one.problem == "wrong-gpu" for one in by_numa.findings)
+    return not far and any(_starts_wrapper(launch) for launch in script.launches)
+
+
+def _starts_wrapper(launch: Launch) -> bool:
+    """Tell whether a launch starts a script whose name says that it selects GPUs."""
+    return any(re.search(r"gpu|affinity|select|bind", word.visible) for word in launch.program[:1])
 
 
 for _problem, _rule in _PROBLEMS.items():
@@ -262,14 +276,14 @@ for _problem, _rule in _PROBLEMS.items():
     bad="#SBATCH --partition=small-g\nsrun --cpu-bind=map_cpu:49,57 ./app",
     good="#SBATCH --partition=small-g\n#SBATCH --exclusive\nsrun --cpu-bind=map_cpu:49,57 ./app",
 )
-def bind_needs_whole_node(context: Context) -> Iterator[Found]:
+def bind_needs_whole_node(context: Context) -> Iterator[Violation]:
     """Find lists in jobs that share nodes."""
     profile = context.profile
     if profile is None or not profile.binding.needs_whole_node or context.owns_node is not False:
         return
     for entry in bind_lists(context):
         queue = ", ".join(name for name, _, _ in context.queues)
-        yield Found(entry.line, f"a list of CPUs of the whole node, but {queue} gives parts of nodes")
+        yield Violation(entry.line, f"a list of CPUs of the whole node, but {queue} gives parts of nodes")
 
 
 @rule(
@@ -281,25 +295,23 @@ def bind_needs_whole_node(context: Context) -> Iterator[Found]:
     bad="#SBATCH --cpus-per-task=7\nsrun --cpu-bind=map_cpu:49,57 ./app",
     good="#SBATCH --cpus-per-task=7\nsrun --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000 ./app",
 )
-def cpus_per_task_differs(context: Context) -> Iterator[Found]:
+def cpus_per_task_differs(context: Context) -> Iterator[Violation]:
     """Hold the size of a list's entries against --cpus-per-task."""
-    asked = _cpus_per_task(context)
-    if asked is None or asked[0] < 2:
+    given = context.requested.cpus_per_task
+    if given is None or given.value < 2:
         return
-    wanted, line = asked
     for entry in bind_lists(context):
         sizes = [len(rank.cpus) for rank in judge_list(context, entry).ranks if rank.cpus]
-        if sizes and min(sizes) < wanted:
-            got = "one CPU" if min(sizes) == 1 else f"{min(sizes)} CPUs"
-            how = "map_cpu" if entry.kind == "map" else "the mask"
-            message = f"{how} binds each rank to {got}, though --cpus-per-task={wanted} asks for {wanted}"
-            yield Found(entry.line, f"{message} (line {line})" if line != entry.line else message)
+        smallest = min(sizes, default=given.value)
+        if smallest < given.value:
+            got = "one CPU" if smallest == 1 else f"{smallest} CPUs"
+            wants = f"--cpus-per-task={given.value} asks for {given.value}"
+            elsewhere = f" (line {given.line})" if given.line != entry.line else ""
+            message = f"{_BINDER[entry.kind]} binds each rank to {got}, though {wants}{elsewhere}"
+            yield Violation(entry.line, message)
 
 
-def _cpus_per_task(context: Context) -> tuple[int, int] | None:
-    """Return the CPUs of a rank that the job asks for, and the line."""
-    given = context.requested.cpus_per_task
-    return (given.value, given.line) if given else None
+_BINDER = {"map": "map_cpu", "mask": "the mask"}
 
 
 @rule(
@@ -312,20 +324,22 @@ def _cpus_per_task(context: Context) -> tuple[int, int] | None:
     bad="#SBATCH --cpus-per-task=72\nsrun ./app",
     good="#SBATCH --cpus-per-task=72\nexport SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\nsrun ./app",
 )
-def cpus_per_task_not_passed(context: Context) -> Iterator[Found]:
+def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
     """Find srun lines that neither get the number of CPUs nor an explicit binding."""
-    asked = _cpus_per_task(context)
-    script = context.script
-    if asked is None or asked[0] < 2:
+    given, script = context.requested.cpus_per_task, context.script
+    if given is None or given.value < 2:
         return
-    made = script.variables.everywhere("SRUN_CPUS_PER_TASK")
+    exports = [one.offset for one in script.variables.all_assignments("SRUN_CPUS_PER_TASK")]
     for launch in script.launches:
-        passed = (
-            launch.option("cpus-per-task", "cpus-per-gpu") or launch.trivial or _binds_itself(script, launch)
-        )
-        before = any(one.offset < launch.command.end for one in made)
-        if launch.launcher == "srun" and not passed and not before:
-            yield Found(launch.line, f"--cpus-per-task={asked[0]} (line {asked[1]}) does not reach this srun")
+        exported = any(offset < launch.command.end for offset in exports)
+        if launch.launcher == "srun" and not launch.trivial and not (exported or _has_cpus(script, launch)):
+            message = f"--cpus-per-task={given.value} (line {given.line}) does not reach this srun"
+            yield Violation(launch.line, message)
+
+
+def _has_cpus(script: Script, launch: Launch) -> bool:
+    """Tell whether an srun is given its number of CPUs, or binds its ranks itself."""
+    return launch.option("cpus-per-task", "cpus-per-gpu") is not None or _binds_itself(script, launch)
 
 
 def _binds_itself(script: Script, launch: Launch) -> bool:
@@ -344,7 +358,7 @@ def _binds_itself(script: Script, launch: Launch) -> bool:
     bad="#SBATCH --hint=nomultithread\nsrun --cpu-bind=map_cpu:49,57 ./app",
     good="srun --cpu-bind=map_cpu:49,57 ./app",
 )
-def hint_with_cpu_bind(context: Context) -> Iterator[Found]:
+def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
     """Find --hint, of the job or of srun, beside a binding."""
     script = context.script
     job_hint = script.directive("hint")
@@ -358,8 +372,8 @@ def hint_with_cpu_bind(context: Context) -> Iterator[Found]:
         ):
             continue
         if own := launch.option("hint"):
-            yield Found(own.line, "--hint beside --cpu-bind: both define a binding")
+            yield Violation(own.line, "--hint beside --cpu-bind: both define a binding")
         elif job_hint is not None:
             message = f"--hint={job_hint.value} beside --cpu-bind of srun on line {option.line}"
-            yield Found(job_hint.line, f"{message}: both define a binding")
+            yield Violation(job_hint.line, f"{message}: both define a binding")
             return

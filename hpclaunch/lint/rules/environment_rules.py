@@ -5,17 +5,20 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.lint_rule import Context, Edit, Found, Severity, rule
-from hpclaunch.lint.shell_syntax import Assignment, Part, variable_name
+from hpclaunch.lint.launch_lines import Option
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.shell_syntax import Assignment, Command, Part, variable_name
 from hpclaunch.site.queue_limits import cite
+from hpclaunch.site.schema import Mpi
 
 _EPHEMERAL = (32768, 60999)
 """Ports that Linux hands out by itself (ip_local_port_range, man 7 ip)."""
 _MAX_VALUE = 1 << 40
+_Bounds = tuple[int, int]
+"""The least and the greatest value of a number."""
 
 
 @rule(
@@ -30,26 +33,34 @@ _MAX_VALUE = 1 << 40
     good="export NCCL_SOCKET_IFNAME=hsn0,hsn1\nsrun --export=ALL ./app",
     fixable=True,
 )
-def export_comma_value(context: Context) -> Iterator[Found]:
+def export_comma_value(context: Context) -> Iterator[Violation]:
     """Find items of --export that go on with the value before them."""
     script = context.script
     for launch in script.launches:
-        text = script.value(launch.option("export")).text if launch.launcher == "srun" else None
-        torn = {name: value for name, value in _export_items(script, text or "").items() if _is_torn(value)}
-        if torn:
-            option = launch.option("export")
-            assert option is not None  # noqa: S101
+        option = launch.srun_option("export")
+        torn = _torn_values(script, script.value(option).text or "")
+        if option is not None and torn:
             name, value = next(iter(torn.items()))
-            message = f"--export: the comma in {name}={value} ends the value at {value.split(',')[0]!r}"
-            yield Found(option.line, message, None, None, _export_fix(script, launch, torn))
+            edits = _export_fix(script, launch.command, option, torn)
+            yield Violation(option.line, _torn_message(name, value), edits=edits)
+    yield from _torn_in_directives(script)
+
+
+def _torn_in_directives(script: Script) -> Iterator[Violation]:
     for found in script.directives:
         if found.role == "export" and found.active:
-            for name, value in _export_items(script, found.value or "").items():
-                if _is_torn(value):
-                    message = (
-                        f"--export: the comma in {name}={value} ends the value at {value.split(',')[0]!r}"
-                    )
-                    yield Found(found.line, message, f"write export {name}={value} in the script")
+            for name, value in _torn_values(script, found.value or "").items():
+                remedy = f"write export {name}={value} in the script"
+                yield Violation(found.line, _torn_message(name, value), remedy)
+
+
+def _torn_message(name: str, value: str) -> str:
+    return f"--export: the comma in {name}={value} ends the value at {value.split(',')[0]!r}"
+
+
+def _torn_values(script: Script, text: str) -> dict[str, str]:
+    """Return the variables of an --export whose value is cut off at a comma."""
+    return {name: value for name, value in _export_items(script, text).items() if _is_torn(value)}
 
 
 def _export_items(script: Script, text: str) -> dict[str, str]:
@@ -77,31 +88,28 @@ def _outside_quotes(text: str) -> list[str]:
     return [found for found in re.findall(r"((?:'[^']*'|\"[^\"]*\"|[^,'\"]|['\"])+)", text) if found]
 
 
-def _export_fix(script: Script, launch: Launch, torn: dict[str, str]) -> tuple[Edit, ...]:
+def _export_fix(script: Script, command: Command, option: Option, torn: dict[str, str]) -> tuple[Edit, ...]:
     """Turn the torn values into export lines where srun stands on a line of its own."""
-    option = launch.option("export")
-    command = launch.command
-    if option is None or option.value is None or option.value.text is None or command.depth or command.block:
+    word = option.value
+    if word is None or word.text is None or re.search(r"['\"\\]", word.raw):
         return ()
-    items = option.value.text[option.prefix :].split(",")
+    text = word.text[option.prefix :]
+    if text.split(",")[0] != "ALL" or not _is_own_line(script, command):
+        return ()
     begins = script.text.rfind("\n", 0, command.start) + 1
-    own_line = not script.text[begins : command.start].strip() and command.before in ("", "\n")
-    if items[0] != "ALL" or not own_line or command.assignments:
-        return ()
-    kept = [
-        f"{name}={value}"
-        for name, value in _export_items(script, ",".join(items)).items()
-        if name not in torn
-    ]
-    if len(kept) + len(torn) + 1 != 1 + len(_export_items(script, ",".join(items))):
-        return ()
     indent = script.text[begins : command.start]
     lines = "".join(f"{indent}export {name}={shlex.quote(value)}\n" for name, value in torn.items())
-    option_text = option.value.raw[: option.value.raw.index("ALL")] if "ALL" in option.value.raw else None
-    if option_text is None or any(character in option.value.raw for character in "'\"\\"):
-        return ()
-    whole = f"{option_text}{','.join(['ALL', *kept])}"
-    return (Edit(begins, begins, lines), Edit(option.value.start, option.value.end, whole))
+    items = _export_items(script, text)
+    others = [f"{name}={value}" for name, value in items.items() if name not in torn]
+    whole = word.raw[: word.raw.index("ALL")] + ",".join(["ALL", *others])
+    return (Edit(begins, begins, lines), Edit(word.start, word.end, whole))
+
+
+def _is_own_line(script: Script, command: Command) -> bool:
+    """Tell whether a command stands alone on its line, outside of every other command."""
+    before = script.text[script.text.rfind("\n", 0, command.start) + 1 : command.start]
+    first = not before.strip() and command.before in ("", "\n")
+    return first and not (command.assignments or command.depth or command.block)
 
 
 @rule(
@@ -114,27 +122,29 @@ def _export_fix(script: Script, launch: Launch, torn: dict[str, str]) -> tuple[E
     bad="# LUMI-G documents pmi2 for containers, not pmix\nsrun --mpi=pmix ./app",
     good="srun ./app",
 )
-def mpi_plugin_not_offered(context: Context) -> Iterator[Found]:
+def mpi_plugin_not_offered(context: Context) -> Iterator[Violation]:
     """Hold --mpi against the profile."""
     profile = context.profile
-    if profile is None or profile.mpi.plugin_open:
+    documented = _documented_plugins(profile.mpi) if profile else None
+    if profile is None or documented is None:
         return
-    offered = {*profile.mpi.alternatives, *([profile.mpi.plugin] if profile.mpi.plugin else []), "none"}
-    if "cray" in (profile.mpi.implementation or "").lower():
-        offered.add("cray_shasta")
-    if offered == {"none"} and profile.mpi.implementation is None:
-        return
+    known = ", ".join(sorted(documented - {"none"})) or "its default"
+    source = cite(profile, profile.mpi.source)
     for launch in context.script.launches:
-        by_srun = launch.launcher == "srun" and launch.launcher == profile.scheduler.launcher
-        option = launch.option("mpi") if by_srun else None
-        value = context.script.value(option).text
-        if option and value and re.sub(r"_v\d+$", "", value) not in {*offered, "list"}:
-            known = ", ".join(sorted(offered - {"none"})) or "its default"
-            source = cite(profile, profile.mpi.source)
-            yield Found(
-                option.line,
-                f"--mpi={value} is not documented by {profile.name}, which has {known} ({source})",
-            )
+        option = launch.srun_option("mpi") if launch.launcher == profile.scheduler.launcher else None
+        plugin = context.script.value(option).text or "list"
+        if option and re.sub(r"_v\d+$", "", plugin) not in {*documented, "list"}:
+            message = f"--mpi={plugin} is not documented by {profile.name}, which has {known} ({source})"
+            yield Violation(option.line, message)
+
+
+def _documented_plugins(mpi: Mpi) -> set[str] | None:
+    """Return the values of --mpi that a site documents; None where it documents none or leaves it open."""
+    plugins = {*mpi.alternatives, *filter(None, [mpi.plugin]), "none"}
+    if mpi.plugin_open or (plugins == {"none"} and mpi.implementation is None):
+        return None
+    cray = "cray" in (mpi.implementation or "").lower()
+    return {*plugins, "cray_shasta"} if cray else plugins
 
 
 @rule(
@@ -147,12 +157,14 @@ def mpi_plugin_not_offered(context: Context) -> Iterator[Found]:
     bad="export MASTER_PORT=45678",
     good="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))",
 )
-def master_port_ephemeral(context: Context) -> Iterator[Found]:
+def master_port_ephemeral(context: Context) -> Iterator[Violation]:
     """Find ports that reach into the ephemeral range."""
     for one, low, high in _ports(context.script):
         if high >= _EPHEMERAL[0] and low <= _EPHEMERAL[1]:
             ports = str(low) if low == high else f"{low} to {high}"
-            yield Found(one.line, f"MASTER_PORT {ports} is in the ephemeral range of Linux, 32768 to 60999")
+            yield Violation(
+                one.line, f"MASTER_PORT {ports} is in the ephemeral range of Linux, 32768 to 60999"
+            )
 
 
 @rule(
@@ -166,17 +178,17 @@ def master_port_ephemeral(context: Context) -> Iterator[Found]:
     bad="export MASTER_PORT=29500",
     good="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))",
 )
-def master_port_fixed(context: Context) -> Iterator[Found]:
+def master_port_fixed(context: Context) -> Iterator[Violation]:
     """Find ports that are one number."""
-    mild: Severity | None = "note" if context.owns_node else None
+    severity: Severity | None = "note" if context.owns_node else None
     for one, low, high in _ports(context.script):
         if low == high and not _EPHEMERAL[0] <= low <= _EPHEMERAL[1]:
-            yield Found(one.line, f"MASTER_PORT is always {low}, for every job", severity=mild)
+            yield Violation(one.line, f"MASTER_PORT is always {low}, for every job", severity=severity)
 
 
 def _ports(script: Script) -> Iterator[tuple[Assignment, int, int]]:
     """Yield each assignment of MASTER_PORT with the least and the greatest port it can be."""
-    for one in script.variables.everywhere("MASTER_PORT"):
+    for one in script.variables.all_assignments("MASTER_PORT"):
         if one.value is None:
             continue
         text = script.variables.expand(one.value).text
@@ -185,12 +197,12 @@ def _ports(script: Script) -> Iterator[tuple[Assignment, int, int]]:
             yield one, *span
 
 
-def _span(text: str) -> tuple[int, int] | None:
+def _span(text: str) -> _Bounds | None:
     text = text.strip()
     return (int(text), int(text)) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
-def _arithmetic(parts: tuple[Part, ...]) -> tuple[int, int] | None:
+def _arithmetic(parts: tuple[Part, ...]) -> _Bounds | None:
     """Return the bounds of ``$((10000 + SLURM_JOB_ID % 10000))``; a variable is any number from 0 on."""
     if len(parts) != 1 or parts[0].kind != "arithmetic" or len(parts[0].text) > 200:
         return None
@@ -202,24 +214,40 @@ def _arithmetic(parts: tuple[Part, ...]) -> tuple[int, int] | None:
     return bounds if bounds is not None and bounds[1] <= 65535 else None
 
 
-def _bounds(node: ast.expr) -> tuple[int, int] | None:
+def _bounds(node: ast.expr) -> _Bounds | None:
     """Return the least and greatest value of an expression over numbers from 0 on."""
-    if isinstance(node, ast.Constant) and type(node.value) is int and node.value < _MAX_VALUE:
-        return node.value, node.value
+    if isinstance(node, ast.Constant):
+        value = node.value
+        return (value, value) if type(value) is int and value < _MAX_VALUE else None
     if isinstance(node, ast.Name):
         return 0, _MAX_VALUE
     if not isinstance(node, ast.BinOp):
         return None
-    left, right = _bounds(node.left), _bounds(node.right)
-    if left is None or right is None:
+    left, right, operation = _bounds(node.left), _bounds(node.right), _OPERATIONS.get(type(node.op))
+    if left is None or right is None or operation is None:
         return None
-    if isinstance(node.op, ast.Add):
-        return left[0] + right[0], left[1] + right[1]
-    if isinstance(node.op, ast.Mod) and right[0] == right[1] > 0:
-        return (left[0] % right[0],) * 2 if left[0] == left[1] else (0, right[0] - 1)
-    if isinstance(node.op, ast.Sub) and right[0] == right[1]:
-        return left[0] - right[0], left[1] - right[0]
-    return None
+    return operation(left, right)
+
+
+def _sum(left: _Bounds, right: _Bounds) -> _Bounds:
+    return left[0] + right[0], left[1] + right[1]
+
+
+def _difference(left: _Bounds, right: _Bounds) -> _Bounds | None:
+    return (left[0] - right[0], left[1] - right[0]) if right[0] == right[1] else None
+
+
+def _remainder(left: _Bounds, right: _Bounds) -> _Bounds | None:
+    if not right[0] == right[1] > 0:
+        return None
+    return (left[0] % right[0],) * 2 if left[0] == left[1] else (0, right[0] - 1)
+
+
+_OPERATIONS: dict[type[ast.operator], Callable[[_Bounds, _Bounds], _Bounds | None]] = {
+    ast.Add: _sum,
+    ast.Sub: _difference,
+    ast.Mod: _remainder,
+}
 
 
 @rule(
@@ -232,7 +260,7 @@ def _bounds(node: ast.expr) -> tuple[int, int] | None:
     good='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\nexport MASTER_ADDR\n'
     "srun python train.py",
 )
-def master_addr_unused(context: Context) -> Iterator[Found]:
+def master_addr_unused(context: Context) -> Iterator[Violation]:
     """Find a rendezvous address that stays in the script's own shell."""
     variables = context.script.variables
     made = variables.assignments.get("MASTER_ADDR", [])
@@ -241,7 +269,7 @@ def master_addr_unused(context: Context) -> Iterator[Found]:
         and "MASTER_ADDR" not in variables.exported | variables.used
         and not _all_exported(context.script)
     ):
-        yield Found(made[-1].line, "MASTER_ADDR is set but unused: neither exported nor read")
+        yield Violation(made[-1].line, "MASTER_ADDR is set but unused: neither exported nor read")
 
 
 def _all_exported(script: Script) -> bool:
@@ -259,31 +287,37 @@ def _all_exported(script: Script) -> bool:
     bad="# LUMI-G has hsn0 to hsn3\nexport NCCL_SOCKET_IFNAME=ib0",
     good="export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3",
 )
-def socket_ifname_unknown(context: Context) -> Iterator[Found]:
+def socket_ifname_unknown(context: Context) -> Iterator[Violation]:
     """Hold the interfaces against the site's; a name is a beginning, with = in front the whole."""
-    node = context.profile.node if context.profile else None
-    nics = [nic.name for nic in node.nics] if node else []
-    if not nics or context.profile is None:
+    profile = context.profile
+    if profile is None or profile.node is None or not profile.node.nics:
         return
+    interfaces = [nic.name for nic in profile.node.nics]
     for variable in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
         for line, value in _values(context.script, variable):
-            exact, names = value.startswith("="), value.removeprefix("=").split(",")
-            known = [n for n in names if any(nic == n if exact else nic.startswith(n) for nic in nics)]
-            if not value.startswith("^") and (unknown := [n for n in names if n and n not in known]):
-                message = (
-                    f"{variable} names {', '.join(unknown)}; {context.profile.name} has {', '.join(nics)}"
-                )
-                yield Found(line, message)
+            if unknown := _unknown_interfaces(value, interfaces):
+                has = f"{profile.name} has {', '.join(interfaces)}"
+                yield Violation(line, f"{variable} names {', '.join(unknown)}; {has}")
+
+
+def _unknown_interfaces(value: str, interfaces: list[str]) -> list[str]:
+    """Return the names in a value that fit no interface; ``^`` in front excludes interfaces."""
+    if value.startswith("^"):
+        return []
+    exact, names = value.startswith("="), value.removeprefix("=").split(",")
+    if exact:
+        return [name for name in names if name and name not in interfaces]
+    return [name for name in names if not any(nic.startswith(name) for nic in interfaces)]
 
 
 def _values(script: Script, variable: str) -> Iterator[tuple[int, str]]:
     """Yield each value that the script gives a variable, in assignments and in --export."""
-    for one in script.variables.everywhere(variable):
+    for one in script.variables.all_assignments(variable):
         text = script.variables.expand(one.value).text if one.value else None
         if text:
             yield one.line, text.strip()
     for launch in script.launches:
-        option = launch.option("export") if launch.launcher == "srun" else None
+        option = launch.srun_option("export")
         value = _export_items(script, script.value(option).text or "").get(variable)
         if option and value:
             yield option.line, value.strip("'\"")

@@ -8,8 +8,9 @@ from difflib import get_close_matches
 from itertools import pairwise
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.lint_rule import Context, Edit, Found, rule
-from hpclaunch.lint.shell_syntax import Command, Word
+from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
+from hpclaunch.lint.shell_syntax import Command, Redirect, Word
 
 _SET_LETTERS = {
     "allexport": "-a", "errexit": "-e", "nounset": "-u", "xtrace": "-x", "verbose": "-v", "noglob": "-f",
@@ -34,32 +35,41 @@ _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
     bad='srun python train.py | tee train.log\nif [ $? -eq 0 ]; then echo "Success"; fi',
     good='set -o pipefail\nif srun python train.py | tee train.log; then echo "Success"; fi',
 )
-def status_lost_in_pipe(context: Context) -> Iterator[Found]:
+def status_lost_in_pipe(context: Context) -> Iterator[Violation]:
     """Find launchers whose output goes into a pipe without pipefail."""
     script = context.script
     for launch in script.steps():
-        command = launch.command
-        if not command.piped_out or command.depth or launch.trivial or _pipefail(script, command.start):
-            continue
-        if any(ref.name == "PIPESTATUS" and ref.offset > command.end for ref in script.shell.refs):
-            continue
-        last, ignored = _end_of_pipe(script, command)
-        if ignored:
-            continue
-        asked = [r.line for r in script.shell.refs if r.name == "?" and r.offset > command.end][:1]
-        read = f", and line {asked[0]} asks for it" if asked else ""
-        message = f"the exit status of {launch.launcher} is lost behind the pipe: it is {last}'s{read}"
-        yield Found(launch.line, message)
+        last = _command_with_the_status(script, launch)
+        if last is not None:
+            reads = [r.line for r in script.shell.refs if r.name == "?" and r.offset > launch.command.end]
+            read = f", and line {reads[0]} asks for it" if reads else ""
+            message = f"the exit status of {launch.launcher} is lost behind the pipe: it is {last}'s{read}"
+            yield Violation(launch.line, message)
 
 
-def _end_of_pipe(script: Script, command: Command) -> tuple[str, bool]:
-    """Return the name of the pipeline's last command, and whether its status is ignored by ``|| true``."""
-    later = [one for one in script.commands if one.start > command.start and one.depth == command.depth]
-    for place, one in enumerate(later):
-        if one.piped_in and not one.piped_out:
-            behind = later[place + 1].name if one.after == "||" and place + 1 < len(later) else ""
-            return one.name or "the last command", behind in ("true", ":")
-    return "the last command", False
+def _command_with_the_status(script: Script, launch: Launch) -> str | None:
+    """Return the last command of a pipeline that hides a launch's exit status; None: nothing hides it."""
+    command = launch.command
+    if not command.piped_out or command.depth or launch.trivial:
+        return None
+    if _pipefail(script, command.start) or _reads_pipestatus(script, command):
+        return None
+    later = [c for c in script.commands if c.start > command.start and c.depth == command.depth]
+    return _end_of_pipe(later)
+
+
+def _reads_pipestatus(script: Script, command: Command) -> bool:
+    return any(ref.name == "PIPESTATUS" and ref.offset > command.end for ref in script.shell.refs)
+
+
+def _end_of_pipe(later: list[Command]) -> str | None:
+    """Return the name of the pipeline's last command; None where ``|| true`` ignores its status."""
+    for place, command in enumerate(later):
+        if command.piped_in and not command.piped_out:
+            fallback = [following.name for following in later[place + 1 : place + 2]]
+            ignored = command.after == "||" and fallback in (["true"], [":"])
+            return None if ignored else command.name or "the last command"
+    return "the last command"
 
 
 def _pipefail(script: Script, before: int) -> bool:
@@ -67,14 +77,17 @@ def _pipefail(script: Script, before: int) -> bool:
     on = re.search(r"\s-\w*o\s+pipefail\b", script.shebang) is not None
     for command in script.commands:
         if command.start < before and command.name in ("set", "shopt") and not command.depth:
-            texts = [word.visible for word in command.words]
-            for flag, name in pairwise(texts):
-                if name == "pipefail" and (flag[1:].endswith("o") or command.name == "shopt"):
-                    on = (
-                        flag.startswith("-") and "u" not in flag
-                        if command.name == "shopt"
-                        else flag[0] == "-"
-                    )
+            on = _pipefail_after(command, on)
+    return on
+
+
+def _pipefail_after(command: Command, on: bool) -> bool:
+    """Tell whether pipefail is on after ``set`` or ``shopt``; ``on``: whether it was before."""
+    for flag, name in pairwise(word.visible for word in command.words):
+        if name == "pipefail" and command.name == "shopt":
+            on = flag.startswith("-") and "u" not in flag
+        elif name == "pipefail" and flag[1:].endswith("o"):
+            on = flag[0] == "-"
     return on
 
 
@@ -88,20 +101,27 @@ def _pipefail(script: Script, before: int) -> bool:
     bad="srun python train.py 2>/dev/null",
     good="srun python train.py",
 )
-def stderr_discarded(context: Context) -> Iterator[Found]:
+def stderr_discarded(context: Context) -> Iterator[Violation]:
     """Find launchers, the whole script or the job whose stderr goes to /dev/null."""
     script = context.script
     for launch in script.steps():
-        guarded = launch.launcher == "python" and (launch.command.condition or launch.command.after == "||")
-        own = script.value(launch.option("error")).text if launch.launcher == "srun" else None
-        if not (launch.trivial or guarded) and (_discards(launch.command) or own in ("/dev/null", "none")):
-            yield Found(launch.line, f"stderr of {launch.launcher} is thrown away (/dev/null)")
+        if not launch.trivial and _loses_stderr(script, launch):
+            yield Violation(launch.line, f"stderr of {launch.launcher} is thrown away (/dev/null)")
     for command in script.commands:
-        if command.name == "exec" and len(command.words) == 1 and _discards(command):
-            yield Found(command.line, "stderr of everything behind this line is thrown away (/dev/null)")
+        if [word.visible for word in command.words] == ["exec"] and _discards(command):
+            yield Violation(command.line, "stderr of everything behind this line is thrown away (/dev/null)")
     error = script.directive("error")
     if error is not None and error.value == "/dev/null":
-        yield Found(error.line, "stderr of the job is thrown away (/dev/null)")
+        yield Violation(error.line, "stderr of the job is thrown away (/dev/null)")
+
+
+def _loses_stderr(script: Script, launch: Launch) -> bool:
+    """Tell whether a launch throws its stderr away; a script may do so with Python that it only tries."""
+    command = launch.command
+    if launch.launcher == "python" and (command.condition or command.after == "||"):
+        return False
+    by_option = script.value(launch.srun_option("error")).text in ("/dev/null", "none")
+    return by_option or _discards(command)
 
 
 def _discards(command: Command) -> bool:
@@ -109,15 +129,21 @@ def _discards(command: Command) -> bool:
     targets = {"1": "", "2": ""}
     for redirect in command.redirects:
         target = redirect.target.text or ""
-        if redirect.operator in ("&>", "&>>") or (
-            redirect.operator == ">&" and not redirect.fd and not target.isdigit()
-        ):
+        if _redirects_both(redirect):
             targets["1"] = targets["2"] = target
         elif redirect.operator == ">&":
             targets[redirect.fd or "1"] = targets.get(target, "")
         elif redirect.operator in (">", ">>", ">|"):
             targets[redirect.fd or "1"] = target
     return targets["2"] == "/dev/null"
+
+
+def _redirects_both(redirect: Redirect) -> bool:
+    """Tell whether a redirection is one of stdout and stderr: ``&>log``, ``>&log``."""
+    to_number = (redirect.target.text or "").isdigit()
+    return redirect.operator in ("&>", "&>>") or (
+        redirect.operator == ">&" and not redirect.fd and not to_number
+    )
 
 
 @rule(
@@ -129,14 +155,20 @@ def _discards(command: Command) -> bool:
     bad="srun python train.py && tee train.log",
     good="set -o pipefail\nsrun python train.py 2>&1 | tee train.log",
 )
-def tee_without_pipe(context: Context) -> Iterator[Found]:
+def tee_without_pipe(context: Context) -> Iterator[Violation]:
     """Find tee at the head of a pipeline without an input of its own."""
     for command in context.script.commands:
-        inputs = any(redirect.operator.startswith("<") for redirect in command.redirects)
-        inside = command.function or (command.block and command.before not in ("&&", "||"))
-        if command.name == "tee" and not command.piped_in and not inputs and not inside:
-            behind = f" behind {command.before}" if command.before in ("&&", "||") else ""
-            yield Found(command.line, f"tee{behind} gets nothing: no pipe leads into it")
+        if command.name != "tee" or _has_input(command):
+            continue
+        chained = command.before in ("&&", "||")
+        if not command.function and (chained or not command.block):
+            behind = f" behind {command.before}" if chained else ""
+            yield Violation(command.line, f"tee{behind} gets nothing: no pipe leads into it")
+
+
+def _has_input(command: Command) -> bool:
+    redirected = any(redirect.operator.startswith("<") for redirect in command.redirects)
+    return command.piped_in or redirected
 
 
 @rule(
@@ -150,7 +182,7 @@ def tee_without_pipe(context: Context) -> Iterator[Found]:
     good="set -e -u -o pipefail",
     fixable=True,
 )
-def set_option_misspelt(context: Context) -> Iterator[Found]:
+def set_option_misspelt(context: Context) -> Iterator[Violation]:
     """Find long names behind one dash, unknown names behind -o, and letters that set does not know."""
     for command in context.script.commands:
         if command.name == "set":
@@ -158,35 +190,40 @@ def set_option_misspelt(context: Context) -> Iterator[Found]:
     if context.script.shebang.split("/")[-1].startswith(("bash -", "sh -")):
         for text in context.script.shebang.split()[1:]:
             if right := _right_option(text):  # bash knows letters that set does not, such as -l
-                yield Found(
+                yield Violation(
                     1, f"#! line: {text} is misspelt, bash reads it letter by letter", f"write {right}"
                 )
 
 
-def _set_words(words: list[Word]) -> Iterator[Found]:
-    named = False
+def _set_words(words: list[Word]) -> Iterator[Violation]:
+    named = False  # the word before ended in o: a name follows
     for word in words:
         text = word.text
         if text is None or text == "--":
             return
         if named:
             named = False
-            if text not in _SET_NAMES:
-                near = get_close_matches(text, _SET_NAMES, n=1)
-                edits = (Edit(word.start, word.end, near[0]),) if near else ()
-                meant = f"write -o {near[0]}" if near else None
-                yield Found(word.line, f"set -o {text}: there is no such option", meant, edits=edits)
-            continue
-        if text[:1] not in "-+" or len(text) < 2:
+            yield from _unknown_name(word, text)
+        elif text[:1] not in "-+" or len(text) < 2:
             return
-        if (right := _right_option(text)) is not None:
-            edits = (Edit(word.start, word.end, right),) if right else ()
-            meant = f"write {right}" if right else None
-            yield Found(
-                word.line, f"set {text}: misspelt, bash reads it letter by letter", meant, edits=edits
-            )
-        else:
+        elif (right := _right_option(text)) is None:
             named = text[1:].endswith("o")
+        else:
+            yield _misspelt(word, f"set {text}: misspelt, bash reads it letter by letter", right)
+
+
+def _unknown_name(word: Word, name: str) -> Iterator[Violation]:
+    if name not in _SET_NAMES:
+        near = get_close_matches(name, _SET_NAMES, n=1)
+        right = near[0] if near else ""
+        yield _misspelt(word, f"set -o {name}: there is no such option", right, "-o ")
+
+
+def _misspelt(word: Word, message: str, right: str, option: str = "") -> Violation:
+    """Report a word of ``set``; ``right``: what it was meant to be, empty where unknown."""
+    if not right:
+        return Violation(word.line, message)
+    return Violation(word.line, message, f"write {option}{right}", edits=(Edit(word.start, word.end, right),))
 
 
 def _right_option(text: str) -> str | None:

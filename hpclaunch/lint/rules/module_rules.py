@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.lint_rule import Context, Found, Severity, rule
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
+from hpclaunch.lint.shell_syntax import Command
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
 
 _CUDA = re.compile(r"(?:^|-)(?:cuda|cudatoolkit|nvhpc-cuda)[/-](\d+)\.(\d+)", re.IGNORECASE)
@@ -21,6 +22,17 @@ _GCC_OF_FOSS = {
     "2023b": "13.2.0", "2024a": "13.3.0", "2025a": "14.2.0", "2025b": "14.3.0",
 }  # fmt: skip
 
+_LOADING = ("load", "add", "try-load")
+_REPLACING = ("swap", "switch")
+_UNLOADING = ("unload", "rm", "del")
+_EMPTYING = ("purge", "reset")
+_CHANGING = (*_LOADING, *_REPLACING, *_UNLOADING, *_EMPTYING)
+_OTHER_ML_VERBS = ("use", "list", "avail", "spider", "restore", "show", "unuse")
+# GPU vendor of a node -> modules of another vendor's software.
+_OTHER_VENDORS = {
+    "amd": re.compile(r"(?i)cuda(toolkit)?(/|$)|.*-CUDA-"),
+    "nvidia": re.compile(r"(?i)rocm(/|$)|.*-rocm-"),
+}
 _GPU_NAMES = {"sm_80": "A100", "sm_90": "Hopper: H100, GH200", "sm_100": "Blackwell"}
 
 
@@ -33,43 +45,45 @@ class Module(NamedTuple):
 
 def loaded(script: Script) -> list[Module]:
     """Return the modules that are loaded at the end of the script's text, in order."""
-    found: list[Module] = []
+    modules: list[Module] = []
     for command in script.commands:
-        words = [word.text or "" for word in command.words]
-        if command.name not in ("module", "ml") or command.depth:
-            continue
-        rest = [word for word in words[1:] if not word.startswith("--")]
-        verb = rest[0] if rest else ""
-        if verb in ("load", "add", "try-load", "swap", "switch", "unload", "rm", "del", "purge", "reset"):
-            names = rest[1:]
-        elif command.name == "ml" and verb not in (
-            "use",
-            "list",
-            "avail",
-            "spider",
-            "restore",
-            "show",
-            "unuse",
-        ):
-            names, verb = rest, "load"
-        else:
-            continue
-        if verb in ("purge", "reset"):
-            found = []
-        elif verb in ("unload", "rm", "del"):
-            found = [module for module in found if not _same(module.name, names)]
-        else:
-            if verb in ("swap", "switch"):
-                found = [module for module in found if not _same(module.name, names[:1])]
-                names = names[-1:]
-            gone = [name[1:] for name in names if name.startswith("-")]
-            found = [module for module in found if not _same(module.name, gone)]
-            found += [Module(name, command.line) for name in names if name and not name.startswith("-")]
-    return found
+        if command.name in ("module", "ml") and not command.depth:
+            modules = _after(command, modules)
+    return modules
 
 
-def _same(module: str, names: list[str]) -> bool:
-    return any(module == name or module.split("/")[0] == name for name in names)
+def _after(command: Command, modules: list[Module]) -> list[Module]:
+    """Return the modules that are loaded after a module command, given those before it."""
+    verb, names = _verb_and_names(command)
+    if verb in _EMPTYING:
+        return []
+    if verb in _UNLOADING:
+        return _without(modules, names)
+    if verb in _REPLACING:
+        return _with(_without(modules, names[:1]), names[-1:], command.line)
+    return _with(modules, names, command.line) if verb in _LOADING else modules
+
+
+def _verb_and_names(command: Command) -> tuple[str, list[str]]:
+    """Return what a module command does and its other words; ``ml NAME`` loads."""
+    texts = [word.text or "" for word in command.words[1:]]
+    words = [text for text in texts if not text.startswith("--")]
+    verb = words[0] if words else ""
+    if command.name == "module" or verb in (*_CHANGING, *_OTHER_ML_VERBS):
+        return verb, words[1:]
+    return "load", words
+
+
+def _with(modules: list[Module], names: list[str], line: int) -> list[Module]:
+    """Return the modules after loading these; ``-NAME`` unloads."""
+    unloaded = [name[1:] for name in names if name.startswith("-")]
+    new = [Module(name, line) for name in names if name and not name.startswith("-")]
+    return _without(modules, unloaded) + new
+
+
+def _without(modules: list[Module], names: list[str]) -> list[Module]:
+    """Return the modules without those that are named, with version or without."""
+    return [module for module in modules if not {module.name, module.name.split("/")[0]}.intersection(names)]
 
 
 @rule(
@@ -83,7 +97,7 @@ def _same(module: str, names: list[str]) -> bool:
     bad="module load cuda/12.1\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
     good="module load cuda/11.7\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
 )
-def module_cuda_mismatch(context: Context) -> Iterator[Found]:
+def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
     """Compare the versions in the modules' names."""
     for stack, pattern in (("CUDA", _CUDA), ("ROCm", _ROCM)):
         first: tuple[Module, tuple[int, int]] | None = None
@@ -91,10 +105,10 @@ def module_cuda_mismatch(context: Context) -> Iterator[Found]:
             if first is None:
                 first = module, version
             elif version != first[1]:
-                mild: Severity | None = "warning" if version[0] == first[1][0] else None
+                severity: Severity | None = "warning" if version[0] == first[1][0] else None
                 other = f"{first[0].name} (line {first[0].line}) for {stack} {_dotted(first[1])}"
                 message = f"{module.name} is for {stack} {_dotted(version)}, {other}"
-                yield Found(module.line, message, severity=mild)
+                yield Violation(module.line, message, severity=severity)
 
 
 def _versions(script: Script, pattern: re.Pattern[str]) -> Iterator[tuple[Module, tuple[int, int]]]:
@@ -116,7 +130,7 @@ def _dotted(version: tuple[int, int]) -> str:
     bad="# GH200 is sm_90\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
     good="module load PyTorch/2.7.1-foss-2024a-CUDA-12.6.0",
 )
-def cuda_too_old_for_gpu(context: Context) -> Iterator[Found]:
+def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
     """Hold the CUDA of each module against the GPU's architecture."""
     node = context.profile.node if context.profile else None
     arch = node.gpu_arch if node and node.gpu_arch else ""
@@ -126,7 +140,7 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Found]:
         if cuda_addresses(_dotted(version), arch) is False:
             gpu = f"{arch} ({_GPU_NAMES[arch]})" if arch in _GPU_NAMES else arch
             first = f"the first that does is {first_cuda(arch)}"
-            yield Found(module.line, f"{module.name}: CUDA {_dotted(version)} knows no {gpu}; {first}")
+            yield Violation(module.line, f"{module.name}: CUDA {_dotted(version)} knows no {gpu}; {first}")
 
 
 @rule(
@@ -139,7 +153,7 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Found]:
     bad="module load OpenMPI/5.0.10-GCC-14.3.0\nmodule load SciPy-bundle/2022.05-foss-2022a",
     good="module load OpenMPI/4.1.4-GCC-11.3.0\nmodule load SciPy-bundle/2022.05-foss-2022a",
 )
-def module_toolchain_mismatch(context: Context) -> Iterator[Found]:
+def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
     """Compare the compilers behind the toolchains in the modules' names."""
     first: tuple[Module, str] | None = None
     for module in loaded(context.script):
@@ -151,7 +165,7 @@ def module_toolchain_mismatch(context: Context) -> Iterator[Found]:
             first = module, compiler
         elif compiler != first[1]:
             other = f"{first[0].name} (line {first[0].line}) with GCC {first[1]}"
-            yield Found(module.line, f"{module.name} was built with GCC {compiler}, {other}")
+            yield Violation(module.line, f"{module.name} was built with GCC {compiler}, {other}")
 
 
 @rule(
@@ -163,14 +177,15 @@ def module_toolchain_mismatch(context: Context) -> Iterator[Found]:
     bad="# LUMI-G has AMD GPUs\nmodule load cuda/12.1",
     good="module load rocm",
 )
-def module_gpu_vendor(context: Context) -> Iterator[Found]:
+def module_gpu_vendor(context: Context) -> Iterator[Violation]:
     """Find CUDA modules on AMD nodes and ROCm modules on NVIDIA nodes."""
     profile = context.profile
     if profile is None or profile.node is None or context.without_gpus:
         return
-    foreign = {"amd": r"(?i)cuda(toolkit)?(/|$)|.*-CUDA-", "nvidia": r"(?i)rocm(/|$)|.*-rocm-"}
-    pattern = foreign.get(profile.node.gpu_vendor or "")
-    for module in loaded(context.script) if pattern else ():
-        if re.match(pattern or "", module.name):
-            gpus = profile.node.gpu_model or f"by {profile.node.gpu_vendor}"
-            yield Found(module.line, f"{module.name}, but the GPUs of {profile.name} are {gpus}")
+    pattern = _OTHER_VENDORS.get(profile.node.gpu_vendor or "")
+    if pattern is None:
+        return
+    gpus = profile.node.gpu_model or f"by {profile.node.gpu_vendor}"
+    for module in loaded(context.script):
+        if pattern.match(module.name):
+            yield Violation(module.line, f"{module.name}, but the GPUs of {profile.name} are {gpus}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hpclaunch.lint.launch_lines import python_files
-from hpclaunch.lint.lint_rule import Context, Found, rule
+from hpclaunch.lint.lint_rule import Context, Violation, rule
 
 
 class Signature(NamedTuple):
@@ -53,7 +53,7 @@ _CALLBACKS = {
     bad="srun python train.py  # hvd.callbacks.LearningRateWarmupCallback(lr=0.1)",
     good="srun python train.py  # hvd.callbacks.LearningRateWarmupCallback(initial_lr=0.1)",
 )
-def horovod_callback_arguments(context: Context) -> Iterator[Found]:
+def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
     """Read the Python files that are launched and look at the calls of Horovod's callbacks."""
     seen: set[tuple[int, str]] = set()
     for launch in context.script.launches:
@@ -64,7 +64,7 @@ def horovod_callback_arguments(context: Context) -> Iterator[Found]:
             seen.add((launch.line, name))
             source = context.files.text(name)
             for line, message in _wrong_calls(source) if source and "horovod" in source else ():
-                yield Found(launch.line, f"{name}:{line}: {message}")
+                yield Violation(launch.line, f"{name}:{line}: {message}")
 
 
 def _wrong_calls(source: str) -> Iterator[tuple[int, str]]:
@@ -84,13 +84,15 @@ def _wrong_calls(source: str) -> Iterator[tuple[int, str]]:
 
 def _mistake(call: ast.Call, signature: Signature) -> str | None:
     """Return what is wrong with a call, None where it is right or cannot be told (``*args``)."""
-    if any(isinstance(one, ast.Starred) for one in call.args) or any(
-        one.arg is None for one in call.keywords
-    ):
+    given = [keyword.arg for keyword in call.keywords if keyword.arg]
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    if starred or len(given) < len(call.keywords):
         return None
-    given = [one.arg for one in call.keywords if one.arg]
-    unknown = [name for name in given if name not in signature.names]
-    if unknown:
+    if unknown := _not_among(signature.names, given):
         return f"no argument {', '.join(unknown)}; it takes {', '.join(signature.names)}"
-    missing = [name for name in signature.names[len(call.args) : signature.required] if name not in given]
+    missing = _not_among(given, signature.names[len(call.args) : signature.required])
     return f"{', '.join(missing)} is required" if missing else None
+
+
+def _not_among(known: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in known]

@@ -7,13 +7,16 @@ import shlex
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from hpclaunch.lint.lint_rule import Context, Edit, Found, Severity, rule
-from hpclaunch.scheduler.directive_reader import Given, RequestedResources
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Given, RequestedResources
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.site.queue_limits import About, cite, misfits
 from hpclaunch.site.schema import Queue, SiteProfile
+from hpclaunch.topology.node_topology import Core, NodeTopology
 from hpclaunch.walltime import format_walltime
 
+_NO_LIMIT = ("unlimited", "infinite", "-1")
 # A comment may well begin with a word like a shorter one.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
 
@@ -28,22 +31,28 @@ _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader
     bad="#SBATCH --nodes=2\n#SBATCH --gpus=8\n#SBATCH --gpus-per-node=8",
     good="#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8",
 )
-def gpus_conflict(context: Context) -> Iterator[Found]:
+def gpus_conflict(context: Context) -> Iterator[Violation]:
     """Hold the ways to count GPUs against each other."""
     requested = context.requested
-    total, per_node, per_task = requested.gpus, requested.gpus_per_node, requested.gpus_per_task
-    nodes = requested.nodes.value if requested.nodes else (1 if requested.tasks is None else None)
-    ranks = requested.ranks_per_node
-    if total and per_node and nodes:
-        product = nodes * per_node.value
-        if total.value != product:
-            each = f"{per_node.text} x {nodes} nodes for {product}"
-            yield Found(total.line, f"{total.text} asks for {total.value} GPUs in all, {each}")
-        else:
-            yield Found(total.line, f"{total.text} repeats {per_node.text}", severity="note")
+    yield from _total_and_per_node(requested)
+    per_node, per_task, ranks = requested.gpus_per_node, requested.gpus_per_task, requested.ranks_per_node
     if per_task and per_node and ranks and ranks * per_task.value != per_node.value:
-        sum_up = f"{per_task.text} x {ranks} tasks a node is {ranks * per_task.value} GPUs"
-        yield Found(per_task.line, f"{sum_up}, {per_node.text} asks for {per_node.value}")
+        product = f"{per_task.text} x {ranks} tasks a node is {ranks * per_task.value} GPUs"
+        yield Violation(per_task.line, f"{product}, {per_node.text} asks for {per_node.value}")
+
+
+def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
+    total, per_node = requested.gpus, requested.gpus_per_node
+    one_node = 1 if requested.tasks is None else None
+    nodes = requested.nodes.value if requested.nodes else one_node
+    if not (total and per_node and nodes):
+        return
+    product = nodes * per_node.value
+    if total.value != product:
+        each = f"{per_node.text} x {nodes} nodes for {product}"
+        yield Violation(total.line, f"{total.text} asks for {total.value} GPUs in all, {each}")
+    else:
+        yield Violation(total.line, f"{total.text} repeats {per_node.text}", severity="note")
 
 
 @rule(
@@ -56,29 +65,42 @@ def gpus_conflict(context: Context) -> Iterator[Found]:
     bad="#SBATCH --ntasks-per-node=8\n#SBATCH --cpus-per-task=72",
     good="#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=72",
 )
-def cpus_over_node(context: Context) -> Iterator[Found]:
+def cpus_over_node(context: Context) -> Iterator[Violation]:
     """Hold tasks x CPUs against the site's node."""
-    topology, profile, requested = context.topology, context.profile, context.requested
+    topology, profile = context.topology, context.profile
     if topology is None or profile is None or not topology.cores or context.without_gpus:
         return
+    threads = len(topology.usable)
+    cores = len(_cores_for_jobs(topology))
+    limit = threads if _multithread(context) else cores
+    has = _cores_of_node(profile, cores, reserved=len(topology.cores) - cores)
+    for cpus, given, product in _cpus_requested(context.requested):
+        if cpus > limit:
+            severity: Severity | None = "warning" if cpus <= threads else None
+            yield Violation(given.line, f"{product} = {cpus} CPUs a node; {has}", severity=severity)
+
+
+def _cores_for_jobs(topology: NodeTopology) -> list[Core]:
     usable = topology.usable
-    cores = sum(1 for core in topology.cores if usable.issuperset(core.cpus))
-    threads = len(usable)
-    kept = len(topology.cores) - cores
-    has = f"a node of {profile.name} gives {cores} cores to jobs" + (f", {kept} are reserved" if kept else "")
+    return [core for core in topology.cores if usable.issuperset(core.cpus)]
+
+
+def _cores_of_node(profile: SiteProfile, cores: int, reserved: int) -> str:
     source = cite(profile, profile.node.source if profile.node else None)
-    for wanted, given, words in _cpus_requested(requested):
-        multithread = requested.threads_per_core is not None and requested.threads_per_core.value > 1
-        hint = context.script.directive("hint")
-        multithread = (
-            multithread or (hint is not None and hint.value == "multithread") or bool(requested.cpus_per_node)
-        )
-        if wanted > (threads if multithread else cores):
-            mild: Severity | None = "warning" if wanted <= threads else None
-            yield Found(given.line, f"{words} = {wanted} CPUs a node; {has} ({source})", severity=mild)
+    kept = f", {reserved} are reserved" if reserved else ""
+    return f"a node of {profile.name} gives {cores} cores to jobs{kept} ({source})"
+
+
+def _multithread(context: Context) -> bool:
+    """Tell whether the job counts hardware threads, not cores."""
+    threads = context.requested.threads_per_core
+    by_option = threads is not None and threads.value > 1
+    by_hint = context.script.directive_value("hint") == "multithread"
+    return by_option or by_hint or context.requested.cpus_per_node is not None
 
 
 def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given, str]]:
+    """Yield (CPUs per node, where they are requested, the product in words)."""
     ranks, each = requested.ranks_per_node, requested.cpus_per_task
     if each is not None:
         yield (ranks or 1) * each.value, each, f"{ranks or 1} tasks x {each.value} CPUs"
@@ -99,23 +121,25 @@ def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given,
     bad="#SBATCH --ntasks-per-node=128\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
     good="#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
 )
-def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Found]:
+def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
     """Hold tasks x CPUs of a node against CPUs x GPUs of it."""
     requested = context.requested
-    ranks, per_gpu, nodes = requested.ranks_per_node, requested.cpus_per_gpu, requested.nodes
-    if requested.gpus_per_node:
-        gpus = requested.gpus_per_node.value
-    elif requested.gpus and nodes and nodes.value:
-        gpus = -(-requested.gpus.value // nodes.value)
-    else:
+    ranks, per_gpu, gpus = requested.ranks_per_node, requested.cpus_per_gpu, _gpus_per_node(requested)
+    if ranks is None or per_gpu is None or gpus is None or context.owns_node:
         return
-    if ranks is None or per_gpu is None or context.owns_node:
-        return
-    wanted = ranks * (requested.cpus_per_task.value if requested.cpus_per_task else 1)
-    if wanted > gpus * per_gpu.value:
+    needed = ranks * (requested.cpus_per_task.value if requested.cpus_per_task else 1)
+    if needed > gpus * per_gpu.value:
         given = f"{per_gpu.text} x {gpus} GPUs gives {gpus * per_gpu.value}"
         line = (requested.tasks_per_node or requested.tasks or per_gpu).line
-        yield Found(line, f"{ranks} tasks need {wanted} CPUs on a node; {given}")
+        yield Violation(line, f"{ranks} tasks need {needed} CPUs on a node; {given}")
+
+
+def _gpus_per_node(requested: RequestedResources) -> int | None:
+    if requested.gpus_per_node:
+        return requested.gpus_per_node.value
+    if requested.gpus and requested.node_count:
+        return -(-requested.gpus.value // requested.node_count)
+    return None
 
 
 @rule(
@@ -127,29 +151,27 @@ def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Found]:
     bad="# Polaris has 4 GPUs a node\n#PBS -l select=1:ngpus=8",
     good="#PBS -l select=1:ngpus=4",
 )
-def gpus_over_node(context: Context) -> Iterator[Found]:
+def gpus_over_node(context: Context) -> Iterator[Violation]:
     """Hold GPUs of a node against the site's."""
-    requested, profile = context.requested, context.profile
+    profile = context.profile
     if profile is None or profile.node is None or not profile.node.gpus:
         return
     has = len(profile.node.gpus)
-    ranks, each, total, nodes = (
-        requested.ranks_per_node,
-        requested.gpus_per_task,
-        requested.gpus,
-        requested.nodes,
-    )
-    wanted: list[tuple[int, Given]] = []
-    if requested.gpus_per_node:
-        wanted.append((requested.gpus_per_node.value, requested.gpus_per_node))
-    if each:
-        wanted.append(((ranks or 1) * each.value, each))
-    if total and nodes and nodes.value and not requested.gpus_per_node:
-        wanted.append((-(-total.value // nodes.value), total))
-    for count, given in wanted:
+    source = cite(profile, profile.node.source)
+    for count, given in _gpus_requested(context.requested):
         if count > has:
-            source = cite(profile, profile.node.source)
-            yield Found(given.line, f"{count} GPUs a node; a node of {profile.name} has {has} ({source})")
+            yield Violation(given.line, f"{count} GPUs a node; a node of {profile.name} has {has} ({source})")
+
+
+def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given]]:
+    """Yield (GPUs per node, where they are requested), for each way to request them."""
+    per_node, per_task, total = requested.gpus_per_node, requested.gpus_per_task, requested.gpus
+    if per_node:
+        yield per_node.value, per_node
+    if per_task:
+        yield (requested.ranks_per_node or 1) * per_task.value, per_task
+    if total and requested.node_count and not per_node:
+        yield -(-total.value // requested.node_count), total
 
 
 @rule(
@@ -161,7 +183,7 @@ def gpus_over_node(context: Context) -> Iterator[Found]:
     bad="# accel of Olivia: 7 days\n#SBATCH --partition=accel\n#SBATCH --time=08-00:00:00",
     good="#SBATCH --partition=accel\n#SBATCH --time=07-00:00:00",
 )
-def walltime_over_limit(context: Context) -> Iterator[Found]:
+def walltime_over_limit(context: Context) -> Iterator[Violation]:
     """Hold the walltime against the queue's limits."""
     given = context.requested.walltime_s
     for name, queue, about, why in _misfits(context):
@@ -178,7 +200,7 @@ def walltime_over_limit(context: Context) -> Iterator[Found]:
     bad="# dev-g of LUMI-G: 32 nodes\n#SBATCH --partition=dev-g\n#SBATCH --nodes=64",
     good="#SBATCH --partition=standard-g\n#SBATCH --nodes=64",
 )
-def nodes_over_limit(context: Context) -> Iterator[Found]:
+def nodes_over_limit(context: Context) -> Iterator[Violation]:
     """Hold the nodes against the queue's limits."""
     given = context.requested.nodes
     for name, queue, about, why in _misfits(context):
@@ -194,9 +216,9 @@ def _misfits(context: Context) -> Iterator[tuple[str, Queue, About, str]]:
             yield from ((name, queue, about, why) for about, why in found)
 
 
-def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, why: str) -> Found:
+def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, why: str) -> Violation:
     source = f" ({cite(profile, queue.source)})" if profile else ""
-    return Found(given.line, f"{queue.kind} {name}: {why}{source}")
+    return Violation(given.line, f"{queue.kind} {name}: {why}{source}")
 
 
 @rule(
@@ -208,24 +230,17 @@ def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, w
     bad="#SBATCH --time=2h",
     good="#SBATCH --time=02:00:00",
 )
-def walltime_unreadable(context: Context) -> Iterator[Found]:
+def walltime_unreadable(context: Context) -> Iterator[Violation]:
     """Find times that neither Slurm nor PBS reads."""
-    found = context.script.directive("walltime")
-    forever = found is not None and (found.value or "").lower() in ("unlimited", "infinite", "-1")
-    if (
-        found is not None
-        and context.requested.walltime_s is None
-        and not forever
-        and "$" not in (found.value or "")
-    ):
-        yield Found(found.line, f"{found.text}: not a time that {found.reader.kind} reads")
-    elif (
-        found is not None
-        and context.requested.walltime_s
-        and not context.requested.walltime_s.value
-        and found.reader.refuses_zero_walltime
-    ):
-        yield Found(found.line, f"{found.text}: {format_walltime(0)} is no time at all")
+    found, walltime = context.script.directive("walltime"), context.requested.walltime_s
+    if found is None:
+        return
+    value = found.value or ""
+    if walltime is None:
+        if value.lower() not in _NO_LIMIT and "$" not in value:
+            yield Violation(found.line, f"{found.text}: not a time that {found.reader.kind} reads")
+    elif not walltime.value and found.reader.refuses_zero_walltime:
+        yield Violation(found.line, f"{found.text}: {format_walltime(0)} is no time at all")
 
 
 @rule(
@@ -239,7 +254,7 @@ def walltime_unreadable(context: Context) -> Iterator[Found]:
     bad="#SBATCH --partition=standart-g",
     good="#SBATCH --partition=standard-g",
 )
-def queue_unknown(context: Context) -> Iterator[Found]:
+def queue_unknown(context: Context) -> Iterator[Violation]:
     """Find queues that the profile does not know."""
     profile = context.profile
     if profile is None or not profile.queues:
@@ -249,7 +264,7 @@ def queue_unknown(context: Context) -> Iterator[Found]:
             if name not in profile.queues:
                 near = get_close_matches(name, profile.queues, n=1)
                 meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(profile.queues)}"
-                yield Found(line, f"{name} is no queue that the profile of {profile.name} knows", meant)
+                yield Violation(line, f"{name} is no queue that the profile of {profile.name} knows", meant)
 
 
 @rule(
@@ -261,13 +276,13 @@ def queue_unknown(context: Context) -> Iterator[Found]:
     bad="#SBATCH --partition=standard\n#SBATCH --gpus-per-node=8",
     good="#SBATCH --partition=standard-g\n#SBATCH --gpus-per-node=8",
 )
-def queue_without_gpus(context: Context) -> Iterator[Found]:
+def queue_without_gpus(context: Context) -> Iterator[Violation]:
     """Find GPU requests in queues without GPUs."""
     requested = context.requested
     wants = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     for name, line, queue in context.queues:
         if queue is not None and not queue.gpus and wants and wants.value:
-            yield Found(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} asks for them")
+            yield Violation(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} asks for them")
 
 
 @rule(
@@ -279,7 +294,7 @@ def queue_without_gpus(context: Context) -> Iterator[Found]:
     bad="#SBATCH --account=myproject",
     good="#SBATCH --account=project_465000001",
 )
-def account_pattern(context: Context) -> Iterator[Found]:
+def account_pattern(context: Context) -> Iterator[Violation]:
     """Hold the account against the site's pattern."""
     profile = context.profile
     found = context.script.directive("account")
@@ -287,7 +302,7 @@ def account_pattern(context: Context) -> Iterator[Found]:
         return
     if not re.fullmatch(profile.account.pattern, found.value) and "$" not in found.value:
         example = f"such as {profile.account.example}" if profile.account.example else None
-        yield Found(found.line, f"account {found.value} is none of {profile.name}'s", example)
+        yield Violation(found.line, f"account {found.value} is none of {profile.name}'s", example)
 
 
 @rule(
@@ -301,22 +316,24 @@ def account_pattern(context: Context) -> Iterator[Found]:
     good="#PBS -A MyProject\n#PBS -l select=1:system=polaris\n#PBS -l filesystems=home:eagle\n"
     "#PBS -l place=scatter",
 )
-def directive_missing(context: Context) -> Iterator[Found]:
+def directive_missing(context: Context) -> Iterator[Violation]:
     """Hold the script against what the profile requires."""
-    profile, script = context.profile, context.script
-    reader = script.reader
+    profile, reader = context.profile, context.script.reader
     if profile is None or reader is None or profile.scheduler.kind != reader.kind:
         return
-    if profile.account.required and script.directive("account") is None:
-        line = f"#{reader.sentinel} {reader.account_option}{profile.account.example or 'PROJECT'}"
-        source = cite(profile, profile.account.source)
-        yield Found(None, f"no account is named, and {profile.name} requires one ({source})", f"add {line}")
+    if profile.account.required and context.script.directive("account") is None:
+        yield _account_missing(profile, reader)
     for advised in profile.directives:
-        mild: Severity | None = None if advised.required else "warning"
-        for option in reader.read_text(advised.text):
-            if not script.has_option(option.name):
-                message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
-                yield Found(None, message, f"add #{reader.sentinel} {advised.text}", severity=mild)
+        if not all(context.script.has_option(option.name) for option in reader.read_text(advised.text)):
+            severity: Severity | None = None if advised.required else "warning"
+            message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
+            yield Violation(None, message, f"add #{reader.sentinel} {advised.text}", severity)
+
+
+def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation:
+    line = f"#{reader.sentinel} {reader.account_option}{profile.account.example or 'PROJECT'}"
+    source = cite(profile, profile.account.source)
+    return Violation(None, f"no account is named, and {profile.name} requires one ({source})", f"add {line}")
 
 
 @rule(
@@ -328,11 +345,11 @@ def directive_missing(context: Context) -> Iterator[Found]:
     bad="module load rocm\n#SBATCH --nodes=2",
     good="#SBATCH --nodes=2\nmodule load rocm",
 )
-def directive_ignored(context: Context) -> Iterator[Found]:
+def directive_ignored(context: Context) -> Iterator[Violation]:
     """Find directives behind the first command, one finding a line."""
     lines = {d.line: d.text for d in reversed(context.script.directives) if not d.active}
     for line, text in sorted(lines.items()):
-        yield Found(line, f"{text} stands behind the first command and is ignored")
+        yield Violation(line, f"{text} stands behind the first command and is ignored")
 
 
 @rule(
@@ -345,18 +362,25 @@ def directive_ignored(context: Context) -> Iterator[Found]:
     bad="#SBATCH --ntask-per-nodes=8",
     good="#SBATCH --ntasks-per-node=8",
 )
-def directive_unknown(context: Context) -> Iterator[Found]:
+def directive_unknown(context: Context) -> Iterator[Violation]:
     """Find options that are not in sbatch's list, and words that are no option."""
     for found in context.script.directives:
         if not found.option.known and found.active:
             near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
             meant = f"did you mean --{near[0]}?" if near else None
-            yield Found(found.line, f"{found.text}: no such option of {found.reader.submit_command}", meant)
-    for number, line in enumerate(context.script.text.split("\n"), 1):
+            yield Violation(
+                found.line, f"{found.text}: no such option of {found.reader.submit_command}", meant
+            )
+    yield from _misspelt_sentinels(context.script.text)
+
+
+def _misspelt_sentinels(text: str) -> Iterator[Violation]:
+    for number, line in enumerate(text.split("\n"), 1):
         match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
-        near = get_close_matches(match[1].upper(), _LONG_SENTINELS, n=1, cutoff=0.75) if match else []
-        if match and near and match[1] != near[0]:
-            yield Found(number, f"#{match[1]} is no directive, but a comment", f"write #{near[0]}")
+        if match is None or match[1] in _LONG_SENTINELS:
+            continue
+        for sentinel in get_close_matches(match[1].upper(), _LONG_SENTINELS, n=1, cutoff=0.75):
+            yield Violation(number, f"#{match[1]} is no directive, but a comment", f"write #{sentinel}")
 
 
 @rule(
@@ -369,13 +393,13 @@ def directive_unknown(context: Context) -> Iterator[Found]:
     bad="#SBATCH --output=$HOME/logs/%j.out",
     good="#SBATCH --output=slurm-%j.out",
 )
-def directive_variable(context: Context) -> Iterator[Found]:
+def directive_variable(context: Context) -> Iterator[Violation]:
     """Find dollars in #SBATCH lines."""
     for found in context.script.directives:
         variable = re.search(r"\$\{?[A-Za-z_]\w*", found.value or "")
         allowed = found.reader.dollar_options
         if allowed is not None and found.active and variable and found.name not in allowed:
-            yield Found(found.line, f"{found.text}: {variable[0]} is not expanded in a directive")
+            yield Violation(found.line, f"{found.text}: {variable[0]} is not expanded in a directive")
 
 
 @rule(
@@ -389,33 +413,36 @@ def directive_variable(context: Context) -> Iterator[Found]:
     bad="#SBATCH --output=logs/%x-%j.out",
     good="#SBATCH --output=%x-%j.out",
 )
-def output_folder_missing(context: Context) -> Iterator[Found]:
+def output_folder_missing(context: Context) -> Iterator[Violation]:
     """Look for the folders of --output and --error."""
-    seen: set[str] = set()
-    for found in context.script.directives:
-        if not found.active or found.role not in ("output", "error") or not found.value:
+    for folder, found in _output_folders(context.script).items():
+        if "$" in folder or _exists(context, folder):
             continue
-        folder, slash, _ = found.value.rpartition("/")
-        if not slash or "$" in folder or folder in seen or _exists(context, folder):
-            continue
-        seen.add(folder)
-        what = "has a pattern in its name, and" if "%" in folder else ""
-        message = f"the output goes into the directory {folder}, which {what} does not exist".replace(
-            "  ", " "
-        )
-        remedy = None if "%" in folder else f"mkdir -p {shlex.quote(folder)} before submitting"
-        yield Found(found.line, message, remedy)
+        if "%" in folder:
+            problem, remedy = "has a pattern in its name, and does not exist", None
+        else:
+            problem, remedy = "does not exist", f"mkdir -p {shlex.quote(folder)} before submitting"
+        yield Violation(found.line, f"the output goes into the directory {folder}, which {problem}", remedy)
+
+
+def _output_folders(script: Script) -> dict[str, Directive]:
+    """Return the folders of the job's output files, each with the first directive that names it."""
+    found: dict[str, Directive] = {}
+    for directive in script.directives:
+        folder = (directive.value or "").rpartition("/")[0]
+        if directive.active and directive.role in ("output", "error") and folder:
+            found.setdefault(folder, directive)
+    return found
 
 
 def _exists(context: Context, folder: str) -> bool:
-    """Tell whether a folder exists, or nothing can be said: another machine's file system."""
-    if not folder or "%" in folder:
-        return not folder
-    top = "/" + folder.lstrip("/").split("/")[0]
-    if folder.startswith("/") and context.files.find(top) is None:
-        return True
-    relative_to_elsewhere = context.script.directive("folder") is not None and not folder.startswith("/")
-    return relative_to_elsewhere or context.files.find(folder) is not None
+    """Tell whether a folder exists; True also where it cannot be looked for: another machine's folders."""
+    if "%" in folder:
+        return False
+    if folder.startswith("/"):
+        top = "/" + folder.lstrip("/").split("/")[0]
+        return context.files.find(top) is None or context.files.find(folder) is not None
+    return context.script.directive("folder") is not None or context.files.find(folder) is not None
 
 
 @rule(
@@ -429,11 +456,11 @@ def _exists(context: Context, folder: str) -> bool:
     good="#!/bin/bash",
     fixable=True,
 )
-def line_endings(context: Context) -> Iterator[Found]:
+def line_endings(context: Context) -> Iterator[Violation]:
     """Find the first CR LF; the fix takes out all of them."""
     text = context.script.text
     ends = [match.start() for match in re.finditer(r"\r\n", text)]
     if ends:
         edits = tuple(Edit(at, at + 1, "") for at in ends)
         line = text.count("\n", 0, ends[0]) + 1
-        yield Found(line, f"{len(ends)} lines end with CR LF, as on Windows", edits=edits)
+        yield Violation(line, f"{len(ends)} lines end with CR LF, as on Windows", edits=edits)

@@ -1,0 +1,204 @@
+"""Words and phrases that are not used: they are hard to read for someone whose first language is not English.
+
+``CHECKED`` names the files. Of Python files the string literals, docstrings and comments are checked, of
+templates, profiles and pages the whole text; in addition the help of the commands.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+
+from hpclaunch.cli.main import COMMANDS, program
+
+ROOT = Path(__file__).parents[1]
+CLI = ROOT / "hpclaunch" / "cli"
+
+# Files and folders; of a folder all Python files, pages, templates and profiles.
+CHECKED = (
+    *(
+        "hpclaunch/cli/__init__.py",
+        "hpclaunch/cli/_jobs.py",
+        "hpclaunch/cli/main.py",
+        "hpclaunch/cli/submit.py",
+    ),
+    *("hpclaunch/cli/jobs.py", "hpclaunch/cli/status.py", "hpclaunch/cli/logs.py", "hpclaunch/cli/wait.py"),
+    *("hpclaunch/cli/cancel.py", "hpclaunch/cli/resubmit.py", "hpclaunch/cli/verify.py"),
+    *("hpclaunch/cli/completion.py", "hpclaunch/job/repeat_job.py", "hpclaunch/job/settings_files.py"),
+    *("hpclaunch/plan/request.py", "hpclaunch/plan/settings.py", "hpclaunch/plan/settings_table.py"),
+    *(
+        "README.md",
+        "docs/index.md",
+        "docs/tutorial.md",
+        "docs/reference/job.md",
+        "docs/explanation/measured.md",
+    ),
+    *("docs/how-to/alps.md", "docs/how-to/aurora.md", "docs/how-to/frameworks.md", "docs/how-to/horovod.md"),
+    *("docs/how-to/from-your-laptop.md", "docs/how-to/jobs.md", "docs/how-to/lumi-g.md"),
+    *("docs/how-to/olivia.md", "docs/how-to/other-machines.md", "docs/how-to/polaris.md"),
+    "docs/how-to/restarts.md",
+    *("docs/architecture.md", "docs/explanation/one-job.md", "hpclaunch/topology/source_kinds.py"),
+    *("hpclaunch/host", "hpclaunch/site", "site_profiles", "docs/reference/profile.md"),
+    *("hpclaunch/cli/sites.py", "hpclaunch/job/store.py", "hpclaunch/atomic_file.py", "hpclaunch/cache.py"),
+    *("hpclaunch/command_result.py", "hpclaunch/cpuset.py", "hpclaunch/errors.py", "hpclaunch/walltime.py"),
+    *("hpclaunch/package_data.py", "hpclaunch/text_table.py", "hpclaunch/user_folders.py"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+)
+
+
+class NotUsed(NamedTuple):
+    """A phrase, what to write instead, and a sentence that has it."""
+
+    pattern: str
+    instead: str
+    example: str
+
+
+COUNT = r"(?:\d[\d,.]*|one|two|three|four|six|eight|twelve|several|many|\{[^}]*\})"
+# What may stand between a number and "a node", where that means "one node".
+JOINS = "is|are|was|has|to|of|in|on|at|for|from|with|by|as|and|or|if|when|that|which|makes|gives|names|takes"
+UNIT = r"(?:node|rank|core|GPU|job|task|host|step|second|file|line|scheduler|site|run|round)"
+
+NOT_USED = (
+    NotUsed(r"what (?:became|is known|becomes) of", "the state of", "Say what became of JOB"),
+    NotUsed(r"sa(?:y|ys|id) of\b", "reports about", "what the scheduler says of a job"),
+    NotUsed(r"wish(?:es|ed)?", "options, requests, settings", "inherits none of that one's wishes"),
+    NotUsed(r"whom|blam(?:e|es|ed|ing)", "the cause, the rank that failed first", "the nodes that it blames"),
+    NotUsed(r"is none of", "is not one of", "tight is none of warn, strict, off"),
+    NotUsed(r"(?<!there )is no (?!longer\b)\w+", "is not a", "--nosuch is no option of srun"),
+    NotUsed(r"leads? nowhere", "does not work here", "easybuild: leads nowhere"),
+    NotUsed(r"anew", "again, from scratch, new", "the profile is read anew"),
+    NotUsed(r"besides?", "next to, with, in addition to", "beside what was planned"),
+    NotUsed(rf"{COUNT} (?:(?!(?:{JOINS})\b)[\w-]+ )?an? {UNIT}", "per node, per rank", "one process a node"),
+    NotUsed(
+        r"(?:hold|holds|held)(?: [\w'-]+){0,4} against", "compare with, check against", "held against it"
+    ),
+    NotUsed(r"(?:keep|kept) back", "residual", "what was kept back"),
+    NotUsed(r"kept(?: [\w'-]+){0,4} cache", "cached", "kept in the user's cache"),
+    NotUsed(r"so many|ever (?:less|more) often", "this many, rarely", "how often it may be so many"),
+    NotUsed(r"for its sake|in the words of", "for it, as NAME writes", "in the words of Slurm"),
+    NotUsed(r"of (?:its|their|your) own", "its own, automatically", "each rank has a folder of its own"),
+    NotUsed(
+        r"tak(?:e|es|ing) over (?:its|the|a job's) (?:exit )?status", "exit with", "take over its exit status"
+    ),
+    NotUsed(r"ha(?:s|d|ve) (?:the|a) say", "decides", "the site has the say"),
+    NotUsed(r"no word why|without a word", "gives no reason, silently", "may vanish without a word"),
+    NotUsed(r"end(?:s|ed)? (?:badly|well)", "failed, succeeded", "when these jobs have ended well"),
+    NotUsed(r"nobody", "it is not known, not requested, none", "None: nobody said"),
+    NotUsed(r"(?:nodes?|cores?|GPUs?|ranks?) asked", "requested", "64 cores asked"),
+    NotUsed(r"(?:unless|if|when|where) asked", "requested", "wait if asked, report"),
+    NotUsed(r"in the place of", "instead of", "in the place of the profile's"),
+    NotUsed(r"wherefrom|whence|thereof|whoever", "where from, of it, who", "the end thereof"),
+    NotUsed(
+        r"(?:a|any) person(?:'s)?|the others|the rest of them",
+        "the user; the other ranks",
+        "what a person asked",
+    ),
+    NotUsed(r"by (?:itself|themselves)", "alone, automatically", "it comes back by itself"),
+    NotUsed(r"as (?:it|they) (?:is|are|was|were) given", "unchanged", "the value as it was given"),
+    NotUsed(r"for ever|no more(?! than)|till", "forever, no longer, until", "it does not wait for ever"),
+    NotUsed(r"told", "signalled, notified", "the ranks are told to checkpoint"),
+    NotUsed(r"looks? at (?:each |every |the )?nodes?|is looked at", "check", "Look at each node before"),
+)
+
+USED = (
+    "there is no job yet, and it is no longer waiting",
+    "one process per node; no more than 2 at once; a node of two GPUs",
+    "one is a rank, 2 to a node, and the job is a job",
+    "its own folder; it checks against the limits; untold",
+)
+
+
+def misused(text: str) -> list[str]:
+    """What of ``NOT_USED`` stands in a text, each with what to write instead."""
+    found = []
+    for phrase in NOT_USED:
+        for match in re.finditer(rf"\b(?:{phrase.pattern})\b", text, re.IGNORECASE):
+            found.append(
+                f"{match[0]!r} -> {phrase.instead}: ...{text[max(0, match.start() - 30) : match.end() + 30]}"
+            )
+    return found
+
+
+def python_texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of each string literal, f-strings whole, and of each comment."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "{x}" for part in node.values)
+            yield node.lineno, "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+        elif not isinstance(node, ast.Constant):
+            waiting += ast.iter_child_nodes(node)
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+
+
+def page_texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of each paragraph, without marks of comments."""
+    line = 1
+    for paragraph in path.read_text().split("\n\n"):
+        yield line, re.sub(r"(?m)^\s*(?:#|>|{#-?)\s*", "", paragraph)
+        line += paragraph.count("\n") + 2
+
+
+def checked_files() -> list[Path]:
+    """The files that are named in ``CHECKED``, or lie in a folder that is."""
+    found = []
+    for name in CHECKED:
+        path = ROOT / name
+        assert path.exists(), f"CHECKED names {name}, which is not there"
+        found += sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [path for path in found if path.suffix in (".py", ".md", ".j2", ".yaml")]
+
+
+@pytest.mark.parametrize("path", checked_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_texts_are_in_plain_words(path: Path) -> None:
+    texts = python_texts(path) if path.suffix == ".py" else page_texts(path)
+    found = [f"{line}: {what}" for line, text in texts for what in misused(" ".join(text.split()))]
+    assert found == []
+
+
+def help_texts(command: click.Command) -> Iterator[str]:
+    """Yield the help of a command, of its options and of its subcommands."""
+    yield command.help or ""
+    yield from (option.help or "" for option in command.params if isinstance(option, click.Option))
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            if subcommand := command.get_command(click.Context(command), name):
+                yield from help_texts(subcommand)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if CLI / f"{name}.py" in checked_files()])
+def test_the_help_is_in_plain_words(name: str) -> None:
+    command = program.get_command(click.Context(program), name)
+    assert command is not None
+    texts = [COMMANDS[name], *help_texts(command)]
+    assert [what for text in texts for what in misused(" ".join(text.split()))] == []
+
+
+@pytest.mark.parametrize("phrase", NOT_USED, ids=lambda phrase: phrase.pattern)
+def test_each_pattern_finds_its_example(phrase: NotUsed) -> None:
+    assert any(f"-> {phrase.instead}: " in what for what in misused(phrase.example))
+
+
+@pytest.mark.parametrize("text", USED)
+def test_plain_texts_pass(text: str) -> None:
+    assert misused(text) == []
+
+
+def test_texts_of_a_python_file(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text('"""A docstring."""\n\nx = f"{1 + 1} ranks a " "node"  # a comment\ny = 1, b"bytes"\n')
+    assert sorted(python_texts(file)) == [(1, "A docstring."), (3, "# a comment"), (3, "{x} ranks a node")]

@@ -79,8 +79,8 @@ def test_the_default_warm_up_fits_every_run(epochs: int, decay: str, scaling: st
     [
         (
             Options(lr=0.03, lr_scaling="linear", warmup_epochs=50),
-            r"--warmup-epochs 50: a run of 3 epoch\(s\) x 10 step\(s\) ends within the warm-up: its last step "
-            r"has the rate 0.03522, and no step has the scaled rate 0.12",
+            r"--warmup-epochs 50: a run of 3 epoch\(s\) x 10 step\(s\) ends within the warm-up: "
+            r"its last step has the rate 0.03522, and no step has the scaled rate 0.12",
             "Use --epochs 51 or more, or --warmup-epochs 1.",
         ),
         (

@@ -1,4 +1,4 @@
-"""The runner with an ``--allreduce auto`` that takes five seconds longer; ``late``: that reports late choices."""
+"""The runner with an ``--allreduce auto`` that takes five seconds longer, or reports ``late`` choices."""
 
 from __future__ import annotations
 

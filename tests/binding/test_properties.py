@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, NodeTopology
 from tests.binding.machines import machine, machines, usable_cores
+
+pytestmark = pytest.mark.slow
 
 checked = settings(max_examples=200, deadline=None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.sources import KINDS
 from tests.topology import machines
+
+pytestmark = pytest.mark.slow
 
 MACHINE = machines.Machine(numa_ids=(0, 1, 6), memory_only=(9,), gpu_numa=(6, 1, 0))
 VALID: dict[str, list[str]] = {

@@ -17,6 +17,8 @@ from hpclaunch.topology.node_topology import Core, NumaNode
 from tests.topology import machines
 from tests.topology.machines import Machine
 
+pytestmark = pytest.mark.slow
+
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -46,6 +46,11 @@ CHECKED = (
     "docs/how-to/restarts.md",
     *("docs/architecture.md", "docs/explanation/one-job.md", "hpclaunch/topology/source_kinds.py"),
     *("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *("hpclaunch/lint", "hpclaunch/check", "hpclaunch/software", "hpclaunch/remote"),
+    *("hpclaunch/cli/lint.py", "hpclaunch/cli/check.py", "hpclaunch/cli/env.py"),
+    *("hpclaunch/cli/_submit_check.py", "docs/reference/checks.md", "docs/reference/lint.md"),
+    *("docs/how-to/check-before.md", "hpclaunch/scheduler/directive_reader.py"),
+    *("hpclaunch/scheduler/slurm_directives.py", "hpclaunch/scheduler/pbs_directives.py"),
 )
 
 

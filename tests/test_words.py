@@ -50,6 +50,11 @@ CHECKED = (
     *("hpclaunch/command_result.py", "hpclaunch/cpuset.py", "hpclaunch/errors.py", "hpclaunch/walltime.py"),
     *("hpclaunch/package_data.py", "hpclaunch/text_table.py", "hpclaunch/user_folders.py"),
     *("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *("hpclaunch/lint", "hpclaunch/check", "hpclaunch/software", "hpclaunch/remote"),
+    *("hpclaunch/cli/lint.py", "hpclaunch/cli/check.py", "hpclaunch/cli/env.py"),
+    *("hpclaunch/cli/_submit_check.py", "docs/reference/checks.md", "docs/reference/lint.md"),
+    *("docs/how-to/check-before.md", "hpclaunch/scheduler/directive_reader.py"),
+    *("hpclaunch/scheduler/slurm_directives.py", "hpclaunch/scheduler/pbs_directives.py"),
 )
 
 

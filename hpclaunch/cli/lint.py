@@ -35,9 +35,7 @@ def _complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> li
 @click.command(epilog=_EPILOG)
 @click.argument("script", required=False, type=click.Path())
 @click.option(
-    "--site",
-    shell_complete=_complete_site,
-    help="Site profile. Default: the site of the script, or this machine.",
+    "--site", shell_complete=_complete_site, help="Site profile. Default: from the script, else this machine."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="A SARIF 2.1.0 log on stdout, for code review.")

@@ -38,7 +38,7 @@ def test_nothing_compiled_fails_although_the_command_exited_0(tmp_path: Path) ->
     shutil.copy(DATA / "check-build" / "skip-compile-none.stdout", tmp_path / "check-build.txt")
     done = check("--from", str(tmp_path))
     assert done.returncode == 1
-    assert "required and not there: mpi|gloo" in done.stdout
+    assert "requirement not met: mpi|gloo" in done.stdout
 
 
 def test_required_names_decide(tmp_path: Path) -> None:

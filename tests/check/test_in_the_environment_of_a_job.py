@@ -145,12 +145,12 @@ def test_two_ranks_of_a_real_mpi_are_one_world() -> None:
 
 
 def test_ranks_that_the_launcher_cannot_reach_are_singletons() -> None:
-    """What a launcher of another MPI does: the ranks start, and none of them hears of the others."""
+    """What a launcher of another MPI does: the ranks start, and none of them knows about the other ranks."""
     keep = [f"{name}={os.environ[name]}" for name in ("PATH", "HOME") if name in os.environ]
     facts = launch_facts(place("env", "-i", *keep), setup=None, plugin_list=(), mpi4py=True, frameworks=())
     found = {each.name: each for each in judge_launch(facts, BuildFacts(), None)}
     assert found["mpi-launch"].status == "missing"
-    assert "each rank says it is rank 0 of 1" in found["mpi-launch"].evidence
+    assert "each rank reports rank 0 of 1" in found["mpi-launch"].evidence
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_a_probe_that_hangs_is_ended_with_its_children(
 def test_the_allreduce_test_runs_over_real_ranks() -> None:
     status, document = check_json("--python", sys.executable, "--require", "mpi-launch", "--allreduce-test")
     assert status == 0
-    assert "all sums are right over 2 ranks on 1 nodes" in one(document, "allreduce")["evidence"]
+    assert "all sums are correct over 2 ranks on 1 nodes" in one(document, "allreduce")["evidence"]
 
 
 # --- Slurm -------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_each_node_of_an_allocation_is_asked(on_slurm: Slurm, tmp_path: Path) ->
     document = json.loads(done.stdout)
     found = names_by_status(document)
     assert {"nodes", "mpi", "pytorch", "mpi-plugin", "mpi-launch", "environment"} <= found["have"], document
-    assert "2 nodes answer alike: n1, n2" in one(document, "nodes")["evidence"]
+    assert "2 nodes give the same answers: n1, n2" in one(document, "nodes")["evidence"]
     assert "2 ranks on n1, n2 are one world" in one(document, "mpi-launch")["evidence"]
     assert done.returncode == 0
 

@@ -60,7 +60,7 @@ def test_names_are_those_that_easybuild_makes(file: str) -> None:
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the real ``eb`` installed a package of our own, from a source beside its easyconfig."""
+    """Where the real ``eb`` installed a package of our own, from a source next to its easyconfig."""
     folder = tmp_path_factory.mktemp("easybuild")
     source = folder / "toy-1.0"
     source.mkdir()

@@ -16,7 +16,7 @@ from hpclaunch.user_folders import user_cache_folder
 def read_cached(name: str) -> bytes | None:
     """Return the data cached under ``name``, such as ``sites/lumi-g.json``; None: nothing to be trusted.
 
-    A cache folder may be shared, so only a file that this user owns and nobody else may write is read.
+    A cache folder may be shared, so only a file that this user owns and no other user may write is read.
     """
     try:
         with (user_cache_folder() / name).open("rb") as file:

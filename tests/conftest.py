@@ -30,7 +30,20 @@ collect_ignore_glob = [
 pytest_plugins = ["tests.testbed.fixtures"] if (HERE / "testbed" / "fixtures.py").exists() else []
 
 # An outer job's variables would change what a test sees: which scheduler, which rank, which settings.
-_FOREIGN = ("SLURM_", "SBATCH_", "SRUN_", "PBS_", "PALS_", "PMI_", "PMIX_", "OMPI_", "PRTE_", "HPCLAUNCH_")
+_FOREIGN = (
+    "SLURM_",
+    "SBATCH_",
+    "SRUN_",
+    "PBS_",
+    "PALS_",
+    "LSB_",
+    "FLUX_",
+    "PMI_",
+    "PMIX_",
+    "OMPI_",
+    "PRTE_",
+    "HPCLAUNCH_",
+)
 _OURS = "HPCLAUNCH_TEST_"
 
 # Open MPI refuses root and more ranks than cores unless told that both are meant.

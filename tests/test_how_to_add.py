@@ -232,7 +232,7 @@ RULE = '''\
 
 from collections.abc import Iterator
 
-from hpclaunch.lint.lint_rule import Context, Found, rule
+from hpclaunch.lint.lint_rule import Context, Violation, rule
 
 
 @rule(
@@ -244,10 +244,10 @@ from hpclaunch.lint.lint_rule import Context, Found, rule
     bad="low_tide",
     good="high_tide",
 )
-def tide_not_awaited(context: Context) -> Iterator[Found]:
+def tide_not_awaited(context: Context) -> Iterator[Violation]:
     for command in context.script.commands:
         if command.name == "low_tide":
-            yield Found(command.line, "starts at low tide")
+            yield Violation(command.line, "starts at low tide")
 '''
 
 

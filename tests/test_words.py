@@ -45,6 +45,10 @@ CHECKED = (
     *("docs/how-to/olivia.md", "docs/how-to/other-machines.md", "docs/how-to/polaris.md"),
     "docs/how-to/restarts.md",
     *("docs/architecture.md", "docs/explanation/one-job.md", "hpclaunch/topology/source_kinds.py"),
+    *("hpclaunch/host", "hpclaunch/site", "site_profiles", "docs/reference/profile.md"),
+    *("hpclaunch/cli/sites.py", "hpclaunch/job/store.py", "hpclaunch/atomic_file.py", "hpclaunch/cache.py"),
+    *("hpclaunch/command_result.py", "hpclaunch/cpuset.py", "hpclaunch/errors.py", "hpclaunch/walltime.py"),
+    *("hpclaunch/package_data.py", "hpclaunch/text_table.py", "hpclaunch/user_folders.py"),
     *("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
 )
 

@@ -32,7 +32,7 @@ def options() -> argparse.Namespace:
 
 
 def read_idx(path: Path, head: int) -> torch.Tensor:
-    """Read one of MNIST's files, compressed or not, behind its head of so many bytes."""
+    """Read one of MNIST's files, compressed or not, behind its head of this many bytes."""
     raw = path.read_bytes() if path.exists() else gzip.decompress(Path(f"{path}.gz").read_bytes())
     return torch.from_numpy(np.frombuffer(raw, np.uint8, offset=head).copy())
 
@@ -102,7 +102,7 @@ def main() -> None:
         model.train()
         total = torch.zeros(())
         for step, (images, labels) in enumerate(batches):
-            # All ranks' batch is so many times larger, and so may the learning rate be, but not at once.
+            # All ranks' batch is this many times larger, and so may the learning rate be, but not at once.
             done = (epoch + (step + 1) / len(batches)) / max(1, args.warmup_epochs)
             for group in optimizer.param_groups:
                 group["lr"] = args.lr * (1 + (hvd.size() - 1) * min(1.0, done))

@@ -27,7 +27,7 @@ def options() -> argparse.Namespace:
 
 
 def read_idx(path: Path, head: int) -> np.ndarray:
-    """Read one of MNIST's files, compressed or not, behind its head of so many bytes."""
+    """Read one of MNIST's files, compressed or not, behind its head of this many bytes."""
     raw = path.read_bytes() if path.exists() else gzip.decompress(Path(f"{path}.gz").read_bytes())
     return np.frombuffer(raw, np.uint8, offset=head)
 
@@ -75,7 +75,7 @@ def main() -> None:
     mine = slice(hvd.rank(), hvd.size() * steps * args.batch_size, hvd.size())
     train = tf.data.Dataset.from_tensor_slices((images[mine], labels[mine])).shuffle(10000)
 
-    # All ranks' batch is so many times larger, and so may the learning rate be; the warm-up leads there.
+    # All ranks' batch is this many times larger, and so may the learning rate be; the warm-up leads there.
     learning_rate = args.lr * hvd.size()
     optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(learning_rate))
     model = network()
@@ -90,7 +90,7 @@ def main() -> None:
             initial_lr=learning_rate, warmup_epochs=args.warmup_epochs, verbose=hvd.rank() == 0
         ),
     ]
-    if hvd.rank() == 0:  # the others would write into the same file
+    if hvd.rank() == 0:  # the other ranks would write into the same file
         callbacks.append(tf.keras.callbacks.ModelCheckpoint(args.checkpoint))
 
     model.fit(

@@ -46,26 +46,26 @@ def read_nodes(stdout: str) -> dict[str, Report]:
     return dict(sorted(found.items()))
 
 
-def merge(reports: Mapping[str, Report], wanted: int, why_silent: str) -> tuple[Check, ...]:
+def merge_reports(reports: Mapping[str, Report], wanted: int, why_silent: str) -> tuple[Check, ...]:
     """Return one list of checks for all nodes, and the check ``nodes``: do they answer alike.
 
     Of each name the worst status stands. A node differs when a status of its own, or the evidence of a check
     that does not change from node to node, is not the one of most nodes.
     """
     checks = tuple(_merged(name, reports) for name in _names(reports))
-    return (*checks, _alike(reports, wanted, why_silent))
+    return (*checks, _do_nodes_agree(reports, wanted, why_silent))
 
 
 def _names(reports: Mapping[str, Report]) -> list[str]:
     return list(dict.fromkeys(check.name for each in reports.values() for check in each.checks))
 
 
-def _of(report: Report, name: str) -> list[Check]:
+def _checks_named(report: Report, name: str) -> list[Check]:
     return [check for check in report.checks if check.name == name]
 
 
 def _merged(name: str, reports: Mapping[str, Report]) -> Check:
-    by_host = {host: _of(report, name) for host, report in reports.items()}
+    by_host = {host: _checks_named(report, name) for host, report in reports.items()}
     every = [(host, check) for host, checks in by_host.items() for check in checks]
     _, worst = max(every, key=lambda pair: _WORST[pair[1].status])
     bad = [host for host, check in every if check.status == worst.status]
@@ -82,7 +82,7 @@ def _signature(host: str, report: Report) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-def _alike(reports: Mapping[str, Report], wanted: int, why_silent: str) -> Check:
+def _do_nodes_agree(reports: Mapping[str, Report], wanted: int, why_silent: str) -> Check:
     said = {host: _signature(host, report) for host, report in reports.items()}
     silent = wanted - len(reports)
     if not said:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpclaunch.check import check_build
 from hpclaunch.check.check_report import Check
-from hpclaunch.check.judge_build import Text, judge_text
+from hpclaunch.check.judge_build import BuildText, judge_text
 from hpclaunch.check.judge_launch import judge_mpi_list
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.errors import BadInputError
@@ -29,7 +29,7 @@ def judge_folder(folder: Path, remedies: Remedies) -> tuple[Check, ...]:
         )
     checks: list[Check] = []
     if build is not None:
-        checks += judge_text(Text(boxes=check_build.parse(build), origin=CHECK_BUILD), remedies)
+        checks += judge_text(BuildText(boxes=check_build.parse(build), origin=CHECK_BUILD), remedies)
     if plugins is not None:
         checks.append(judge_mpi_list(plugins, MPI_LIST, remedies.profile))
     return tuple(checks)

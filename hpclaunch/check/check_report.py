@@ -43,14 +43,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[Check, ...]
 
 
-def report(checks: Iterable[Check], required: Iterable[Requirement]) -> Report:
+def make_report(checks: Iterable[Check], required: Iterable[Requirement]) -> Report:
     """Return the report: ``ok`` when every requirement has a check that is ``have``."""
     listed = tuple(checks)
     there = {check.name for check in listed if check.status == "have"}
     return Report(ok=all(there.intersection(need.names) for need in required), checks=listed)
 
 
-def unmet(found: Report, required: Iterable[Requirement]) -> tuple[Requirement, ...]:
+def unmet_requirements(found: Report, required: Iterable[Requirement]) -> tuple[Requirement, ...]:
     """Return the requirements that do not hold."""
     there = {check.name for check in found.checks if check.status == "have"}
     return tuple(need for need in required if not there.intersection(need.names))

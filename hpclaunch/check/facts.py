@@ -55,7 +55,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             return f"was ended by signal {number} ({_SIGNALS.get(number, 'a signal')})"
         return f"ended with exit status {self.exit_code}"
 
-    def last_words(self) -> str:
+    def last_error_line(self) -> str:
         """Return the last line on stderr that says something, cut to 300 characters."""
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip().strip("-=*")]
         return lines[-1][:300] if lines else ""

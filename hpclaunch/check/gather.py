@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -64,7 +65,7 @@ def setup_script(setup: Sequence[Line]) -> str:
     )
 
 
-def ask(place: Place, argv: Sequence[str], limit_s: float, launcher: Sequence[str] = ()) -> Outcome:
+def run_command(place: Place, argv: Sequence[str], limit_s: float, launcher: Sequence[str] = ()) -> Outcome:
     """Run a command in the place and return how it ended; never raises for what the command does.
 
     coreutils' ``timeout`` ends the whole process group, so children that hang end too, and what was printed
@@ -90,21 +91,21 @@ def ask(place: Place, argv: Sequence[str], limit_s: float, launcher: Sequence[st
     )
 
 
-def probe(place: Place, *words: str, limit_s: float, launcher: Sequence[str] = ()) -> Outcome:
+def run_probe(place: Place, *words: str, limit_s: float, launcher: Sequence[str] = ()) -> Outcome:
     """Ask the place's interpreter; see hpclaunch.remote.probe for the words."""
     argv = [place.python, "-c", _PROBE.read_text(encoding="utf-8"), *words]
-    return ask(place, argv, limit_s, launcher)
+    return run_command(place, argv, limit_s, launcher)
 
 
 def build_facts(place: Place) -> BuildFacts:
     """Ask everything about the Horovod build."""
-    installed = probe(place, "installed", limit_s=place.import_limit_s)
+    installed = run_probe(place, "installed", limit_s=place.import_limit_s)
     facts = installed.answers()
     if not facts.get("folder"):
         return BuildFacts(installed=installed)
     beside = f"{facts['scripts']}/horovodrun"
     choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
-    check_build = ask(place, ["bash", "-c", choose, "bash", beside], place.import_limit_s)
+    check_build = run_command(place, ["bash", "-c", choose, "bash", beside], place.import_limit_s)
     modules, libraries = set(facts["modules"]), facts["libraries"]
     present = [
         name
@@ -114,9 +115,9 @@ def build_facts(place: Place) -> BuildFacts:
     return BuildFacts(
         installed=installed,
         check_build=check_build,
-        frameworks={n: probe(place, "framework", n, limit_s=place.import_limit_s) for n in present},
+        frameworks={n: run_probe(place, "framework", n, limit_s=place.import_limit_s) for n in present},
         linked={
-            name: ask(place, ["ldd", path], TOOL_LIMIT_S)
+            name: run_command(place, ["ldd", path], TOOL_LIMIT_S)
             for name, path in libraries.items()
             if name != "keras"
         },
@@ -145,15 +146,15 @@ def launch_facts(
     if place.launcher:
         vias = [*(["mpi4py"] if mpi4py else []), *frameworks[:1]]
         ranks = {
-            via: probe(place, "ranks", via, limit_s=place.import_limit_s, launcher=place.launcher)
+            via: run_probe(place, "ranks", via, limit_s=place.import_limit_s, launcher=place.launcher)
             for via in vias
         }
         if allreduce:
-            allreduced = ask(place, allreduce, place.import_limit_s + 180, place.launcher)
+            allreduced = run_command(place, allreduce, place.import_limit_s + 180, place.launcher)
     return LaunchFacts(
         setup=setup,
-        mpi_list=ask(place, list(plugin_list), TOOL_LIMIT_S) if plugin_list else None,
-        pmix=ask(place, ["pmix_info"], TOOL_LIMIT_S),
+        mpi_list=run_command(place, plugin_list, TOOL_LIMIT_S) if plugin_list else None,
+        pmix=run_command(place, ["pmix_info"], TOOL_LIMIT_S),
         ranks=ranks,
         ranks_started=place.ranks,
         not_started=place.not_started,
@@ -163,20 +164,28 @@ def launch_facts(
 
 def node_facts(place: Place, *, vendor: str | None, fabric: bool, space: Sequence[str]) -> NodeFacts:
     """Ask the node: clock, GPUs, the fabric's plugin, and the folders named for ``--space``."""
-    node = probe(place, "node", *space, limit_s=TOOL_LIMIT_S)
+    node = run_probe(place, "node", *space, limit_s=TOOL_LIMIT_S)
     facts = node.answers()
     lustre = facts.get("filesystem") == "lustre"
-    folders = facts.get("folders") or {}
-    on_lustre = [
-        f for f in space if isinstance(folders.get(f), dict) and folders[f]["filesystem"] == "lustre"
-    ]
     tool = GPU_TOOLS.get(vendor or "")
     quota = 'exec lfs quota -q -u "$(id -un)" "$1"'
     return NodeFacts(
         node=node,
-        gpu_tool=ask(place, tool, TOOL_LIMIT_S) if tool else None,
+        gpu_tool=run_command(place, tool, TOOL_LIMIT_S) if tool else None,
         gpu_tool_name=tool[0] if tool else "",
-        plugin=probe(place, "plugin", limit_s=TOOL_LIMIT_S) if fabric else None,
-        stripes=ask(place, ["lfs", "getstripe", "-d", "."], TOOL_LIMIT_S) if lustre else None,
-        quotas={f: ask(place, ["bash", "-c", quota, "bash", f], TOOL_LIMIT_S) for f in on_lustre},
+        plugin=run_probe(place, "plugin", limit_s=TOOL_LIMIT_S) if fabric else None,
+        stripes=run_command(place, ["lfs", "getstripe", "-d", "."], TOOL_LIMIT_S) if lustre else None,
+        quotas={
+            f: run_command(place, ["bash", "-c", quota, "bash", f], TOOL_LIMIT_S) for f in _on_lustre(facts)
+        },
     )
+
+
+def _on_lustre(facts: dict[str, Any]) -> list[str]:
+    """Return the folders on Lustre among those that the probe ``node`` describes."""
+    described: dict[str, Any] = facts.get("folders") or {}
+    return [
+        folder
+        for folder, found in described.items()
+        if isinstance(found, dict) and found["filesystem"] == "lustre"
+    ]

@@ -11,7 +11,7 @@ from hpclaunch.check import check_build
 from hpclaunch.check.check_report import Check, Status
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, Outcome
 from hpclaunch.check.known_pairs import bad_pairs
-from hpclaunch.check.mpi_families import family, linked_mpi
+from hpclaunch.check.mpi_families import linked_mpi, mpi_family
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
 
@@ -23,7 +23,7 @@ _MODULE = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "torch"
 _WRONG_MPI = ("ompi_", "opal_", "MPIR_", "libmpi", "mca_", "PMPI_", "MPI_")
 
 
-class Text(msgspec.Struct, frozen=True, kw_only=True):
+class BuildText(msgspec.Struct, frozen=True, kw_only=True):
     """Horovod's boxes, and where they were read."""
 
     boxes: check_build.Boxes
@@ -33,7 +33,7 @@ class Text(msgspec.Struct, frozen=True, kw_only=True):
 # --- from the text alone -----------------------------------------------------------------------------------
 
 
-def judge_text(text: Text, remedies: Remedies) -> tuple[Check, ...]:
+def judge_text(text: BuildText, remedies: Remedies) -> tuple[Check, ...]:
     """Judge what ``--check-build`` printed and nothing else.
 
     Controllers and operations are what the boxes say. A framework is never ``have``: its box is filled also
@@ -43,7 +43,7 @@ def judge_text(text: Text, remedies: Remedies) -> tuple[Check, ...]:
     return tuple(_from_box(name, text, remedies) for name in names)
 
 
-def _from_box(name: str, text: Text, remedies: Remedies) -> Check:
+def _from_box(name: str, text: BuildText, remedies: Remedies) -> Check:
     boxes = text.boxes
     said = f"{text.origin}: Horovod {boxes.version or 'of unknown version'} says {boxes.line(name)}"
     sections = (boxes.frameworks, boxes.controllers, boxes.operations)
@@ -71,13 +71,13 @@ def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None =
 
     ``mpi_runtime``: version of the Open MPI that ranks have at run time; None: not known, or another MPI.
     """
-    installed = facts.installed or Outcome(exit_code=NOT_FOUND)
-    found = installed.answers()
-    if not found.get("folder"):
-        return tuple(_not_installed(installed, found, remedies))
-    frameworks = tuple(_framework(name, facts, found, remedies) for name in _MODULE)
+    outcome = facts.installed or Outcome(exit_code=NOT_FOUND)
+    installed = outcome.answers()
+    if not installed.get("folder"):
+        return tuple(_not_installed(outcome, installed, remedies))
+    frameworks = tuple(_framework(name, facts, installed, remedies) for name in _MODULE)
     boxes = check_build.parse(facts.check_build.stdout) if facts.check_build else None
-    operations = tuple(_operation(name, facts, found, boxes, remedies) for name in _OPERATIONS)
+    operations = tuple(_operation(name, facts, installed, boxes, remedies) for name in _OPERATIONS)
     return (
         *operations,
         *frameworks,
@@ -86,34 +86,33 @@ def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None =
     )
 
 
-def _not_installed(installed: Outcome, found: Mapping[str, Any], remedies: Remedies) -> Iterator[Check]:
+def _not_installed(outcome: Outcome, installed: Mapping[str, Any], remedies: Remedies) -> Iterator[Check]:
     status: Status = "missing"
-    if found:
-        evidence = f"Horovod is not installed in {found['python']} (Python {found['python_version']})"
+    if installed:
+        evidence = f"Horovod is not installed in {installed['python']} (Python {installed['python_version']})"
     else:
         status = "unknown"
-        evidence = f"the interpreter {installed.ending()}: {installed.last_words()}"
+        evidence = f"the interpreter {outcome.ending()}: {outcome.last_error_line()}"
     for name in (*_OPERATIONS, *_MODULE):
         yield Check(name=name, status=status, evidence=evidence, remedy=remedies.rebuild(name))
 
 
-def _framework(name: str, facts: BuildFacts, found: Mapping[str, Any], remedies: Remedies) -> Check:
+def _framework(name: str, facts: BuildFacts, installed: Mapping[str, Any], remedies: Remedies) -> Check:
     """A framework is there when its library file exists, its import works, and ``init`` is in it."""
-    version = f"Horovod {found.get('version') or 'of unknown version'}"
-    library = found["libraries"].get(name)
+    version = f"Horovod {installed.get('version') or 'of unknown version'}"
+    library = installed["libraries"].get(name)
     if library is None:
         module = _MODULE[name]
-        there = "is installed" if module in found["modules"] else "is not installed either"
-        evidence = f"{version} has no compiled library for it in {found['folder']}; {module} {there}"
+        there = "is installed" if module in installed["modules"] else "is not installed either"
+        evidence = f"{version} has no compiled library for it in {installed['folder']}; {module} {there}"
         return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
     outcome = facts.frameworks.get(name)
     if outcome is None:
-        evidence = f"{library} is there, but {_MODULE[name]} is not installed in {found['python']}"
+        evidence = f"{library} is there, but {_MODULE[name]} is not installed in {installed['python']}"
         return Check(name=name, status="missing", evidence=evidence, remedy=remedies.install(_MODULE[name]))
     answer = outcome.answers()
     if answer.get("imported") and answer.get("init"):
-        versions = answer["versions"] if isinstance(answer.get("versions"), dict) else {}
-        with_it = f"{_MODULE[name]} {versions.get('framework', 'of unknown version')}"
+        with_it = f"{_MODULE[name]} {_stated_versions(outcome).get('framework', 'of unknown version')}"
         return Check(name=name, status="have", evidence=f"{version} with {with_it}: {library} loads")
     return _broken(name, outcome, library, remedies)
 
@@ -133,7 +132,9 @@ def _broken(name: str, outcome: Outcome, library: str, remedies: Remedies) -> Ch
     elif error:
         evidence = f"importing Horovod for it raises {error}"
     else:
-        evidence = f"importing Horovod for it crashes: it {outcome.ending()} {outcome.last_words()}".rstrip()
+        evidence = (
+            f"importing Horovod for it crashes: it {outcome.ending()} {outcome.last_error_line()}".rstrip()
+        )
     return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
 
 
@@ -145,34 +146,38 @@ def _is_wrong_mpi(error: str) -> bool:
 def _operation(
     name: str,
     facts: BuildFacts,
-    found: Mapping[str, Any],
+    installed: Mapping[str, Any],
     boxes: check_build.Boxes | None,
     remedies: Remedies,
 ) -> Check:
     """What the functions of a library that loads say; where none loads, nobody knows."""
-    said = {
-        framework: outcome.answers()["built"][f"{name}_built"]
-        for framework, outcome in facts.frameworks.items()
-        if isinstance(outcome.answers().get("built"), dict)
-        and f"{name}_built" in outcome.answers()["built"]
-        and framework in found["libraries"]
-    }
-    version = f"Horovod {found.get('version') or 'of unknown version'}"
-    if not said:
-        return _unasked(name, version, found, remedies)
-    evidence = f"{version}: " + ", ".join(f"{name}_built() is {value} for {f}" for f, value in said.items())
-    drawn = boxes.line(name) if boxes else ""
-    yes = [value not in (False, 0) and not isinstance(value, str) for value in said.values()]
-    if drawn and ("[X]" in drawn) != any(yes):
-        evidence += f"; horovodrun --check-build says otherwise ({drawn}): it may belong to another Horovod"
+    version = f"Horovod {installed.get('version') or 'of unknown version'}"
+    built = _built(name, facts, installed)
+    if not built:
+        return _unasked(name, version, installed, remedies)
+    evidence = f"{version}: " + ", ".join(f"{name}_built() is {value} for {f}" for f, value in built.items())
+    box = boxes.line(name) if boxes else ""
+    yes = [value not in (False, 0) and not isinstance(value, str) for value in built.values()]
+    if box and ("[X]" in box) != any(yes):
+        evidence += f"; horovodrun --check-build says otherwise ({box}): it may belong to another Horovod"
     if all(yes):
         return Check(name=name, status="have", evidence=evidence)
     return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
 
 
-def _unasked(name: str, version: str, found: Mapping[str, Any], remedies: Remedies) -> Check:
-    if not found["libraries"]:
-        evidence = f"{version} in {found['folder']} has no compiled library at all"
+def _built(name: str, facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what each framework's library answers about an operation."""
+    function, found = f"{name}_built", {}
+    for framework, outcome in facts.frameworks.items():
+        answers = outcome.answers().get("built")
+        if framework in installed["libraries"] and isinstance(answers, dict) and function in answers:
+            found[framework] = answers[function]
+    return found
+
+
+def _unasked(name: str, version: str, installed: Mapping[str, Any], remedies: Remedies) -> Check:
+    if not installed["libraries"]:
+        evidence = f"{version} in {installed['folder']} has no compiled library at all"
         return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
     evidence = f"{version} has compiled libraries, but none of them loads, so it cannot be asked"
     return Check(name=name, status="unknown", evidence=evidence, remedy=remedies.load_first())
@@ -205,86 +210,96 @@ def judge_versions(
     facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None = None
 ) -> tuple[Check, ...]:
     """Compare the versions with each other, with those of the build, and with the site's GPU."""
-    found = facts.installed.answers() if facts.installed else {}
-    versions = _versions(facts, found)
+    installed = facts.installed.answers() if facts.installed else {}
+    versions = _versions(facts, installed)
     if mpi_runtime:
         versions["mpi-runtime"] = mpi_runtime
-    wrong = list(_changed_since_build(facts, found))
-    checks = []
+    arch = remedies.gpu_arch()
+    return (
+        *_pairs(versions, list(_changed_since_build(facts, installed)), remedies),
+        *([_gpu_arch(arch, facts, remedies)] if arch else []),
+    )
+
+
+def _pairs(versions: dict[str, str], changed: list[str], remedies: Remedies) -> Iterator[Check]:
+    """Judge the versions; ``changed``: frameworks that are not those of the build."""
     pairs = bad_pairs(versions, remedies.features(), remedies.variables())
-    wrong += [f"{pair.what} ({pair.source})" for pair in pairs if pair.certain]
-    doubts = [f"{pair.what} ({pair.source})" for pair in pairs if not pair.certain]
+    wrong = [*changed, *(pair.with_source for pair in pairs if pair.certain)]
+    doubts = [pair.with_source for pair in pairs]
     listed = ", ".join(f"{part} {version}" for part, version in versions.items())
     remedy = "; ".join(pair.remedy for pair in pairs)
     if wrong:
         evidence = f"{'; '.join(wrong)}. Found: {listed}"
-        checks.append(
-            Check(
-                name="versions",
-                status="missing",
-                evidence=evidence,
-                remedy=remedy or remedies.same_versions(),
-            )
-        )
+        remedy = remedy or remedies.same_versions()
+        yield Check(name="versions", status="missing", evidence=evidence, remedy=remedy)
     elif doubts:
         evidence = f"{'; '.join(doubts)}. Found: {listed}"
-        checks.append(Check(name="versions", status="unknown", evidence=evidence, remedy=remedy))
+        yield Check(name="versions", status="unknown", evidence=evidence, remedy=remedy)
     elif listed:
-        checks.append(Check(name="versions", status="have", evidence=f"no known bad pair among {listed}"))
-    arch = remedies.gpu_arch()
-    return (*checks, *([_gpu_arch(arch, facts, remedies)] if arch else []))
+        yield Check(name="versions", status="have", evidence=f"no known bad pair among {listed}")
 
 
-def _versions(facts: BuildFacts, found: Mapping[str, Any]) -> dict[str, str]:
-    """Return the version of each part that said one."""
-    versions = {"horovod": str(found.get("version") or "")}
+def _stated_versions(outcome: Outcome) -> dict[str, Any]:
+    """Return the versions that a framework stated; empty where it stated none."""
+    versions = outcome.answers().get("versions")
+    return versions if isinstance(versions, dict) else {}
+
+
+def _versions(facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, str]:
+    """Return the version of each part that stated one."""
+    versions = {"horovod": str(installed.get("version") or "")}
     for framework, outcome in facts.frameworks.items():
-        said = outcome.answers().get("versions")
-        if not isinstance(said, dict):
-            continue
-        versions[_MODULE[framework]] = str(said.get("framework") or "")
-        for part in ("keras", "cuda", "rocm", "nccl"):
-            if said.get(part):
-                versions.setdefault(part, str(said[part]))
-    for outcome in facts.linked.values():
-        libraries = dict(linked_mpi(outcome.stdout))
-        if any(name.startswith("libmpi_cxx.so.40") for name in libraries):
-            versions["mpi-linked"] = "4"
+        _add_stated(versions, _MODULE[framework], _stated_versions(outcome))
+    if _linked_with_open_mpi_4(facts):
+        versions["mpi-linked"] = "4"
     return {part: version for part, version in versions.items() if version}
 
 
-def _changed_since_build(facts: BuildFacts, found: Mapping[str, Any]) -> Iterator[str]:
+def _add_stated(versions: dict[str, str], module: str, stated: dict[str, Any]) -> None:
+    if stated:
+        versions[module] = str(stated.get("framework") or "")
+    for part in ("keras", "cuda", "rocm", "nccl"):
+        if stated.get(part):
+            versions.setdefault(part, str(stated[part]))
+
+
+def _linked_with_open_mpi_4(facts: BuildFacts) -> bool:
+    libraries = [name for outcome in facts.linked.values() for name, _ in linked_mpi(outcome.stdout)]
+    return any(name.startswith("libmpi_cxx.so.40") for name in libraries)
+
+
+def _changed_since_build(facts: BuildFacts, installed: Mapping[str, Any]) -> Iterator[str]:
     """Name frameworks whose version differs from the one in metadata.json: Horovod then does not load."""
-    metadata = found.get("metadata") or {}
+    metadata = installed.get("metadata") or {}
     for key, framework in (("pytorch", "pytorch"), ("tensorflow", "tensorflow"), ("mxnet", "mxnet")):
         outcome = facts.frameworks.get(framework)
-        said = outcome.answers().get("versions") if outcome else None
-        now = said.get("framework") if isinstance(said, dict) else None
+        now = _stated_versions(outcome).get("framework") if outcome else None
         if now and metadata.get(key) and metadata[key] != now:
             yield f"Horovod was built with {framework} {metadata[key]}, and {now} is installed now"
 
 
 def _gpu_arch(arch: str, facts: BuildFacts, remedies: Remedies) -> Check:
     """Whether the framework holds code for the site's GPU; CUDA's age alone may rule it out."""
-    name = "gpu-arch"
     for framework, outcome in facts.frameworks.items():
-        said = outcome.answers().get("versions")
-        if not isinstance(said, dict) or not (said.get("cuda") or said.get("rocm")):
-            continue
-        cuda, archs = said.get("cuda"), said.get("archs")
-        words = f"{framework} {said.get('framework')}"
+        stated = _stated_versions(outcome)
+        program = f"{framework} {stated.get('framework')}"
+        cuda, archs = stated.get("cuda"), stated.get("archs")
         if cuda and cuda_addresses(str(cuda), arch) is False:
-            evidence = f"{words} is built with CUDA {cuda}, which has no {arch} (from {first_cuda(arch)} on)"
-            return Check(name=name, status="missing", evidence=evidence, remedy=remedies.arch(arch))
-        if isinstance(archs, list) and archs:
-            there = arch in {str(each).replace("compute_", "sm_").partition(":")[0] for each in archs}
-            evidence = f"{words} holds code for {', '.join(map(str, archs))}; the site's GPUs are {arch}"
-            status: Status = "have" if there else "missing"
-            return Check(
-                name=name, status=status, evidence=evidence, remedy="" if there else remedies.arch(arch)
+            evidence = (
+                f"{program} is built with CUDA {cuda}, which has no {arch} (from {first_cuda(arch)} on)"
             )
+            return Check(name="gpu-arch", status="missing", evidence=evidence, remedy=remedies.arch(arch))
+        if (cuda or stated.get("rocm")) and isinstance(archs, list) and archs:
+            return _arch_among(arch, archs, program, remedies)
     evidence = f"the site's GPUs are {arch}; no framework here says which GPUs it was built for"
-    return Check(name=name, status="unknown", evidence=evidence, remedy=remedies.arch(arch))
+    return Check(name="gpu-arch", status="unknown", evidence=evidence, remedy=remedies.arch(arch))
+
+
+def _arch_among(arch: str, archs: list[Any], program: str, remedies: Remedies) -> Check:
+    evidence = f"{program} holds code for {', '.join(map(str, archs))}; the site's GPUs are {arch}"
+    if arch in {str(each).replace("compute_", "sm_").partition(":")[0] for each in archs}:
+        return Check(name="gpu-arch", status="have", evidence=evidence)
+    return Check(name="gpu-arch", status="missing", evidence=evidence, remedy=remedies.arch(arch))
 
 
 def working_frameworks(facts: BuildFacts) -> tuple[str, ...]:
@@ -308,7 +323,7 @@ def linked_family(facts: BuildFacts) -> tuple[str, str] | None:
     """Return (family, evidence) of the MPI that the library files are linked with; None where not known."""
     for framework, outcome in facts.linked.items():
         for library, path in linked_mpi(outcome.stdout):
-            named = family(f"{library} {path}")
+            named = mpi_family(f"{library} {path}")
             if named:
                 return named, f"Horovod's library for {framework} is linked with {library} ({path})"
     return None

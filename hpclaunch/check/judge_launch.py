@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from hpclaunch.check.check_report import Check, Status
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
-from hpclaunch.check.mpi_families import family, fit
+from hpclaunch.check.mpi_families import compatible, mpi_family
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
 
@@ -43,50 +43,56 @@ def parse_mpi_list(text: str) -> tuple[str, ...]:
 
 def judge_mpi_list(text: str, origin: str, profile: SiteProfile | None) -> Check:
     """Hold srun's plugins against the one that the site's jobs ask for."""
-    name, offered = "mpi-plugin", parse_mpi_list(text)
+    offered = parse_mpi_list(text)
     if not offered:
-        said = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:200]
-        return Check(
-            name=name,
-            status="unknown",
-            evidence=f"{origin}: no list of plugins, but: {said}",
-            remedy="run srun --mpi=list on a login node of the cluster",
-        )
+        return _no_list(text, origin)
     listed = f"{origin}: srun offers {', '.join(offered)}"
-    wanted = profile.mpi.plugin if profile else None
     useful = [plugin for plugin in offered if plugin not in ("none", "openmpi")]
-    if wanted is None:
-        if useful:
-            which = "the site's default is used" if profile and not profile.mpi.plugin_open else "any may fit"
-            return Check(name=name, status="have", evidence=f"{listed}; {which}")
-        remedy = "ask the site for a Slurm with PMIx or PMI-2: with none every rank starts as rank 0 of 1"
-        return Check(name=name, status="missing", evidence=listed, remedy=remedy)
-    of_family = [p for p in offered if p == wanted or re.fullmatch(rf"{re.escape(wanted)}_v\d+", p)]
-    if of_family:
-        return Check(name=name, status="have", evidence=f"{listed}; jobs here use --mpi={wanted}")
-    others = f"use one of them that fits the MPI: --mpi={useful[0]}" if useful else "ask the site"
+    if profile is None or profile.mpi.plugin is None:
+        return _any_plugin(listed, useful, profile)
+    wanted = profile.mpi.plugin
+    version_of_it = re.compile(rf"{re.escape(wanted)}(_v\d+)?")
+    if any(version_of_it.fullmatch(plugin) for plugin in offered):
+        return Check(name="mpi-plugin", status="have", evidence=f"{listed}; jobs here use --mpi={wanted}")
     evidence = f"{listed}; jobs here use --mpi={wanted}, which is not among them"
-    return Check(
-        name=name, status="missing", evidence=evidence, remedy=f"{others}, and correct the site profile"
-    )
+    others = f"use one of them that fits the MPI: --mpi={useful[0]}" if useful else "ask the site"
+    remedy = f"{others}, and correct the site profile"
+    return Check(name="mpi-plugin", status="missing", evidence=evidence, remedy=remedy)
+
+
+def _no_list(text: str, origin: str) -> Check:
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:200]
+    evidence = f"{origin}: no list of plugins, but: {first}"
+    remedy = "run srun --mpi=list on a login node of the cluster"
+    return Check(name="mpi-plugin", status="unknown", evidence=evidence, remedy=remedy)
+
+
+def _any_plugin(listed: str, useful: list[str], profile: SiteProfile | None) -> Check:
+    """Judge the plugins where the profile names none."""
+    if useful:
+        default = profile is not None and not profile.mpi.plugin_open
+        which = "the site's default is used" if default else "any may fit"
+        return Check(name="mpi-plugin", status="have", evidence=f"{listed}; {which}")
+    remedy = "ask the site for a Slurm with PMIx or PMI-2: with none every rank starts as rank 0 of 1"
+    return Check(name="mpi-plugin", status="missing", evidence=listed, remedy=remedy)
 
 
 def judge_imports(outcome: Outcome, module: str, python: str) -> Check:
     """Whether the interpreter imports what the framework's program does."""
-    said, name = outcome.answers(), "imports"
+    answers, name = outcome.answers(), "imports"
     remedy = f"install {module} for {python}, or name what has it under environment: or with --python"
-    if not said:
-        evidence = f"import {module} by {python} {outcome.ending()}: {outcome.last_words()}"
+    if not answers:
+        evidence = f"import {module} by {python} {outcome.ending()}: {outcome.last_error_line()}"
         status: Status = "unknown" if outcome.timed_out else "missing"
         return Check(name=name, status=status, evidence=evidence, remedy=remedy)
-    if not said.get("there"):
+    if not answers.get("there"):
         return Check(name=name, status="missing", evidence=f"{python} has no {module}", remedy=remedy)
-    wrong: dict[str, str] = said.get("wrong") or {}
-    if wrong or not said.get("imported"):
-        words = "; ".join(f"{each}: {why}" for each, why in wrong.items())
-        evidence = f"{python}: {words or 'no framework for it is installed'}"
+    wrong: dict[str, str] = answers.get("wrong") or {}
+    if wrong or not answers.get("imported"):
+        errors = "; ".join(f"{each}: {error}" for each, error in wrong.items())
+        evidence = f"{python}: {errors or 'no framework for it is installed'}"
         return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
-    return Check(name=name, status="have", evidence=f"{python} imports {', '.join(said['imported'])}")
+    return Check(name=name, status="have", evidence=f"{python} imports {', '.join(answers['imported'])}")
 
 
 def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
@@ -128,40 +134,41 @@ def _mpi_list(outcome: Outcome, profile: SiteProfile | None) -> Check:
 
 def _pmix(facts: LaunchFacts) -> Iterator[Check]:
     """The PMIx of the shell beside those of srun; versions from 2 on speak with each other."""
-    said = re.search(r"^\s*PMIX:\s*(\S+)", facts.pmix.stdout if facts.pmix else "", re.MULTILINE)
+    version = re.search(r"^\s*PMIX:\s*(\S+)", facts.pmix.stdout if facts.pmix else "", re.MULTILINE)
     offered = parse_mpi_list(facts.mpi_list.stdout + facts.mpi_list.stderr) if facts.mpi_list else ()
-    srun = ", ".join(plugin for plugin in offered if plugin.startswith("pmix"))
-    if not said and not srun:
-        return
-    parts = [f"pmix_info says {said[1]}"] if said else []
-    parts += [f"srun offers {srun}"] if srun else []
-    yield Check(name="pmix", status="have", evidence="; ".join(parts))
+    of_srun = ", ".join(plugin for plugin in offered if plugin.startswith("pmix"))
+    parts = [f"pmix_info says {version[1]}"] if version else []
+    parts += [f"srun offers {of_srun}"] if of_srun else []
+    if parts:
+        yield Check(name="pmix", status="have", evidence="; ".join(parts))
 
 
 def _mpi_library(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> Iterator[Check]:
     """Compare the MPI that Horovod is linked with, the one that mpi4py finds, and the site's."""
-    seen: list[tuple[str, str]] = []
-    linked = linked_family(build)
-    if linked:
-        seen.append(linked)
-    if "mpi4py" in facts.ranks:
-        library = str(facts.ranks["mpi4py"].answers().get("library", ""))
-        if library_family := family(library):
-            seen.append((library_family, f"mpi4py finds {library.partition(',')[0]}"))
-    site = family(profile.mpi.implementation) if profile and profile.mpi.implementation else None
-    if site and seen and profile:
-        seen.append((site, f"{profile.name} has {profile.mpi.implementation}"))
-    evidence = "; ".join(what for _, what in seen)
+    mpis = _known_mpis(facts, build, profile)
+    evidence = "; ".join(what for _, what in mpis)
     if lost := lost_mpi(build):
         remedy = "load the MPI that Horovod was built with (its module, or LD_LIBRARY_PATH)"
         yield Check(name="mpi-library", status="missing", evidence=lost, remedy=remedy)
-    elif not seen:
-        return
-    elif all(fit(seen[0][0], other) for other, _ in seen):
+    elif mpis and all(compatible(mpis[0][0], other) for other, _ in mpis):
         yield Check(name="mpi-library", status="have", evidence=evidence)
-    else:
+    elif mpis:
         remedy = "build Horovod and mpi4py with the one MPI that the launcher starts"
         yield Check(name="mpi-library", status="missing", evidence=f"wrong MPI: {evidence}", remedy=remedy)
+
+
+def _known_mpis(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> list[tuple[str, str]]:
+    """Return (family, evidence) of each MPI that is known; the site's only where another one is."""
+    linked = linked_family(build)
+    mpis = [linked] if linked else []
+    library = str(facts.ranks["mpi4py"].answers().get("library", "")) if "mpi4py" in facts.ranks else ""
+    if library_family := mpi_family(library):
+        mpis.append((library_family, f"mpi4py finds {library.partition(',')[0]}"))
+    implementation = profile.mpi.implementation if profile else None
+    site_family = mpi_family(implementation or "")
+    if profile and site_family and mpis:
+        mpis.append((site_family, f"{profile.name} has {implementation}"))
+    return mpis
 
 
 def open_mpi_at_run_time(facts: LaunchFacts) -> str | None:
@@ -173,43 +180,73 @@ def open_mpi_at_run_time(facts: LaunchFacts) -> str | None:
 
 def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile | None) -> Check:
     """Whether the started ranks are one world."""
-    name = "mpi-launch" if via == "mpi4py" else "horovod-launch"
-    who = via if via == "mpi4py" else f"Horovod for {via}"
-    started, said = facts.ranks_started, outcome.all_answers()
-    places = sorted((int(each["rank"]), int(each["size"])) for each in said if "rank" in each)
-    remedy = _launch_remedy(profile, via)
-    if started > 1 and len(places) > 1 and set(places) == {(0, 1)}:
+    by_mpi4py = via == "mpi4py"
+    start = _Start(
+        name="mpi-launch" if by_mpi4py else "horovod-launch",
+        program=via if by_mpi4py else f"Horovod for {via}",
+        ranks=facts.ranks_started,
+        outcome=outcome,
+        remedy=_launch_remedy(profile, via),
+    )
+    answers = [each for each in outcome.all_answers() if "rank" in each]
+    return _judge_world(start, answers) if answers else _judge_silence(start, profile)
+
+
+class _Start(NamedTuple):
+    """A start of ranks."""
+
+    name: str
+    """Of the check."""
+    program: str
+    """What the ranks ran."""
+    ranks: int
+    outcome: Outcome
+    remedy: str
+
+
+def _judge_world(start: _Start, answers: list[dict[str, Any]]) -> Check:
+    """Judge ranks that answered: one world, each alone, or some of them only."""
+    places = sorted((int(each["rank"]), int(each["size"])) for each in answers)
+    if places == [(rank, start.ranks) for rank in range(start.ranks)]:
+        hosts = sorted({str(each.get("host")) for each in start.outcome.all_answers()})
+        evidence = f"{start.ranks} ranks on {', '.join(hosts)} are one world ({start.program})"
+        return Check(name=start.name, status="have", evidence=evidence)
+    if start.ranks > 1 and len(places) > 1 and set(places) == {(0, 1)}:
         evidence = (
-            f"singletons: {started} ranks were started and each rank says it is rank 0 of 1 ({who}):"
-            " the launcher and the MPI of the program do not know each other"
+            f"singletons: {start.ranks} ranks were started and each rank says it is rank 0 of 1"
+            f" ({start.program}): the launcher and the MPI of the program do not know each other"
         )
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
-    if places == [(rank, started) for rank in range(started)]:
-        hosts = sorted({str(each.get("host")) for each in said})
-        evidence = f"{started} ranks on {', '.join(hosts)} are one world ({who})"
-        return Check(name=name, status="have", evidence=evidence)
-    if places:
+    else:
         listed = ", ".join(f"rank {rank} of {size}" for rank, size in places[:8])
-        evidence = f"{started} ranks were started ({who}), and these answered: {listed}; {outcome.ending()}"
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+        evidence = (
+            f"{start.ranks} ranks were started ({start.program}), and these answered: {listed};"
+            f" {start.outcome.ending()}"
+        )
+    return Check(name=start.name, status="missing", evidence=evidence, remedy=start.remedy)
+
+
+def _judge_silence(start: _Start, profile: SiteProfile | None) -> Check:
+    """Judge a start of which no rank answered."""
+    outcome = start.outcome
     if outcome.exit_code == NOT_FOUND:
-        evidence = f"no ranks were started: {outcome.last_words() or outcome.ending()}"
-        return Check(name=name, status="unknown", evidence=evidence)
+        evidence = f"no ranks were started: {outcome.last_error_line() or outcome.ending()}"
+        return Check(name=start.name, status="unknown", evidence=evidence)
     if outcome.timed_out:
-        evidence = f"the start of {started} ranks ({who}) {outcome.ending()}"
-        return Check(name=name, status="unknown", evidence=evidence, remedy=remedy)
-    evidence = f"no rank answered ({who}): the launcher {outcome.ending()}: {_why(outcome)}"
+        evidence = f"the start of {start.ranks} ranks ({start.program}) {outcome.ending()}"
+        return Check(name=start.name, status="unknown", evidence=evidence, remedy=start.remedy)
+    evidence = f"no rank answered ({start.program}): the launcher {outcome.ending()}: {_cause(outcome)}"
     # Where the site is not known the launcher may be one that works in jobs only.
-    status: Status = "missing" if profile is not None or _CAUSE.search(evidence) else "unknown"
-    return Check(name=name, status=status, evidence=evidence, remedy=remedy)
+    certain = profile is not None or _CAUSE.search(evidence)
+    status: Status = "missing" if certain else "unknown"
+    return Check(name=start.name, status=status, evidence=evidence, remedy=start.remedy)
 
 
-def _why(outcome: Outcome) -> str:
+def _cause(outcome: Outcome) -> str:
     """Return the line of stderr that names the cause, else the last one."""
     for line in outcome.stderr.splitlines():
         if _CAUSE.search(line):
             return line.strip()[:300]
-    return outcome.last_words()
+    return outcome.last_error_line()
 
 
 def _launch_remedy(profile: SiteProfile | None, via: str) -> str:
@@ -230,7 +267,7 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
     """Whether all sums were right, and how fast they were beside what the site published."""
     name, document = "allreduce", _document(outcome.stdout)
     if document is None:
-        evidence = f"the allreduce test {outcome.ending()}: {_why(outcome)}"
+        evidence = f"the allreduce test {outcome.ending()}: {_cause(outcome)}"
         status: Status = "unknown" if outcome.timed_out else "missing"
         return Check(name=name, status=status, evidence=evidence, remedy="make mpi-launch work first")
     sizes = document["sizes"]
@@ -252,7 +289,7 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
     best = max(sizes, key=lambda each: float(each["bus_gb_s"]))
     right = f"all sums are right over {over}, {len(sizes)} sizes up to {sizes[-1]['message_bytes']} bytes"
     reached = f"{best['bus_gb_s']:.3g} GB/s bus bandwidth at {best['message_bytes']} bytes"
-    return _against_figure(f"{right}; {reached}", document, profile)
+    return _compared_with_figure(f"{right}; {reached}", document, profile)
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -267,7 +304,7 @@ def _document(text: str) -> dict[str, Any] | None:
     return None
 
 
-def _against_figure(evidence: str, document: dict[str, Any], profile: SiteProfile | None) -> Check:
+def _compared_with_figure(evidence: str, document: dict[str, Any], profile: SiteProfile | None) -> Check:
     """Compare with the published figure of about as many nodes; one node alone proves nothing."""
     name, nodes = "allreduce", len(document["hosts"])
     figures = profile.fabric.allreduce if profile else ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpclaunch.check.check_report import Check
-from hpclaunch.check.facts import NodeFacts, Outcome
+from hpclaunch.check.facts import NOT_FOUND, NodeFacts, Outcome
 from hpclaunch.remote.probe import GPU_LINES, MAX_CLOCK_OFFSET_S, MIN_FREE_BYTES, MIN_FREE_INODES
 from hpclaunch.site.schema import SiteProfile
 
@@ -22,18 +22,16 @@ def format_bytes(count: int) -> str:
 
 def judge_node(facts: NodeFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
     """Judge everything that was asked of the node."""
-    said = facts.node.answers() if facts.node else {}
+    answers = facts.node.answers() if facts.node else {}
+    folders: dict[str, Any] = answers.get("folders") or {}
     checks = [
-        *(_gpus(facts, said, profile) if facts.gpu_tool and profile else ()),
+        *(_gpus(facts, answers, profile) if facts.gpu_tool and profile else ()),
         *(_plugin(facts.plugin, profile) if facts.plugin else ()),
-        *_clock(said),
-        *(
-            check
-            for folder, found in (said.get("folders") or {}).items()
-            for check in _space(folder, found, facts.quotas.get(folder))
-        ),
-        *(_stripes(facts.stripes, profile) if facts.stripes else ()),
+        *_clock(answers),
     ]
+    for folder, found in folders.items():
+        checks += _space(folder, found, facts.quotas.get(folder))
+    checks += _stripes(facts.stripes, profile) if facts.stripes else ()
     return tuple(checks)
 
 
@@ -45,69 +43,72 @@ def gpu_names(tool: str, text: str) -> dict[int, str]:
     return names
 
 
-def _gpus(facts: NodeFacts, said: dict[str, Any], profile: SiteProfile) -> Iterator[Check]:
+def _gpus(facts: NodeFacts, answers: dict[str, Any], profile: SiteProfile) -> Iterator[Check]:
     """Hold the GPUs that are seen against those of the site's node."""
-    tool = facts.gpu_tool or Outcome(exit_code=127)
+    tool = facts.gpu_tool or Outcome(exit_code=NOT_FOUND)
     expected = len(profile.node.gpus) if profile.node else 0
-    names = gpu_names(facts.gpu_tool_name, tool.stdout) if facts.gpu_tool_name else {}
     want = f"{profile.name} has {expected} a node"
-    shown = ", ".join(f"{name}={value}" for name, value in (said.get("visible") or {}).items())
-    if tool.exit_code == 127:
+    if tool.exit_code == NOT_FOUND:
         evidence = f"there is no {facts.gpu_tool_name} here; {want}: this may be a login node"
         remedy = "run the check in a job: hpclaunch check --nodes N in an allocation"
         yield Check(name="gpus", status="unknown", evidence=evidence, remedy=remedy)
         return
-    what = f"{facts.gpu_tool_name} lists {len(names)} GPUs"
-    what += (
-        f" ({', '.join(dict.fromkeys(names.values()))})"
-        if names
-        else f" ({tool.last_words() or tool.ending()})"
-    )
-    what += f"; {shown}" if shown else ""
+    names = gpu_names(facts.gpu_tool_name, tool.stdout) if facts.gpu_tool_name else {}
+    models = ", ".join(dict.fromkeys(names.values())) or tool.last_error_line() or tool.ending()
+    visible = _visible_devices(answers)
+    evidence = f"{facts.gpu_tool_name} lists {len(names)} GPUs ({models}){visible}; {want}"
     if len(names) >= expected:
-        yield Check(name="gpus", status="have", evidence=f"{what}; {want}")
+        yield Check(name="gpus", status="have", evidence=evidence)
         return
     remedy = "ask for all GPUs of the node (--gpus-per-node), or report the node: a GPU may have fallen off"
-    yield Check(name="gpus", status="missing", evidence=f"{what}; {want}", remedy=remedy)
+    yield Check(name="gpus", status="missing", evidence=evidence, remedy=remedy)
+
+
+def _visible_devices(answers: dict[str, Any]) -> str:
+    """Return the variables that hide GPUs, as a part of a sentence; empty where none is set."""
+    visible = ", ".join(f"{name}={value}" for name, value in (answers.get("visible") or {}).items())
+    return f"; {visible}" if visible else ""
 
 
 def _plugin(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
     """Whether NCCL or RCCL would find and load the network's plugin."""
-    name, said = "fabric-plugin", outcome.answers()
+    name, answers = "fabric-plugin", outcome.answers()
+    if answers.get("loaded") and answers.get("table"):
+        version = f"ncclNetPlugin_v{max(answers['table'])}"
+        yield Check(name=name, status="have", evidence=f"{answers['loaded']} loads and has {version}")
+        return
     amd = profile is not None and profile.node is not None and profile.node.gpu_vendor == "amd"
     library = "aws-ofi-rccl" if amd else "aws-ofi-nccl"
     remedy = f"load the site's {library} (module, uenv or container); without it messages go by TCP, silently"
-    if not said:
-        evidence = f"loading the plugin {outcome.ending()}: {outcome.last_words()}"
-        yield Check(name=name, status="missing", evidence=evidence, remedy=remedy)
-    elif said.get("loaded") and said.get("table"):
-        version = f"ncclNetPlugin_v{max(said['table'])}"
-        yield Check(name=name, status="have", evidence=f"{said['loaded']} loads and has {version}")
-    elif said.get("loaded"):
-        evidence = f"{said['loaded']} loads, but is no network plugin: it has no ncclNetPlugin_v symbol"
-        yield Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    if not answers:
+        evidence = f"loading the plugin {outcome.ending()}: {outcome.last_error_line()}"
+    elif answers.get("loaded"):
+        evidence = f"{answers['loaded']} loads, but is no network plugin: it has no ncclNetPlugin_v symbol"
     else:
-        tried: dict[str, str] = said.get("tried") or {}
-        # A file that is there but does not load names another library as the one it lacks.
-        broken = [text for file, text in tried.items() if not text.startswith(f"{file}:")]
-        evidence = broken[0] if broken else f"none of {', '.join(tried)} is found"
-        yield Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+        evidence = _why_not_loaded(answers.get("tried") or {})
+    yield Check(name=name, status="missing", evidence=evidence, remedy=remedy)
 
 
-def _clock(said: dict[str, Any]) -> Iterator[Check]:
+def _why_not_loaded(tried: dict[str, str]) -> str:
+    """Return the loader's message; a file that is there but does not load lacks another library."""
+    broken = [message for file, message in tried.items() if not message.startswith(f"{file}:")]
+    return broken[0] if broken else f"none of {', '.join(tried)} is found"
+
+
+def _clock(answers: dict[str, Any]) -> Iterator[Check]:
     """The node's clock against the one of the file system, which all nodes share."""
-    if not said:
+    if not answers:
         return
-    offset = said.get("fs_offset_s")
+    offset = answers.get("fs_offset_s")
     if offset is None:
-        evidence = f"no file can be written in {said.get('cwd')}: {said.get('fs_error')}"
+        evidence = f"no file can be written in {answers.get('cwd')}: {answers.get('fs_error')}"
         yield Check(name="clock", status="unknown", evidence=evidence)
     elif abs(offset) <= MAX_CLOCK_OFFSET_S:
-        evidence = f"{said['host']} and its file system agree within {max(abs(offset), 0.01):.2g} s"
+        evidence = f"{answers['host']} and its file system agree within {max(abs(offset), 0.01):.2g} s"
         yield Check(name="clock", status="have", evidence=evidence)
     else:
         way = "ahead of" if offset < 0 else "behind"
-        evidence = f"the clock of {said['host']} is {abs(offset):.1f} s {way} its file system's"
+        evidence = f"the clock of {answers['host']} is {abs(offset):.1f} s {way} its file system's"
         remedy = "report the node to the site: its time service (chrony, ntp) is off"
         yield Check(name="clock", status="missing", evidence=evidence, remedy=remedy)
 
@@ -118,29 +119,35 @@ def _space(folder: str, found: Any, quota: Outcome | None) -> Iterator[Check]:
         evidence, remedy = f"{folder}: {found}", "name a folder that exists on this node"
         yield Check(name="space", status="missing", evidence=evidence, remedy=remedy)
         return
-    left = parse_lustre_quota(quota.stdout) if quota and quota.exit_code == 0 else (None, None)
-    free = min(found["free_bytes"], left[0] if left[0] is not None else found["free_bytes"])
-    inodes = found["free_inodes"]
-    if left[1] is not None:
-        inodes = left[1] if inodes is None else min(inodes, left[1])
+    quota_text = quota.stdout if quota and quota.exit_code == 0 else ""
+    quota_bytes, quota_files = parse_lustre_quota(quota_text)
     where = f"{folder} ({found['filesystem']})"
-    yield Check(
-        name="space",
-        status="have" if free >= MIN_FREE_BYTES else "missing",
-        evidence=f"{where}: {format_bytes(free)} free",
-        remedy="" if free >= MIN_FREE_BYTES else "delete or move files, or write to another file system",
-    )
+    yield _free_bytes(where, _least(found["free_bytes"], quota_bytes) or 0)
+    yield _free_inodes(where, _least(found["free_inodes"], quota_files))
+
+
+def _least(*limits: int | None) -> int | None:
+    """Return the lowest limit; None: there is none."""
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _free_bytes(where: str, free: int) -> Check:
+    evidence = f"{where}: {format_bytes(free)} free"
+    if free >= MIN_FREE_BYTES:
+        return Check(name="space", status="have", evidence=evidence)
+    remedy = "delete or move files, or write to another file system"
+    return Check(name="space", status="missing", evidence=evidence, remedy=remedy)
+
+
+def _free_inodes(where: str, inodes: int | None) -> Check:
     if inodes is None:
-        yield Check(name="inodes", status="have", evidence=f"{where}: the file system counts no inodes")
-    else:
-        enough = inodes >= MIN_FREE_INODES
-        remedy = "pack small files (squashfs, a container, tar), or write to another file system"
-        yield Check(
-            name="inodes",
-            status="have" if enough else "missing",
-            evidence=f"{where}: {inodes} files more may be made",
-            remedy="" if enough else remedy,
-        )
+        evidence = f"{where}: the file system counts no inodes"
+        return Check(name="inodes", status="have", evidence=evidence)
+    evidence = f"{where}: {inodes} files more may be made"
+    if inodes >= MIN_FREE_INODES:
+        return Check(name="inodes", status="have", evidence=evidence)
+    remedy = "pack small files (squashfs, a container, tar), or write to another file system"
+    return Check(name="inodes", status="missing", evidence=evidence, remedy=remedy)
 
 
 def parse_lustre_quota(text: str) -> tuple[int | None, int | None]:
@@ -160,13 +167,13 @@ def parse_lustre_quota(text: str) -> tuple[int | None, int | None]:
 
 def _stripes(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
     """How new files here are striped over Lustre's servers, and what the site advises."""
-    said = dict(re.findall(r"(stripe_count|stripe_size):\s*(-?\d+)", outcome.stdout))
-    if not said:
+    stripes = dict(re.findall(r"(stripe_count|stripe_size):\s*(-?\d+)", outcome.stdout))
+    if not stripes:
         yield Check(name="stripes", status="unknown", evidence=f"lfs getstripe {outcome.ending()}")
         return
     storages = profile.storage.values() if profile else ()
     advice = next((storage.striping for storage in storages if storage.striping), None)
-    count, size = said.get("stripe_count", "?"), int(said.get("stripe_size", "0"))
+    count, size = stripes.get("stripe_count", "?"), int(stripes.get("stripe_size", "0"))
     evidence = f"new files in this folder get {count} stripes of {format_bytes(size)}"
     remedy = (
         advice or "one file a process: 1 stripe; one large file for all ranks: lfs setstripe -c -1 FOLDER"

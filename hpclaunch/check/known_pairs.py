@@ -39,6 +39,11 @@ class BadPair(msgspec.Struct, frozen=True, kw_only=True):
     cured_by: tuple[str, str] | None = None
     """(variable, part of its value) that makes the pair harmless."""
 
+    @property
+    def with_source(self) -> str:
+        """What fails, and where that is known from."""
+        return f"{self.what} ({self.source})"
+
 
 BAD_PAIRS = (
     BadPair(

@@ -15,12 +15,12 @@ _FAMILIES = (
 _MPICH_ABI = {"MPICH", "Cray MPICH", "Intel MPI", "MVAPICH"}
 
 
-def family(text: str) -> str | None:
+def mpi_family(text: str) -> str | None:
     """Return Open MPI, MPICH, Cray MPICH, Intel MPI or MVAPICH; None where the text names none."""
     return next((name for pattern, name in _FAMILIES if re.search(pattern, text, re.IGNORECASE)), None)
 
 
-def fit(one: str, other: str) -> bool:
+def compatible(one: str, other: str) -> bool:
     """Return whether a program linked with one family runs with the library of another."""
     return one == other or {one, other} <= _MPICH_ABI
 

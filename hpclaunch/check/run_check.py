@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from hpclaunch.check.across_nodes import merge, node_command, read_nodes
-from hpclaunch.check.check_report import Check, Report, Requirement, report
+from hpclaunch.check.across_nodes import merge_reports, node_command, read_nodes
+from hpclaunch.check.check_report import Check, Report, Requirement, make_report
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, NodeFacts, Outcome
 from hpclaunch.check.gather import (
     Argv,
     Place,
-    ask,
     build_facts,
     launch_facts,
     node_facts,
-    probe,
+    run_command,
+    run_probe,
 )
 from hpclaunch.check.judge_build import judge_build, working_frameworks
 from hpclaunch.check.judge_launch import judge_imports, judge_launch, judge_setup, open_mpi_at_run_time
@@ -46,10 +46,10 @@ _MUST_NOT_BE_MISSING = (
     "environment", "imports", "versions", "mpi-plugin", "mpi-library", "mpi-launch", "horovod-launch", "gpus",
     "fabric-plugin", "clock",
 )  # fmt: skip
-_ASKED_FOR = ("environment", "allreduce", "space", "inodes", "nodes")
+_TESTS = ("environment", "allreduce", "space", "inodes", "nodes")
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a check is to find out."""
 
     profile: SiteProfile | None = None
@@ -66,37 +66,37 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Value of srun --mpi where the profile leaves it open."""
     require: tuple[Requirement, ...] = ()
     """What must hold; empty: what the site needs, or any controller and framework."""
-    besides: tuple[Requirement, ...] = ()
+    extra_requirements: tuple[Requirement, ...] = ()
     """What must hold beside what the site needs."""
     nodes: int | None = None
     """Ask each node of an allocation; None: this machine only."""
     space: tuple[str, ...] = ()
     """Folders whose free space and inodes matter."""
     allreduce: bool = False
-    alone: bool = False
+    without_ranks: bool = False
     """Start no ranks: one node among several, asked by itself."""
     horovod: bool = True
     """Ask for a Horovod build; else only for the launch layer and ``module``."""
-    by_mpi: bool = True
+    ranks_use_mpi: bool = True
     """The ranks find each other by MPI, so that starting some is a test."""
     module: str | None = None
     """What the interpreter must be able to import, beside or instead of Horovod."""
     import_limit_s: float = IMPORT_LIMIT_S
 
 
-def requirements(question: Question) -> tuple[Requirement, ...]:
+def requirements(request: CheckRequest) -> tuple[Requirement, ...]:
     """Return what must be ``have``."""
-    if question.require:
-        return question.require
-    besides = question.besides
-    if question.module:
-        besides += (Requirement(names=("imports",), reason="the framework"),)
-    if not question.horovod:
-        return besides
-    framework = default_requirements(frameworks=True)
-    if question.profile is None:
-        return (*framework, *besides)
-    return (*site_requirements(question.profile), framework[-1], *besides)
+    if request.require:
+        return request.require
+    extra = request.extra_requirements
+    if request.module:
+        extra += (Requirement(names=("imports",), reason="the framework"),)
+    if not request.horovod:
+        return extra
+    default = default_requirements(frameworks=True)
+    if request.profile is None:
+        return (*default, *extra)
+    return (*site_requirements(request.profile), default[-1], *extra)
 
 
 def framework_meant(require: tuple[Requirement, ...], modules: frozenset[str] = frozenset()) -> str:
@@ -107,66 +107,66 @@ def framework_meant(require: tuple[Requirement, ...], modules: frozenset[str] = 
     return "tensorflow" if "tensorflow" in modules and "torch" not in modules else "pytorch"
 
 
-def judge(question: Question, checks: tuple[Check, ...]) -> Report:
+def judge(request: CheckRequest, checks: tuple[Check, ...]) -> Report:
     """Return the report: what is required is there, and nothing that was looked at is wrong.
 
     With ``--require`` only what is named, and the tests that were asked for, decide.
     """
-    strict = _ASKED_FOR if question.require else (*_MUST_NOT_BE_MISSING, *_ASKED_FOR)
-    found = report(checks, requirements(question))
+    strict = _TESTS if request.require else (*_MUST_NOT_BE_MISSING, *_TESTS)
+    found = make_report(checks, requirements(request))
     wrong = any(check.status == "missing" and check.name in strict for check in found.checks)
     return msgspec.structs.replace(found, ok=found.ok and not wrong)
 
 
-def run_check(host: Host, question: Question, environ: Mapping[str, str] = os.environ) -> Report:
+def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os.environ) -> Report:
     """Ask everything and judge it. Raises RefusedError for ``nodes`` outside of an allocation."""
-    place = make_place(host, question, environ)
-    if question.nodes is not None:
-        return judge(question, _on_nodes(place, question))
-    setup = ask(place, ["true"], place.import_limit_s) if question.profile else None
+    place = make_place(host, request, environ)
+    if request.nodes is not None:
+        return judge(request, _on_nodes(place, request))
+    setup = run_command(place, ["true"], place.import_limit_s) if request.profile else None
     if setup is not None and setup.exit_code != 0:
-        return judge(question, (judge_setup(setup), *_not_asked(question)))
-    build = build_facts(place) if question.horovod else BuildFacts(installed=_installed(place))
+        return judge(request, (judge_setup(setup), *_not_asked(request)))
+    build = build_facts(place) if request.horovod else BuildFacts(installed=_installed(place))
     modules = _modules(build.installed)
-    remedies = Remedies(profile=question.profile, framework=framework_meant(question.require, modules))
-    launch = _launch(place, question, working_frameworks(build), modules, setup)
-    node = _node(place, question)
+    remedies = Remedies(profile=request.profile, framework=framework_meant(request.require, modules))
+    launch = _launch(place, request, working_frameworks(build), modules, setup)
+    node = _node(place, request)
     checks = (
-        *(judge_build(build, remedies, open_mpi_at_run_time(launch)) if question.horovod else ()),
-        *_imports(place, question),
-        *judge_launch(launch, build, question.profile),
-        *judge_node(node, question.profile),
+        *(judge_build(build, remedies, open_mpi_at_run_time(launch)) if request.horovod else ()),
+        *_imports(place, request),
+        *judge_launch(launch, build, request.profile),
+        *judge_node(node, request.profile),
     )
-    return judge(question, checks)
+    return judge(request, checks)
 
 
 # --- where -------------------------------------------------------------------------------------------------
 
 
-def make_place(host: Host, question: Question, environ: Mapping[str, str]) -> Place:
+def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) -> Place:
     """Return where the questions are asked: with the lines of a job's script, and its launcher."""
-    profile = question.profile
-    launcher, ranks, why_not = _launcher(question, environ)
+    profile = request.profile
+    launcher, ranks, why_not = _launcher(request, environ)
     if profile is None:
         setup = get_scheduler(THIS_MACHINE).launchers[0].environment(None, ()) if launcher else ()
         return Place(
             host=host,
             setup=setup,
-            python=question.python or "python3",
+            python=request.python or "python3",
             launcher=launcher,
             ranks=ranks,
             not_started=why_not,
-            import_limit_s=question.import_limit_s,
+            import_limit_s=request.import_limit_s,
         )
     return Place(
         host=host,
-        setup=(*_first_on_path(profile), *_job_lines(question, profile)),
-        wrap=lambda argv: wrap_command(question.environment, profile, argv),
-        python=question.python or profile.software.python,
+        setup=(*_first_on_path(profile), *_job_lines(request, profile)),
+        wrap=lambda argv: wrap_command(request.environment, profile, argv),
+        python=request.python or profile.software.python,
         launcher=launcher,
         ranks=ranks,
         not_started=why_not,
-        import_limit_s=question.import_limit_s,
+        import_limit_s=request.import_limit_s,
     )
 
 
@@ -178,35 +178,39 @@ def _first_on_path(profile: SiteProfile) -> tuple[Line, ...]:
     return (Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch"),)
 
 
-def _job_lines(question: Question, profile: SiteProfile) -> tuple[Line, ...]:
+def _job_lines(request: CheckRequest, profile: SiteProfile) -> tuple[Line, ...]:
     return (
-        *environment_lines(question.environment, profile),
+        *environment_lines(request.environment, profile),
         *site_launcher(profile).environment(None, ()),
-        *site_variables(profile, question.nodes or 1),
+        *site_variables(profile, request.nodes or 1),
     )
 
 
-def _launcher(question: Question, environ: Mapping[str, str]) -> tuple[Argv, int, str | None]:
+def _launcher(request: CheckRequest, environ: Mapping[str, str]) -> tuple[Argv, int, str | None]:
     """Return (words that start ranks, how many, why none can be started)."""
-    profile = question.profile
-    if question.alone:
+    profile = request.profile
+    if request.without_ranks:
         return (), 0, None
     if profile is None or site_scheduler(profile).starts_at_once:
         return ("mpiexec", "-n", str(_RANKS_HERE)), _RANKS_HERE, None
     inside = site_scheduler(profile).inside_variable
     if inside is not None and inside not in environ:
         return (), 0, f"no ranks were started: this is no job ({inside} is not set)"
-    nodes = question.nodes or 1
+    nodes, ranks_per_node = request.nodes or 1, _ranks_per_node(request, profile)
+    return _job_launcher(request, profile, nodes, ranks_per_node), nodes * ranks_per_node, None
+
+
+def _ranks_per_node(request: CheckRequest, profile: SiteProfile) -> int:
+    """Return one rank per GPU; without GPUs one per node, and two on a single node."""
     gpus = len(profile.node.gpus) if profile.node else 0
-    each = gpus or (_RANKS_HERE if nodes == 1 else 1)
-    return _job_launcher(question, profile, nodes, each), nodes * each, None
+    return gpus or (_RANKS_HERE if (request.nodes or 1) == 1 else 1)
 
 
-def _job_launcher(question: Question, profile: SiteProfile, nodes: int, each: int) -> Argv:
+def _job_launcher(request: CheckRequest, profile: SiteProfile, nodes: int, ranks_per_node: int) -> Argv:
     launch = Launch(
         nodes=nodes,
-        tasks_per_node=each,
-        mpi_plugin=profile.mpi.plugin or question.mpi_plugin,
+        tasks_per_node=ranks_per_node,
+        mpi_plugin=profile.mpi.plugin or request.mpi_plugin,
         options=profile.fabric.launch_options if nodes > 1 else (),
     )
     words = site_launcher(profile).words_in_allocation(launch)
@@ -218,99 +222,109 @@ def _job_launcher(question: Question, profile: SiteProfile, nodes: int, each: in
 
 
 def _installed(place: Place) -> Outcome:
-    return probe(place, "installed", limit_s=place.import_limit_s)
+    return run_probe(place, "installed", limit_s=place.import_limit_s)
 
 
-def _imports(place: Place, question: Question) -> tuple[Check, ...]:
-    if question.module is None:
+def _imports(place: Place, request: CheckRequest) -> tuple[Check, ...]:
+    if request.module is None:
         return ()
-    outcome = probe(place, "imports", question.module, limit_s=place.import_limit_s)
-    return (judge_imports(outcome, question.module, place.python),)
+    outcome = run_probe(place, "imports", request.module, limit_s=place.import_limit_s)
+    return (judge_imports(outcome, request.module, place.python),)
 
 
 def _modules(installed: Outcome | None) -> frozenset[str]:
     return frozenset(installed.answers().get("modules") or ()) if installed else frozenset()
 
 
-def _not_asked(question: Question) -> Iterator[Check]:
+def _not_asked(request: CheckRequest) -> Iterator[Check]:
     """What is required stays unknown where the job's environment does not start."""
     why = "not asked: the job's environment does not start here"
-    for name in dict.fromkeys(name for need in requirements(question) for name in need.names):
+    for name in dict.fromkeys(name for need in requirements(request) for name in need.names):
         yield Check(name=name, status="unknown", evidence=why, remedy="see the verdict on environment")
 
 
 def _launch(
     place: Place,
-    question: Question,
+    request: CheckRequest,
     frameworks: tuple[str, ...],
     modules: frozenset[str],
     setup: Outcome | None,
 ) -> LaunchFacts:
-    profile = question.profile
+    profile = request.profile
     plugin_list = site_launcher(profile).plugin_list if profile is not None else ()
     return launch_facts(
         place,
         setup=setup,
-        plugin_list=() if question.alone else plugin_list,
-        mpi4py="mpi4py" in modules and question.by_mpi,
+        plugin_list=() if request.without_ranks else plugin_list,
+        mpi4py="mpi4py" in modules and request.ranks_use_mpi,
         frameworks=frameworks,
-        allreduce=_known_sums(place, question, frameworks) if question.allreduce else (),
+        allreduce=_known_sums(place, request, frameworks) if request.allreduce else (),
     )
 
 
-def _known_sums(place: Place, question: Question, frameworks: tuple[str, ...]) -> Argv:
+def _known_sums(place: Place, request: CheckRequest, frameworks: tuple[str, ...]) -> Argv:
     """The allreduce test, the way that gradients go where Horovod for torch is there, else through MPI."""
     sizes = set(_SIZES)
-    if question.profile is not None:
-        sizes |= {figure.message_bytes for figure in question.profile.fabric.allreduce}
+    if request.profile is not None:
+        sizes |= {figure.message_bytes for figure in request.profile.fabric.allreduce}
     text = _KNOWN_SUMS.read_text(encoding="utf-8")
     via = "horovod" if frameworks[:1] == ("pytorch",) else "mpi"
     listed = ",".join(map(str, sorted(sizes)))
     return (place.python, "-c", text, "--via", via, "--sizes", listed)
 
 
-def _node(place: Place, question: Question) -> NodeFacts:
-    profile = question.profile
+def _node(place: Place, request: CheckRequest) -> NodeFacts:
+    profile = request.profile
     vendor = profile.node.gpu_vendor if profile and profile.node and profile.node.gpus else None
     fabric = vendor is not None and profile is not None and profile.fabric.kind.startswith("slingshot")
-    return node_facts(place, vendor=vendor, fabric=fabric, space=question.space)
+    return node_facts(place, vendor=vendor, fabric=fabric, space=request.space)
 
 
-def _on_nodes(place: Place, question: Question) -> tuple[Check, ...]:
-    """Ask each node by itself, then start ranks across all of them."""
-    nodes = question.nodes or 1
+def _on_nodes(place: Place, request: CheckRequest) -> tuple[Check, ...]:
+    """Check each node alone, then start ranks across all of them."""
+    nodes = request.nodes or 1
     if place.not_started:
         raise RefusedError(
             f"--nodes {nodes}: {place.not_started}", "run it in an allocation: salloc, or a batch script"
         )
-    profile = question.profile
-    one_each: Argv = ()
-    if profile is not None and not site_scheduler(profile).starts_at_once:
-        one_each = _job_launcher(question, profile, nodes, 1)
-    elif nodes > 1:
-        raise RefusedError(f"--nodes {nodes}: this machine is one node", "name the site with --site")
     bare = Place(host=place.host, import_limit_s=place.import_limit_s)
-    outcome = ask(bare, node_command(_node_argv(question)), 12 * place.import_limit_s, one_each)
+    command = node_command(_node_argv(request))
+    outcome = run_command(bare, command, 12 * place.import_limit_s, _one_process_per_node(request, nodes))
     reports = read_nodes(outcome.stdout)
-    checks = merge(reports, nodes, outcome.last_words() or outcome.ending())
-    there = {each.name for each in checks if each.status == "have"}
-    frameworks = tuple(name for name in FRAMEWORKS if name in there) if "mpi" in there else ()
-    modules = _modules(_installed(place))
-    launch = judge_launch(_launch(place, question, frameworks, modules, None), BuildFacts(), question.profile)
-    asked = {each.name for each in checks}
-    return (*checks, *(each for each in launch if each.name not in asked))
+    checks = merge_reports(reports, nodes, outcome.last_error_line() or outcome.ending())
+    frameworks = _frameworks_everywhere(checks)
+    facts = _launch(place, request, frameworks, _modules(_installed(place)), None)
+    names = {check.name for check in checks}
+    across = judge_launch(facts, BuildFacts(), request.profile)
+    return (*checks, *(check for check in across if check.name not in names))
 
 
-def _node_argv(question: Question) -> Argv:
+def _one_process_per_node(request: CheckRequest, nodes: int) -> Argv:
+    """Return the words that start one process per node; none on this machine."""
+    profile = request.profile
+    if profile is not None and not site_scheduler(profile).starts_at_once:
+        return _job_launcher(request, profile, nodes, 1)
+    if nodes > 1:
+        raise RefusedError(f"--nodes {nodes}: this machine is one node", "name the site with --site")
+    return ()
+
+
+def _frameworks_everywhere(checks: tuple[Check, ...]) -> tuple[str, ...]:
+    """Return the frameworks that all nodes have, if they have MPI to start ranks with."""
+    there = {check.name for check in checks if check.status == "have"}
+    return tuple(name for name in FRAMEWORKS if name in there) if "mpi" in there else ()
+
+
+def _node_argv(request: CheckRequest) -> Argv:
     """The same check for one node: this program, by the interpreter that runs it here."""
     words = [sys.executable, "-m", "hpclaunch", "check", "--json", "--alone"]
-    words += ["--limit", f"{question.import_limit_s:g}"]
-    if question.site:
-        words += ["--site", question.site]
-    if question.job_file:
-        words += ["--file", question.job_file]
-    if question.python:
-        words += ["--python", question.python]
-    for folder in question.space:
+    words += ["--limit", f"{request.import_limit_s:g}"]
+    if request.site:
+        words += ["--site", request.site]
+    if request.job_file:
+        words += ["--file", request.job_file]
+    if request.python:
+        words += ["--python", request.python]
+    for folder in request.space:
         words += ["--space", folder]
     return tuple(words)

@@ -9,35 +9,35 @@ import click
 
 if TYPE_CHECKING:
     from hpclaunch.check.check_report import Report
-    from hpclaunch.check.run_check import Question
+    from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.host.host_interface import Host
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.plan.request import JobRequest
 
 
-def question_of(prepared: Prepared) -> Question:
+def check_request_for(prepared: Prepared) -> CheckRequest:
     """Return what the job needs, as ``hpclaunch check`` asks it.
 
     A Horovod build only where the framework is Horovod, and ranks only where they find each other by MPI.
     """
     from hpclaunch.check.check_report import Requirement
-    from hpclaunch.check.run_check import Question
+    from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.plan.frameworks import framework_of, interpreter
 
     request = prepared.request
     framework = framework_of(request)
     horovod = request.framework == "horovod"
     by_launcher = Requirement(names=("mpi",), reason="the controller of ranks that a launcher starts")
-    return Question(
+    return CheckRequest(
         profile=prepared.profile,
         site=request.site,
         environment=request.environment,
         python=_python(prepared) or interpreter(request, prepared.profile),
         mpi_plugin=request.mpi,
         space=request.space,
-        besides=(by_launcher,) if horovod else (),
+        extra_requirements=(by_launcher,) if horovod else (),
         horovod=horovod,
-        by_mpi=request.command.bundled or framework.by_mpi,
+        ranks_use_mpi=request.command.bundled or framework.by_mpi,
         module=_module(request),
     )
 
@@ -62,10 +62,10 @@ def say_what(prepared: Prepared) -> None:
     """Say what would be looked for; a dry run asks nobody."""
     from hpclaunch.check.run_check import requirements
 
-    question = question_of(prepared)
-    needs = [f"{need} ({need.reason})" for need in requirements(question) if need.names != ("imports",)]
-    needs += [f"room in {folder}" for folder in question.space]
-    module = f"that {question.python} imports {question.module}" if question.module else ""
+    check_request = check_request_for(prepared)
+    needs = [f"{need} ({need.reason})" for need in requirements(check_request) if need.names != ("imports",)]
+    needs += [f"room in {folder}" for folder in check_request.space]
+    module = f"that {check_request.python} imports {check_request.module}" if check_request.module else ""
     wanted = "; ".join(filter(None, ("the job's environment", module, *needs)))
     click.echo(f"hpclaunch: --check would look before queueing for: {wanted}", err=True)
 
@@ -74,17 +74,17 @@ def ask(prepared: Prepared, host: Host) -> Report:
     """Ask, and say what is missing with its remedy where something is. Raises RefusedError."""
     import msgspec
 
-    from hpclaunch.check.check_report import unmet
+    from hpclaunch.check.check_report import unmet_requirements
     from hpclaunch.check.run_check import requirements, run_check
     from hpclaunch.cli.check import verdict_table
     from hpclaunch.job.mpi_plugin import choose_plugin
 
-    question = question_of(prepared)
+    check_request = check_request_for(prepared)
     if prepared.allocation and (chosen := choose_plugin(prepared.request, prepared.profile, host)):
-        question = msgspec.structs.replace(question, mpi_plugin=chosen.name)
+        check_request = msgspec.structs.replace(check_request, mpi_plugin=chosen.name)
     # What this shell's variables say of an allocation is not true of another host.
-    found = run_check(host, question, os.environ if prepared.allocation else {})
+    found = run_check(host, check_request, os.environ if prepared.allocation else {})
     if not found.ok:
-        click.echo(verdict_table(found, unmet(found, requirements(question))), err=True)
+        click.echo(verdict_table(found, unmet_requirements(found, requirements(check_request))), err=True)
         click.echo("hpclaunch: nothing was submitted: --check found that something is missing", err=True)
     return found

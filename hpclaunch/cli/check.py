@@ -14,8 +14,8 @@ from hpclaunch.errors import EXIT_FAILED, BadInputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hpclaunch.check.check_report import Report, Requirement
-    from hpclaunch.check.run_check import Question
+    from hpclaunch.check.check_report import Check, Report, Requirement
+    from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.site.schema import SiteProfile
 
 _EPILOG = """\b
@@ -67,8 +67,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     1 otherwise.
     """
     _refuse_mixtures(options)
-    question = _question(options)
-    found, needs = _from_folder(options["folder"], question) if options["folder"] else _live(question)
+    request = _check_request(options)
+    found, needs = _from_folder(options["folder"], request) if options["folder"] else _live(request)
     if options["as_json"]:
         import msgspec
 
@@ -87,9 +87,9 @@ def _refuse_mixtures(options: dict[str, Any]) -> None:
             raise click.UsageError(f"--from beside {flag}: captured outputs are judged, nothing is run")
 
 
-def _question(options: dict[str, Any]) -> Question:
+def _check_request(options: dict[str, Any]) -> CheckRequest:
     from hpclaunch.check.requirements import parse_require
-    from hpclaunch.check.run_check import Question
+    from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.site.load_profile import load_site
     from hpclaunch.software.read_environment import read_environment
 
@@ -98,7 +98,7 @@ def _question(options: dict[str, Any]) -> Question:
         raise click.UsageError("--file without --site: its environment is that of a job on a site")
     profile = load_site(site) if site else None
     asked = read_environment(file) if file is not None else None
-    return Question(
+    return CheckRequest(
         profile=profile,
         site=site,
         environment=asked or (profile.environment if profile else None),
@@ -109,7 +109,7 @@ def _question(options: dict[str, Any]) -> Question:
         nodes=options["nodes"],
         space=options["space"],
         allreduce=options["allreduce"],
-        alone=options["alone"],
+        without_ranks=options["alone"],
         import_limit_s=options["limit"],
     )
 
@@ -122,50 +122,49 @@ def _open_plugin(profile: SiteProfile, options: dict[str, Any]) -> str | None:
     from hpclaunch.job.mpi_plugin import choose_plugin
     from hpclaunch.plan.request import Command, JobRequest
 
-    request = JobRequest(site=profile.name, command=Command(argv=(), bundled=True), python=options["python"])
-    chosen = choose_plugin(request, profile, LocalHost())
+    job = JobRequest(site=profile.name, command=Command(argv=(), bundled=True), python=options["python"])
+    chosen = choose_plugin(job, profile, LocalHost())
     return chosen.name if chosen else None
 
 
-def _from_folder(folder: Path, question: Question) -> tuple[Report, Sequence[Requirement]]:
+def _from_folder(folder: Path, request: CheckRequest) -> tuple[Report, Sequence[Requirement]]:
     """Judge captured text; what nobody captured is not required, except by ``--require``."""
     from hpclaunch.check.captured_folder import judge_folder
-    from hpclaunch.check.check_report import report, unmet
+    from hpclaunch.check.check_report import make_report, unmet_requirements
     from hpclaunch.check.remedies import Remedies
-    from hpclaunch.check.requirements import default_requirements, site_requirements
     from hpclaunch.check.run_check import framework_meant
 
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such folder", "name the folder with check-build.txt in it")
-    checks = judge_folder(
-        folder, Remedies(profile=question.profile, framework=framework_meant(question.require))
-    )
-    there = {check.name for check in checks}
-    needs = question.require
-    if not needs:
-        wanted = (
-            site_requirements(question.profile)
-            if question.profile
-            else default_requirements(frameworks=False)
-        )
-        build = bool(there - {"mpi-plugin"})
-        needs = tuple(need for need in wanted if build and "gpu-arch" not in need.names)
-    found = report(checks, needs)
-    wrong = any(check.name == "mpi-plugin" and check.status == "missing" for check in checks)
-    if wrong and not question.require:
+    remedies = Remedies(profile=request.profile, framework=framework_meant(request.require))
+    checks = judge_folder(folder, remedies)
+    needs = request.require or _captured_requirements(request.profile, checks)
+    found = make_report(checks, needs)
+    no_plugin = any(check.name == "mpi-plugin" and check.status == "missing" for check in checks)
+    if no_plugin and not request.require:
         import msgspec
 
         found = msgspec.structs.replace(found, ok=False)
-    return found, unmet(found, needs)
+    return found, unmet_requirements(found, needs)
 
 
-def _live(question: Question) -> tuple[Report, Sequence[Requirement]]:
-    from hpclaunch.check.check_report import unmet
+def _captured_requirements(profile: SiteProfile | None, checks: Sequence[Check]) -> tuple[Requirement, ...]:
+    """Return the requirements that captured text can show: none where only srun's plugins were captured."""
+    from hpclaunch.check.requirements import default_requirements, site_requirements
+
+    if all(check.name == "mpi-plugin" for check in checks):
+        return ()
+    needs = site_requirements(profile) if profile else default_requirements(frameworks=False)
+    return tuple(need for need in needs if "gpu-arch" not in need.names)
+
+
+def _live(request: CheckRequest) -> tuple[Report, Sequence[Requirement]]:
+    from hpclaunch.check.check_report import unmet_requirements
     from hpclaunch.check.run_check import requirements, run_check
     from hpclaunch.host.this_machine import LocalHost
 
-    found = run_check(LocalHost(), question)
-    return found, unmet(found, requirements(question))
+    found = run_check(LocalHost(), request)
+    return found, unmet_requirements(found, requirements(request))
 
 
 def verdict_table(found: Report, unmet: Sequence[Requirement]) -> str:

@@ -39,7 +39,7 @@ class ShownKey(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The host's name in known_hosts; see ``listed_name``."""
     destination: str
-    """The host as it is given to the program ssh."""
+    """The host as the program ssh takes it."""
     type: str
     key: bytes
 

@@ -356,7 +356,7 @@ def _open(sftp: SFTPClient, path: str) -> SFTPFile:
     file: Any = sftp.open(os.fsencode(path), "rb")
     # prefetch() and readv() send their requests in a thread of paramiko's that prints a traceback when the
     # connection is lost. That thread takes no hook, so its private method is wrapped here. Reading without
-    # both is no way out: each 32 KiB would then wait for one round trip.
+    # both does not help: each 32 KiB would then wait for one round trip.
     send_requests = file._prefetch_thread
 
     def send_requests_quietly(*arguments: Any) -> None:

@@ -41,7 +41,7 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*\$?")
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to log in, as whom, and how to get there; all paths are absolute."""
+    """Where to log in, as which user, and how to get there; all paths are absolute."""
 
     destination: str
     """Unchanged from the user: the host's name in messages."""

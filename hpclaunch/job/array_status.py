@@ -104,7 +104,7 @@ def _judged(
 
 
 def sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:
-    """Return how many are in which state, and which did not end well; None where all are done."""
+    """Return how many are in which state, and which are not done; None where all are."""
     counts = Counter(job.state for job in array.values())
     if counts["done"] == len(array):
         return None

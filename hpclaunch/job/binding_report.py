@@ -88,6 +88,6 @@ _COLUMNS = ("rank", "host", "local_rank", "cpus", "planned", "mems", "gpus", "bu
 
 
 def table(reports: Iterable[RankReport]) -> str:
-    """Lay the reports out in columns, one line a rank."""
+    """Lay the reports out in columns, one line per rank."""
     rows = [[str(getattr(report, name)) or "-" for name in _COLUMNS] for report in reports]
     return text_table(rows, _COLUMNS)

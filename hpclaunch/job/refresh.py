@@ -83,7 +83,7 @@ def _refresh_group(
 ) -> tuple[list[JobRecord], RefusedError | None]:
     records = [_recovered(store, host, scheduler, record) for record in records]
     asked_for = [record for record in records if _is_open(record) and record.scheduler_id]
-    if scheduler.starts_at_once:  # no queue that had a say: a job that left its exit status is over
+    if scheduler.starts_at_once:  # there is no queue: a job that left its exit status is over
         over = host.read_files([f"{record.folder}/{EXIT_STATUS}" for record in asked_for])
         asked_for = [record for record in asked_for if f"{record.folder}/{EXIT_STATUS}" not in over]
     wanted = {record.scheduler_id or "": open_indices(record) for record in asked_for}
@@ -117,7 +117,7 @@ def _judged(record: JobRecord, status: JobStatus | None, left: _Files, asked: bo
 
 
 def _run_folders(record: JobRecord) -> list[str]:
-    """Return the folders with a log: the job's own, of an array one a job."""
+    """Return the folders with a log: the job's own, of an array one per job."""
     return [f"{record.folder}/{index}" for index in sorted(record.array)] or [record.folder]
 
 

@@ -171,7 +171,7 @@ class _Reader:
             self._double(parts)
         elif char == "\\":
             if self.peek(2) not in ("\\\n", "\\"):
-                parts.append(Part("text", self.text[self.at + 1], quoted=True))
+                parts.append(Part("text", self.text[self.at + 1]))
             self.at += 2
         elif char in "$`":
             self._dollar(parts, quoted=False)
@@ -187,12 +187,12 @@ class _Reader:
         end = len(self.text) if end < 0 else end
         body = self.text[self.at + 1 : end]
         self.shell.quoted_texts.append(body)
-        parts.append(Part("text", body, quoted=True))
+        parts.append(Part("text", body))
         self.at = end + 1
 
     def _double(self, parts: list[Part], closing: str = '"') -> None:
         """Read up to the closing quote; ``at`` stands behind the opening one."""
-        parts.append(Part("text", "", quoted=True))
+        parts.append(Part("text", ""))
         while self.at < len(self.text) and self.peek() != closing:
             char = self.peek()
             if char == "\\":
@@ -202,7 +202,7 @@ class _Reader:
             elif char in "$`":
                 self._dollar(parts, quoted=True)
             else:
-                parts.append(Part("text", char, quoted=True))
+                parts.append(Part("text", char))
                 self.at += 1
         self.at += 1
 
@@ -211,9 +211,9 @@ class _Reader:
         pair = self.peek(2)
         self.at += 2
         if pair[1:] in ("$", "`", '"', "\\"):
-            parts.append(Part("text", pair[1:], quoted=True))
+            parts.append(Part("text", pair[1:]))
         elif pair[1:] != "\n":
-            parts.append(Part("text", pair, quoted=True))
+            parts.append(Part("text", pair))
 
     def _dollar(self, parts: list[Part], *, quoted: bool) -> None:
         """Read an expansion; ``at`` stands on its dollar or backquote."""
@@ -224,16 +224,16 @@ class _Reader:
         elif self.peek(2) == "$(":
             parts.append(self._substitution(2, ")"))
         elif self.peek(2) == "${":
-            parts.append(self._parameter(quoted))
+            parts.append(self._parameter())
         elif self.peek(2) in ("$'", '$"') and not quoted:
             self.at += 1
             self._piece(parts)
         elif match := _VARIABLE.match(self.text, self.at):
             self._ref(match[1], self.at, guarded=False)
-            parts.append(Part("variable", match[1], quoted=quoted))
+            parts.append(Part("variable", match[1]))
             self.at = match.end()
         else:
-            parts.append(Part("text", "$", quoted=quoted))
+            parts.append(Part("text", "$"))
             self.at += 1
 
     def _ref(self, name: str, offset: int, *, guarded: bool) -> None:
@@ -274,13 +274,13 @@ class _Reader:
             self._ref(match[0], start + match.start(), guarded=True)
         self.at += 2 if self.peek(2) == "))" else 1
 
-    def _parameter(self, quoted: bool) -> Part:
+    def _parameter(self) -> Part:
         """Read ``${...}``."""
         start = self.at
         self.at += 2
         match = _PARAMETER.match(self.text, self.at)
         if match is None or self.depth >= MAX_DEPTH:
-            return Part("text", "${", quoted=quoted)
+            return Part("text", "${")
         self.at = match.end()
         operator_at = self.at
         inner: list[Part] = []
@@ -290,7 +290,7 @@ class _Reader:
         operator = match[1] + match[3] + self.text[operator_at : max(operator_at, self.at - 1)]
         guarded = bool(re.match(r"[:]?[-=+?]", operator)) or match[1] == "!"
         self._ref(match[2], start, guarded=guarded)
-        return Part("variable", match[2], operator, quoted=quoted)
+        return Part("variable", match[2], operator)
 
     def _array(self) -> Part:
         """Read ``(a b c)`` behind ``NAME=``."""
@@ -316,7 +316,7 @@ def _joined(parts: list[Part]) -> tuple[Part, ...]:
     out: list[Part] = []
     for part in parts:
         if part.kind == "text" and out and out[-1].kind == "text":
-            out[-1] = Part("text", out[-1].text + part.text, quoted=out[-1].quoted or part.quoted)
+            out[-1] = Part("text", out[-1].text + part.text)
         else:
             out.append(part)
     return tuple(out)

@@ -26,7 +26,6 @@ class Part:
     """text: the characters, quotes removed; variable: its name; else the source."""
     operator: str = ""
     """Of a variable: what stands after the name in ``${NAME...}``, such as ``:-x`` or ``%%.*``."""
-    quoted: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def without_beginning(parts: Iterable[Part], characters: int) -> tuple[Part, ...
         text = part.text[characters:]
         characters = max(0, characters - len(part.text))
         if text:
-            rest.append(Part("text", text, quoted=part.quoted))
+            rest.append(Part("text", text))
     return tuple(rest)
 
 

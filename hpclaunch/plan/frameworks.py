@@ -53,7 +53,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
 _TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 UNNAMED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
-"""Nobody named one: the bundled runner, or a program of which nothing is known."""
+"""None was named: the bundled runner, or a program of which nothing is known."""
 
 FRAMEWORKS = {
     "horovod": Framework(by_mpi=True, timeline=True, all_gpus=True, nccl=True, module="horovod"),
@@ -155,7 +155,7 @@ def rank_lines(
 def shows_all_gpus(request: JobRequest, gpus: tuple[tuple[int, ...], ...]) -> bool:
     """Whether each rank sees all GPUs of the node, given those of each local rank.
 
-    Only where each rank has as many of its own: ranks that share a GPU cannot each have one at their number.
+    Only where all ranks have the same number of GPUs and no two share one.
     """
     every = [gpu for each in gpus for gpu in each]
     alike = len({len(each) for each in gpus}) == 1
@@ -272,7 +272,7 @@ def _own_config(config: str) -> Line:
         'for word; do shift; case $word in "$given" | --*="$given") '
         'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac; set -- "$@" "$word"; done'
     )
-    return Line(text=text, reason="the job's own configuration of DeepSpeed in the place of the one given")
+    return Line(text=text, reason="the job's own configuration of DeepSpeed instead of the given one")
 
 
 def interpreter(request: JobRequest, profile: SiteProfile) -> str:

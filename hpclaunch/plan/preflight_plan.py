@@ -44,7 +44,7 @@ def plan_preflight(
     python = interpreter(request, profile)
     text = json.dumps(_wanted(request, profile, nodes, gpus_per_node, cpus))
     argv = wrap_command(request.environment, profile, (python, PROBE, "preflight", text))
-    # The probe's place is known where the script runs; every other word is as it is given.
+    # The probe's place is known where the script runs; every other word is unchanged.
     words = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, argv)]
     verdict = wrap_command(request.environment, profile, (python, PROBE, "verdict", str(nodes)))
     judge = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, verdict)]
@@ -62,7 +62,7 @@ def _again(request: JobRequest, scheduler: Scheduler) -> str:
     """Return the command that submits the script without some nodes; only a new job can do without them."""
     if not scheduler.resubmit_without:
         raise BadInputError(
-            f"--exclude-bad-nodes: {scheduler.title} has no option that leaves nodes out",
+            f"--exclude-bad-nodes: {scheduler.title} {scheduler.no_exclusions}",
             "leave it out; Slurm has one",
         )
     if request.array:

@@ -16,6 +16,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_task: int = 1
     gpus_per_task: int = 0
     cpu_bind: str | None = None
+    ranks_bind: bool = False
+    """Whether each rank's shell binds itself and chooses its GPUs, so that the launcher must do neither."""
     mpi_plugin: str | None = None
     options: tuple[str, ...] = ()
     """Further options from the site profile, such as --network=disable_rdzv_get."""
@@ -69,7 +71,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         return ()
 
 
-# Open MPI binds unless told not to; MPICH's hydra does not bind and ignores these.
+# Open MPI binds by default; MPICH's hydra does not bind and ignores these.
 UNBOUND = Line(
     text="export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none",
     reason="Open MPI (5, and 4) must not bind: each rank binds itself as planned",

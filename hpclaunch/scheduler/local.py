@@ -49,7 +49,7 @@ exit 0
 """
 )
 
-# An MPI puts its ranks in process groups of their own, a program may make its own session, and another may
+# An MPI puts its ranks into their own process groups, a program may make its own session, and another may
 # clear its environment: so the job's processes are those of its session and those that carry its mark.
 _CANCEL = (
     _FIELDS
@@ -138,7 +138,7 @@ _HERE = (
 SCHEDULER = LocalScheduler(
     kind="local",
     title="this machine",
-    submit_program="bash",
+    submit_program="setsid",
     template="local.sh.j2",
     launchers=(Mpiexec(shell_lines=_HERE),),
     job_number="$$",

@@ -69,7 +69,7 @@ def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
 
 
 def _long_option(word: str, rest: deque[str]) -> DirectiveOption:
-    """Read ``--nodes=2`` or ``--nodes 2``; a value of its own word is taken from ``rest``."""
+    """Read ``--nodes=2`` or ``--nodes 2``; a value in a separate word is taken from ``rest``."""
     given, equals, value = word[2:].partition("=")
     name = _full_name(given)
     if not equals and name in _VALUED and rest:

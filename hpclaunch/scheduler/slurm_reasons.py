@@ -56,7 +56,7 @@ PENDING: dict[str, str] = {
 }
 """Reason -> sentence, for jobs that wait."""
 
-# Limits come as {Assoc,QOS}{Grp,Max}{what}{Limit,Minutes,...}: these parts name the rest of them.
+# Limits come as {Assoc,QOS}{Grp,Max}{what}{Limit,Minutes,...}: these parts name the remaining ones.
 PENDING_PARTS: tuple[tuple[str, str], ...] = (
     ("BillingMinutes", "the project's hours are used up: ask the site for more, or give another --account"),
     ("BillingRunMinutes", "the project's running jobs have booked all its hours: it starts when some end"),
@@ -86,7 +86,7 @@ ENDED: dict[str, str] = {
     "LAUNCH_FAILED": "the node could not start it: submit it again; tell the site if it comes back",
     "RECONFIG_FAIL": "its node could not be set up as requested: tell the site",
 }
-"""State -> sentence, for jobs that ended badly."""
+"""State -> sentence, for jobs that failed."""
 
 
 def pending_sentence(reason: str) -> str | None:

@@ -117,7 +117,7 @@ def _queue(part: Queue, profile: SiteProfile) -> Iterator[Broken]:
         if part.kind != "qos":
             yield ("with_partition",), f"with_partition on a {part.kind}", "leave it out: it is for a QOS"
         elif getattr(profile.queues.get(part.with_partition), "kind", None) != "partition":
-            found = f"with_partition {part.with_partition!r} is no partition of this profile"
+            found = f"with_partition {part.with_partition!r} is not a partition of this profile"
             yield ("with_partition",), found, "name one of queues: that has kind partition"
     names = [route.name for route in part.routes]
     yield from _repeated(("routes",), "route", names)
@@ -164,7 +164,7 @@ def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
     for field, names in (("plugin", [part.plugin]), ("alternatives", list(part.alternatives))):
         for name in names:
             if name is not None and not re.fullmatch(r"\w+", name):
-                yield (field,), f"{name!r} is no name of a plugin", "write it as srun --mpi=list prints it"
+                yield (field,), f"{name!r} is not a name of a plugin", "write it as srun --mpi=list prints it"
 
 
 def _easybuild(part: EasyBuild, _: SiteProfile) -> Iterator[Broken]:

@@ -34,14 +34,10 @@ class EasyConfig(msgspec.Struct, frozen=True, kw_only=True):
     """With its leading dash, such as ``-CUDA-11.7.0-TensorFlow-2.11.0``."""
 
     @property
-    def file(self) -> str:
-        """The file's name, ``.eb`` included."""
-        return f"{self.name}-{self._full_version}.eb"
-
-    @property
     def module(self) -> str:
         """The module's name in EasyBuild's default scheme."""
-        return f"{self.name}/{self._full_version}"
+        toolchain = f"-{self.toolchain}-{self.toolchain_version}" if self.toolchain else ""
+        return f"{self.name}/{self.version}{toolchain}{self.suffix}"
 
     @property
     def cuda(self) -> str | None:
@@ -49,11 +45,6 @@ class EasyConfig(msgspec.Struct, frozen=True, kw_only=True):
         return cuda_in(self.suffix) or (
             _CUDA_OF_FOSSCUDA.get(self.toolchain_version or "") if self.toolchain == "fosscuda" else None
         )
-
-    @property
-    def _full_version(self) -> str:
-        toolchain = f"-{self.toolchain}-{self.toolchain_version}" if self.toolchain else ""
-        return f"{self.version}{toolchain}{self.suffix}"
 
 
 def parse_easyconfig(text: str) -> EasyConfig:
@@ -98,41 +89,18 @@ def cuda_in(text: str) -> str | None:
     return found[1] if found else None
 
 
-class KnownEasyconfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A Horovod easyconfig that exists."""
-
-    file: str
-    framework: str
-    archived: bool = False
-    """Moved to easybuild-easyconfigs-archive: EasyBuild finds it there only."""
-
-
 SOURCE = "https://github.com/easybuilders/easybuild-easyconfigs"
-"""Branch develop, read 2026-07; the archived ones are in easybuild-easyconfigs-archive."""
-
-
-def _known(files: str, framework: str, *, archived: bool = False) -> tuple[KnownEasyconfig, ...]:
-    return tuple(
-        KnownEasyconfig(file=f"Horovod-{each}.eb", framework=framework, archived=archived)
-        for each in files.split()
-    )
-
-
-# Nothing exists for foss 2022b or later.
-HOROVOD = (
-    *_known(
-        "0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0 0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.9.1",
-        "tensorflow",
+"""Branch develop, read 2026-07; what moved to easybuild-easyconfigs-archive is not found by ``eb``."""
+HOROVOD = {
+    "tensorflow": (
+        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb",
+        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.9.1.eb",
     ),
-    *_known(
-        "0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.13.1 0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.1"
-        " 0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.0 0.28.1-foss-2022a-PyTorch-1.12.0",
-        "pytorch",
+    "pytorch": (
+        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.13.1.eb",
+        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.1.eb",
+        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.0.eb",
+        "Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb",
     ),
-    *_known(
-        "0.28.1-foss-2021b-CUDA-11.4.1-TensorFlow-2.8.4 0.28.1-foss-2021b-CUDA-11.4.1-TensorFlow-2.7.1",
-        "tensorflow",
-        archived=True,
-    ),
-    *_known("0.28.1-foss-2021b-CUDA-11.5.2-PyTorch-1.12.1", "pytorch", archived=True),
-)
+}
+"""Framework -> the Horovod easyconfigs that exist, newest first; there are none for foss 2022b or later."""

@@ -1,4 +1,4 @@
-"""EESSI: which CPU and accelerator target its detection chooses, and the lines that initialise it.
+"""EESSI: its CPU and accelerator targets, and the lines that initialise it.
 
 Facts: EESSI/software-layer-scripts, init/arch_specs/*.spec and init/eessi_archdetect.sh; EESSI docs.
 """
@@ -16,50 +16,15 @@ from hpclaunch.software.shell_quoting import word
 REPOSITORY = "/cvmfs/software.eessi.io"
 TOOLCHAINS = {"2023.06": ("2022b", "2023a", "2023b"), "2025.06": ("2024a", "2025a", "2025b")}
 """Version -> generations of foss in it (EESSI docs, available software)."""
-CONTAINER_IMAGE = "docker://ghcr.io/eessi/build-node:debian12"
-"""eessi_container.sh's default image."""
 
-# (target, vendor, flags that must all be there), from general to specific: the last that fits is chosen.
-_SKYLAKE = "avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl"
-_X86 = (
-    ("intel/haswell", "GenuineIntel", "avx2 fma"),
-    ("intel/skylake_avx512", "GenuineIntel", _SKYLAKE),
-    ("intel/cascadelake", "GenuineIntel", f"{_SKYLAKE} avx512_vnni"),
-    ("intel/icelake", "GenuineIntel", f"{_SKYLAKE} avx512_vnni avx512_vbmi2"),
-    ("intel/sapphirerapids", "GenuineIntel", f"{_SKYLAKE} avx512_bf16 amx_tile"),
-    ("amd/zen2", "AuthenticAMD", "avx2 fma"),
-    ("amd/zen3", "AuthenticAMD", "avx2 fma vaes"),
-    ("amd/zen4", "AuthenticAMD", "avx2 fma vaes avx512f avx512ifma"),
-    ("amd/zen5", "AuthenticAMD", "avx2 fma vaes avx512f avx512ifma avx512_vp2intersect avx_vnni movdiri"),
-)
-_ARM = (
-    ("a64fx", "0x46", "asimdhp sve"),
-    ("neoverse_n1", "0x41", "asimddp"),
-    ("neoverse_v1", "0x41", "asimddp svei8mm"),
-    ("nvidia/grace", "0x41", "sve2 sm3 sm4 svesm4"),
-    ("google/axion", "0x41", "sve2 rng sm3 sm4 svesm4"),
-)
+# CPU targets that EESSI builds for.
+_CPU_TARGETS = (
+    "x86_64/generic", "x86_64/intel/haswell", "x86_64/intel/skylake_avx512", "x86_64/intel/cascadelake",
+    "x86_64/intel/icelake", "x86_64/intel/sapphirerapids", "x86_64/amd/zen2", "x86_64/amd/zen3",
+    "x86_64/amd/zen4", "x86_64/amd/zen5", "aarch64/generic", "aarch64/a64fx", "aarch64/neoverse_n1",
+    "aarch64/neoverse_v1", "aarch64/nvidia/grace", "aarch64/google/axion",
+)  # fmt: skip
 _ACCELERATOR = re.compile(r"accel/(nvidia/cc[0-9]+|amd/gfx[0-9a-f]+)")
-
-
-def cpu_target(cpuinfo: str, machine: str) -> str:
-    """Return EESSI's target for a ``/proc/cpuinfo`` and a ``uname -m``, such as ``x86_64/amd/zen3``."""
-    vendor_key, flags_key, table = {
-        "x86_64": ("vendor_id", "flags", _X86),
-        "aarch64": ("CPU implementer", "Features", _ARM),
-    }.get(machine, ("", "", ()))
-    vendor, flags = _last(cpuinfo, vendor_key), set(_last(cpuinfo, flags_key).split())
-    chosen = "generic"
-    for target, of_vendor, needed in table:
-        if vendor == of_vendor and flags.issuperset(needed.split()):
-            chosen = target
-    return f"{machine}/{chosen}"
-
-
-def _last(cpuinfo: str, key: str) -> str:
-    """Return the value of a key's last line."""
-    values = re.findall(rf"^{re.escape(key)}[ \t]*:[ \t]*(.*?)[ \t]*$", cpuinfo, re.MULTILINE | re.IGNORECASE)
-    return str(values[-1]) if values and key else ""
 
 
 def accelerator_target(gpu_arch: str | None) -> str | None:
@@ -108,12 +73,10 @@ def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]
 
 def _overrides(eessi: JobEessi) -> Iterable[Line]:
     if eessi.cpu_target is not None:
-        known = {f"x86_64/{t}" for t, *_ in _X86} | {f"aarch64/{t}" for t, *_ in _ARM}
-        known |= {"x86_64/generic", "aarch64/generic"}
-        if eessi.cpu_target not in known:
+        if eessi.cpu_target not in _CPU_TARGETS:
             raise BadInputError(
-                f"eessi cpu_target {eessi.cpu_target!r} is none of EESSI's",
-                f"known: {', '.join(sorted(known))}",
+                f"eessi cpu_target {eessi.cpu_target!r} is not one of EESSI's",
+                f"known: {', '.join(sorted(_CPU_TARGETS))}",
             )
         yield Line(
             text=f"export EESSI_SOFTWARE_SUBDIR_OVERRIDE={eessi.cpu_target}",

@@ -23,27 +23,30 @@ def build_variables(profile: SiteProfile | None, framework: str) -> dict[str, st
 
     Values may hold shell variables ($ROCM_PATH). Without GPUs, or without a site, MPI and Gloo are built.
     """
-    variables = {"HOROVOD_WITH_MPI": "1"}
+    verbs = {each: "WITH" if each == framework else "WITHOUT" for each in FRAMEWORKS}
+    frameworks = {f"HOROVOD_{verb}_{each.upper()}": "1" for each, verb in verbs.items()}
+    return {"HOROVOD_WITH_MPI": "1", **_device_variables(profile), **frameworks}
+
+
+def _device_variables(profile: SiteProfile | None) -> dict[str, str]:
     node = profile.node if profile else None
-    vendor = node.gpu_vendor if node and node.gpus else None
-    if vendor == "amd":
-        variables |= {
-            "HOROVOD_GPU": "ROCM",
-            "HOROVOD_GPU_OPERATIONS": "NCCL",  # the name for RCCL, too
-            "HOROVOD_ROCM_HOME": "$ROCM_PATH",
-        }
-    elif vendor == "nvidia":
-        variables |= {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"}
-        if node and node.gpu_arch and node.gpu_arch.startswith("sm_"):
-            variables["HOROVOD_BUILD_CUDA_CC_LIST"] = node.gpu_arch.removeprefix("sm_")
-    elif vendor == "intel":
-        variables["HOROVOD_CPU_OPERATIONS"] = "CCL"
-    else:
-        variables["HOROVOD_WITH_GLOO"] = "1"
-    for each in FRAMEWORKS:
-        verb = "WITH" if each == framework else "WITHOUT"
-        variables[f"HOROVOD_{verb}_{each.upper()}"] = "1"
+    if node is None or not node.gpus:
+        return {"HOROVOD_WITH_GLOO": "1"}
+    variables = _BY_VENDOR.get(node.gpu_vendor or "", {"HOROVOD_WITH_GLOO": "1"})
+    if node.gpu_vendor == "nvidia" and node.gpu_arch and node.gpu_arch.startswith("sm_"):
+        return {**variables, "HOROVOD_BUILD_CUDA_CC_LIST": node.gpu_arch.removeprefix("sm_")}
     return variables
+
+
+_BY_VENDOR = {
+    "amd": {
+        "HOROVOD_GPU": "ROCM",
+        "HOROVOD_GPU_OPERATIONS": "NCCL",  # the name for RCCL, too
+        "HOROVOD_ROCM_HOME": "$ROCM_PATH",
+    },
+    "nvidia": {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"},
+    "intel": {"HOROVOD_CPU_OPERATIONS": "CCL"},
+}
 
 
 def rebuild_command(profile: SiteProfile | None, framework: str) -> str:

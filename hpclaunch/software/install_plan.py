@@ -10,7 +10,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment, JobEasyBuild, JobEessi
 from hpclaunch.site.queue_limits import cite
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import Container, SiteProfile
 from hpclaunch.software import easyconfig
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.eessi import TOOLCHAINS, accelerator_target, init_lines
@@ -123,36 +123,35 @@ def _from_site(profile: SiteProfile, goal: str, framework: str) -> Route:
 def _easybuild(profile: SiteProfile, framework: str) -> Route:
     """The newest easyconfig that exists and that nothing speaks against."""
     refused: list[str] = []
-    for known in (each for each in easyconfig.HOROVOD if each.framework == framework and not each.archived):
-        against = tuple(_against(known, profile))
+    for file in easyconfig.HOROVOD[framework]:
+        against = tuple(_against(file, profile))
         if not against:
-            why = f"{known.file} exists ({easyconfig.SOURCE}) and its CUDA fits the GPUs here"
-            if not easyconfig.parse_easyconfig(known.file).cuda:
-                why = f"{known.file} exists ({easyconfig.SOURCE}), for CPUs"
+            why = f"{file} exists ({easyconfig.SOURCE}) and its CUDA fits the GPUs here"
+            if not easyconfig.parse_easyconfig(file).cuda:
+                why = f"{file} exists ({easyconfig.SOURCE}), for CPUs"
             return Route(
                 name="easybuild",
                 possible=True,
                 why=why + _fabric_note(profile),
-                steps=_easybuild_steps(profile, known.file, framework),
+                steps=_easybuild_steps(profile, file, framework),
             )
         refused.append(against[0])
     return Route(name="easybuild", possible=False, why=_no_easyconfig(profile, refused))
 
 
-def _against(known: easyconfig.KnownEasyconfig, profile: SiteProfile) -> Iterator[str]:
+def _against(file: str, profile: SiteProfile) -> Iterator[str]:
     """Yield why an easyconfig is of no use on a site."""
     node = profile.node
     gpus = bool(node and node.gpus)
-    parsed = easyconfig.parse_easyconfig(known.file)
-    wanted = Environment(easybuild=JobEasyBuild(load=(known.file,)))
-    yield from contradictions(wanted, profile)
+    parsed = easyconfig.parse_easyconfig(file)
+    yield from contradictions(Environment(easybuild=JobEasyBuild(load=(file,))), profile)
     if gpus and not parsed.cuda:
-        yield f"{known.file} is built for CPUs only"
+        yield f"{file} is built for CPUs only"
     if not gpus and parsed.cuda:
-        yield f"{known.file} needs CUDA {parsed.cuda}, and no GPU is known here"
+        yield f"{file} needs CUDA {parsed.cuda}, and no GPU is known here"
     site = profile.software.easybuild
     if site and site.toolchains and parsed.toolchain not in site.toolchains:
-        yield f"{known.file} has the toolchain {parsed.toolchain}; here work {', '.join(site.toolchains)}"
+        yield f"{file} has the toolchain {parsed.toolchain}; here work {', '.join(site.toolchains)}"
 
 
 def _no_easyconfig(profile: SiteProfile, refused: list[str]) -> str:
@@ -271,23 +270,26 @@ def _container(profile: SiteProfile, framework: str) -> Route:
     if not _fits_image(image, framework):
         why = f"the image that the site documents, {image}, is not for {framework}"
         return Route(name="container", possible=False, why=why)
-    flags = f"{site.gpu_flag} " if site.gpu_flag else ""
-    inner = "\n".join(
-        ["set -eo pipefail", *(step.text for step in (*_venv(system=True), *_build(profile, framework)))]
-    )
-    binds = ",".join(site.binds)
-    variable = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}[site.runtime]
     steps = (
         *environment_lines(None, profile),
         *(Line(text=text, reason="what the site's containers need") for text in site.modules),
-        *((Line(text=f"export {variable}={double_quote(binds)}", reason="MPI and fabric"),) if binds else ()),
-        Line(
-            text=f"{site.runtime} exec {flags}{image} bash <<'HPCLAUNCH_INSIDE'\n{inner}\nHPCLAUNCH_INSIDE",
-            reason="Horovod, built inside the image, in a venv that sees the image's packages",
-        ),
+        *_container_steps(site, image, (*_venv(system=True), *_build(profile, framework))),
     )
     why = f"the site's image {image}, with Horovod in a venv: environment: container: venv: {VENV}"
     return Route(name="container", possible=True, why=why, steps=steps)
+
+
+def _container_steps(site: Container, image: str, inside: tuple[Line, ...]) -> Iterator[Line]:
+    """Yield the lines that run the steps ``inside`` a container."""
+    if site.binds:
+        variable = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}[site.runtime]
+        yield Line(text=f"export {variable}={double_quote(','.join(site.binds))}", reason="MPI and fabric")
+    flags = f"{site.gpu_flag} " if site.gpu_flag else ""
+    script = "\n".join(["set -eo pipefail", *(step.text for step in inside)])
+    yield Line(
+        text=f"{site.runtime} exec {flags}{image} bash <<'HPCLAUNCH_INSIDE'\n{script}\nHPCLAUNCH_INSIDE",
+        reason="Horovod, built inside the image, in a venv that sees the image's packages",
+    )
 
 
 def _fits_image(image: str, framework: str) -> bool:

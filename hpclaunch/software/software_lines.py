@@ -30,27 +30,37 @@ def environment_lines(environment: Environment | None, profile: SiteProfile) -> 
 
 def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
     """The order that works: prefixes before the stack that reads them, Python's own environments last."""
-    easybuild = environment.easybuild
-    prefix = easybuild_prefix(easybuild, profile) if easybuild else None
-    variable = _prefix_variable(profile)
+    prefix = easybuild_prefix(environment.easybuild, profile) if environment.easybuild else None
     if prefix:
         yield Line(
-            text=f"export {variable}={double_quote(prefix)}",
+            text=f"export {_prefix_variable(profile)}={double_quote(prefix)}",
             reason="where EasyBuild installed; the site's stack must know it before it is loaded",
         )
     if environment.site_setup:
         yield from _site_setup(profile)
-    if environment.eessi and environment.eessi.init != "container":
-        from hpclaunch.software.eessi import init_lines
-
-        site = profile.software.eessi
-        yield from init_lines(environment.eessi, site.modules if site else ())
-        yield from (_load(name, "from EESSI") for name in environment.eessi.load)
+    yield from _eessi(environment, profile)
     for folder in environment.module_use:
         yield Line(text=f"module use {double_quote(folder)}", reason="more modules, given in environment")
-    if easybuild:
-        yield from _easybuild(easybuild, prefix, variable)
+    if environment.easybuild:
+        yield from _easybuild(environment.easybuild, prefix, _prefix_variable(profile))
     yield from (_load(name, "given in environment") for name in environment.modules)
+    yield from _python(environment)
+    if environment.container:
+        yield from _container(environment.container, profile)
+
+
+def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
+    eessi, site = environment.eessi, profile.software.eessi
+    if eessi is None or eessi.init == "container":
+        return
+    from hpclaunch.software.eessi import init_lines
+
+    yield from init_lines(eessi, site.modules if site else ())
+    yield from (_load(name, "from EESSI") for name in eessi.load)
+
+
+def _python(environment: Environment) -> Iterator[Line]:
+    """The environments of Python itself."""
     if environment.conda:
         yield Line(
             text='eval "$(conda shell.bash hook)"',
@@ -62,8 +72,6 @@ def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
             text=f"source {double_quote(environment.venv + '/bin/activate')}",
             reason="the virtual environment, over the Python of the modules",
         )
-    if environment.container:
-        yield from _container(environment.container, profile)
 
 
 def _site_setup(profile: SiteProfile) -> tuple[Line, ...]:

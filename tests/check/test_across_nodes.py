@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 
-from hpclaunch.check.across_nodes import NODE_MARK, merge, node_command, read_nodes
+from hpclaunch.check.across_nodes import NODE_MARK, merge_reports, node_command, read_nodes
 from hpclaunch.check.check_report import Check, Report, Status
 
 
@@ -21,7 +21,7 @@ def report(nccl: Status = "have", clock: str = "0.01 s", host: str = "") -> Repo
 
 
 def by_name(reports: dict[str, Report], wanted: int) -> dict[str, Check]:
-    return {check.name: check for check in merge(reports, wanted, "srun: node n9 is down")}
+    return {check.name: check for check in merge_reports(reports, wanted, "srun: node n9 is down")}
 
 
 def test_nodes_that_answer_alike() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.check.facts import BuildFacts
-from hpclaunch.check.gather import Place, launch_facts, probe
+from hpclaunch.check.gather import Place, launch_facts, run_probe
 from hpclaunch.check.judge_launch import judge_launch
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.scheduler.local import SCHEDULER as LOCAL
@@ -163,7 +163,7 @@ def test_a_probe_that_hangs_is_ended_with_its_children(
         "time.sleep(1000)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    outcome = probe(Place(host=LocalHost(), python=sys.executable), "ranks", "mpi4py", limit_s=3)
+    outcome = run_probe(Place(host=LocalHost(), python=sys.executable), "ranks", "mpi4py", limit_s=3)
     assert outcome.timed_out
     status = Path("/proc", (tmp_path / "pid").read_text(), "status")
     assert not status.exists() or "State:\tZ" in status.read_text()

@@ -19,7 +19,7 @@ from hpclaunch.check.judge_launch import (
     parse_mpi_list,
     tcp_below_gb_s,
 )
-from hpclaunch.check.mpi_families import family, fit, linked_mpi
+from hpclaunch.check.mpi_families import compatible, linked_mpi, mpi_family
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
@@ -159,12 +159,12 @@ def test_mpi_libraries_of_ldd() -> None:
     ],
 )
 def test_families(text: str, name: str | None) -> None:
-    assert family(text) == name
+    assert mpi_family(text) == name
 
 
 def test_mpich_and_its_kin_fit_each_other_and_nothing_else() -> None:
-    assert fit("MPICH", "Cray MPICH")
-    assert not fit("Open MPI", "Cray MPICH")
+    assert compatible("MPICH", "Cray MPICH")
+    assert not compatible("Open MPI", "Cray MPICH")
 
 
 @pytest.mark.parametrize(("site", "status"), [("olivia", "have"), ("lumi-g", "missing")])

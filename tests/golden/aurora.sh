@@ -13,10 +13,10 @@
 #PBS -j oe
 # file systems the job needs (home, flare); a job that names none is refused (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
 #PBS -l filesystems=home:flare
-# each chunk on a node of its own (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
+# each chunk on its own node (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
 #PBS -l place=scatter
 
-# Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max a node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max per node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 12 ranks = 12 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 1-8  GPU 0  NUMA node 0
@@ -65,7 +65,7 @@ export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
 # the site's Python with torch and mpi4py (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
 module load frameworks
 
-# oneCCL learns from PALS' PMIx who its ranks are (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
+# oneCCL finds its ranks through PALS' PMIx (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
 export CCL_PROCESS_LAUNCHER="pmix"
 
 # oneCCL's messages go over MPI, and so over Slingshot (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
@@ -77,7 +77,7 @@ export CCL_KVS_MODE="mpi"
 # libfabric's default memory monitor can deadlock (https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20)
 export FI_MR_CACHE_MONITOR="userfaultfd"
 
-# each tile is a device of its own, so ZE_AFFINITY_MASK counts tiles (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
+# each tile is a separate device, so ZE_AFFINITY_MASK counts tiles (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
 export ZE_FLAT_DEVICE_HIERARCHY="FLAT"
 
 # rendezvous: the job's first node

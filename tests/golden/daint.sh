@@ -18,7 +18,7 @@
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
 
-# Written by hpclaunch VERSION for daint: Daint, the HPC platform's cluster on Alps at CSCS (4 GH200 a node), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for daint: Daint, the HPC platform's cluster on Alps at CSCS (4 GH200 per node), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
@@ -74,10 +74,10 @@ export FI_CXI_RDZV_GET_MIN="0"
 # against hangs - no eager messages (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export FI_CXI_RDZV_EAGER_SIZE="0"
 
-# the NICs read GPU memory directly where both hang on one host bridge (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
+# the NICs read GPU memory directly where both are attached to one host bridge (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export NCCL_NET_GDR_LEVEL="PHB"
 
-# a ring may leave a node by another NIC than it came in (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
+# a ring may enter a node by one NIC and leave it by another (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export NCCL_CROSS_NIC="1"
 
 # more channels for send and receive between two ranks (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
@@ -89,10 +89,10 @@ export FI_CXI_DEFAULT_CQ_SIZE="131072"
 # send queues large enough for collectives over many ranks (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export FI_CXI_DEFAULT_TX_SIZE="16384"
 
-# keeps libfabric from registering host memory with CUDA, which can deadlock (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
+# prevents libfabric from registering host memory with CUDA, which can deadlock (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export FI_CXI_DISABLE_HOST_REGISTER="1"
 
-# message matching in software, whose lists do not run full (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
+# message matching in software, whose lists do not become full (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export FI_CXI_RX_MATCH_MODE="software"
 
 # libfabric's default memory monitor, memhooks, can deadlock with NCCL (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
@@ -101,7 +101,7 @@ export FI_MR_CACHE_MONITOR="userfaultfd"
 # a job of one node has no Slingshot service, so forcing the plugin makes NCCL fail (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
 unset NCCL_NET
 
-# GPU-aware MPI beside NCCL in one program can deadlock (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
+# GPU-aware MPI together with NCCL in one program can deadlock (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export MPICH_GPU_SUPPORT_ENABLED="0"
 
 # a cache that ends with the job is of no use (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
@@ -110,7 +110,7 @@ export CUDA_CACHE_DISABLE="1"
 # Triton's cache in memory - many ranks that write it on a shared file system collide (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export TRITON_HOME="/dev/shm/$USER-triton"
 
-# a failed collective ends the rank instead of hanging it (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
+# a failed collective ends the rank, which would hang otherwise (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export TORCH_NCCL_ASYNC_ERROR_HANDLING="1"
 
 # rendezvous: the job's first node

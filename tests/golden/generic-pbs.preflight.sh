@@ -8,7 +8,7 @@
 # stderr goes where stdout goes
 #PBS -j oe
 
-# Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS, of which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 1 ranks = 2 ranks.
 # The binding is left to the launcher: the node is not described, or --binding off.
 

@@ -22,7 +22,7 @@
 # a restart writes on in the same log
 #SBATCH --open-mode=append
 
-# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm, of which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 1 ranks = 2 ranks.
 # The binding is left to the launcher: the node is not described, or --binding off.
 

@@ -20,7 +20,7 @@
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
 
-# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs a node), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 8 ranks = 16 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 49-55  GPU 0  NUMA node 3
@@ -83,7 +83,7 @@ export NCCL_NET_GDR_LEVEL="3"
 # libfabric's default memory monitor, memhooks, can deadlock with RCCL (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
 export FI_MR_CACHE_MONITOR="userfaultfd"
 
-# keeps libfabric from registering host memory with the GPU, which can deadlock (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
+# prevents libfabric from registering host memory with the GPU, which can deadlock (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
 export FI_CXI_DISABLE_HOST_REGISTER="1"
 
 # completion queues large enough for collectives over many ranks (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
@@ -95,7 +95,7 @@ export HSA_FORCE_FINE_GRAIN_PCIE="1"
 # MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
 export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
 
-# MIOpen's kernel cache beside its database (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
+# MIOpen's kernel cache next to its database (https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20)
 export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"
 
 # torch's downloads go to scratch, not into the 20 GB home folder (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)

@@ -26,7 +26,7 @@
 # a restart writes on in the same log
 #SBATCH --open-mode=append
 
-# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 a node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
@@ -95,7 +95,7 @@ export FI_CXI_RDZV_EAGER_SIZE="0"
 # libfabric's default memory monitor, memhooks, can deadlock with NCCL (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_MR_CACHE_MONITOR="userfaultfd"
 
-# keeps libfabric from registering host memory with CUDA, which can deadlock (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# prevents libfabric from registering host memory with CUDA, which can deadlock (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_DISABLE_HOST_REGISTER="1"
 
 # completion queues large enough for collectives over many ranks (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
@@ -104,13 +104,13 @@ export FI_CXI_DEFAULT_CQ_SIZE="131072"
 # send queues large enough for collectives over many ranks (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_DEFAULT_TX_SIZE="2048"
 
-# message matching goes on in software when the NIC's lists are full (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# message matching continues in software when the NIC's lists are full (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_RX_MATCH_MODE="hybrid"
 
-# a ring may leave a node by another NIC than it came in (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# a ring may enter a node by one NIC and leave it by another (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export NCCL_CROSS_NIC="1"
 
-# the NICs read GPU memory directly where both hang on one host bridge (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# the NICs read GPU memory directly where both are attached to one host bridge (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export NCCL_NET_GDR_LEVEL="PHB"
 
 # NCCL finds its peers over Slingshot, not over the management network (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)

@@ -20,7 +20,7 @@
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
 
-# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 a node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 4 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
@@ -85,7 +85,7 @@ export FI_CXI_RDZV_EAGER_SIZE="0"
 # libfabric's default memory monitor, memhooks, can deadlock with NCCL (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_MR_CACHE_MONITOR="userfaultfd"
 
-# keeps libfabric from registering host memory with CUDA, which can deadlock (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# prevents libfabric from registering host memory with CUDA, which can deadlock (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_DISABLE_HOST_REGISTER="1"
 
 # completion queues large enough for collectives over many ranks (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
@@ -94,13 +94,13 @@ export FI_CXI_DEFAULT_CQ_SIZE="131072"
 # send queues large enough for collectives over many ranks (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_DEFAULT_TX_SIZE="2048"
 
-# message matching goes on in software when the NIC's lists are full (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# message matching continues in software when the NIC's lists are full (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_RX_MATCH_MODE="hybrid"
 
-# a ring may leave a node by another NIC than it came in (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# a ring may enter a node by one NIC and leave it by another (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export NCCL_CROSS_NIC="1"
 
-# the NICs read GPU memory directly where both hang on one host bridge (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# the NICs read GPU memory directly where both are attached to one host bridge (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export NCCL_NET_GDR_LEVEL="PHB"
 
 # NCCL finds its peers over Slingshot, not over the management network (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
@@ -109,7 +109,7 @@ export NCCL_SOCKET_IFNAME="hsn0,hsn1,hsn2,hsn3"
 # fail rather than fall back to TCP when the Slingshot plugin cannot be loaded (https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20)
 export NCCL_NET="AWS Libfabric"
 
-# the rendezvous protocol that HPE advises (with --network=disable_rdzv_get) (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
+# the rendezvous protocol that HPE recommends (with --network=disable_rdzv_get) (https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20)
 export FI_CXI_RDZV_PROTO="alt_read"
 
 # Open MPI sends over libfabric, and fails rather than falling back to TCP (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
@@ -121,7 +121,7 @@ export OMPI_MCA_mtl="ofi"
 # the address table that the cxi provider supports (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
 export OMPI_MCA_mtl_ofi_av="table"
 
-# a daemon on the first node too, as the site sets it (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
+# a daemon on the first node too, as on the site's page (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)
 export PRTE_MCA_ras_base_launch_orted_on_hn="1"
 
 # libfabric's provider for Slingshot (https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20)

@@ -15,10 +15,10 @@
 #PBS -J 0-3
 # file systems the job needs (home, eagle); a job that names none is refused (https://docs.alcf.anl.gov/running-jobs/, read 2026-11-20)
 #PBS -l filesystems=home:eagle
-# each chunk on a node of its own (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
+# each chunk on its own node (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
 #PBS -l place=scatter
 
-# Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB a node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 4 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 24-31  GPU 0  NUMA node 3
@@ -60,7 +60,7 @@ export HPCLAUNCH_TASKS=8
 # the training runner, which submit copies to the job folder
 export PYTHONPATH="${HPCLAUNCH_JOB_FOLDER%/*}/runner${PYTHONPATH:+:$PYTHONPATH}"
 
-# where ALCF keeps its own modules (https://docs.alcf.anl.gov/polaris/data-science/python/, read 2026-11-20)
+# the folder of ALCF's own modules (https://docs.alcf.anl.gov/polaris/data-science/python/, read 2026-11-20)
 module use /soft/modulefiles
 
 # Python with torch, TensorFlow, Horovod and mpi4py for Cray MPICH (https://docs.alcf.anl.gov/polaris/data-science/python/, read 2026-11-20)
@@ -69,16 +69,16 @@ module load conda
 # the environment of that module (https://docs.alcf.anl.gov/polaris/data-science/python/, read 2026-11-20)
 conda activate base
 
-# the NICs read GPU memory directly where both hang on one host bridge (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+# the NICs read GPU memory directly where both are attached to one host bridge (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export NCCL_NET_GDR_LEVEL="PHB"
 
-# a ring may leave a node by another NIC than it came in (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+# a ring may enter a node by one NIC and leave it by another (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export NCCL_CROSS_NIC="1"
 
 # collectives may use the network's own algorithms (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export NCCL_COLLNET_ENABLE="1"
 
-# keeps libfabric from registering host memory with CUDA, which can deadlock (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+# prevents libfabric from registering host memory with CUDA, which can deadlock (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
 export FI_CXI_DISABLE_HOST_REGISTER="1"
 
 # libfabric's default memory monitor, memhooks, can deadlock with NCCL (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)

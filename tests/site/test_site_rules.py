@@ -1,5 +1,5 @@
 """Each kind of mistake, found with its file, line and remedy."""
-# ruff: noqa: E501 - one mistake a line reads better
+# ruff: noqa: E501 - one mistake per line reads better
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.scheduler.registry import LAUNCHERS
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.validate import to_profile
 from hpclaunch.site.yaml_tree import parse_tree
@@ -24,7 +25,7 @@ TYPES = [
     ('value: "1"', "value: 1", 30, 'env.A.value is 1; it must be text: put it in quotes, "1"'),
     ('value: "1"', "value: true", 30, 'it must be text: put it in quotes, "true"'),
     ("reason: because, ", "", 30, "env.A lacks 'reason'"),
-    ("launcher: srun", "launcher: srunn", 8, "one of srun, pals, mpiexec; did you mean srun?"),
+    ("launcher: srun", "launcher: srunn", 8, f"one of {', '.join(LAUNCHERS)}; did you mean srun?"),
     ("checked: 2026-11-20", "checked: 20.11.2026", 7, "sources.page.checked is '20.11.2026'; it must be a date such as"),
     ("url: https://example.org/page", "url: example.org", 6, "it must be an address such as https://..."),
     ("cores: 4-5, ", "cores: 4..5, ", 26, "node.gpus[0].cores is '4..5'; it must be a CPU list"),
@@ -62,14 +63,14 @@ RULES = [
     ("launcher: srun", "launcher: srun, select: system=x", 8, "only PBS has it"),
     ("cpu: mask_cpu", "cpu: list", 28, "cpu is list, an option of pals, and the launcher is srun; it must be mask_cpu or"),
     ("max_nodes: 4", "kind: queue", 12, "kind is queue and the scheduler is slurm; it must be partition or qos"),
-    ("max_nodes: 4", "kind: qos\n    with_partition: other", 13, "'other' is no partition of this profile"),
+    ("max_nodes: 4", "kind: qos\n    with_partition: other", 13, "'other' is not a partition of this profile"),
     ("max_nodes: 4", "with_partition: main", 12, "with_partition on a partition"),
     ("  A: {", "  A-B: {", 30, "'A-B' is not a name of an environment variable"),
     ('value: "1"', 'value: "1\\n2"', 30, "value holds a line break"),
     ("reason: because", 'reason: "a\\nb"', 30, "reason holds a line break"),
     ("cpu: mask_cpu", "cpu: mask_cpu, gpu_visible_var: 1X", 28, "not a name of an environment variable"),
     ("env:\n", "mpi: {plugin: pmix, plugin_open: true}\nenv:\n", 29, "plugin_open is true and plugin is 'pmix'"),
-    ("env:\n", "mpi: {plugin: 'pm ix'}\nenv:\n", 29, "no name of a plugin"),
+    ("env:\n", "mpi: {plugin: 'pm ix'}\nenv:\n", 29, "not a name of a plugin"),
     ("env:\n", "detect: {hostnames: ['(']}\nenv:\n", 29, "not a regular expression"),
     ("env:\n", "detect: {env: {1: x}}\nenv:\n", 29, "a key must be text"),
     ("max_nodes: 4", "routes: [{name: a, min_nodes: 3, max_nodes: 2, max_walltime: 1h}]", 12, "at least 3 nodes and at most 2"),
@@ -79,9 +80,7 @@ RULES = [
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), [*TYPES, *RULES])
-def test_mistakes_are_found_where_they_stand(
-    write: Write, old: str, new: str, line: int, message: str
-) -> None:
+def test_mistakes_are_found_at_their_lines(write: Write, old: str, new: str, line: int, message: str) -> None:
     write("here", (old, new))
     with pytest.raises(BadInputError) as caught:
         load_site("here")
@@ -90,7 +89,7 @@ def test_mistakes_are_found_where_they_stand(
     assert any(text.startswith(f"config/hpclaunch/sites/here.yaml:{line}: ") for text in found.splitlines())
 
 
-def test_all_mistakes_are_told_at_once(write: Write) -> None:
+def test_all_mistakes_are_reported_at_once(write: Write) -> None:
     write(
         "here", ("cores: 8\n", "cores: x\n"), ("max_nodes: 4", "max_node: 4"), ("cpu: mask_cpu", "cpu: mask")
     )

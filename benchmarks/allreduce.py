@@ -144,7 +144,7 @@ def peer_us(peer: Peer, name: str, size: int) -> float:
 # --- from outside -------------------------------------------------------------------------------------------
 
 
-def beside(python: Path, name: str) -> str:
+def next_to(python: Path, name: str) -> str:
     """A program of the same environment, else the one on PATH."""
     own = python.with_name(name)
     return str(own) if own.exists() else name
@@ -164,7 +164,7 @@ def ours(ranks: int, sizes: str, algorithms: str) -> dict[Key, float]:
     python = Path(sys.executable)
     bench = (python, "-m", "hpclaunch.train.bench", "--json", "--rounds", "1")
     rows = output(
-        [beside(python, "mpiexec"), "-n", str(ranks), *bench, "--sizes", sizes, "--algorithms", algorithms]
+        [next_to(python, "mpiexec"), "-n", str(ranks), *bench, "--sizes", sizes, "--algorithms", algorithms]
     )["rows"]
     named = {"mpi": "Open MPI"}
     return {
@@ -212,15 +212,15 @@ def round_of(ranks: int, sizes: str, algorithms: str, mpich: Path, horovod: Path
     found = ours(ranks, sizes, fast)
     if slow and short:
         found |= ours(ranks, short, slow)
-    found |= as_peer("copy", output([beside(here, "mpiexec"), *count, *peer_argv(here, "copy", sizes)]))
-    found |= as_peer("MPICH", output([beside(mpich, "mpiexec"), *count, *peer_argv(mpich, "mpi", sizes)]))
+    found |= as_peer("copy", output([next_to(here, "mpiexec"), *count, *peer_argv(here, "copy", sizes)]))
+    found |= as_peer("MPICH", output([next_to(mpich, "mpiexec"), *count, *peer_argv(mpich, "mpi", sizes)]))
     if horovod:
         rank = peer_argv(horovod, "horovod", sizes)
         found |= as_peer("gloo", gloo(horovod, ranks, sizes))
-        mpiexec = [beside(horovod, "mpiexec"), *count]
+        mpiexec = [next_to(horovod, "mpiexec"), *count]
         over_mpi = {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CPU_OPERATIONS": "mpi"}
         found |= as_peer("Horovod/MPI", output([*mpiexec, *rank], **over_mpi))
-        run = [beside(horovod, "horovodrun"), "--gloo", "-np", str(ranks), "-H", f"localhost:{ranks}"]
+        run = [next_to(horovod, "horovodrun"), "--gloo", "-np", str(ranks), "-H", f"localhost:{ranks}"]
         found |= as_peer("Horovod/Gloo", horovod_output([*run, "--network-interface", "lo", *rank]))
     return found
 

@@ -1,12 +1,12 @@
-"""The model of allreduce times beside the measurement, and what it says of 8 to 23,824 ranks.
+"""The model of allreduce times compared with measurements, and its prediction for 8 to 23,824 ranks.
 
     mpiexec -n 2 python benchmarks/allreduce_model.py [--sizes 4K,64K,1M,16M] [--rounds 7] [--markdown]
 
 Alpha and beta of messages inside this node come from a fit to exchanges in both directions at once. Gamma
 and the cost of a copy come from arrays longer than the caches, added in blocks, and added and written to a
-second place, on all ranks at once. Of the rounds the fastest counts; for the algorithms beside the model, the
-median. A network cannot be measured here: ``--between-us`` and ``--between-gb-s`` say what a node has. The
-defaults are a node of LUMI-G: four Slingshot-11 links of 200 Gbit/s, 2 us (an assumption), eight ranks.
+second place, on all ranks at once. Of the rounds the fastest counts; for the algorithms, the median. A
+network cannot be measured here: ``--between-us`` and ``--between-gb-s`` describe that of a node. The defaults
+are a node of LUMI-G: four Slingshot-11 links of 200 Gbit/s, 2 us (an assumption), eight ranks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # which complains of windows where that network is missing
+os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # it prints errors about windows where that network is missing
 import numpy as np
 from mpi4py import MPI
 

@@ -1,10 +1,10 @@
-"""What fusion, overlap and a timeline do to a step of the numpy engine, one thread a rank.
+"""How fusion, overlap and a timeline change the time of a step of the numpy engine, one thread per rank.
 
     OMP_NUM_THREADS=1 mpiexec -n 2 python benchmarks/exchange.py [--model cnn] [--allreduce ring] [--rounds 9]
 
-Every way trains some steps in turn, each beside its own turn of the first way, so that a slow moment of the
-machine meets both. Printed are the median time of a step of the slowest rank, and the median ratio to the
-first way.
+Every way trains some steps in turn, each after a turn of the first way, so that a slow moment of the machine
+affects both. Printed are the median time of a step of the slowest rank, and the median ratio to the first
+way.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ TURN_S = 0.25
 KIB = 1 << 10
 
 Turn = Callable[[int], float]
-"""Trains so many steps and returns seconds a step of the slowest rank."""
+"""Trains this number of steps and returns seconds per step of the slowest rank."""
 
 
 def ways(allreduce: str) -> dict[str, Options]:
-    """By name; the first is what the others are compared with."""
+    """By name; all are compared with the first."""
     found = {"one message, after": Options(allreduce=allreduce)}
-    for name, limit in (("1 MiB", KIB * KIB), ("64 KiB", 64 * KIB), ("1 a tensor", 0)):
+    for name, limit in (("1 MiB", KIB * KIB), ("64 KiB", 64 * KIB), ("1 per tensor", 0)):
         found[f"{name}, after"] = Options(allreduce=allreduce, fusion_bytes=limit)
-        found[f"{name}, beside"] = Options(allreduce=allreduce, fusion_bytes=limit, overlap=True)
+        found[f"{name}, overlapped"] = Options(allreduce=allreduce, fusion_bytes=limit, overlap=True)
     cycles = Options(allreduce=allreduce, fusion_bytes=64 * KIB, overlap=True, cycle_ms=1.0)
     return {**found, "64 KiB, cycles of 1 ms": cycles}
 
@@ -74,20 +74,22 @@ def main() -> None:
     parser.add_argument("--model", default="cnn")
     parser.add_argument("--allreduce", default="ring")
     parser.add_argument("--rounds", type=int, default=20)
-    asked = parser.parse_args()
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         timeline = Timeline(Path(folder) / "timeline.json", time.perf_counter()) if RANK == 0 else None
-        turns = {name: turn(asked.model, options) for name, options in ways(asked.allreduce).items()}
-        turns["one message, timeline"] = turn(asked.model, Options(allreduce=asked.allreduce), timeline)
+        turns = {name: turn(given.model, options) for name, options in ways(given.allreduce).items()}
+        turns["one message, timeline"] = turn(given.model, Options(allreduce=given.allreduce), timeline)
         base, *others = turns
         steps = max(2, round(TURN_S / min(turns[base](3) for _ in range(3))))
         steps = COMM.bcast(steps)
         seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in others}
-        for _ in range(asked.rounds):
+        for _ in range(given.rounds):
             for name in others:
                 seconds[name].append((turns[base](steps), turns[name](steps)))
     if RANK == 0:
-        print(f"{asked.model}, {asked.allreduce}, {RANKS} ranks, {steps} steps a turn, {asked.rounds} turns")
+        print(
+            f"{given.model}, {given.allreduce}, {RANKS} ranks, {steps} steps per turn, {given.rounds} turns"
+        )
         before = statistics.median(own for pairs in seconds.values() for own, _ in pairs)
         print(f"| {base} | {before * 1e3:.2f} ms | 1 |")
         for name, pairs in seconds.items():

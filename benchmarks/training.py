@@ -1,10 +1,10 @@
-"""Training speed: the engines on one core, and the ways of communication on two ranks, one thread a rank.
+"""Training speed: the engines on one core, and the exchanges on two ranks, one thread per rank.
 
     python benchmarks/training.py [--python PYTHON] [--mpiexec MPIEXEC] [--rounds 5] [--only X] [--markdown]
 
 PYTHON is that of an environment with numpy, mpi4py, torch and Horovod (tests/horovod/build.sh makes one), and
 MPIEXEC that of its MPI. Each round starts every case once, in turn: three short epochs of generated digits,
-64 images a rank and step, of which the first, where everything is met for the first time, does not count.
+64 images per rank and step; the first epoch does not count, since caches are cold and memory is new.
 SGD; ours is ``--allreduce shared``. Printed are medians over the rounds; ratios are medians of the rounds'.
 """
 
@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from hpclaunch.train.data.synthetic_digits import synthetic_digits  # noqa: E402
 
 EPOCHS = 3
-STEPS = {"cnn": 25, "mlp": 200}  # an epoch
+STEPS = {"cnn": 25, "mlp": 200}  # per epoch
 BATCH = 64
 TEST_IMAGES = 64
 
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For people, and for ``--only``."""
+        """As printed, and for ``--only``."""
         comm = "" if self.ranks == 1 else f" {'ours' if self.comm == 'ring' else self.comm}"
         return f"{self.model} {self.engine}{comm} {self.ranks}"
 
@@ -79,13 +79,13 @@ class Measured(NamedTuple):
 
     images_per_s: float
     communication: float
-    """Share of the time in which the rank did nothing else."""
+    """Share of the time in which the rank only communicated."""
 
 
 def default_mpiexec(python: str) -> str:
-    """The one beside that Python, else the system's."""
-    beside = Path(python).with_name("mpiexec")
-    return str(beside) if beside.exists() else shutil.which("mpiexec") or "mpiexec"
+    """The one next to that Python, else the system's."""
+    near = Path(python).with_name("mpiexec")
+    return str(near) if near.exists() else shutil.which("mpiexec") or "mpiexec"
 
 
 def write_digits(folder: Path, train_images: int) -> Path:
@@ -103,7 +103,7 @@ def train(mpiexec: str, python: str, case: Case, data: Path) -> dict[str, Any]:
     command = [mpiexec, "-n", str(case.ranks), python, "-m", "hpclaunch.train", "--json", "--data", str(data)]
     options = f"--model {case.model} --engine {case.engine} --comm {case.comm} --allreduce shared "
     options += f"--optimizer sgd --epochs {EPOCHS} --batch-size {BATCH}"
-    # Unbound, as horovodrun starts its ranks: Horovod's thread must not wait for the rank's own.
+    # Unbound, as horovodrun starts its ranks: Horovod's thread needs another core than the rank's own.
     unbound = {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"}
     environment = {**os.environ, **unbound, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([*command, *options.split()], env=environment, capture_output=True, text=True)
@@ -114,16 +114,16 @@ def train(mpiexec: str, python: str, case: Case, data: Path) -> dict[str, Any]:
 
 
 def measured(result: dict[str, Any]) -> Measured:
-    """The median over the epochs but the first."""
+    """The median over the epochs after the first."""
     speed = statistics.median(epoch["images_per_s"] for epoch in result["history"][1:])
     seconds = result["seconds"]
     return Measured(speed, seconds["communication"] / seconds["training"])
 
 
 def print_cases(results: dict[Case, list[Measured]], *, markdown: bool) -> None:
-    """A line a case."""
+    """A line per case."""
     if markdown:
-        print("| model | engine | exchange | ranks | images/s | of the time in the exchange |")
+        print("| model | engine | exchange | ranks | images/s | share of time in the exchange |")
         print("|---|---|---|---:|---:|---:|")
     else:
         print(f"{'case':<22} {'images/s':>9}  {'(lowest, highest)':<20} {'exchange':>8}")
@@ -140,7 +140,7 @@ def print_cases(results: dict[Case, list[Measured]], *, markdown: bool) -> None:
 
 
 def print_ratios(results: dict[Case, list[Measured]], *, markdown: bool) -> None:
-    """A line a comparison whose two cases were run."""
+    """A line per comparison whose two cases were run."""
     print("\n| | |\n|---|---:|" if markdown else "")
     for name, above, below, factor in RATIOS:
         if above not in results or below not in results:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "hpclaunch"
-ROOMS = ("topology", "check", "binding", "lint")
+ROOMS = ("binding", "check", "lint", "topology")
 LIMIT = 10
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -19,6 +19,7 @@ def command(job: str, follow: bool, index: int | None) -> None:
 
     Example: hpclaunch logs -f last
     """
+    from hpclaunch.cli._progress_bar import PROGRESS_FILE, JobOutput
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.array_status import job_of_array
     from hpclaunch.job.follow_job import read_log, wait_job
@@ -34,7 +35,13 @@ def command(job: str, follow: bool, index: int | None) -> None:
     try:
         with open_host(record.host) as host:
             if follow:
-                wait_job(store, host, get_scheduler(record.scheduler), record, _print)
+                progress = f"{record.folder}/{PROGRESS_FILE}"
+                output = JobOutput(sys.stdout.buffer, lambda: host.read_file(progress))
+                try:
+                    scheduler = get_scheduler(record.scheduler)
+                    wait_job(store, host, scheduler, record, output.forward, on_poll=output.poll)
+                finally:
+                    output.clear()
             else:
                 read_log(host, record, _print)
     except BrokenPipeError:

@@ -37,9 +37,9 @@ def _print_json(document: Any) -> None:
 @command.command(name="list")
 @_JSON
 def list_sites(as_json: bool) -> None:
-    """List the sites and the files of your own profiles.
+    """List the sites, with the files of the profiles that you wrote.
 
-    Your own profile hides a shipped profile of the same name; the list shows which.
+    Your profile hides a shipped profile of the same name; the list shows which.
 
     Example: hpclaunch sites list
     """
@@ -276,7 +276,9 @@ def new(name: str, base: str | None, output: str | None) -> None:
     if file.exists():
         raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
     bases = base_profiles()
-    base = base or next(name for name, scheduler in bases.items() if shutil.which(scheduler.submit_program))
+    base = base or next(
+        name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program)
+    )
     if base not in bases:
         raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
     root = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/")

@@ -184,6 +184,7 @@ def settings_table(settings: tuple[Setting, ...]) -> str:
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
+    from hpclaunch.cli._progress_bar import PROGRESS_FILE, JobOutput
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.follow_job import result_of, wait_job
     from hpclaunch.job.start_job import start
@@ -199,18 +200,20 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
             click.echo(f"hpclaunch: {warning}", err=True)
         click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id})", err=True)
         if wait:
-            output = sys.stderr.buffer if as_json else sys.stdout.buffer
-
-            def forward(chunk: bytes) -> None:
-                output.write(chunk)
-                output.flush()
-
+            progress = f"{record.folder}/{PROGRESS_FILE}"
+            output = JobOutput(
+                sys.stderr.buffer if as_json else sys.stdout.buffer, lambda: host.read_file(progress)
+            )
             try:
                 record = wait_job(
-                    store, host, get_scheduler(record.scheduler), record, forward, interrupt_cancels=True
+                    *(store, host, get_scheduler(record.scheduler), record, output.forward),
+                    interrupt_cancels=True,
+                    on_poll=output.poll,
                 )
             except KeyboardInterrupt:
                 return EXIT_INTERRUPTED
+            finally:
+                output.clear()
             result = result_of(host, record)
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)

@@ -106,18 +106,20 @@ def wait_job(
     interrupt_cancels: bool = False,
     poll_s: tuple[float, float] | None = None,
     note: Note = to_stderr,
+    on_poll: Callable[[], None] = lambda: None,
 ) -> JobRecord:
     """Wait for the job's end and return the final record, passing its output on as it comes.
 
     The scheduler is asked at growing intervals, within ``poll_s`` (seconds; by default the scheduler's), and
     at once when the exit file appears. A scheduler that cannot be reached in between is waited for. Ctrl-C
     leaves the job alone and raises KeyboardInterrupt; with ``interrupt_cancels`` it, and SIGTERM, cancel
-    the job first. Raises RefusedError for a job whose submission was not finished.
+    the job first. ``on_poll`` is called whenever the output was read. Raises RefusedError for a job whose
+    submission was not finished.
     """
     _need_id(record)
     try:
         with _sigterm_interrupts() if interrupt_cancels else nullcontext():
-            return _wait(store, host, scheduler, record, on_output, poll_s or scheduler.poll_s, note)
+            return _wait(store, host, scheduler, record, on_output, poll_s or scheduler.poll_s, note, on_poll)
     except KeyboardInterrupt:
         if interrupt_cancels:
             note(f"interrupted: cancelling job {record.id}")
@@ -133,13 +135,14 @@ def _wait(
     on_output: Callable[[bytes], None] | None,
     poll_s: tuple[float, float],
     note: Note,
+    on_poll: Callable[[], None],
 ) -> JobRecord:
     log = _log_reader(host, record, on_output)
     if record.state in FINAL_STATES or not scheduler.starts_at_once:  # else it may be over in a moment
         record = refresh(store, host, scheduler, record)
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
-        ended = _follow(host, record, log, pause_s, wake=not ended)
+        ended = _follow(host, record, log, on_poll, pause_s, wake=not ended)
         pause_s = poll_s[0] if ended else min(pause_s * 1.5, poll_s[1])
         try:
             record = refresh(store, host, scheduler, record)
@@ -154,7 +157,9 @@ def _wait(
     return record
 
 
-def _follow(host: Host, record: JobRecord, log: _Log, pause_s: float, wake: bool) -> bool:
+def _follow(
+    host: Host, record: JobRecord, log: _Log, on_poll: Callable[[], None], pause_s: float, wake: bool
+) -> bool:
     """Pass output on for ``pause_s`` seconds; with ``wake`` return at once when the exit file appears.
 
     Returns whether it is there.
@@ -163,6 +168,7 @@ def _follow(host: Host, record: JobRecord, log: _Log, pause_s: float, wake: bool
     step_s = min(pause_s / 10, _LOG_POLL_MAX_S)
     while True:
         log.drain()
+        on_poll()
         ended = host.exists(f"{record.folder}/{EXIT_STATUS}")
         left_s = until - time.monotonic()
         if left_s <= 0 or (ended and wake):

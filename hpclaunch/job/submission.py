@@ -29,8 +29,8 @@ _NO_PROGRAM = CommandResult(exit_code=127, stdout="hpclaunch: no program\n", std
 # for what the command leaves running with its stdout open; both its sides outlive the shell, should that be
 # killed.
 _ONCE = f"""
-token=$1 wait_s=$2; shift 2
-command -v "$1" > /dev/null || {{ echo '{_NO_PROGRAM.stdout.strip()}'; exit {_NO_PROGRAM.exit_code}; }}
+token=$1 wait_s=$2 program=$3; shift 3
+command -v "$program" > /dev/null || {{ echo '{_NO_PROGRAM.stdout.strip()}'; exit {_NO_PROGRAM.exit_code}; }}
 if mkdir "$token" 2>/dev/null; then
   {{ "$@" 2> "$token/stderr" < /dev/null; echo $? > "$token/exit_code.new"; }} | {{
     cat > "$token/stdout"; mv "$token/exit_code.new" "$token/exit_code"; }}
@@ -61,17 +61,18 @@ def submit_once(
     Raises RefusedError with the scheduler's own words, and NoAnswerError where it is not known whether the
     job was submitted: ``recover`` may tell later.
     """
-    words = scheduler.submit_command(script)
-    command = ("/bin/bash", "-c", _ONCE, "hpclaunch-submit", f"{folder}/{TOKEN}", str(WAIT_S), *words)
+    program = scheduler.submit_program
+    settings = (f"{folder}/{TOKEN}", str(WAIT_S), program)
+    command = ("/bin/bash", "-c", _ONCE, "hpclaunch-submit", *settings, *scheduler.submit_command(script))
     try:
         answer = host.run(command, timeout_s=TIMEOUT_S, env=env, cwd=workdir)
     except NoAnswerError as lost:
         answer = _ask_again(host, command, workdir, env, lost)
     if answer == _NO_ANSWER:
-        return _found(host, scheduler, script, words[0])
+        return _found(host, scheduler, script)
     if answer == _NO_PROGRAM:
         raise RefusedError(
-            f"{words[0]}: no such program on {host.name}", f"install it or put it on PATH: {words[0]}"
+            f"{program}: no such program on {host.name}", f"install it or put it on PATH: {program}"
         )
     return scheduler.parse_submit(answer)
 
@@ -108,15 +109,15 @@ def recover(host: Host, scheduler: Scheduler, script: str, folder: str) -> str |
     code, stdout, stderr = (files.get(path, b"").decode(errors="replace") for path in paths)
     if code.strip().isdigit():
         return scheduler.parse_submit(CommandResult(exit_code=int(code), stdout=stdout, stderr=stderr))
-    return _found(host, scheduler, script, scheduler.submit_command(script)[0])
+    return _found(host, scheduler, script)
 
 
-def _found(host: Host, scheduler: Scheduler, script: str, program: str) -> str:
+def _found(host: Host, scheduler: Scheduler, script: str) -> str:
     """Ask the scheduler for the job of that script, whose path no other job has.
 
     Raises NoAnswerError where it knows none, which it may still take, or cannot be asked.
     """
-    words, found = f"{program} was cut off on {host.name} before it had answered", None
+    words, found = f"{scheduler.submit_program} was cut off on {host.name} before it had answered", None
     if command := scheduler.find_command():
         try:
             found = scheduler.parse_found(script, host.run(command, timeout_s=TIMEOUT_S))

@@ -62,7 +62,7 @@ def _again(request: JobRequest, scheduler: Scheduler) -> str:
     """Return the command that submits the script without some nodes; only a new job can do without them."""
     if not scheduler.resubmit_without:
         raise BadInputError(
-            f"--exclude-bad-nodes: {scheduler.title} has no option that leaves nodes out",
+            f"--exclude-bad-nodes: {scheduler.title} {scheduler.no_exclusions}",
             "leave it out; Slurm has one",
         )
     if request.array:

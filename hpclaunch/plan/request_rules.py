@@ -123,7 +123,7 @@ def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
         )
     if request.exclude and not scheduler.resubmit_without:
         raise BadInputError(
-            f"{scheduler.title} has no option that leaves nodes out ({', '.join(request.exclude)})",
+            f"{scheduler.title} {scheduler.no_exclusions} ({', '.join(request.exclude)})",
             "tell the site of the nodes; it can take them out of service",
         )
     if request.max_restarts and scheduler.no_restarts:
@@ -208,15 +208,16 @@ def check_directives(scheduler: Scheduler, directives: Iterable[str]) -> None:
         if not text.startswith("-"):
             raise BadInputError(f"--directive {text!r} is not an option", "write it as --mail-type=END")
         for names, instead in scheduler.owned_options.items():
-            if any(_is_option(text, name) for name in re.findall(r"-[lW] \S+|\S+", names)):
+            found = re.findall(r"-[lW] \S+|\S+", names)
+            if any(_is_option(text, name, joined=scheduler.joins_values) for name in found):
                 raise BadInputError(
                     f"--directive {text!r} would contradict what was computed from the request",
                     f"use {instead}",
                 )
 
 
-def _is_option(text: str, name: str) -> bool:
-    if name.startswith("--"):
+def _is_option(text: str, name: str, *, joined: bool) -> bool:
+    if name.startswith("--") or not joined:
         return re.match(re.escape(name) + r"(=|\s|$)", text) is not None
     if " " in name:
         option, resource = name.split()

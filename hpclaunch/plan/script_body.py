@@ -164,6 +164,7 @@ def launch_words(
             cpus_per_task=(request.cpus_per_task or 1) * request.threads_per_core,
             gpus_per_task=request.gpus_per_task or per_node // layout.tasks_per_node,
             cpu_bind=_cpu_bind(request, profile, layout),
+            ranks_bind=layout.binding is not None and profile.binding.cpu == "taskset",
             mpi_plugin=request.mpi or profile.mpi.plugin or place.mpi_plugin,
             options=(
                 *(profile.fabric.launch_options if layout.nodes > 1 else ()),

@@ -46,7 +46,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dependency(self) -> str:
-        """The dependency as Slurm, PBS and Flux name it: ``afterok:ID:ID``."""
+        """The dependency as Slurm and PBS name it: ``afterok:ID:ID``."""
         return ":".join(("afterany" if self.after_any else "afterok", *self.after))
 
 

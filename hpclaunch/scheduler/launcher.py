@@ -16,6 +16,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_task: int = 1
     gpus_per_task: int = 0
     cpu_bind: str | None = None
+    ranks_bind: bool = False
+    """Whether each rank's shell binds itself and chooses its GPUs, so that the launcher must do neither."""
     mpi_plugin: str | None = None
     options: tuple[str, ...] = ()
     """Further options from the site profile, such as --network=disable_rdzv_get."""

@@ -138,7 +138,7 @@ _HERE = (
 SCHEDULER = LocalScheduler(
     kind="local",
     title="this machine",
-    submit_program="bash",
+    submit_program="setsid",
     template="local.sh.j2",
     launchers=(Mpiexec(shell_lines=_HERE),),
     job_number="$$",

@@ -47,4 +47,4 @@ def salloc_scheduler(options: Sequence[str]) -> SallocScheduler:
     """Return Slurm by salloc, with the words that a batch script would have as directives."""
     wanted = tuple(word for word in options if word.partition("=")[0] not in _BATCH_ONLY)
     fields = {name: getattr(SCHEDULER, name) for name in SCHEDULER.__struct_fields__}
-    return SallocScheduler(**fields, options=wanted)
+    return SallocScheduler(**{**fields, "submit_program": "salloc"}, options=wanted)

@@ -133,6 +133,9 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     job_name_rule: str = "use up to 200 characters without line breaks and backslashes"
     owned_options: Mapping[str, str] = {}
     """Options of the header that the plan sets (separated by blanks) -> the option of ``submit`` instead."""
+    joins_values: bool = True
+    """Whether the value of a one-letter option may follow it without a blank, as in ``-N3``. False: ``-wt``
+    is another option than ``-w``."""
 
     # --- what it can do ---
     queue_kinds: tuple[str, ...] = ()
@@ -149,8 +152,10 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     requeue: str = ""
     """Shell text by which a running job asks to be put back into the queue; empty: it starts itself again."""
     resubmit_without: str = ""
-    """Shell text that submits the script again without the nodes in ``$left_out``; empty: it has no option
-    that leaves nodes out."""
+    """Shell text that submits the script again without the nodes in ``$left_out``; empty: nodes cannot be
+    left out."""
+    no_exclusions: str = "has no option that leaves nodes out"
+    """Why nodes cannot be left out, where ``resubmit_without`` is empty; words that follow ``title``."""
     trial: Trial | None = None
     """None: it submits or refuses, there is no trial."""
     has_interactive: bool = False

@@ -70,9 +70,9 @@ class Scheduler(_Strict, frozen=True, kw_only=True):
     """What queues and starts jobs here."""
 
     kind: SchedulerKind
-    """slurm: Slurm; pbs: PBS Professional or OpenPBS; local: none, jobs run on this machine."""
+    """The scheduler; local: none, jobs run on this machine."""
     launcher: LauncherName
-    """What starts the ranks inside a job: Slurm's srun, PALS' mpiexec under PBS, or an MPI's mpiexec."""
+    """What starts the ranks inside a job: a launcher of that scheduler, or the MPI's own mpiexec."""
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
     empty: nothing."""
@@ -140,7 +140,7 @@ class Queue(_Strict, frozen=True, kw_only=True):
     """A partition, QOS or queue. For a job that names none, the first one that fits is used."""
 
     kind: QueueKind = "partition"
-    """partition or qos: Slurm's; queue: PBS'."""
+    """partition or qos: Slurm's; queue: that of any other scheduler."""
     min_nodes: PositiveInt = 1
     """Fewest nodes of a job."""
     max_nodes: PositiveInt | None = None

@@ -1,4 +1,4 @@
-"""``mpiexec -n P python -m hpclaunch.train.bench``: the allreduce algorithms alone, side by side.
+"""``mpiexec -n P python -m hpclaunch.train.bench``: the allreduce algorithms in turn; or reading files.
 
 In each round every algorithm takes its turn at a size, on arrays in its own buffer ("window" where that is
 shared memory) and on ordinary ones ("array"); the median over the rounds counts. A round is as many calls as
@@ -11,10 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +25,11 @@ import numpy as np
 from .allreduce import ALLREDUCES, Allreduce
 from .allreduce.chunks import Array
 from .collective import AgreedError, on_all_ranks
+from .launch_environment import launcher_rank, threads_per_rank
+from .option_parser import HelpRequested, QuietParser
+from .reading_speed import Amounts, file_system, measure_reading
 from .run_errors import BadRequestError, TrainError
+from .run_result import run_versions
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _ROUND_S = 0.02
 _ITEM_BYTES = 4  # float32
-# Those whose own buffer is shared memory; the others have none but ordinary ones.
+# Those whose own buffer is shared memory; the other algorithms have ordinary buffers only.
 _IN_WINDOW = ("auto", "hierarchical", "shared")
 
 
@@ -62,16 +69,16 @@ def _names(text: str) -> list[str]:
     for name in names:
         if name not in ALLREDUCES:
             known = ", ".join(sorted(ALLREDUCES))
-            raise argparse.ArgumentTypeError(f"{name!r} is no algorithm; there are {known}")
+            raise argparse.ArgumentTypeError(f"{name!r} is not an algorithm; there are {known}")
     return names
 
 
 def measure(
     comm: MPI.Intracomm, names: Sequence[str], sizes: Sequence[int], rounds: int, *, fresh: bool = False
 ) -> list[dict[str, Any]]:
-    """One row a size, algorithm and kind of buffer; collective.
+    """One row per size, algorithm and kind of buffer; collective.
 
-    ``fresh``: each rank writes its array anew before each sum, and only the sum is timed.
+    ``fresh``: each rank writes its array again before each sum, and only the sum is timed.
     Raises AgreedError on all ranks where a sum is wrong or an algorithm cannot work here.
     """
     rows = []
@@ -125,7 +132,7 @@ def _seconds_per_call(comm: MPI.Intracomm, candidate: Candidate, repeats: int) -
 
 
 def _seconds_per_fresh_call(comm: MPI.Intracomm, candidate: Candidate, repeats: int) -> float:
-    """As in a training: what a rank sums is in its own cache, and nothing of the others' arrays."""
+    """As in a training: what a rank sums is in its own cache, and nothing of the arrays of other ranks."""
     seconds = 0.0
     for _ in range(repeats):
         candidate.array[:] = 0
@@ -151,49 +158,126 @@ def _row(ranks: int, candidate: Candidate, seconds: float) -> dict[str, Any]:
         "buffer": candidate.buffer,
         "median_us": seconds * 1e6,
         "algbw_gb_s": algorithmic,
-        "busbw_gb_s": algorithmic * 2 * (ranks - 1) / ranks,
+        "busbw_gb_s": algorithmic * 2 * (ranks - 1) / ranks if ranks > 1 else None,
     }
 
 
-def _print_table(rows: Sequence[dict[str, Any]]) -> None:
+def _print_sums(rows: Sequence[dict[str, Any]]) -> None:
     print(f"{'bytes':>10}  {'algorithm':<17} {'buffer':<7} {'median us':>11} {'alg GB/s':>9} {'bus GB/s':>9}")
     for row in rows:
+        bus = "-" if row["busbw_gb_s"] is None else f"{row['busbw_gb_s']:.3f}"  # one rank sends nothing
         print(
             f"{row['bytes']:>10}  {row['algorithm']:<17} {row['buffer']:<7} {row['median_us']:>11.1f} "
-            f"{row['algbw_gb_s']:>9.3f} {row['busbw_gb_s']:>9.3f}"
+            f"{row['algbw_gb_s']:>9.3f} {bus:>9}"
         )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Measure on all ranks, print on rank 0. 0 done; 1 a wrong sum; 3 an algorithm that cannot work here."""
-    parser = argparse.ArgumentParser(
+def _print_reading(rows: Sequence[dict[str, Any]]) -> None:
+    print(f"{'read':<15} {'processes':>9} {'MB/s':>11} {'files/s':>11} {'of one process':>15}")
+    for row in rows:
+        files = "-" if row["files_s"] is None else f"{row['files_s']:,.1f}"
+        print(
+            f"{row['pattern']:<15} {row['processes']:>9} {row['mb_s']:>11,.1f} {files:>11} "
+            f"{row['of_one']:>15.2f}"
+        )
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Raises UsageError and HelpRequested."""
+    parser = QuietParser(
         prog=f"python -m {__package__}.bench",
-        description="Measure the allreduce alone, on all ranks of an MPI job.",
+        description="Measure the allreduce alone, or with --io reading files, on all ranks of an MPI job. "
+        "The allreduce sums numpy arrays of float32 in host memory, on CPUs; no GPU takes part.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        allow_abbrev=False,
     )
-    parser.add_argument("--sizes", type=_sizes, default=_sizes("4K,64K,1M,16M"), help="bytes; K = 1024")
-    parser.add_argument(
-        "--algorithms", type=_names, default=["ring", "shared", "mpi"], help="as in --allreduce"
-    )
-    parser.add_argument("--rounds", type=int, default=7, help="of which the median counts (default 7)")
-    parser.add_argument("--fresh", action="store_true", help="write the arrays anew before each sum, untimed")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    options = parser.parse_args(argv)
+    add = parser.add_argument
+    add("--sizes", type=_sizes, default="4K,64K,1M,16M", help="bytes of an array; K = 1024")
+    add("--algorithms", type=_names, default="ring,shared,mpi", help="as in --allreduce of the training")
+    add("--rounds", type=int, default=7, help="the median of which counts")
+    add("--fresh", action="store_true", help="write the arrays again before each sum, untimed")
+    add("--io", type=Path, metavar="DIR", help="measure reading of files instead, which are written to DIR")
+    add("--io-size", type=size_in_bytes, default="64M", help="bytes of each rank's large file")
+    add("--io-files", type=int, default=256, help="small files of each rank")
+    add("--json", action="store_true", help="print one JSON document")
+    return parser.parse_args(argv)
+
+
+def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> argparse.Namespace | str:
+    """The options, the same on all ranks, or the text of ``--help``; AgreedError where they are wrong."""
+
+    def read() -> argparse.Namespace | str:
+        try:
+            options = _parse(argv)
+        except HelpRequested as help_text:
+            return str(help_text)
+        for name in ("rounds", "io_files"):
+            if getattr(options, name) < 1:
+                message = f"--{name.replace('_', '-')} {getattr(options, name)}: too small"
+                raise BadRequestError(message, "Use 1 or more.")
+        return options
+
+    requested = on_all_ranks(comm, read)
+    texts = comm.allgather(str(requested))
+    odd = next((rank for rank, text in enumerate(texts) if text != texts[0]), None)
+    if odd is not None:
+        raise AgreedError(
+            BadRequestError(f"rank {odd} has other options than rank 0", "Start all ranks alike.")
+        )
+    return requested
+
+
+def _circumstances(comm: MPI.Intracomm) -> dict[str, Any]:
+    """When, where and with what a measurement was made; the same on all ranks. Collective."""
+    hosts: list[str] = comm.allgather(platform.node())
+    return {
+        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "ranks": comm.Get_size(),
+        "host_by_rank": hosts,
+        "ranks_by_host": {host: hosts.count(host) for host in dict.fromkeys(hosts)},
+        "cpus_by_rank": comm.allgather(sorted(os.sched_getaffinity(0))),
+        "cpus_of_host": os.cpu_count(),
+        "machine": platform.machine(),
+        "threads_per_rank": threads_per_rank(),
+        "versions": run_versions(),
+    }
+
+
+def _measured(comm: MPI.Intracomm, options: argparse.Namespace) -> dict[str, Any]:
+    if options.io is not None:
+        rows = measure_reading(comm, options.io, Amounts(options.io_size, options.io_files))
+        return {"folder": str(options.io), "file_system": file_system(options.io), "rows": rows}
+    rows = measure(comm, options.algorithms, options.sizes, options.rounds, fresh=options.fresh)
+    return {"rounds": options.rounds, "fresh": options.fresh, "rows": rows}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure on all ranks, print on rank 0.
+
+    0 done; 1 a wrong sum or files that cannot be read; 2 wrong usage; 3 an algorithm or folder that cannot be
+    used here.
+    """
     # Before MPI starts: Open MPI 5 prints errors about windows over UCX where that network is missing;
     # those of one node do without.
     os.environ.setdefault("OMPI_MCA_osc", "^ucx")
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
+    reports = comm.Get_rank() == 0 and not launcher_rank()
     try:
-        if options.rounds < 1:
-            raise AgreedError(BadRequestError(f"--rounds {options.rounds}: too small", "Use 1 or more."))
-        rows = measure(comm, options.algorithms, options.sizes, options.rounds, fresh=options.fresh)
+        requested = _requested(comm, argv)
+        if isinstance(requested, str):
+            print(requested if reports else "", end="")
+            return 0
+        document = {**_circumstances(comm), **_measured(comm, requested)}
     except AgreedError as agreed:
-        if comm.Get_rank() == 0:
+        if reports:
             print(f"{__package__}.bench: {agreed}", file=sys.stderr)
         return agreed.error.exit_code
-    if comm.Get_rank() == 0:
-        print(json.dumps({"rows": rows}, indent=2)) if options.json else _print_table(rows)
+    if reports and requested.json:
+        print(json.dumps(document, indent=2))
+    elif reports:
+        (_print_sums if requested.io is None else _print_reading)(document["rows"])
     return 0
 
 

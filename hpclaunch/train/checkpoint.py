@@ -2,11 +2,12 @@
 
 A checkpoint is an npz file without pickles: the arrays by name, ``meta`` (JSON as bytes) and ``sha256`` over
 both. The file's name is ``checkpoint-<start of the run>-<step>.npz``: sorted by name, the last one is the
-newest of the newest run.
+newest of the newest run. ``best.npz`` is another name of the best one, which stays when that is removed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -29,6 +30,7 @@ from .allreduce.chunks import Array
 from .run_errors import BadCheckpointError, BadRequestError, TrainError
 from .whole_files import prepare_folder, write_whole
 
+BEST = "best.npz"
 _NAME = re.compile(r"checkpoint-(\d{8}T\d{6})-(\d{10})\.npz")
 # What zipfile and numpy raise on damaged files.
 _DAMAGE = (
@@ -104,11 +106,16 @@ class CheckpointFolder:
         names = [match[0] for match in matches if match[1] == self._run]
         return [self._folder / name for name in sorted(names, reverse=True)]
 
-    def save(self, checkpoint: Checkpoint, step: int) -> Path:
-        """Write the checkpoint of global ``step``, then remove what is too old; TrainError if it fails."""
+    def save(self, checkpoint: Checkpoint, step: int, *, best: bool = False) -> Path:
+        """Write the checkpoint of global ``step``, then remove what is too old; TrainError if it fails.
+
+        ``best``: it replaces `BEST`, too, whole or not at all.
+        """
         path = self._folder / f"checkpoint-{self._run}-{step:010d}.npz"
         try:
             write_checkpoint(path, checkpoint)
+            if best:
+                self._name_best(path, checkpoint)
             for old in sorted(self._folder.glob(f"checkpoint-{self._run}-*.npz"))[: -self._keep]:
                 old.unlink()
         except OSError as error:
@@ -116,6 +123,18 @@ class CheckpointFolder:
             hint = "Earlier checkpoints are whole: make room and continue with --resume."
             raise TrainError(f"{path}: checkpoint not written ({reason})", hint) from error
         return path
+
+    def _name_best(self, path: Path, checkpoint: Checkpoint) -> None:
+        best = self._folder / BEST
+        link = self._folder / f".checkpoint-best.{os.getpid()}.part"
+        try:
+            link.unlink(missing_ok=True)
+            os.link(path, link)
+            link.replace(best)
+        except OSError:  # a file system without hard links
+            with contextlib.suppress(OSError):
+                link.unlink()
+            write_checkpoint(best, checkpoint)
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:

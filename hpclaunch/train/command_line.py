@@ -1,4 +1,4 @@
-"""The runner's command line: options in, a trained model and its result out."""
+"""The runner's command line: from the options to the result."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import os
 import platform
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from .allreduce import resolve_allreduce
 from .baseline import measure_alone
 from .collective import AgreedError, on_all_ranks, on_rank_0
-from .data.epoch_partition import images_per_rank
+from .data.epoch_partition import steps_per_epoch
 from .data.image_sources import Source, open_source
 from .exchange.rank_consistency import agree_on_options
-from .launch_environment import ends_on_terminal, launcher_rank
-from .option_parser import parse
-from .run_errors import EXIT_FAILED, TrainError
+from .launch_environment import launcher_rank, open_terminal
+from .option_parser import HelpRequested, parse
+from .progress_display import TerminalBar, progress_file
+from .run_errors import EXIT_FAILED, TrainError, UsageError
 from .run_options import Options
 from .run_report import EventLog, Reporter
 from .run_result import run_result
+from .step_summary import step_lines, step_warnings
 from .stop_signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
 from .training_loop import Training
 from .whole_files import prepare_folder, write_whole
@@ -35,43 +37,67 @@ _EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line on this rank and return its exit code (argparse exits with 2 by itself).
+    """Run the command line on this rank and return its exit code.
 
-    0 trained; 1 training failed or the ranks do not form one job; 3 bad options, data or checkpoint;
-    130 interrupted; 85, or what HPCLAUNCH_CHECKPOINT_EXIT_CODE says: stopped by a signal, a checkpoint is
-    written. Errors that all ranks share are said once, by rank 0; an error of one rank alone is said
-    by that rank, and ends the others through MPI_Abort.
+    0 trained; 1 training failed or the ranks do not form one job; 2 wrong usage; 3 bad options, data or
+    checkpoint; 130 interrupted; 85, or HPCLAUNCH_CHECKPOINT_EXIT_CODE: stopped by a signal, a checkpoint is
+    written. Errors that all ranks share are reported once, by rank 0; an error of one rank alone is reported
+    by that rank, and ends the other ranks through MPI_Abort.
     """
-    options, as_json = parse(argv)
-    stop = StopRequest()
-    stop.listen(writes_checkpoints=options.checkpoint_dir is not None)
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    problem = _world_problem(comm.Get_size())
+    reports = comm.Get_rank() == 0 and not launcher_rank()  # each of several small worlds has a rank 0
+    problem = next(filter(None, comm.allgather(_world_problem(comm.Get_size()))), None)
     if problem:
-        if comm.Get_rank() == 0 and not launcher_rank():  # each of the small worlds has a rank 0
+        if reports:
             _complain(problem)
         return EXIT_FAILED
-    stream = sys.stderr if as_json else sys.stdout
-    report = Reporter(stream, speaks=comm.Get_rank() == 0, live=ends_on_terminal(stream))
     try:
-        _run(comm, options, stop, report, as_json=as_json)
+        requested = _requested(comm, argv)
     except AgreedError as agreed:
-        if comm.Get_rank() == 0:
+        if reports:
+            _complain(str(agreed.error))
+        return agreed.error.exit_code
+    if isinstance(requested, str):
+        if reports:
+            print(requested, end="", flush=True)
+        return 0
+    options, as_json = requested
+    stop = StopRequest()
+    stop.listen(writes_checkpoints=options.checkpoint_dir is not None)
+    report = _reporter(comm, sys.stderr if as_json else sys.stdout)
+    try:
+        return _ended(comm, report, lambda: _run(comm, options, stop, report, as_json=as_json))
+    finally:
+        report.clear()
+
+
+def _ended(comm: MPI.Intracomm, report: Reporter, run: Callable[[], None]) -> int:
+    """The exit code of ``run``; what it raises is reported by the rank that has to."""
+    from mpi4py import MPI
+
+    first = comm.Get_rank() == 0
+    try:
+        run()
+    except AgreedError as agreed:
+        if first:
             report.event("error", {"message": agreed.error.message})
+            report.clear()
             _complain(str(agreed.error))
         return agreed.error.exit_code
     except Checkpointed as checkpointed:
-        if comm.Get_rank() == 0:
+        if first:
             report.event("stopped", {"message": str(checkpointed)})
+            report.clear()
             _complain(str(checkpointed))
         return checkpoint_exit_code()
-    except TrainError as error:  # one rank alone: the others wait for it and must be ended
+    except TrainError as error:  # on this rank alone: the other ranks wait for it and must be ended
         _complain(f"rank {comm.Get_rank()}: {error}")
         return _abort(comm, error.exit_code)
     except (KeyboardInterrupt, Interrupted):
-        if comm.Get_rank() == 0:
+        if first:
+            report.clear()
             _complain("interrupted")
         return _abort(comm, _EXIT_INTERRUPTED)
     except MPI.Exception as error:
@@ -84,20 +110,61 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> tuple[Options, bool] | str:
+    """The options, which are possible and the same on all ranks, and ``--json``; or the text of ``--help``.
+
+    Raises AgreedError where they are not: also where only one rank has other options, or refuses its own.
+    """
+
+    def read() -> tuple[Options, bool] | str:
+        try:
+            options, as_json = parse(argv)
+        except HelpRequested as help_text:
+            return str(help_text)
+        options.check()
+        checkpoint_exit_code()
+        return options, as_json
+
+    requested = on_all_ranks(comm, read)
+    kinds = comm.allgather(isinstance(requested, str))
+    if any(kinds) != all(kinds):
+        raise AgreedError(UsageError(f"--help is on rank {kinds.index(True)} only", "Start all ranks alike."))
+    if not isinstance(requested, str):
+        agree_on_options(comm, requested[0])
+    return requested
+
+
+def _reporter(comm: MPI.Intracomm, stream: TextIO) -> Reporter:
+    first = comm.Get_rank() == 0
+    terminal = open_terminal(stream) if first else None
+    return Reporter(
+        stream,
+        speaks=first,
+        bar=TerminalBar(terminal) if terminal else None,
+        file=progress_file() if first else None,
+        bar_is_apart=terminal is not stream,
+    )
+
+
 def _run(
     comm: MPI.Intracomm, options: Options, stop: StopRequest, report: Reporter, *, as_json: bool
 ) -> None:
-    """Everything between the start of MPI and the exit code."""
-    result_file = os.environ.get("HPCLAUNCH_RESULT_FILE")
-    options = _agreed(comm, options, result_file)
+    """Everything between the agreed options and the exit code."""
+    result_file: str | None = comm.bcast(os.environ.get("HPCLAUNCH_RESULT_FILE"))
+    options = _prepared(comm, options, result_file)
     if (path := options.log_json) is not None:
-        on_rank_0(comm, lambda: report.keep(EventLog(path, goes_on=options.resume)))
+        on_rank_0(comm, lambda: report.log_to(EventLog(path, goes_on=options.resume)))
     data = on_all_ranks(comm, lambda: _load(comm, options, report))
+    images, ranks = len(data.train_labels), comm.Get_size()
     report.line(
-        f"training {options.model} on {len(data.train_labels):,} images ({data.name}): {comm.Get_size()} "
+        f"training {options.model} on {images:,} images ({data.name}): {ranks} "
         f"rank(s) on {len(set(comm.allgather(platform.node())))} host(s), "
-        f"{options.step_images} images a rank and step"
+        f"{options.step_images} images per rank and step"
     )
+    for line in step_lines(options, ranks, images):
+        report.line(line)
+    for warning in step_warnings(options, ranks, images):
+        report.warn(warning)
     baseline = measure_alone(comm, options, data) if options.baseline else None
     if baseline:
         report.line(f"one rank alone: {baseline.images_per_s:,.0f} images/s in {baseline.steps} steps")
@@ -107,16 +174,13 @@ def _run(
     report.table(result)
     text = json.dumps(result, indent=2, allow_nan=False) + "\n"
     if result_file:
-        on_rank_0(comm, lambda: _keep_result(Path(result_file), text))
+        on_rank_0(comm, lambda: _write_result(Path(result_file), text))
     if as_json and comm.Get_rank() == 0:
         print(text, end="", flush=True)
 
 
-def _agreed(comm: MPI.Intracomm, options: Options, result_file: str | None) -> Options:
-    """The options, alike on all ranks and known to be possible."""
-    on_all_ranks(comm, options.check)
-    agree_on_options(comm, options)
-    on_all_ranks(comm, checkpoint_exit_code)
+def _prepared(comm: MPI.Intracomm, options: Options, result_file: str | None) -> Options:
+    """The options with the default algorithm for these ranks; the folder of the result exists."""
     if result_file:
         on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
     if options.comm == "ring":
@@ -127,11 +191,12 @@ def _agreed(comm: MPI.Intracomm, options: Options, result_file: str | None) -> O
 
 def _load(comm: MPI.Intracomm, options: Options, report: Reporter) -> Source:
     data = open_source(options.reading, options.dataset, options.data_dir, comm, report.line)
-    images_per_rank(len(data.train_labels), options.step_images, comm.Get_size())  # refuses too many ranks
+    steps = steps_per_epoch(len(data.train_labels), options.step_images, comm.Get_size())
+    options.schedule(comm.Get_size()).check(steps)
     return data
 
 
-def _keep_result(path: Path, text: str) -> None:
+def _write_result(path: Path, text: str) -> None:
     try:
         write_whole(path, lambda file: file.write(text.encode()))
     except OSError as error:
@@ -139,19 +204,19 @@ def _keep_result(path: Path, text: str) -> None:
 
 
 def _world_problem(ranks: int) -> str | None:
-    """What is wrong where launcher and MPI do not understand each other: every process would train alone."""
+    """The message where launcher and MPI do not fit, so that every process would train alone; else None."""
     expected = os.environ.get("HPCLAUNCH_TASKS", "")
     if not expected.isdigit() or ranks >= int(expected):
         return None
     return (
-        f"the job starts {expected} tasks, but this MPI sees {ranks} rank(s): each process believes that it "
-        "is alone, or almost\n  The launcher and mpi4py's MPI library do not fit: use the launcher of that "
-        "library, or the PMI plugin that it speaks (srun --mpi=list shows them)."
+        f"the job starts {expected} tasks, but this MPI sees {ranks} rank(s): each process would train "
+        "(almost) alone\n  The launcher and mpi4py's MPI library do not fit: use the launcher of that "
+        "library, or the PMI plugin that it supports (srun --mpi=list lists the plugins)."
     )
 
 
 def _abort(comm: MPI.Intracomm, code: int) -> int:
-    """End all ranks with ``code``; a rank that is alone just returns it."""
+    """End all ranks with ``code``; where there is one rank only, return it."""
     sys.stdout.flush()
     sys.stderr.flush()
     if comm.Get_size() > 1:

@@ -1,4 +1,4 @@
-"""What the environment of a launched process tells before MPI starts."""
+"""What a process can read about its launch before MPI starts: rank, threads, terminal."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ _LOCAL_RANK_VARIABLES = (
     "PALS_LOCAL_RANKID",
     "SLURM_LOCALID",
 )
-# Open MPI's, also as wheels have it, and MPICH's.
-_LAUNCHERS = {"prterun", "prted", "mpiexec", "mpirun", "orterun", "hydra_pmi_proxy", "mpiexec.hydra"}
+# As /proc/PID/comm shows them, 15 characters: Open MPI's, also as wheels and Debian have it, and MPICH's.
+_LAUNCHERS = {
+    *("prterun", "prted", "mpiexec", "mpirun", "orterun", "orted", "mpiexec.openmpi", "mpirun.openmpi"),
+    *("hydra_pmi_proxy", "mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich"),
+}
 _TERMINALS = {4, *range(136, 144)}  # major numbers of consoles and of pseudo-terminals (Linux devices.txt)
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -29,12 +32,12 @@ def launcher_rank(environment: Mapping[str, str] = os.environ) -> int | None:
 
 
 def launcher_local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
-    """This process's number among those of its node; None where the launcher did not say."""
+    """This process's number among those of its node; None where the launcher does not set it."""
     return _first_number(_LOCAL_RANK_VARIABLES, environment)
 
 
 def threads_per_rank(environment: Mapping[str, str] = os.environ) -> int | None:
-    """How many threads numpy's BLAS was told to use; None: nobody said."""
+    """The threads that the environment allows numpy's BLAS; None: not specified."""
     return _first_number(_THREAD_VARIABLES, environment)
 
 
@@ -46,26 +49,38 @@ def _first_number(names: tuple[str, ...], environment: Mapping[str, str]) -> int
     return None
 
 
-def ends_on_terminal(stream: TextIO) -> bool:
-    """Whether what this process writes to ``stream`` (stdout or stderr) is read by a person as it comes.
+def open_terminal(stream: TextIO) -> TextIO | None:
+    """The terminal that shows what this process writes to ``stream`` (stdout or stderr); None: no terminal.
 
-    A launcher stands between: Open MPI's gives its ranks terminals of their own, MPICH's pipes. So where
-    there is one, its own stream counts, as far as this machine's /proc shows it; elsewhere no.
+    A launcher stands between: Open MPI's gives its ranks pipes or other terminals, MPICH's pipes. So where
+    there is one, the terminal of its own stream is opened, as far as this machine's /proc shows it: that of a
+    launcher on another machine is not found.
     """
     if launcher_rank() is None:
-        return stream.isatty()
-    outermost = None
-    for process in _parents():
-        if _name(process) not in _LAUNCHERS:
-            break
-        outermost = process
-    if outermost is None:
-        return False
+        return stream if stream.isatty() else None
+    launcher = _outermost_launcher()
+    if launcher is None:
+        return None
     try:
-        theirs = os.stat(f"/proc/{outermost}/fd/{stream.fileno()}")
+        path = f"/proc/{launcher}/fd/{stream.fileno()}"
+        theirs = os.stat(path)
+        if not (stat.S_ISCHR(theirs.st_mode) and os.major(theirs.st_rdev) in _TERMINALS):
+            return None
+        terminal = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        return os.fdopen(terminal, "w", encoding=stream.encoding, errors="replace")
     except (OSError, ValueError):
-        return False
-    return stat.S_ISCHR(theirs.st_mode) and os.major(theirs.st_rdev) in _TERMINALS
+        return None
+
+
+def _outermost_launcher() -> int | None:
+    """The process id of the program that the user called; shells may stand between it and this process."""
+    found = None
+    for process in _parents():
+        if _name(process) in _LAUNCHERS:
+            found = process
+        elif found is not None:
+            break
+    return found
 
 
 def _parents() -> Iterator[int]:

@@ -1,9 +1,9 @@
 """The learning rate as a function of how far the training is: scaling, warm-up, decay. Pure.
 
-Time counts in epochs, so a schedule does not depend on how an epoch is cut into steps. Momentum correction
-(Goyal et al. 2017, arXiv:1706.02677, section 3: where the rate stands inside of the momentum, v grows by new
-rate / old rate when it changes) is built in: every optimiser of this package keeps the rate outside of its
-momentum (their equation 9), which is the same thing.
+Time is counted in epochs, so a schedule does not depend on the steps of an epoch. Momentum correction (Goyal
+et al. 2017, arXiv:1706.02677, section 3: where the momentum includes the rate, v is multiplied by new rate /
+old rate when it changes) is built in: no optimiser of this package includes the rate in its momentum (their
+equation 9), which is the same.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from .run_errors import BadRequestError
+
 DEFAULT_WARMUP_EPOCHS = 3.0
+"""The longest warm-up by default; a short run gets a third of its epochs, with steps a sixth."""
 
 SCALINGS: Mapping[str, Callable[[int], float]] = {
     "none": lambda ranks: 1.0,
     "linear": lambda ranks: float(ranks),  # Goyal et al. 2017
     "sqrt": lambda ranks: math.sqrt(ranks),  # Krizhevsky 2014, arXiv:1404.5997
 }
-"""By what a base rate grows with the number of ranks, and so with the images of a step."""
+"""The factor of a base rate for a number of ranks, and so for the images of a step."""
 
 _STEPS = (30 / 90, 60 / 90, 80 / 90)  # of the run; the rate falls tenfold at each (Goyal et al. 2017)
 _POWER = 2  # You et al. 2017, arXiv:1708.03888
+_LAST_SHARE = 0.01  # of the rate, at the end of an exponential decay
 
 
 def _steps(share: float) -> float:
@@ -34,9 +38,17 @@ DECAYS: Mapping[str, Callable[[float], float]] = {
     "polynomial": lambda share: (1 - share) ** _POWER,
     "step": _steps,
     "cosine": lambda share: (1 + math.cos(math.pi * share)) / 2,  # Loshchilov and Hutter, arXiv:1608.03983
+    "exponential": lambda share: float(_LAST_SHARE**share),
 }
-"""What is left of the rate after a share (0..1) of the epochs: "step" counts all, the others those behind the
+"""The factor of the rate after a share (0..1) of the epochs: "step" counts all, the others those after the
 warm-up."""
+
+
+def default_warmup(epochs: int, scaling: str, decay: str) -> float:
+    """Epochs of warm-up where none are requested: as many as leave most of the run to the scaled rate."""
+    if scaling == "none":
+        return 0.0
+    return min(DEFAULT_WARMUP_EPOCHS, epochs * (_STEPS[0] / 2 if decay == "step" else 1 / 3))
 
 
 @dataclass(frozen=True)
@@ -49,9 +61,51 @@ class Schedule:
     decay: str
     epochs: int
 
+    @property
+    def peak(self) -> float:
+        """The scaled rate, which the warm-up ends with and the decay begins with."""
+        return self.base * self.scale
+
     def rate(self, epoch: float) -> float:
         """The learning rate after ``epoch`` epochs (0 <= epoch < epochs), a fraction in the middle of one."""
         if epoch < self.warmup_epochs:
             return self.base * (1 + (self.scale - 1) * epoch / self.warmup_epochs)
         start = 0.0 if self.decay == "step" else self.warmup_epochs
-        return self.base * self.scale * DECAYS[self.decay]((epoch - start) / (self.epochs - start))
+        return self.peak * DECAYS[self.decay]((epoch - start) / (self.epochs - start))
+
+    def check(self, steps_per_epoch: int) -> None:
+        """Raise BadRequestError where warm-up or decay cannot take place in the steps of the run.
+
+        The message has the arithmetic, the hint what would fit.
+        """
+        steps = self.epochs * steps_per_epoch
+        run = f"a run of {self.epochs} epoch(s) x {steps_per_epoch} step(s)"
+        warmup = f"--warmup-epochs {self.warmup_epochs:g}"
+        last = self.rate((steps - 1) / steps_per_epoch)
+        first = math.ceil(self.warmup_epochs * steps_per_epoch)  # step with the scaled rate, counted from 0
+        if first >= steps:
+            fits = min(default_warmup(self.epochs, "linear", self.decay), (steps - 1) / steps_per_epoch)
+            raise BadRequestError(
+                f"{warmup}: {run} ends within the warm-up: its last step has the rate {last:.4g}, and no "
+                f"step has the scaled rate {self.peak:.4g}",
+                f"Use --epochs {math.floor(self.warmup_epochs) + 1} or more, "
+                f"or --warmup-epochs {_down(fits)}.",
+            )
+        falls = _STEPS[0] * self.epochs
+        if self.decay == "step" and first >= falls * steps_per_epoch:
+            raise BadRequestError(
+                f"{warmup}: --decay step lowers the rate first after {falls:.3g} of {self.epochs} epochs: no "
+                f"step has the scaled rate {self.peak:.4g}",
+                f"Use --epochs {math.floor(self.warmup_epochs / _STEPS[0]) + 1} or more, or --warmup-epochs "
+                f"{_down(falls / 2)}.",
+            )
+        if self.decay != "none" and last >= self.peak:
+            raise BadRequestError(
+                f"--decay {self.decay} has no effect: {run} has no step with a lower rate",
+                "Use more --epochs, a smaller --batch-size, or --decay none.",
+            )
+
+
+def _down(epochs: float) -> str:
+    """Rounded down to hundredths."""
+    return f"{math.floor(epochs * 100) / 100:g}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,18 +14,40 @@ from .data.image_sources import READINGS
 from .engine import ENGINES
 from .engine.optimizers import OPTIMIZERS
 from .exchange import COMMS
-from .launch_environment import launcher_rank
 from .learning_rate import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
+from .run_errors import UsageError
 from .run_options import DEFAULT_LR, DEFAULT_OPTIMIZER, OVERLAP_FUSION_BYTES, Options
 
 Add = Callable[..., Any]
 """`argparse.ArgumentParser.add_argument`."""
 
 
+class HelpRequested(Exception):
+    """``--help``; its text is the message."""
+
+
+class QuietParser(argparse.ArgumentParser):
+    """Raises what argparse prints: the ranks agree on it before one of them prints it.
+
+    Raises UsageError with the usage and the reason, and HelpRequested.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        raise UsageError(f"{message}\n{self.format_usage().rstrip()}")
+
+    def print_help(self, file: object = None) -> NoReturn:
+        """Raise HelpRequested."""
+        raise HelpRequested(self.format_help())
+
+
 def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
-    """Options from the command line, and whether the result is printed as JSON; usage errors exit with 2."""
+    """Options from the command line, and whether the result is printed as JSON.
+
+    Raises UsageError and HelpRequested.
+    """
     package = __package__ or "train"
-    parser = _Parser(
+    parser = QuietParser(
         prog=f"python -m {package}",
         description="Train a classifier of handwritten digits on all ranks of an MPI job.",
         epilog=f"Example: mpiexec -n 2 python -m {package} --model mlp --epochs 3 --json",
@@ -38,6 +59,7 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     groups = {
         "data": _add_data,
         "training": _add_training,
+        "learning rate": _add_learning_rate,
         "ranks": _add_ranks,
         "checkpoints": _add_checkpoints,
         "output": _add_output,
@@ -46,7 +68,7 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
         add_options(parser.add_argument_group(title).add_argument, default)
     given = vars(parser.parse_args(argv))
     as_json = given.pop("json", False)
-    if given["comm"] != "horovod":  # which reads them itself
+    if given["comm"] != "horovod":  # Horovod reads its variables itself
         _take_from_environment(given, os.environ, parser)
     if given["overlap"]:
         given.setdefault("fusion_bytes", OVERLAP_FUSION_BYTES)
@@ -62,7 +84,7 @@ def _add_data(add: Add, default: Options) -> None:
     add(
         "--prefetch",
         action=argparse.BooleanOptionalAction,
-        help="gather batches ahead in a thread (default: with --reading shard)",
+        help="prepare batches in a thread (default: with --reading shard)",
     )
 
 
@@ -70,47 +92,55 @@ def _add_training(add: Add, default: Options) -> None:
     add("--model", choices=sorted(DEFAULT_OPTIMIZER), default=default.model, help="network to train")
     add("--engine", choices=sorted(ENGINES), default=default.engine, help="what computes")
     add("--optimizer", choices=sorted(OPTIMIZERS), help="update rule (default: the model's)")
-    add("--lr", type=float, help="learning rate (default: fits model and optimizer)")
-    add("--lr-scaling", choices=SCALINGS, default=default.lr_scaling, help="how --lr grows with the ranks")
-    warmup = f"epochs from --lr to the scaled rate (default: {DEFAULT_WARMUP_EPOCHS:g} with --lr-scaling)"
-    add("--warmup-epochs", type=float, metavar="N", help=warmup)
-    add("--decay", choices=DECAYS, default=default.decay, help="how the rate falls after the warm-up")
     add("--epochs", type=int, default=default.epochs, help="passes over the training images")
     add("--batch-size", type=int, default=default.batch_size, help="images that a rank computes at once")
-    add(
-        "--accumulate", type=int, default=default.accumulate, metavar="N", help="such batches a rank and step"
-    )
-    add("--target-accuracy", type=float, metavar="SHARE", help="stop when the test accuracy is that, as 0.99")
+    batches = "batches of that size per rank and step"
+    add("--accumulate", type=int, default=default.accumulate, metavar="N", help=batches)
+    add("--target-accuracy", type=float, metavar="SHARE", help="stop at this test accuracy, such as 0.99")
     add("--seed", type=int, default=default.seed, help="of parameters, order and dropout")
-    add("--deterministic", action="store_true", help="same options and ranks, same bits, or a refusal")
+    same = "give the same options and ranks the same bits, or refuse"
+    add("--deterministic", action="store_true", help=same)
+
+
+def _add_learning_rate(add: Add, default: Options) -> None:
+    add("--lr", type=float, help="learning rate of one rank (default: fits model and optimizer)")
+    scaling = "factor of --lr: 1, the ranks, or their square root"
+    add("--lr-scaling", choices=SCALINGS, default=default.lr_scaling, help=scaling)
+    warmup = "epochs from --lr to the scaled rate (default: a third of --epochs, at most "
+    warmup += f"{DEFAULT_WARMUP_EPOCHS:g}, less with --decay step; 0 without --lr-scaling)"
+    add("--warmup-epochs", type=float, metavar="N", help=warmup)
+    add("--decay", choices=DECAYS, default=default.decay, help="how the rate falls after the warm-up")
 
 
 def _add_ranks(add: Add, default: Options) -> None:
-    add("--comm", choices=sorted(COMMS), default=default.comm, help="whose gradient exchange; ring: our own")
+    comm = "what exchanges gradients; ring: our own exchange, with --allreduce"
+    add("--comm", choices=sorted(COMMS), default=default.comm, help=comm)
     where = "algorithm between ranks (default: ring; hierarchical on several nodes)"
     add("--allreduce", choices=sorted(ALLREDUCES), help=where)
-    what = "how gradients travel: none, fp16, bf16, or topk:SHARE of the numbers, the largest"
+    what = "how gradients are sent: none, fp16, bf16, or topk:SHARE (only the largest numbers)"
     add("--compression", default=default.compression, help=what)
-    fusion = "gradients of neighbouring tensors share a message up to so many bytes; 0: each its own"
+    fusion = "gradients of neighbouring tensors share a message up to this size; 0: one message per tensor"
     fusion += f" (default: HOROVOD_FUSION_THRESHOLD, {OVERLAP_FUSION_BYTES} with --overlap, else "
     fusion += f"{default.fusion_bytes})"
     add("--fusion-bytes", type=int, metavar="BYTES", help=fusion)
     overlap = "send gradients while those of earlier layers are computed"
     add("--overlap", action=argparse.BooleanOptionalAction, default=default.overlap, help=overlap)
-    cycle = "with --overlap: agree so often on what is ready on all ranks (default: HOROVOD_CYCLE_TIME)"
-    add("--cycle-ms", type=float, metavar="MS", help=cycle)
+    cycle = "with --overlap: time between agreements on what is ready on all ranks (default: "
+    add("--cycle-ms", type=float, metavar="MS", help=cycle + "HOROVOD_CYCLE_TIME)")
 
 
 def _add_checkpoints(add: Add, default: Options) -> None:
-    add("--checkpoint-dir", type=Path, metavar="DIR", help="write checkpoints there, one an epoch")
-    add("--checkpoint-every", type=int, metavar="STEPS", help="and one every so many steps")
-    add("--keep", type=int, default=default.keep, help="checkpoints of a run that stay")
+    add("--checkpoint-dir", type=Path, metavar="DIR", help="write a checkpoint there after each epoch")
+    add("--checkpoint-every", type=int, metavar="STEPS", help="and after each such number of steps")
+    add("--keep", type=int, default=default.keep, help="newest checkpoints of a run that stay")
+    best = "also keep the checkpoint of the epoch with the highest test accuracy (best.npz)"
+    add("--keep-best", action="store_true", help=best)
     add("--resume", action="store_true", help="continue from the newest checkpoint, if there is one")
 
 
 def _add_output(add: Add, default: Options) -> None:
     add("--baseline", action="store_true", help="measure one rank alone first; report the scaling efficiency")
-    add("--log-json", type=Path, metavar="FILE", help="write what happens, one JSON document a line")
+    add("--log-json", type=Path, metavar="FILE", help="write events, one JSON document per line")
     add("--timeline", type=Path, metavar="FILE", help="write a Chrome trace (default: HOROVOD_TIMELINE)")
     add("--timeline-ranks", choices=("0", "all"), default=default.timeline_ranks, help="whose events")
     add("--json", action="store_true", help="print the result as one JSON document, all else to stderr")
@@ -119,26 +149,17 @@ def _add_output(add: Add, default: Options) -> None:
 def _take_from_environment(
     given: dict[str, Any], environment: Mapping[str, str], parser: argparse.ArgumentParser
 ) -> None:
-    """What users of Horovod have set holds where the option is not given."""
+    """Use the variables of Horovod where the option is not given."""
     for variable, name, kind in (
         ("HOROVOD_TIMELINE", "timeline", Path),
         ("HOROVOD_FUSION_THRESHOLD", "fusion_bytes", int),
         ("HOROVOD_CYCLE_TIME", "cycle_ms", float),
     ):
         value = environment.get(variable)
-        # Horovod's timeline called DYNAMIC begins when a program says so; its cycles overlap by nature.
+        # Horovod's timeline called DYNAMIC begins when a program starts it; its cycles always overlap.
         if not value or name in given or value == "DYNAMIC" or (name == "cycle_ms" and not given["overlap"]):
             continue
         try:
             given[name] = kind(value)
         except ValueError:
             parser.error(f"{variable}={value}: not a number")
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says a usage error once, not once a rank; exits with 2."""
-
-    def error(self, message: str) -> NoReturn:
-        if not launcher_rank():
-            super().error(message)
-        sys.exit(2)

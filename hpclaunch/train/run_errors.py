@@ -7,13 +7,14 @@ of hpclaunch; messages and exit codes follow the same rules as those of the comm
 from __future__ import annotations
 
 EXIT_FAILED = 1
+EXIT_USAGE = 2
 EXIT_BAD_INPUT = 3
 
 
 class TrainError(Exception):
     """Root of all expected errors of the runner.
 
-    ``message`` says which file or option, and what was found; ``hint`` says what would be right.
+    ``message`` names the file or option and what was found; ``hint`` says what would be right.
     Instances survive pickling, so that rank 0 can broadcast its error to the other ranks.
     """
 
@@ -28,8 +29,14 @@ class TrainError(Exception):
         return f"{self.message}\n  {self.hint}" if self.hint else self.message
 
 
+class UsageError(TrainError):
+    """Options that the command line does not have, or values of the wrong kind."""
+
+    exit_code = EXIT_USAGE
+
+
 class BadDataError(TrainError):
-    """Training data that cannot be used: damaged, of the wrong kind, or not to be had."""
+    """Training data that cannot be used: damaged, of the wrong kind, or not available."""
 
     exit_code = EXIT_BAD_INPUT
 

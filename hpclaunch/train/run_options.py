@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .allreduce.compression import check_compression
-from .learning_rate import DEFAULT_WARMUP_EPOCHS, SCALINGS, Schedule
+from .learning_rate import SCALINGS, Schedule, default_warmup
 from .run_errors import BadRequestError
 
-# model -> the optimiser it trains with unless told otherwise, and the learning rates per optimiser.
-# Chosen on MNIST for three epochs of 64 images a rank with 1, 2 and 4 ranks.
+# model -> its default optimiser, and the learning rates per optimiser.
+# Chosen on MNIST for three epochs of 64 images per rank with 1, 2 and 4 ranks.
 DEFAULT_OPTIMIZER = {"mlp": "sgd", "cnn": "adadelta"}
 DEFAULT_LR = {
     (model, optimizer): lr
@@ -39,7 +39,7 @@ _LEAST = {
 }
 
 OVERLAP_FUSION_BYTES = 256 << 10
-"""As fast a byte as longer messages, about; and one message alone has nothing to overlap with."""
+"""Messages of this length are about as fast per byte as longer ones; a single one overlaps with nothing."""
 
 
 @dataclass(frozen=True)
@@ -52,40 +52,42 @@ class Options:
     """Base learning rate, of one rank."""
     lr_scaling: str = "none"
     warmup_epochs: float | None = None
-    """None: `DEFAULT_WARMUP_EPOCHS` where the rate is scaled."""
+    """None: `default_warmup`."""
     decay: str = "none"
     epochs: int = 3
     batch_size: int = 64
     """Images that a rank computes at once."""
     accumulate: int = 1
-    """Batches a rank and step, whose gradients add up before they are exchanged."""
+    """Batches per rank and step, whose gradients add up before they are exchanged."""
     seed: int = 0
     engine: str = "numpy"
     comm: str = "ring"
     allreduce: str | None = None
-    """None: what suits the place of the ranks, as `resolve_allreduce` says."""
+    """None: the default of `resolve_allreduce` for one node or several."""
     compression: str = "none"
     fusion_bytes: int = 128 << 20
-    """Gradients of neighbouring tensors share a message up to so many bytes; 0: each tensor its own."""
+    """Gradients of neighbouring tensors share a message up to this size; 0: one message per tensor."""
     overlap: bool = False
     """Send messages while earlier layers are still computed."""
     cycle_ms: float | None = None
-    """With ``overlap``, agree so often on what is ready on all ranks; None: each message waits alone."""
+    """With ``overlap``, milliseconds between agreements on what is ready; None: each message waits alone."""
     timeline: Path | None = None
     timeline_ranks: str = "0"
     dataset: str = "auto"
     data_dir: Path | None = None
     reading: str = "broadcast"
     prefetch: bool | None = None
-    """Whether a thread makes batches ready; None: where they come from a file."""
+    """Whether a thread prepares batches; None: only where they come from a file."""
     checkpoint_dir: Path | None = None
     checkpoint_every: int | None = None
-    """Steps between checkpoints beside those at the end of each epoch."""
+    """Steps between checkpoints, in addition to those at the end of each epoch."""
     keep: int = 3
-    """Checkpoints of a run that stay; older ones are removed."""
+    """Newest checkpoints of a run that stay; older ones are removed."""
+    keep_best: bool = False
+    """Also keep the checkpoint of the epoch with the highest test accuracy."""
     resume: bool = False
     deterministic: bool = False
-    """Refuse, or do another way, what makes other bits of the same options and ranks."""
+    """Refuse or replace what could give the same options and ranks other bits."""
     baseline: bool = False
     """Before the run, measure one rank alone."""
     log_json: Path | None = None
@@ -94,25 +96,23 @@ class Options:
 
     @property
     def step_images(self) -> int:
-        """Images a rank and step."""
+        """Images per rank and step."""
         return self.batch_size * self.accumulate
 
     @property
     def prefetches(self) -> bool:
-        """Whether a thread makes batches ready: one that is in memory is gathered faster than handed over."""
+        """Whether a thread prepares batches: those in memory are gathered faster than passed to a thread."""
         return self.reading == "shard" if self.prefetch is None else self.prefetch
 
     def schedule(self, ranks: int) -> Schedule:
         """The learning rate over the run."""
         warmup = self.warmup_epochs
         if warmup is None:
-            warmup = 0 if self.lr_scaling == "none" else DEFAULT_WARMUP_EPOCHS
-        return Schedule(
-            self.lr, SCALINGS[self.lr_scaling](ranks), min(warmup, self.epochs), self.decay, self.epochs
-        )
+            warmup = default_warmup(self.epochs, self.lr_scaling, self.decay)
+        return Schedule(self.lr, SCALINGS[self.lr_scaling](ranks), warmup, self.decay, self.epochs)
 
     def check(self) -> None:
-        """Raise BadRequestError, naming the option, where a value cannot be."""
+        """Raise BadRequestError, naming the option, for an impossible value or combination."""
         for name, smallest in _LEAST.items():
             value = getattr(self, name)
             if value is not None and value < smallest:
@@ -140,7 +140,7 @@ class Options:
             raise BadRequestError(f"--cycle-ms {cycle}: not a time", "Use a number above 0.")
 
     def _contradictions(self) -> Iterator[tuple[object, str, str]]:
-        """Whether two options do not go together; which and why; what would."""
+        """Yield whether two options contradict each other, which and why, and what to use instead."""
         yield (
             self.warmup_epochs and self.lr_scaling == "none",
             "--warmup-epochs without --lr-scaling: there is no higher rate to warm up to",
@@ -158,7 +158,7 @@ class Options:
         )
         yield (
             self.compression != "none" and self.comm != "ring",
-            f"--compression {self.compression} with --comm {self.comm}: it sends gradients as they are",
+            f"--compression {self.compression} with --comm {self.comm}: it sends gradients uncompressed",
             "Use --comm ring.",
         )
         yield (
@@ -180,3 +180,4 @@ class Options:
         lacks_folder = self.checkpoint_dir is None
         yield lacks_folder and self.resume, "--resume without --checkpoint-dir", folder
         yield lacks_folder and self.checkpoint_every, "--checkpoint-every without --checkpoint-dir", folder
+        yield lacks_folder and self.keep_best, "--keep-best without --checkpoint-dir", folder

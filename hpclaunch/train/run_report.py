@@ -1,26 +1,24 @@
-"""What a run says: progress while it goes, a table at its end. Rank 0 speaks, the others are silent."""
+"""What a run writes: progress while it goes, a table at its end. Only rank 0 writes."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from .engine import Sums
+from .progress_display import Progress, ProgressFile, TerminalBar
 from .run_errors import BadRequestError
-
-_REDRAW_S = 0.1
 
 
 class EventLog:
-    """A file of JSON documents, one a line, each there as soon as it happened: ``--log-json``."""
+    """A file of JSON documents, one per line, each written as soon as it happens: ``--log-json``."""
 
     def __init__(self, path: Path, *, goes_on: bool) -> None:
-        """``goes_on``: what is in the file stays, but for a last line that a killed run left unfinished.
+        """``goes_on``: what is in the file stays, except a last line that a killed run left unfinished.
 
         BadRequestError if the file cannot be written.
         """
@@ -28,8 +26,8 @@ class EventLog:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            kept = path.read_bytes().rfind(b"\n") + 1 if goes_on else 0
-            os.ftruncate(self._file, kept)
+            whole = path.read_bytes().rfind(b"\n") + 1 if goes_on else 0
+            os.ftruncate(self._file, whole)
             os.lseek(self._file, 0, os.SEEK_END)
         except OSError as error:
             raise BadRequestError(
@@ -38,7 +36,7 @@ class EventLog:
             ) from error
 
     def write(self, event: str, facts: Mapping[str, Any]) -> str | None:
-        """Add one line; what a person should know if it cannot be written: then it was the last."""
+        """Add one line; a message for the user where it cannot be written: no further lines are then."""
         if self._file is None:
             return None
         line = json.dumps({"event": event, "time": time.time(), **facts}, default=str).encode() + b"\n"
@@ -56,26 +54,32 @@ class EventLog:
 
 
 class Reporter:
-    """Writes lines to a stream; a live one shows a bar below them while an epoch goes on."""
+    """Writes lines to a stream, and between them shows the progress of an epoch."""
 
     def __init__(
-        self, stream: TextIO, *, speaks: bool, live: bool = False, columns: int | None = None
+        self,
+        stream: TextIO,
+        *,
+        speaks: bool,
+        bar: TerminalBar | None = None,
+        file: ProgressFile | None = None,
+        bar_is_apart: bool = False,
     ) -> None:
-        """``speaks`` False: say nothing (all ranks but 0); ``live``: ``stream`` is a person's terminal.
+        """``speaks`` False: write nothing (all ranks but 0).
 
-        ``columns``: its width, asked for if None.
+        ``bar``: shows progress in the terminal where the lines of ``stream`` end, instead of a line per some
+        steps; ``bar_is_apart``: those lines pass through the launcher. ``file``: shows it to another process.
         """
         self._stream = stream
         self._speaks = speaks
-        self._live = live and speaks
-        self._columns = columns
-        self._open_line = ""
-        self._drawn_at = 0.0
+        self._bar = bar if speaks else None
+        self._bar_is_apart = bar_is_apart
+        self._file = file if speaks else None
         self._figures = ""
         self._log: EventLog | None = None
 
-    def keep(self, log: EventLog) -> None:
-        """Tell ``log``, too, from now on; on the rank that speaks."""
+    def log_to(self, log: EventLog) -> None:
+        """Write all events to ``log``, too, from now on; on the rank that speaks."""
         self._log = log
 
     def line(self, text: str) -> None:
@@ -83,31 +87,39 @@ class Reporter:
         self.event("message", {"text": text})
         self._print(text)
 
+    def warn(self, text: str) -> None:
+        """One line that stays and begins with WARNING."""
+        self.line(f"WARNING: {text}")
+
     def event(self, event: str, facts: Mapping[str, Any]) -> None:
         """For the log alone."""
-        remark = self._log.write(event, facts) if self._log else None
-        if remark:
-            self._print(remark)
+        problem = self._log.write(event, facts) if self._log else None
+        if problem:
+            self._print(problem)
 
     def advance(self, epoch: str, share: float) -> None:
-        """On a terminal: ``share`` (0..1) of the epoch is done. Cheap; call it every step."""
-        if self._live and time.monotonic() - self._drawn_at > _REDRAW_S:
-            self._draw(epoch, share)
+        """``share`` (0..1) of the epoch is done. Cheap: call it every step."""
+        for display in (self._bar, self._file):
+            if display:
+                display.show(Progress(f"epoch {epoch}", share, self._figures))
 
     def step(self, epoch: str, step: str, share: float, facts: Mapping[str, Any]) -> None:
         """The figures of the last steps: their speed, mean loss, accuracy, share of communication."""
         self.event("step", facts)
         speed, loss = f"{facts['images_per_s']:,.0f} images/s", f"loss {facts['loss']:.4f}"
         accuracy, communication = facts["accuracy"], facts["communication_share"]
-        if self._live:
-            self._figures = f"{speed}  {loss}  acc {accuracy:.4f}  comm {communication:.0%}"
-            self._draw(epoch, share)
+        self._figures = f"{speed}  {loss}  acc {accuracy:.4f}  comm {communication:.0%}"
+        progress = Progress(f"epoch {epoch}", share, self._figures)
+        if self._file:
+            self._file.show(progress, at_once=True)
+        if self._bar:
+            self._bar.show(progress, at_once=True)
         else:
             figures = f"{speed}  {loss}  accuracy {accuracy:.4f}  communication {communication:.0%}"
             self._print(f"epoch {epoch}  step {step}  {figures}")
 
     def epoch(self, epochs: int, entry: Mapping[str, Any]) -> None:
-        """The outcome of one epoch, as it stands in the history."""
+        """The outcome of one epoch, as in the history."""
         self.event("epoch", entry)
         self._print(
             f"epoch {entry['epoch']}/{epochs} done  {entry['images_per_s']:,.0f} images/s  "
@@ -116,32 +128,27 @@ class Reporter:
         )
 
     def table(self, result: Mapping[str, Any]) -> None:
-        """The end of the run, one fact a line."""
+        """The end of the run, one fact per line."""
         self.event("result", result)
         for name, value in table_rows(result).items():
             self._print(f"  {name:<15} {value}")
 
+    def clear(self) -> None:
+        """Remove the bar, before another process writes to the terminal."""
+        if self._bar:
+            self._bar.clear()
+
     def _print(self, text: str) -> None:
         if self._speaks:
-            end = "\r" + " " * len(self._open_line) + "\r" if self._open_line else ""
-            self._open_line = ""
-            print(f"{end}{text}", file=self._stream, flush=True)
-
-    def _draw(self, epoch: str, share: float) -> None:
-        """The bar takes what room the figures leave."""
-        columns = self._columns or shutil.get_terminal_size().columns
-        rest = f"epoch {epoch} [] {share:4.0%}  {self._figures}"
-        width = max(4, columns - 1 - len(rest))
-        bar = "#" * round(share * width)
-        text = f"epoch {epoch} [{bar:<{width}}] {share:4.0%}  {self._figures}"[: columns - 1]
-        print(f"\r{text:<{len(self._open_line)}}", end="", file=self._stream, flush=True)
-        self._open_line, self._drawn_at = text, time.monotonic()
+            if self._bar:
+                self._bar.clear(line_follows_late=self._bar_is_apart)
+            print(text, file=self._stream, flush=True)
 
 
 def step_facts(
     epoch: int, step: int, images_per_s: float, communication: float, sums: Sums
 ) -> dict[str, Any]:
-    """What `Reporter.step` shows of some steps; ``communication``: its share of their time, 0..1."""
+    """The facts for `Reporter.step` about some steps; ``communication``: its share of their time, 0..1."""
     return {
         "epoch": epoch,
         "step": step,
@@ -157,19 +164,43 @@ def table_rows(result: Mapping[str, Any]) -> dict[str, str]:
     rows = {
         "data": f"{result['dataset']} ({result['dataset_source']})",
         "model": f"{result['model']}, {result['parameters']:,} parameters",
-        "optimizer": f"{result['optimizer']}, learning rate {result['lr']:g}",
+        "optimizer": f"{result['optimizer']}, learning rate {_rate(result)}",
         "ranks": f"{result['ranks']} on {len(result['hosts'])} host(s), {_exchanged_by(result)}",
-        "batch": f"{result['batch_size']} images at once, {result['images_per_step']} a step",
+        "batch": f"{result['batch_size']} images at once, {result['images_per_step']} per step",
         "steps": f"{result['steps']:,} in {len(result['history'])} epochs",
-        "test accuracy": f"{result['test_accuracy']:.4f} on {result['test_images']:,} images",
+        "test accuracy": _accuracy(result),
         "test loss": f"{result['test_loss']:.4f}",
-        "images/s": f"{result['images_per_s']:,.0f}, {result['images_per_s_of_a_rank']:,.0f} a rank",
+        "images/s": f"{result['images_per_s']:,.0f}, {result['images_per_s_of_a_rank']:,.0f} per rank",
         "efficiency": _efficiency(result),
         "time": _time(result["seconds"]),
-        "sent by a rank": _sent(result),
+        "sent per rank": _sent(result),
+        "peak memory": _memory(result["peak_memory_bytes"]),
         "parameters": f"sha256 {result['parameters_sha256'][0][:16]}..., the same on all ranks",
     }
     return {name: row for name, row in rows.items() if row}
+
+
+def _rate(result: Mapping[str, Any]) -> str:
+    scaled = f" ({result['lr_scaling']} scaling: {result['lr_scaled']:g})"
+    decay = f", {result['decay']} decay"
+    return (
+        f"{result['lr']:g}"
+        f"{scaled if result['lr_scaling'] != 'none' else ''}{decay if result['decay'] != 'none' else ''}"
+    )
+
+
+def _accuracy(result: Mapping[str, Any]) -> str:
+    last = f"{result['test_accuracy']:.4f} on {result['test_images']:,} images"
+    if result["best_test_accuracy"] == result["test_accuracy"]:
+        return last
+    return f"{last}; best {result['best_test_accuracy']:.4f} after epoch {result['best_epoch']}"
+
+
+def _memory(peak: Mapping[str, list[int] | None]) -> str:
+    """Of the rank that needed most."""
+    places = {"host": "in host memory", "device": "on its GPU"}
+    found = [f"{max(peak[name] or [0]) / 1e6:,.0f} MB {text}" for name, text in places.items() if peak[name]]
+    return f"{', '.join(found)} (the rank with most)"
 
 
 def _exchanged_by(result: Mapping[str, Any]) -> str:
@@ -193,11 +224,13 @@ def _time(seconds: Mapping[str, float]) -> str:
     total = max(seconds["training"], 1e-9)
     shares = {name: seconds[name] / total for name in ("compute", "communication", "waiting", "data")}
     hidden = seconds["overlapped"]
-    beside = f"; {hidden:.1f} s of communication beside compute" if hidden else ""
+    more = f"; {hidden:.1f} s of communication during compute" if hidden else ""
+    if seconds["choosing"]:
+        more += f"; before it {seconds['choosing']:.1f} s to choose the allreduce"
     return (
         f"{seconds['training']:.1f} s of training: {shares['compute']:.0%} compute, "
         f"{shares['communication']:.0%} communication ({shares['waiting']:.0%} waiting), "
-        f"{shares['data']:.0%} data{beside}"
+        f"{shares['data']:.0%} data{more}"
     )
 
 
@@ -207,5 +240,5 @@ def _sent(result: Mapping[str, Any]) -> str:
     bandwidth = result["bus_gb_s"]
     at = f", bus bandwidth {bandwidth:.2f} GB/s" if bandwidth is not None else ""
     messages = result["messages_per_step"]
-    how = f", {messages:g} message(s) a step" if messages is not None else ""
+    how = f", {messages:g} message(s) per step" if messages is not None else ""
     return f"{result['bytes_sent_per_rank'] / 1e6:,.1f} MB of gradients{how}{at}"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
+import resource
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mpi4py
 import numpy as np
 
 from .baseline import Baseline
+from .checkpoint import BEST
 from .collective import largest
 from .data.epoch_partition import images_per_rank
 from .data.image_sources import Source
@@ -16,6 +20,7 @@ from .engine import Engine
 from .exchange import Exchange
 from .launch_environment import threads_per_rank
 from .run_options import Options
+from .step_summary import step_warnings
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -28,18 +33,20 @@ def run_result(
 ) -> dict[str, Any]:
     """The same on all ranks; collective, before the training is closed."""
     return {
-        **_asked_for(comm, options, data, training),
-        **_reached(options, data, training),
+        **_requested(comm, options, data, training),
+        **_reached(options, training),
         **_speed(comm, training),
         **_scaling(comm, training, baseline),
+        "peak_memory_bytes": _peak_memory(comm, training.engine),
         "hosts": list(dict.fromkeys(comm.allgather(platform.node()))),
-        "versions": _versions(training.engine),
+        "versions": {**run_versions(), **training.engine.versions},
     }
 
 
-def _asked_for(comm: MPI.Intracomm, options: Options, data: Source, training: Training) -> dict[str, Any]:
+def _requested(comm: MPI.Intracomm, options: Options, data: Source, training: Training) -> dict[str, Any]:
     """How it ran."""
     ranks = comm.Get_size()
+    schedule = options.schedule(ranks)
     return {
         "dataset": data.name,
         "dataset_source": data.source,
@@ -48,11 +55,14 @@ def _asked_for(comm: MPI.Intracomm, options: Options, data: Source, training: Tr
         "optimizer": options.optimizer,
         "lr": options.lr,
         "lr_scaling": options.lr_scaling,
-        "warmup_epochs": options.schedule(ranks).warmup_epochs,
+        "lr_scaled": schedule.peak,
+        "warmup_epochs": schedule.warmup_epochs,
         "decay": options.decay,
         "batch_size": options.batch_size,
         "accumulate": options.accumulate,
         "images_per_step": training.images_per_step,
+        "steps_per_epoch": training.steps_per_epoch,
+        "warnings": step_warnings(options, ranks, len(data.train_labels)),
         "seed": options.seed,
         "deterministic": options.deterministic,
         "engine": options.engine,
@@ -74,14 +84,20 @@ def _asked_for(comm: MPI.Intracomm, options: Options, data: Source, training: Tr
     }
 
 
-def _reached(options: Options, data: Source, training: Training) -> dict[str, Any]:
+def _reached(options: Options, training: Training) -> dict[str, Any]:
     position = training.position
-    last = position.history[-1]
+    last, best = position.history[-1], training.best_epoch()
+    assert best is not None  # noqa: S101
     return {
         "steps": position.step,
         "resumed_from_step": training.resumed_from_step,
         "test_accuracy": last["test_accuracy"],
         "test_loss": last["test_loss"],
+        "best_epoch": best["epoch"],
+        "best_test_accuracy": best["test_accuracy"],
+        "best_checkpoint": str(options.checkpoint_dir / BEST)
+        if options.keep_best and options.checkpoint_dir
+        else None,
         "target_accuracy": options.target_accuracy,
         "seconds_to_target_accuracy": position.elapsed_s if training.reached_target() else None,
         "history": position.history,
@@ -103,6 +119,7 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "waiting": training.waiting_s(),
         "overlapped": sum(known) / ranks if len(known) == ranks else None,
         "data": data_s,
+        "choosing": largest(comm, exchange.choosing_s),
         "evaluation": largest(comm, clock.evaluation),
         "checkpoints": largest(comm, clock.checkpoints),
     }
@@ -115,7 +132,7 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "images_per_s_of_a_rank": sum(by_rank) / ranks,
         "seconds": seconds,
         "gradient_bytes": training.engine.gradients.nbytes,
-        "bytes_sent_per_rank": _sent_by_a_rank(comm, exchange),
+        "bytes_sent_per_rank": _most_bytes_sent(comm, exchange),
         "messages_per_step": training.messages_per_step(),
         "allreduce_choices": dict(exchange.choices),
         "bus_gb_s": training.bus_gb_s(),
@@ -125,22 +142,29 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
 def _scaling(comm: MPI.Intracomm, training: Training, baseline: Baseline | None) -> dict[str, Any]:
     if baseline is None:
         return {"baseline": None, "scaling_efficiency": None}
-    together = training.images_seen / max(largest(comm, training.clock.training), 1e-9)
+    all_ranks = training.images_seen / max(largest(comm, training.clock.training), 1e-9)
     return {
         "baseline": baseline._asdict(),
-        "scaling_efficiency": together / (comm.Get_size() * baseline.images_per_s),
+        "scaling_efficiency": all_ranks / (comm.Get_size() * baseline.images_per_s),
     }
 
 
-def _sent_by_a_rank(comm: MPI.Intracomm, exchange: Exchange) -> int | None:
+def _peak_memory(comm: MPI.Intracomm, engine: Engine) -> dict[str, list[int] | None]:
+    """Bytes by rank: of this process in host memory, and on its GPU, None where no rank uses one."""
+    device: list[int | None] = comm.allgather(engine.peak_device_bytes)
+    known = [nbytes or 0 for nbytes in device] if any(device) else None
+    return {"host": comm.allgather(peak_host_bytes()), "device": known}
+
+
+def _most_bytes_sent(comm: MPI.Intracomm, exchange: Exchange) -> int | None:
     """Gradient bytes of the rank that sent most; None: not known."""
     sent = exchange.bytes_sent
     most: int | None = None if sent is None else largest(comm, sent)
     return most
 
 
-def _versions(engine: Engine) -> dict[str, str]:
-    """Versions of all that a result may depend on."""
+def run_versions() -> dict[str, str]:
+    """Versions that every result depends on; an engine may add others."""
     from mpi4py import MPI
 
     return {
@@ -148,5 +172,13 @@ def _versions(engine: Engine) -> dict[str, str]:
         "numpy": np.__version__,
         "mpi4py": mpi4py.__version__,
         "mpi": MPI.Get_library_version().strip("\0\n ").splitlines()[0],
-        **engine.versions,
     }
+
+
+def peak_host_bytes() -> int:
+    """The most host memory that this process has had at once, memory that ranks share included."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        # Unlike ru_maxrss, it does not count what the process was before exec (proc(5), VmHWM).
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

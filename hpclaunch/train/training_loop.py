@@ -39,7 +39,7 @@ from .timeline_writer import close_timeline, open_timeline
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_REPORTS_PER_EPOCH = 10
+_MOST_REPORTS_PER_EPOCH = 10
 # Losses are rounded to multiples of this, 2^-24: sums of them below 2^29 are exact in whatever order they are
 # taken, so that a history does not depend on where checkpoints were written.
 _LOSS_GRAIN = 2.0**-24
@@ -147,6 +147,10 @@ class Training:
         """Whether the last epoch reached the test accuracy of ``--target-accuracy``."""
         target, history = self._options.target_accuracy, self.position.history
         return target is not None and bool(history) and history[-1]["test_accuracy"] >= target
+
+    def best_epoch(self) -> dict[str, Any] | None:
+        """The entry of the history with the highest test accuracy, the first of equal ones."""
+        return max(self.position.history, key=lambda entry: float(entry["test_accuracy"]), default=None)
 
     def waiting_s(self) -> float:
         """Seconds of communication that the mean rank spent waiting for slower ones; collective.
@@ -256,7 +260,7 @@ class Training:
         # Steps since the last report or checkpoint are in ``local``, this rank's alone; those before, of all
         # ranks, in the position, where a checkpoint finds them.
         seconds, images, local = self.clock.training, self.images_seen, Sums()
-        report_every = max(1, self.steps_per_epoch // _REPORTS_PER_EPOCH)
+        report_every = math.ceil(self.steps_per_epoch / _MOST_REPORTS_PER_EPOCH)
         reported = (seconds, images, self.exchange.communication_s)
         while position.images_in_epoch < self._images:
             sums, stop = self._step(batches)
@@ -367,7 +371,7 @@ class Training:
             [*position.history, entry],
         )
         self._report.epoch(self._options.epochs, entry)
-        self._save()
+        self._save(best=self._options.keep_best and self.best_epoch() is entry)
 
     def _evaluate(self) -> Sums:
         """Loss and right answers over all test images, each seen by one rank."""
@@ -404,7 +408,7 @@ class Training:
         every = self._options.checkpoint_every
         return every is not None and step % every == 0
 
-    def _save(self) -> None:
+    def _save(self, *, best: bool = False) -> None:
         """Rank 0 writes a checkpoint, if a folder was named; a failure is raised on all ranks."""
         folder = self._folder
         if folder is None:
@@ -413,7 +417,7 @@ class Training:
         checkpoint = Checkpoint(
             self._gathered_state(), {**self._identity(), **self._step_facts(), **asdict(self.position)}
         )
-        path = on_rank_0(self._comm, lambda: folder.save(checkpoint, self.position.step))
+        path = on_rank_0(self._comm, lambda: folder.save(checkpoint, self.position.step, best=best))
         seconds = time.perf_counter() - start
         self.clock.checkpoints += seconds
         self._report.event("checkpoint", {"step": self.position.step, "path": str(path), "seconds": seconds})

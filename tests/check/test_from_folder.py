@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from hpclaunch.check import check_build
 from tests.check.verdicts import DATA, check, check_json, names_by_status, one
 
+pytestmark = pytest.mark.slow
+
 EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())
 REAL = (DATA / "check-build" / "torch-mpi-gloo.stdout").read_text()
 

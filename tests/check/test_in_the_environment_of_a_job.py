@@ -153,6 +153,7 @@ def test_ranks_that_the_launcher_cannot_reach_are_singletons() -> None:
     assert "each rank reports rank 0 of 1" in found["mpi-launch"].evidence
 
 
+@pytest.mark.slow
 def test_a_probe_that_hangs_is_ended_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,13 +16,13 @@ from hpclaunch.host.this_machine import LocalHost
 HOST = LocalHost()
 
 
-def test_arguments_arrive_as_given_and_no_shell_reads_them() -> None:
+def test_arguments_arrive_unchanged_and_no_shell_reads_them() -> None:
     hostile = ["$(echo x)", "a b", "'", '"', "`id`", "new\nline", "ü", "", "*", "\\"]
     answer = HOST.run(["printf", "%s\\0", *hostile])
     assert answer.stdout.split("\0")[:-1] == hostile
 
 
-def test_exit_codes_and_signals_are_told_as_a_shell_tells_them() -> None:
+def test_exit_codes_and_signals_are_those_of_a_shell() -> None:
     assert HOST.run(["bash", "-c", "echo out; echo err >&2; exit 7"]).exit_code == 7
     assert HOST.run(["bash", "-c", "kill -9 $$"]).exit_code == 137
 
@@ -40,7 +40,7 @@ def test_without_stdin_a_program_reads_nothing() -> None:
     assert HOST.run(["cat"]).stdout == ""
 
 
-def test_bytes_that_are_no_text_do_not_stop_the_reading() -> None:
+def test_bytes_that_are_not_text_do_not_stop_the_reading() -> None:
     assert HOST.run(["printf", "a\\351b"]).stdout == "a\N{REPLACEMENT CHARACTER}b"
 
 
@@ -76,7 +76,7 @@ def test_a_file_is_written_whole_with_its_mode(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["job.sh"]
 
 
-def test_whoever_reads_meanwhile_sees_the_old_file_or_the_new(tmp_path: Path) -> None:
+def test_a_reader_sees_the_old_file_or_the_new(tmp_path: Path) -> None:
     path, versions = str(tmp_path / "f"), [bytes([65 + i]) * 200_000 for i in range(2)]
     HOST.write_file(path, versions[0])
     seen: set[bytes] = set()

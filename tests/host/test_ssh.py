@@ -19,7 +19,7 @@ from hpclaunch.host.remote_shell import remote_command
 from hpclaunch.host.ssh import SshHost, connect, state_folder
 from tests.testbed.cluster import Sshd
 
-# What a thread dies of would be a traceback on a person's terminal.
+# An error in a thread would be a traceback on the user's terminal.
 pytestmark = [
     pytest.mark.sshd,
     pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning"),
@@ -42,7 +42,7 @@ HOSTILE = [
     "~",
     "\x7f\t",
 ]
-# Whatever a person may name things: all of Unicode but NUL, which no argument can hold.
+# Names may have all of Unicode but NUL, which no argument can hold.
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 
 
@@ -58,14 +58,14 @@ def logins(server: Sshd) -> int:
     return (server.folder / "sshd.log").read_text().count("Accepted publickey")
 
 
-def test_arguments_arrive_as_given(host: SshHost) -> None:
+def test_arguments_arrive_unchanged(host: SshHost) -> None:
     answer = host.run(["printf", "%s\\0", *HOSTILE])
     assert answer.stdout.split("\0")[:-1] == HOSTILE
 
 
 @given(words=st.lists(WORDS, min_size=1, max_size=6), value=WORDS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_words_and_values_arrive_as_given(host: SshHost, words: list[str], value: str) -> None:
+def test_any_words_and_values_arrive_unchanged(host: SshHost, words: list[str], value: str) -> None:
     script = 'printf "%s\\0" "$VALUE" "$@"'
     answer = host.run(["bash", "-c", script, "bash", *words], env={"VALUE": value})
     assert answer.stdout.split("\0")[:-1] == [value, *words]
@@ -82,7 +82,7 @@ def test_any_path_is_reached_by_commands_and_files(host: SshHost, tmp_path: Path
     assert (Path(folder) / name).read_bytes() == name.encode()
 
 
-def test_names_that_are_no_text_arrive_too(host: SshHost, tmp_path: Path) -> None:
+def test_names_that_are_not_text_arrive_too(host: SshHost, tmp_path: Path) -> None:
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")
     host.write_file(path, b"x")
     assert host.run(["test", "-f", path]).exit_code == 0
@@ -108,7 +108,7 @@ def test_any_login_shell_reads_only_what_all_of_them_understand() -> None:
     assert quoted.count("$") == 1
 
 
-def test_exit_codes_and_signals_are_told_as_a_shell_tells_them(host: SshHost) -> None:
+def test_exit_codes_and_signals_are_those_of_a_shell(host: SshHost) -> None:
     answer = host.run(["bash", "-c", "echo out; echo err >&2; exit 7"])
     assert (answer.exit_code, answer.stdout, answer.stderr) == (7, "out\n", "err\n")
     assert host.run(["bash", "-c", "kill -9 $$"]).exit_code == 137
@@ -173,7 +173,7 @@ def test_what_start_up_files_print_is_not_taken_for_output(
         assert host.run(["echo", "1"]).stdout == "1\n"
 
 
-def test_an_account_that_runs_nothing_is_told_in_its_words(
+def test_the_answer_of_an_account_that_runs_nothing_is_shown(
     start_sshd: Callable[..., Sshd], tmp_path: Path
 ) -> None:
     server = start_sshd(config="ForceCommand echo this account is closed; exit 1")
@@ -250,7 +250,7 @@ def test_many_files_are_one_command(host: SshHost, tmp_path: Path, monkeypatch: 
     assert commands == ["tar"]
 
 
-def test_a_broken_connection_is_replaced_and_files_are_read(
+def test_a_lost_connection_is_replaced_and_files_are_read(
     host: SshHost, plain_sshd: Sshd, tmp_path: Path
 ) -> None:
     (tmp_path / "f").write_text("x")

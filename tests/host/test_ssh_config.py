@@ -69,7 +69,7 @@ def openssh(folder: Path, *words: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "alias", ["lumi", "luxi-x", "a.inner", "bad.inner", "included", "last", "spaced", "else"]
 )
-def test_it_is_understood_as_openssh_understands_it(folder: Path, alias: str) -> None:
+def test_settings_are_read_as_openssh_reads_them(folder: Path, alias: str) -> None:
     login, theirs = look_up(alias), openssh(folder, alias)
     ours = (login.hostname, str(login.port), login.user, ",".join(login.jumps), str(login.keepalive_s))
     names = ("hostname", "port", "user", "proxyjump", "serveraliveinterval")
@@ -81,7 +81,7 @@ def test_it_is_understood_as_openssh_understands_it(folder: Path, alias: str) ->
     assert login.connect_timeout_s == int(theirs["connecttimeout"].replace("none", "30"))
 
 
-def test_what_the_destination_says_goes_first(folder: Path) -> None:
+def test_the_destination_has_priority(folder: Path) -> None:
     login = look_up("me@lumi:99")
     assert (login.hostname, login.port, login.user) == ("lumi.example.org", 99, "me")
     assert login.identity_files == (f"{folder}/first_lumi.example.org_me",)
@@ -122,7 +122,7 @@ NO_DESTINATIONS = ("", "@", "-oProxyCommand=x", "a b", "$(x)", "a;b", "me@", "@a
 
 
 @pytest.mark.parametrize("text", NO_DESTINATIONS)
-def test_what_is_no_destination_is_refused(text: str) -> None:
+def test_what_is_not_a_destination_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="is not a host"):
         parse_address(text)
 
@@ -138,7 +138,7 @@ def test_what_is_no_destination_is_refused(text: str) -> None:
         ("UserKnownHostsFile 'a\n", "cannot be read"),
     ],
 )
-def test_a_configuration_that_cannot_be_read_is_told(folder: Path, text: str, words: str) -> None:
+def test_a_configuration_that_cannot_be_read_is_refused(folder: Path, text: str, words: str) -> None:
     (folder / "config").write_text(text)
     with pytest.raises(BadInputError) as caught:
         look_up("there")

@@ -16,7 +16,7 @@ from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.host.ssh import connect
 from tests.testbed.cluster import Sshd
 
-# What a thread dies of would be a traceback on a person's terminal.
+# An error in a thread would be a traceback on the user's terminal.
 pytestmark = [
     pytest.mark.sshd,
     pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning"),
@@ -65,7 +65,7 @@ def fingerprint(file: Path) -> str:
 # -- host keys
 
 
-def test_an_unknown_key_is_refused_and_accepted_by_the_line_that_is_told(
+def test_an_unknown_key_is_refused_and_accepted_by_the_line_of_the_message(
     plain_sshd: Sshd, home: Path
 ) -> None:
     known = home / "my known hosts"
@@ -88,7 +88,7 @@ def test_no_setting_makes_an_unknown_key_a_known_one(plain_sshd: Sshd, home: Pat
     assert "is not known" in refusal("new").message
 
 
-def test_a_changed_key_is_refused_full_stop(plain_sshd: Sshd, home: Path) -> None:
+def test_a_changed_key_is_always_refused(plain_sshd: Sshd, home: Path) -> None:
     other = keygen(home / "other")
     known = home / ".ssh" / "known_hosts"
     kind, key = (home / "other.pub").read_text().split()[:2]
@@ -131,7 +131,7 @@ def test_a_revoked_key_is_refused_even_where_it_is_known(plain_sshd: Sshd, home:
     assert f"{known}:2 revokes" in refusal("there").message
 
 
-def test_the_type_of_key_that_is_known_is_asked_for(start_sshd: Callable[..., Sshd], home: Path) -> None:
+def test_the_known_type_of_key_is_requested(start_sshd: Callable[..., Sshd], home: Path) -> None:
     for kind in ("ecdsa", "rsa"):
         subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-f", str(home / kind)], check=True)
     server = start_sshd(config=f"HostKey {home}/ecdsa\nHostKey {home}/rsa")
@@ -145,7 +145,7 @@ def test_the_type_of_key_that_is_known_is_asked_for(start_sshd: Callable[..., Ss
 # -- logins
 
 
-def test_a_wrong_key_is_refused_and_told(plain_sshd: Sshd, home: Path) -> None:
+def test_a_wrong_key_is_refused_and_named(plain_sshd: Sshd, home: Path) -> None:
     wrong = keygen(home / "wrong")
     block = plain_sshd.host_block("there").replace(str(plain_sshd.key), str(wrong))
     configure(home, block)
@@ -156,12 +156,12 @@ def test_a_wrong_key_is_refused_and_told(plain_sshd: Sshd, home: Path) -> None:
     assert "ssh -v there" in str(error)
 
 
-def test_without_any_key_the_methods_of_the_host_are_told(plain_sshd: Sshd, home: Path) -> None:
+def test_without_any_key_the_methods_of_the_host_are_named(plain_sshd: Sshd, home: Path) -> None:
     configure(home, plain_sshd.host_block("there").replace(str(plain_sshd.key), "none"))
     assert "the host accepts publickey; tried: nothing" in refusal("there").message
 
 
-def test_a_damaged_key_does_not_hinder_the_next_one(plain_sshd: Sshd, home: Path) -> None:
+def test_a_damaged_key_does_not_stop_the_next_one(plain_sshd: Sshd, home: Path) -> None:
     (home / "damaged").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\nx\n")
     configure(home, plain_sshd.host_block("there", f"IdentityFile {home}/damaged"))
     assert works("there")
@@ -242,7 +242,7 @@ def test_with_identities_only_the_agent_gives_the_key_that_is_named(
 def codes(start_sshd: Callable[..., Sshd], tmp_path: Path) -> tuple[Sshd, Path]:
     """A server that wants a key and then a one-time code, and the file of its codes, each good once."""
     if os.geteuid() != 0:
-        pytest.fail("one-time codes are tested as root: the server has a PAM service of its own")
+        pytest.fail("one-time codes are tested as root: the server has its own PAM service")
     good, check = tmp_path / "codes", tmp_path / "check"
     good.write_text("123456\n")
     check.write_text(
@@ -352,7 +352,7 @@ def test_a_jump_hosts_key_is_verified_too(
     assert f"host key of [127.0.0.1]:{jump.port} is not known" in refusal("there").message
 
 
-def test_a_jump_host_that_forwards_nothing_or_goes_in_a_circle_is_told(
+def test_a_jump_host_that_forwards_nothing_or_goes_in_a_circle_is_refused(
     plain_sshd: Sshd, start_sshd: Callable[..., Sshd], home: Path
 ) -> None:
     jump = start_sshd(config="AllowTcpForwarding no")
@@ -417,7 +417,7 @@ def test_paramiko_is_imported_only_for_a_connection() -> None:
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 
 
-def test_a_certificate_beside_the_key_is_shown(start_sshd: Callable[..., Sshd], home: Path) -> None:
+def test_a_certificate_next_to_the_key_is_shown(start_sshd: Callable[..., Sshd], home: Path) -> None:
     authority, key = keygen(home / "ca"), keygen(home / "key")
     user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
     words = ["ssh-keygen", "-q", "-s", str(authority), "-I", "me", "-n", user, f"{key}.pub"]

@@ -1,4 +1,4 @@
-"""Jobs over ssh: submitted once whatever breaks, followed, cancelled; a real Slurm behind a real sshd."""
+"""Jobs over ssh: submitted once whatever fails, followed, cancelled; a real Slurm behind a real sshd."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def record_there(store: Store, tmp_path: Path, scheduler: str, workdir: Path | None = None) -> JobRecord:
-    """A new record whose folder is on the host: beside the store, and the store has none of it."""
+    """A new record whose folder is on the host: next to the store, not in it."""
     record = new_record(store, scheduler, workdir or tmp_path)
     record = replace(record, folder=f"{tmp_path}/there/{record.id}")
     return store.save(record)
@@ -151,10 +151,10 @@ def test_a_host_that_goes_away_in_the_middle_leaves_it_open_until_it_is_back(
 
 
 @pytest.mark.slurm
-def test_what_sbatch_refuses_is_told_and_told_again(host: SshHost, store: Store, tmp_path: Path) -> None:
+def test_what_sbatch_refuses_is_reported_each_time(host: SshHost, store: Store, tmp_path: Path) -> None:
     record = record_there(store, tmp_path, "slurm")
     script = script_of(record, "true", "#SBATCH --partition=nosuch")
-    for _ in range(2):  # the second time by the answer that is kept
+    for _ in range(2):  # the second time by the cached answer
         with pytest.raises(RefusedError, match="invalid partition specified: nosuch"):
             submit_job(store, host, SLURM, record, script)
     assert store.load(record.id).state == "failed"
@@ -193,7 +193,7 @@ def test_cancel(host: SshHost, store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.slurm
-def test_names_paths_and_arguments_arrive_as_given(host: SshHost, store: Store, tmp_path: Path) -> None:
+def test_names_paths_and_arguments_arrive_unchanged(host: SshHost, store: Store, tmp_path: Path) -> None:
     hostile = 'it\'s a "$(touch x)" `id` \\ ü\nline'
     workdir = tmp_path / hostile
     workdir.mkdir()

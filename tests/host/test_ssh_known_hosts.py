@@ -36,7 +36,7 @@ def shown(name: str, key: bytes) -> ShownKey:
     return ShownKey(name=name, destination=name, type="ssh-ed25519", key=key)
 
 
-def test_lines_that_are_none_are_passed_over() -> None:
+def test_other_lines_are_skipped() -> None:
     assert [known.line for known in KNOWN] == [2, 3, 4, 5, 6, 9]
 
 
@@ -68,14 +68,14 @@ def test_a_key_is_taken_refused_or_unknown() -> None:
         check_host_key(shown("host", b"key two"), KNOWN, "f")
     with pytest.raises(RefusedError, match=r"has changed: file:2 .*; file:4 "):
         check_host_key(shown("host", b"key three"), KNOWN, "f")
-    # A key of the authority is no key of the host, and a host with another key's type has changed as well.
+    # The authority's key is not the host's key; a host that shows a key of another type has changed as well.
     with pytest.raises(RefusedError, match="is not known"):
         check_host_key(shown("x.signed", b"key one"), KNOWN, "f")
     with pytest.raises(RefusedError, match="has changed"):
         check_host_key(shown("[host]:2222", b"key one"), KNOWN, "f")
 
 
-def test_the_types_to_ask_for_are_those_of_the_hosts_own_lines() -> None:
+def test_the_types_to_request_are_those_of_the_hosts_own_lines() -> None:
     assert known_types(KNOWN, "host") == ["ssh-ed25519", "ecdsa-sha2-nistp256"]
     assert known_types(KNOWN, "x.signed") == []
 

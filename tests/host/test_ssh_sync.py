@@ -36,7 +36,7 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Host]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A folder with a program, a folder of a difficult name, a link and a name that is no text."""
+    """A folder with a program, a folder of a difficult name, a link and a name that is not text."""
     source = tmp_path / "my code"
     (source / ODD).mkdir(parents=True)
     (source / "train.py").write_text("print(1)\n")
@@ -89,7 +89,7 @@ def target(host: Host, source: Path, tmp_path: Path) -> JobPlace:
     return JobPlace(host, source, tmp_path / "there")
 
 
-def test_a_tree_arrives_as_it_is(target: JobPlace, source: Path) -> None:
+def test_a_tree_arrives_unchanged(target: JobPlace, source: Path) -> None:
     os.utime(source / "train.py", (10**9, 10**9))
     synced, copy = target.sync()
     assert contents(copy) == contents(source)
@@ -125,7 +125,7 @@ def test_a_file_becomes_a_folder_and_back(target: JobPlace, source: Path) -> Non
     assert contents(target.sync()[1]) == contents(source)
 
 
-def test_what_a_job_does_to_its_copy_reaches_no_other(target: JobPlace, source: Path) -> None:
+def test_changes_of_a_job_to_its_copy_reach_no_other_job(target: JobPlace, source: Path) -> None:
     _, first = target.sync()
     with (first / "train.py").open("a") as file:
         file.write("changed by the job")
@@ -134,7 +134,7 @@ def test_what_a_job_does_to_its_copy_reaches_no_other(target: JobPlace, source: 
     assert contents(target.sync()[1]) == contents(source)
 
 
-def test_a_damaged_memory_of_what_was_sent_costs_only_time(target: JobPlace, source: Path) -> None:
+def test_a_damaged_manifest_costs_only_time(target: JobPlace, source: Path) -> None:
     target.sync()
     (manifest,) = target.root.glob("cache/*/current/manifest")
     manifest.write_text("{")
@@ -218,7 +218,7 @@ def test_gitignore_counts_without_a_checkout(source: Path) -> None:
     assert "sub/x.ckpt" not in found
 
 
-def test_submodules_and_repositories_inside_go_along(source: Path, tmp_path: Path) -> None:
+def test_submodules_and_repositories_inside_are_copied(source: Path, tmp_path: Path) -> None:
     for place in (tmp_path / "library", source / "nested"):
         place.mkdir()
         git(place, "init", "-q")
@@ -255,7 +255,9 @@ def test_links_inside_stay_and_links_outside_are_refused(source: Path, tmp_path:
     assert not (tmp_path / "there" / "second").exists()
 
 
-def test_what_cannot_go_along_is_named(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_copied_is_named(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(folder: Path) -> str:
         with pytest.raises(BadInputError) as caught:
             sync_folder(LocalHost(), folder, f"{tmp_path}/copy", f"{tmp_path}/cache")
@@ -273,7 +275,7 @@ def test_what_cannot_go_along_is_named(source: Path, tmp_path: Path, monkeypatch
     assert not (tmp_path / "copy").exists()
 
 
-def test_without_git_its_rules_are_not_passed_over(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_gitignore_is_not_ignored(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert "train.py" in list_files(source)
     (source / ".gitignore").write_text("x")

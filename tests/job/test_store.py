@@ -101,7 +101,7 @@ def test_finding(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"\xff\xfe", b'{"schema": 2}', b"null"])
-def test_a_damaged_record_is_named_and_the_others_still_list(
+def test_a_damaged_record_is_named_and_the_other_records_are_listed(
     store: Store, tmp_path: Path, damage: bytes
 ) -> None:
     good, bad = new_record(store, "local", tmp_path), new_record(store, "local", tmp_path)
@@ -116,7 +116,7 @@ def test_a_damaged_record_is_named_and_the_others_still_list(
     assert caught.value.exit_code == 3
 
 
-def test_half_made_folders_are_said_and_never_a_crash(store: Store, tmp_path: Path) -> None:
+def test_half_made_folders_are_reported_and_never_a_crash(store: Store, tmp_path: Path) -> None:
     record = new_record(store, "local", tmp_path)
     (store.jobs / "20200101-000000-half").mkdir()
     (store.jobs / ".20200101-000000-temp.1").mkdir()
@@ -147,6 +147,7 @@ def test_several_processes_at_once(store: Store) -> None:
     assert {record.state for record in records} == {"done"}
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_leaves_every_job_whole(store: Store) -> None:
     for i in range(8):
         process = writer(store, 10_000, str(i))

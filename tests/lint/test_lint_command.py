@@ -21,6 +21,8 @@ from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
 from hpclaunch.site.load_profile import load_all
 from tests.lint.cases import DATA
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 BROKEN = DATA / "script.container-broken.sh"
 TWIN = DATA / "script.map-cpu-twin.sh"

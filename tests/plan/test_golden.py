@@ -110,6 +110,30 @@ def cases() -> dict[str, dict[str, Any]]:
             "framework": "mpi4py",
             "max_restarts": 1,
         },
+        "generic-flux.gpus": {
+            "site": "generic-flux",
+            "account": "bank",
+            "queue": "gpu",
+            "nodes": 2,
+            "tasks_per_node": 4,
+            "gpus_per_task": 1,
+            "after": ("f2WmpEbL", "91088924704768"),
+            "preflight": True,
+        },
+        "generic-lsf.gpus": {
+            "site": "generic-lsf",
+            "account": "MyProject",
+            "queue": "gpu",
+            "nodes": 2,
+            "tasks_per_node": 4,
+            "gpus_per_task": 1,
+        },
+        "generic-lsf.array": {
+            "site": "generic-lsf",
+            "array": "1-9%2",
+            "after": ("12", "13"),
+            "preflight": True,
+        },
         "generic-slurm.gpus": {"site": "generic-slurm", "nodes": 2, "tasks_per_node": 4, "gpus_per_task": 1},
     }
 

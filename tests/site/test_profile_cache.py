@@ -23,7 +23,7 @@ def place(name: str) -> Path:
 
 
 @pytest.fixture
-def read_anew(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def read_again(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files whose YAML is read from here on."""
     from hpclaunch.site import yaml_tree
 
@@ -38,17 +38,17 @@ def read_anew(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return read
 
 
-def test_what_is_kept_is_what_is_read(read_anew: list[Path]) -> None:
+def test_a_cached_profile_is_the_profile_that_was_read(read_again: list[Path]) -> None:
     names = list(site_names())
     first = [load_site(name) for name in names]
-    assert {path.stem for path in read_anew} >= set(names)
-    read_anew.clear()
+    assert {path.stem for path in read_again} >= set(names)
+    read_again.clear()
     assert [load_site(name) for name in names] == first
-    assert read_anew == []
+    assert read_again == []
     assert [load_merged(name).profile for name in names] == first
 
 
-def test_a_changed_file_is_read_anew(write: Write) -> None:
+def test_a_changed_file_is_read_again(write: Write) -> None:
     write("here")
     write("child", text="schema: 1\nname: child\nextends: here\n")
     assert load_site("child").description == load_site("here").description
@@ -80,29 +80,29 @@ def test_a_file_that_became_bad_is_refused(write: Write) -> None:
         load_site("here")
 
 
-def test_other_code_reads_anew(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_anew: list[Path]
+def test_other_code_reads_again(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_again: list[Path]
 ) -> None:
     write("here")
     load_site("here")
-    read_anew.clear()
+    read_again.clear()
     for module in profile_cache.CODE:
         (tmp_path / module).parent.mkdir(exist_ok=True)
         (tmp_path / module).write_bytes((PACKAGE / module).read_bytes())
     monkeypatch.setattr(profile_cache, "_PACKAGE", tmp_path)
     load_site("here")
-    assert read_anew == []
+    assert read_again == []
     for module in profile_cache.CODE:
         with (tmp_path / module).open("a") as file:
             file.write("# another rule\n")
         load_site("here")
         load_site("here")
-        assert len(read_anew) == 1, module
-        read_anew.clear()
+        assert len(read_again) == 1, module
+        read_again.clear()
 
 
 def test_the_code_that_reads_profiles_is_known() -> None:
-    """What loading imports is what the key holds, besides modules that decide nothing about a profile."""
+    """The key holds all modules that loading imports, except those that do not affect a profile."""
     code = (
         "import sys; from hpclaunch.site.load_profile import load_merged; load_merged('santis');"
         "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('hpclaunch')), sep='\\n')"
@@ -160,7 +160,7 @@ def test_only_its_user_may_write_it(write: Write) -> None:
     assert place("here").parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_where_nothing_can_be_kept_profiles_load(
+def test_where_nothing_can_be_cached_profiles_load(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -170,7 +170,7 @@ def test_where_nothing_can_be_kept_profiles_load(
     assert (tmp_path / "file").read_bytes() == b""
 
 
-def test_a_profile_by_path_is_not_kept(tmp_path: Path) -> None:
+def test_a_profile_by_path_is_not_cached(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(VALID)
     load_site(str(tmp_path / "mine.yaml"))
     assert not place("mine").parent.exists()

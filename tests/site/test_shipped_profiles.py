@@ -30,7 +30,8 @@ def node(name: str) -> NodeTopology:
 
 def test_the_promised_sites_are_there() -> None:
     promised = {"lumi-g", "polaris", "olivia", "alps-gh200", "daint", "clariden", "santis"}
-    assert promised | {"generic-slurm", "generic-pbs", "local"} <= set(NAMES)
+    generic = {"generic-slurm", "generic-pbs", "generic-lsf", "generic-flux"}
+    assert promised | generic | {"local"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,7 +57,7 @@ def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_unverified_sources_are_not_dressed_up(name: str) -> None:
+def test_unverified_sources_are_marked(name: str) -> None:
     for key, source in load_site(name).sources.items():
         assert (key == "unverified") <= (source.evidence == "unverified")
         assert source.evidence == "documented" or source.note
@@ -156,8 +157,8 @@ def test_what_the_sites_document_for_the_mpi_plugin() -> None:
     assert plugins["generic-slurm"].plugin_open
 
 
-@pytest.mark.parametrize("name", ["generic-slurm", "generic-pbs", "local"])
-def test_generic_profiles_know_no_node(name: str) -> None:
+@pytest.mark.parametrize("name", ["generic-slurm", "generic-pbs", "generic-lsf", "generic-flux", "local"])
+def test_generic_profiles_describe_no_node(name: str) -> None:
     profile: SiteProfile = load_site(name)
     assert site_topology(profile) is None
     assert (profile.queues, profile.env, profile.status) == ({}, {}, "generic")

@@ -47,7 +47,7 @@ def test_by_name_the_name_is_the_file_s(write: Write) -> None:
     assert "config/hpclaunch/sites/there.yaml:2: name is 'here'" in refusal("there")
 
 
-def test_unknown_names_are_told_the_nearest() -> None:
+def test_the_nearest_to_an_unknown_name_is_suggested() -> None:
     assert "no site is named 'lumig'; did you mean 'lumi-g'?" in refusal("lumig")
     assert "known are alps-gh200, aurora, clariden" in refusal("zzzzzz")
 
@@ -109,7 +109,7 @@ def test_null_removes_an_inherited_key_whole(write: Write) -> None:
     assert (child.queues, child.node, child.env) == ({}, None, {})
 
 
-def test_null_for_what_is_not_inherited_is_judged_as_a_value(write: Write) -> None:
+def test_null_for_what_is_not_inherited_is_checked_as_a_value(write: Write) -> None:
     write("here")
     write("child", text="schema: 1\nname: child\nextends: here\nquueues: null\nenv:\n  C: null\n")
     message = refusal("child")

@@ -1,4 +1,4 @@
-"""``hpclaunch sites new``: a profile from the live node says what the node said."""
+"""``hpclaunch sites new``: a profile from the live node describes that node."""
 
 from __future__ import annotations
 

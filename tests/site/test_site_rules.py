@@ -1,5 +1,5 @@
 """Each kind of mistake, found with its file, line and remedy."""
-# ruff: noqa: E501 - one mistake a line reads better
+# ruff: noqa: E501 - one mistake per line reads better
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.scheduler.registry import LAUNCHERS
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.validate import to_profile
 from hpclaunch.site.yaml_tree import parse_tree
@@ -24,7 +25,7 @@ TYPES = [
     ('value: "1"', "value: 1", 30, 'env.A.value is 1; it must be text: put it in quotes, "1"'),
     ('value: "1"', "value: true", 30, 'it must be text: put it in quotes, "true"'),
     ("reason: because, ", "", 30, "env.A lacks 'reason'"),
-    ("launcher: srun", "launcher: srunn", 8, "one of srun, pals, mpiexec; did you mean srun?"),
+    ("launcher: srun", "launcher: srunn", 8, f"one of {', '.join(LAUNCHERS)}; did you mean srun?"),
     ("checked: 2026-11-20", "checked: 20.11.2026", 7, "sources.page.checked is '20.11.2026'; it must be a date such as"),
     ("url: https://example.org/page", "url: example.org", 6, "it must be an address such as https://..."),
     ("cores: 4-5, ", "cores: 4..5, ", 26, "node.gpus[0].cores is '4..5'; it must be a CPU list"),
@@ -48,7 +49,7 @@ RULES = [
     ("cores: 4-7", "cores: 5-7", 19, "cores 4 are on no NUMA node"),
     ("cores: 4-7", "cores: 4-8", 21, "cores 8 are not in the node; its cores are 0-7"),
     ("{id: 1, cores: 4-7}", "{id: 0, cores: 4-7}", 19, "NUMA node 0 appears 2 times"),
-    ("cores: 4-7", "cores: 7-4", 15, "falls"),
+    ("cores: 4-7", "cores: 7-4", 15, "falling range"),
     ("[0-1, 2-3, 4-5, 6-7]", "[0-1, 1-3]", 22, "cores 1 are in l3_groups twice"),
     ("[0-1, 2-3, 4-5, 6-7]", "[0-1, 2-9]", 22, "cores 8-9 are not in the node"),
     ("[0-1, 2-3, 4-5, 6-7]", "['']", 22, "an L3 group without cores"),
@@ -79,9 +80,7 @@ RULES = [
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), [*TYPES, *RULES])
-def test_mistakes_are_found_where_they_stand(
-    write: Write, old: str, new: str, line: int, message: str
-) -> None:
+def test_mistakes_are_found_at_their_lines(write: Write, old: str, new: str, line: int, message: str) -> None:
     write("here", (old, new))
     with pytest.raises(BadInputError) as caught:
         load_site("here")
@@ -90,7 +89,7 @@ def test_mistakes_are_found_where_they_stand(
     assert any(text.startswith(f"config/hpclaunch/sites/here.yaml:{line}: ") for text in found.splitlines())
 
 
-def test_all_mistakes_are_told_at_once(write: Write) -> None:
+def test_all_mistakes_are_reported_at_once(write: Write) -> None:
     write(
         "here", ("cores: 8\n", "cores: x\n"), ("max_nodes: 4", "max_node: 4"), ("cpu: mask_cpu", "cpu: mask")
     )

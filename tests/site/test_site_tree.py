@@ -94,7 +94,7 @@ def test_refusals_name_the_line(text: str, line: int, message: str) -> None:
         (b"a" * (1 << 20) + b"b", "larger than"),
     ],
 )
-def test_files_that_are_no_yaml(tmp_path: Path, data: bytes, message: str) -> None:
+def test_files_that_are_not_yaml(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "f.yaml"
     path.write_bytes(data)
     with pytest.raises(BadInputError) as caught:
@@ -108,7 +108,7 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
             read_tree(path)
 
 
-def test_a_value_stands_where_its_key_stands() -> None:
+def test_a_value_has_the_line_of_its_key() -> None:
     tree = parse_tree("a:\n  - x\n  - b: 1\n    c:\n      text\n", "f")
     assert tree.at(("a", 1, "c")).line == 4
     assert tree.at(("a", 0)).line == 2

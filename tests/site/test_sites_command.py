@@ -13,6 +13,8 @@ import pytest
 
 from tests.site.conftest import Write
 
+pytestmark = pytest.mark.slow
+
 
 def sites(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, **environ}
@@ -31,7 +33,7 @@ def document(*words: str, **environ: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_list_says_which_profiles_are_the_users(write: Write) -> None:
+def test_list_marks_the_users_profiles(write: Write) -> None:
     write("here")
     write("lumi-g", text="schema: 1\nname: lumi-g\nextends: lumi-g\n")
     write("broken", text="schema: 1\n")
@@ -68,7 +70,7 @@ def test_show_of_an_unknown_site_exits_3() -> None:
     assert "did you mean 'lumi-g'?" in done.stderr
 
 
-def test_validate_tells_good_from_bad(write: Write, tmp_path: Path) -> None:
+def test_validate_separates_good_from_bad(write: Write, tmp_path: Path) -> None:
     write("here")
     bad = write("bad", ("max_nodes: 4", "max_nodes: four"))
     done = sites("validate", "here", str(bad))
@@ -83,12 +85,12 @@ def test_validate_tells_good_from_bad(write: Write, tmp_path: Path) -> None:
     assert sites("validate").returncode == 2
 
 
-def test_validate_of_what_is_no_file(tmp_path: Path) -> None:
+def test_validate_of_a_missing_file(tmp_path: Path) -> None:
     done = sites("validate", "none.yaml")
     assert (done.returncode, "none.yaml: cannot be read: No such file" in done.stderr) == (3, True)
 
 
-def test_detect_says_its_evidence(tmp_path: Path) -> None:
+def test_detect_shows_its_evidence(tmp_path: Path) -> None:
     environ = {"SLURM_CLUSTER_NAME": "lumi", "HPCLAUNCH_SYSROOT": str(tmp_path)}
     found = document("detect", **environ)
     assert found["site"] == "lumi-g"

@@ -67,6 +67,8 @@ def output_directives(record: JobRecord) -> list[str]:
         "local": [],
         "slurm": [f"#SBATCH --output={log}"],
         "pbs": ["#PBS -j oe", "#PBS -k doe", f"#PBS -o {log}"],
+        "flux": ["#flux: --nodes=1", f"#flux: --output={shlex.quote(log)}"],
+        "lsf": [f"#BSUB -o {record.folder}/lsf.log", f"exec > {shlex.quote(log)} 2>&1"],
     }[record.scheduler]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,15 @@ def test_it_reports_each_algorithm_size_and_kind_of_buffer(fresh: tuple[str, ...
     options = ("--sizes", "4K,64K", "--algorithms", ",".join(ALLREDUCES), "--rounds", "1", "--json")
     done = run_ranks(2, *BENCH, *options, *fresh)
     assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)["rows"]
+    document = json.loads(done.stdout)
+    assert document["ranks"] == 2
+    assert document["host_by_rank"] == [platform.node()] * 2
+    assert document["ranks_by_host"] == {platform.node(): 2}
+    assert all(cpus for cpus in document["cpus_by_rank"])
+    assert set(document["versions"]) == {"python", "numpy", "mpi4py", "mpi"}
+    assert datetime.fromisoformat(document["date"]).date()
+    assert (document["rounds"], document["fresh"], document["threads_per_rank"]) == (1, bool(fresh), 1)
+    rows = document["rows"]
     in_window = {"auto", "hierarchical", "shared"}
     expected = {(name, size, "array") for name in ALLREDUCES for size in (4096, 65536)}
     expected |= {(name, size, "window") for name in in_window for size in (4096, 65536)}
@@ -51,9 +61,72 @@ def test_k_is_1024() -> None:
     assert [size_in_bytes(text) for text in ("4", "4K", "1m", "1G")] == [4, 4096, 1 << 20, 1 << 30]
 
 
-@pytest.mark.parametrize("options", [("--sizes", "3"), ("--sizes", "x"), ("--algorithms", "rign")])
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--sizes", "3"), 2),
+        (("--sizes", "x"), 2),
+        (("--algorithms", "rign"), 2),
+        (("--rounds", "0"), 3),
+        (("--io", "/nowhere"), 3),
+    ],
+)
 @pytest.mark.mpi
-def test_a_wrong_option_is_refused_by_name(options: tuple[str, str]) -> None:
-    done = run_ranks(1, *BENCH, *options)
-    assert done.returncode == 2
+def test_a_wrong_option_is_refused_once_by_name(options: tuple[str, str], code: int) -> None:
+    done = run_ranks(2, *BENCH, *options)
+    assert done.returncode == code
+    assert done.stderr.count("hpclaunch.train.bench: ") == 1
     assert options[1] in done.stderr
+
+
+@pytest.mark.mpi
+def test_its_help_is_printed_once_with_defaults_and_what_it_is_not() -> None:
+    done = run_ranks(2, *BENCH, "--help")
+    assert done.returncode == 0
+    text = " ".join(done.stdout.split())
+    assert text.count("usage:") == 1
+    for said in ("default: 4K,64K,1M,16M", "default: ring,shared,mpi", "default: 7", "on CPUs", "no GPU"):
+        assert said in text
+
+
+@pytest.mark.mpi
+def test_one_rank_has_no_bus_bandwidth() -> None:
+    options = ("--sizes", "4K", "--algorithms", "ring", "--rounds", "1")
+    (row,) = json.loads(run_ranks(1, *BENCH, *options, "--json").stdout)["rows"]
+    assert row["busbw_gb_s"] is None
+    assert run_ranks(1, *BENCH, *options).stdout.splitlines()[1].split()[-1] == "-"
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_reading_is_measured_by_one_process_and_by_all(tmp_path: Path, ranks: int) -> None:
+    options = ("--io", tmp_path, "--io-size", "3M", "--io-files", "20")
+    done = run_ranks(ranks, *BENCH, *options, "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["folder"] == str(tmp_path)
+    assert " on /" in document["file_system"]
+    assert document["ranks"] == ranks
+    patterns = ("sequential", "random 64 KiB", "files of 4 KiB")
+    expected = [(name, count) for name in patterns for count in sorted({1, ranks})]
+    assert [(row["pattern"], row["processes"]) for row in document["rows"]] == expected
+    amounts = {"sequential": 3 << 20, "random 64 KiB": 3 << 20, "files of 4 KiB": 20 * 4096}
+    alone: dict[str, float] = {}
+    for row in document["rows"]:
+        assert row["bytes"] == amounts[row["pattern"]] * row["processes"]
+        assert row["mb_s"] == pytest.approx(row["bytes"] / row["seconds"] / 1e6)
+        first = alone.setdefault(row["pattern"], row["mb_s"])
+        assert row["of_one"] == pytest.approx(row["mb_s"] / first)
+        small = row["pattern"].startswith("files")
+        assert row["files_s"] == (pytest.approx(20 * row["processes"] / row["seconds"]) if small else None)
+    assert list(tmp_path.iterdir()) == [], "nothing stays"
+    table = run_ranks(ranks, *BENCH, *options).stdout
+    assert len(table.splitlines()) == 1 + len(expected)
+
+
+@pytest.mark.mpi
+def test_a_folder_without_room_is_refused_before_it_is_filled(tmp_path: Path) -> None:
+    done = run_ranks(2, *BENCH, "--io", tmp_path, "--io-size", "1000000G")
+    assert done.returncode == 3
+    assert "bytes are free, " in done.stderr
+    assert list(tmp_path.iterdir()) == []

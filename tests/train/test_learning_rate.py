@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hpclaunch.train.learning_rate import Schedule
+from hpclaunch.train.learning_rate import DECAYS, SCALINGS, Schedule
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_options import Options
-from tests.train.mpirun import train, write_digits
+from tests.train.mpirun import RUNNER, run_ranks, train, write_digits
 
 
 def test_without_options_the_rate_is_constant() -> None:
@@ -36,6 +38,7 @@ def test_warm_up_goes_evenly_from_the_base_to_the_scaled_rate(scaling: str, fact
         ("polynomial", {4: 8, 7: 8 * 0.5**2, 9: 8 / 36}),
         ("cosine", {4: 8, 7: 4, 9: 4 * (1 + math.cos(math.pi * 5 / 6))}),
         ("step", {4: 0.8, 6.6: 0.8, 6.7: 0.08, 8.8: 0.08, 8.9: 0.008}),
+        ("exponential", {4: 8, 7: 0.8, 8.5: 8 * 0.01**0.75}),
     ],
 )
 def test_decay_follows_the_warm_up(decay: str, rates: dict[float, float]) -> None:
@@ -52,9 +55,61 @@ def test_decay_follows_the_warm_up(decay: str, rates: dict[float, float]) -> Non
         (Options(target_accuracy=99), "--target-accuracy 99: not a share of 1"),
     ],
 )
-def test_impossible_wishes_are_refused(options: Options, message: str) -> None:
+def test_impossible_options_are_refused(options: Options, message: str) -> None:
     with pytest.raises(BadRequestError, match=message):
         options.check()
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3, 5, 8, 90])
+@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_the_default_warm_up_fits_every_run(epochs: int, decay: str, scaling: str) -> None:
+    """Also three epochs, the default: the scaled rate is reached, and the decay lowers it."""
+    schedule = Options(epochs=epochs, decay=decay, lr_scaling=scaling).schedule(ranks=4)
+    steps = 100
+    schedule.check(steps)
+    rates = [schedule.rate(step / steps) for step in range(epochs * steps)]
+    assert max(rates) == pytest.approx(schedule.peak, rel=0.01)
+    assert (rates[-1] < schedule.peak / 10) == (decay != "none")
+    assert rates.index(max(rates)) <= epochs * steps / 3 + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "hint"),
+    [
+        (
+            Options(lr=0.03, lr_scaling="linear", warmup_epochs=50),
+            r"--warmup-epochs 50: a run of 3 epoch\(s\) x 10 step\(s\) ends within the warm-up: "
+            r"its last step has the rate 0.03522, and no step has the scaled rate 0.12",
+            "Use --epochs 51 or more, or --warmup-epochs 1.",
+        ),
+        (
+            Options(lr_scaling="sqrt", warmup_epochs=3, decay="cosine"),
+            "--warmup-epochs 3: a run of 3 epoch",
+            "Use --epochs 4 or more, or --warmup-epochs 1.",
+        ),
+        (
+            Options(lr_scaling="linear", warmup_epochs=1, decay="step"),
+            "--decay step lowers the rate first after 1 of 3 epochs: no step has the scaled rate 0.12",
+            "Use --epochs 4 or more, or --warmup-epochs 0.5.",
+        ),
+    ],
+)
+def test_a_schedule_that_cannot_take_place_is_refused_with_what_would_fit(
+    options: Options, message: str, hint: str
+) -> None:
+    with pytest.raises(BadRequestError, match=message) as caught:
+        options.schedule(ranks=4).check(steps_per_epoch=10)
+    assert caught.value.hint == hint
+    for name, value in re.findall(r"--(\S+) ([0-9.]*[0-9])", hint):
+        fits = replace(options, epochs=int(value)) if name == "epochs" else None
+        (fits or replace(options, warmup_epochs=float(value))).schedule(ranks=4).check(steps_per_epoch=10)
+
+
+def test_a_decay_without_a_second_step_is_refused() -> None:
+    with pytest.raises(BadRequestError, match="--decay cosine has no effect: a run of 1 epoch"):
+        Options(epochs=1, decay="cosine").schedule(ranks=1).check(steps_per_epoch=1)
+    Options(epochs=1, decay="cosine").schedule(ranks=1).check(steps_per_epoch=2)
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +146,16 @@ def test_a_run_stops_at_its_target_and_says_when(digits: Path, tmp_path: Path) -
     again = train(2, *common, "--target-accuracy", "0.5", "--resume")
     assert again["seconds_to_target_accuracy"] == result["seconds_to_target_accuracy"]
     assert again["parameters_sha256"] == result["parameters_sha256"]
+
+
+@pytest.mark.mpi
+def test_the_result_says_what_the_schedule_did(digits: Path, tmp_path: Path) -> None:
+    """Three epochs, the default, with scaling and decay; a warm-up that is too long trains nothing."""
+    common = ("--data", digits, "--batch-size", "20", "--lr", "0.01", "--lr-scaling", "linear")
+    result = train(2, *common, "--decay", "exponential")
+    assert (result["lr"], result["lr_scaled"], result["warmup_epochs"]) == (0.01, 0.02, 1)
+    assert result["decay"] == "exponential"
+    done = run_ranks(2, *RUNNER, *common, "--warmup-epochs", "50", "--checkpoint-dir", tmp_path / "none")
+    assert done.returncode == 3
+    assert done.stderr.count("--warmup-epochs 50: a run of 3 epoch(s) x 8 step(s) ends within") == 1
+    assert "step 1/8" not in done.stdout

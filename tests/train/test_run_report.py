@@ -1,12 +1,9 @@
-"""What a person sees of a run, and what its log of events keeps."""
+"""What a run shows while it goes, and what its log of events contains."""
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +12,11 @@ from typing import Any
 import pytest
 
 from hpclaunch.train.engine import Sums
+from hpclaunch.train.progress_display import Progress, TerminalBar, progress_file
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_report import EventLog, Reporter, step_facts
 from tests.train.interrupted import killed
+from tests.train.live_terminal import TRAINING, check_live, run_on_terminal
 from tests.train.mpirun import ROOT, RUNNER, environment, mpiexec, run_ranks, train, write_digits
 
 FACTS = step_facts(2, 17, 12_345.6, 0.12, Sums(loss=50.0, correct=90, images=100))
@@ -45,7 +44,7 @@ def test_a_file_gets_plain_lines() -> None:
 @pytest.mark.parametrize("columns", [80, 100, 200])
 def test_a_terminal_gets_a_bar_that_fits(columns: int) -> None:
     stream = io.StringIO()
-    report = Reporter(stream, speaks=True, live=True, columns=columns)
+    report = Reporter(stream, speaks=True, bar=TerminalBar(stream, columns))
     report.step("2/3", "7/10", 0.5, FACTS)
     text = stream.getvalue()
     assert text.startswith("\repoch 2/3 [#")
@@ -59,36 +58,63 @@ def test_a_terminal_gets_a_bar_that_fits(columns: int) -> None:
 
 def test_other_ranks_are_silent() -> None:
     stream = io.StringIO()
-    report = Reporter(stream, speaks=False, live=True)
+    report = Reporter(stream, speaks=False, bar=TerminalBar(stream))
     report.line("x")
     report.advance("1/1", 0.5)
     report.step("1/1", "1/1", 1.0, FACTS)
     assert stream.getvalue() == ""
 
 
-def run_on_a_terminal(command: list[str]) -> str:
-    """All that ``command`` writes to a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        command, env=environment(COLUMNS="80"), stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
-    ) as job:
-        os.close(theirs)
-        text = b""
-        with contextlib.suppress(OSError):  # what Linux says of a terminal that nobody has open any more
-            while piece := os.read(ours, 1 << 16):
-                text += piece
-    os.close(ours)
-    assert job.returncode == 0, text.decode()
-    return text.decode()
+@pytest.mark.mpi
+@pytest.mark.parametrize("launcher", [(), ("-n", "2"), ("-n", "2", "sh", "-c", '"$@"; true', "sh")])
+def test_a_terminal_shows_the_bar_while_an_epoch_goes_on_also_through_a_launcher(
+    launcher: tuple[str],
+) -> None:
+    command = [*([mpiexec(), *launcher] if launcher else []), sys.executable, *TRAINING]
+    check_live(run_on_terminal(command, environment()))
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [0, 2])
-def test_a_persons_terminal_shows_the_bar_also_through_a_launcher(digits: Path, ranks: int) -> None:
-    launcher = [mpiexec(), "-n", str(ranks)] if ranks else []
-    text = run_on_a_terminal([*launcher, *RUNNER, "--data", str(digits), "--epochs", "2"])
-    assert "\repoch 2/2 [#" in text
-    assert "epoch 2/2 done" in text
+def test_a_launcher_whose_output_goes_elsewhere_gets_plain_lines(digits: Path) -> None:
+    """The terminal is there, but what the ranks write is read by another program."""
+    command = [mpiexec(), "-n", "2", *RUNNER, "--data", str(digits), "--epochs", "2"]
+    shown = run_on_terminal(["sh", "-c", '"$@" | cat', "sh", *command], environment())
+    assert shown.status == 0, shown.text
+    assert "\repoch" not in shown.text
+    assert "epoch 2/2  step " in shown.text
+
+
+@pytest.mark.mpi
+def test_at_most_ten_plain_lines_per_epoch(digits: Path) -> None:
+    """19 steps per epoch."""
+    done = run_ranks(2, *RUNNER, "--data", digits, "--epochs", "2", "--batch-size", "8")
+    assert done.returncode == 0, done.stderr
+    for epoch in (1, 2):
+        lines = [line for line in done.stdout.splitlines() if line.startswith(f"epoch {epoch}/2  step ")]
+        assert 5 <= len(lines) <= 10
+        assert lines[0].split()[3].endswith("/19")
+
+
+def test_progress_goes_to_a_file_that_another_process_reads(tmp_path: Path) -> None:
+    file = progress_file({"HPCLAUNCH_JOB_FOLDER": str(tmp_path)})
+    report = Reporter(io.StringIO(), speaks=True, file=file)
+    report.advance("2/3", 0.25)
+    first = json.loads((tmp_path / "progress.json").read_text())
+    assert (first["label"], first["share"], first["figures"]) == ("epoch 2/3", 0.25, "")
+    report.advance("2/3", 0.26)
+    assert json.loads((tmp_path / "progress.json").read_text())["share"] == 0.25, "not at every step"
+    report.step("2/3", "7/10", 0.5, FACTS)
+    second = json.loads((tmp_path / "progress.json").read_text())
+    assert second["figures"] == "12,346 images/s  loss 0.5000  acc 0.9000  comm 12%"
+    assert progress_file({}) is None
+
+
+def test_a_progress_file_that_cannot_be_written_is_given_up(tmp_path: Path) -> None:
+    file = progress_file({"HPCLAUNCH_JOB_FOLDER": str(tmp_path / "missing")})
+    assert file is not None
+    file.show(Progress("epoch 1/1", 0.5, ""), at_once=True)
+    file.show(Progress("epoch 1/1", 0.6, ""), at_once=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.mpi

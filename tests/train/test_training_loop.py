@@ -119,6 +119,25 @@ def test_resume_on_other_ranks_goes_on_and_says_what_changes(digits: Path, tmp_p
     assert middle["history"][0]["train_images"] == 301
 
 
+def test_the_best_checkpoint_stays(digits: Path, tmp_path: Path) -> None:
+    """The rate is so high that later epochs are worse; the newest one checkpoint alone is kept otherwise."""
+    common = ("--data", digits, "--batch-size", "20", "--checkpoint-dir", tmp_path, "--keep", "1")
+    options = (*common, "--lr", "0.2", "--seed", "3", "--keep-best")
+    result = train(2, *options, "--epochs", "6")
+    accuracies = [entry["test_accuracy"] for entry in result["history"]]
+    best = accuracies.index(max(accuracies))
+    assert best < 5, "choose another seed"
+    assert (result["best_epoch"], result["best_test_accuracy"]) == (best + 1, accuracies[best])
+    assert result["best_checkpoint"] == str(tmp_path / "best.npz")
+    assert len(list(tmp_path.glob("*.npz"))) == 2
+    kept = read_checkpoint(tmp_path / "best.npz")
+    assert kept.meta["epoch"] == best + 1
+    assert kept.meta["history"] == result["history"][: best + 1]
+    again = train(2, *options, "--epochs", "7", "--resume")
+    if again["history"][-1]["test_accuracy"] <= accuracies[best]:
+        assert read_checkpoint(tmp_path / "best.npz").meta["epoch"] == best + 1
+
+
 def test_the_checkpoint_before_a_damaged_one_is_used(digits: Path, tmp_path: Path) -> None:
     common = ("--data", digits, "--batch-size", "25", "--epochs", "2", "--checkpoint-dir", tmp_path)
     whole = train(2, *common)

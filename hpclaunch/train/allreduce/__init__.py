@@ -30,6 +30,8 @@ class Allreduce(Protocol):
     def bytes_sent(self) -> int:
         """Payload that this rank has sent so far, in bytes."""
 
+    choosing_s: float
+    """Seconds that ``auto`` has measured its candidates; 0 for the other algorithms."""
     choices: dict[str, str]
     """What ``auto`` has chosen so far, by kind of array; empty for the other algorithms."""
 
@@ -39,6 +41,9 @@ class Allreduce(Protocol):
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in the memory where `sum` is fastest; valid until `close`."""
+
+    def prepare(self, array: Array) -> None:
+        """Do at once what the first `sum` of such an array does in addition; ``array`` stays. Collective."""
 
     def sum(self, array: Array) -> None:
         """Replace ``array`` (one-dimensional, contiguous) by its sum over all ranks; same bits on each."""

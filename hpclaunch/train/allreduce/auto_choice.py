@@ -23,6 +23,7 @@ _TREE_BYTES = 1 << 16
 # Many short samples: other programs disturb the fastest of them least.
 _SAMPLE_S = 1e-4
 _LEAST_CALLS, _MOST_CALLS = 4, 20
+_SLOW_S = 1e-2  # a sum this slow waits for other programs: repeating it tells little and takes long
 # Longer arrays do not fit the caches, so what was called before makes no difference to a single call.
 _LONG_BYTES = 1 << 23
 _BUDGET_S = 0.15
@@ -59,6 +60,11 @@ class AutoAllreduce(Algorithm):
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in memory that the node's ranks share, which serves all candidates."""
         return self._home.buffer(items, dtype)
+
+    def prepare(self, array: Array) -> None:
+        """Choose for arrays like this one, so that no later sum has to."""
+        if self._ranks > 1 and array.size > 0 and self._kind(array) not in self._chosen:
+            self._choose(array)
 
     def sum(self, array: Array) -> None:
         """As `Algorithm.sum`, by the candidate chosen for such arrays."""
@@ -100,6 +106,7 @@ class AutoAllreduce(Algorithm):
 
     def _choose(self, array: Array) -> Algorithm:
         """The candidate for arrays like this one from now on."""
+        start = time.perf_counter()
         candidates = self._short if array.nbytes <= _TREE_BYTES else self._long
         chosen = candidates[0]
         if len(candidates) > 1:
@@ -112,6 +119,7 @@ class AutoAllreduce(Algorithm):
         self._chosen[kind] = chosen
         place = "shared" if kind[1] else "ordinary" if array.nbytes > DIRECT_BYTES else "any"
         self.choices[f"{array.dtype} {_size(array.nbytes)} in {place} memory"] = chosen.name
+        self.choosing_s += time.perf_counter() - start
         return chosen
 
     def _fastest(self, candidates: list[Algorithm], array: Array) -> int:
@@ -122,7 +130,7 @@ class AutoAllreduce(Algorithm):
             [self._seconds(candidate, array, 1) for candidate in candidates] for _ in range(_LEAST_ROUNDS)
         ]
         first = self._slowest(np.min(trials, axis=0))
-        least = _LEAST_CALLS if array.nbytes < _LONG_BYTES else 1
+        least = np.where((array.nbytes < _LONG_BYTES) & (first < _SLOW_S), _LEAST_CALLS, 1)
         calls = np.clip(_SAMPLE_S / first, least, _MOST_CALLS).astype(int)
         rounds = int(np.clip(_BUDGET_S / (first * calls).sum(), _LEAST_ROUNDS, _MOST_ROUNDS))
         samples = [

@@ -67,6 +67,10 @@ class Engine(Protocol):
         """What computes on this rank: ``cpu``, or a GPU with its name."""
 
     @property
+    def peak_device_bytes(self) -> int | None:
+        """The most memory that this process has used on a GPU; None where the host's memory is used."""
+
+    @property
     def versions(self) -> Mapping[str, str]:
         """By name, those of libraries that only this engine needs."""
 

@@ -32,6 +32,7 @@ class NumpyEngine:
 
     name = "numpy"
     device = "cpu"
+    peak_device_bytes: int | None = None
     versions: Mapping[str, str] = MappingProxyType({})
 
     def __init__(

@@ -88,6 +88,13 @@ class TorchEngine:
         return str(self._device.type)
 
     @property
+    def peak_device_bytes(self) -> int | None:
+        """What torch has reserved on its GPU at most; None on the CPU."""
+        if self._device.type == "cpu":
+            return None
+        return int(torch.cuda.max_memory_reserved(self._device))
+
+    @property
     def versions(self) -> Mapping[str, str]:
         """The version of torch, with the suffix that names its build."""
         return {"torch": torch.__version__}

@@ -25,6 +25,10 @@ class Exchange(Protocol):
         """Seconds so far in which this rank only communicated, waiting for slower ranks included."""
 
     @property
+    def choosing_s(self) -> float:
+        """Seconds that ``--allreduce auto`` has measured its candidates; in none of the other times."""
+
+    @property
     def overlapped_s(self) -> float | None:
         """Seconds so far of communication hidden behind computing; None: not known."""
 

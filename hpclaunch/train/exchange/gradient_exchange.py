@@ -57,12 +57,19 @@ class GradientExchange:
         self._buckets = buckets(engine.tensors, engine.gradients.itemsize, options.fusion_bytes)
         self._messages: list[tuple[float, float]] = []
         """Of the current step: when they began and ended."""
+        for part in self._messages_to_come():
+            self._allreduce.prepare(engine.gradients[part])
         self._all_ready = Progress()
         self._negotiation, self._latest = comm.Dup(), MPI.MAX
         self._messenger = Messenger(self._send_all) if options.overlap else None
         self.communication_s = 0.0
         self.overlapped_s: float | None = 0.0
         self.messages: int | None = 0
+
+    @property
+    def choosing_s(self) -> float:
+        """Seconds that ``--allreduce auto`` has measured its candidates, all before the first step."""
+        return self._allreduce.choosing_s
 
     @property
     def bytes_sent(self) -> int:
@@ -99,6 +106,19 @@ class GradientExchange:
         self._engine.place_gradients(self._engine.gradients.copy())
         self._allreduce.close()
         self._negotiation.Free()
+
+    def _messages_to_come(self) -> list[slice]:
+        """The parts of the gradients that steps may send, one of each length; with cycles time decides."""
+        tensors, item = self._engine.tensors, self._engine.gradients.itemsize
+        groups = [bucket.part for bucket in self._buckets]
+        if self._options.cycle_ms is not None:
+            groups = [
+                bucket.part
+                for first in range(len(tensors))
+                for last in range(first, len(tensors))
+                for bucket in buckets(tensors[first : last + 1], item, self._options.fusion_bytes)
+            ]
+        return list({part.stop - part.start: part for part in groups}.values())
 
     # --- computing ------------------------------------------------------------------------------------------
 

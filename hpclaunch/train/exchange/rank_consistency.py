@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,21 +24,29 @@ from .tensor_fusion import shape_of
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+_OPTION_NAMES = {"data_dir": "--data"}
+
 
 def agree_on_options(comm: MPI.Intracomm, options: Options) -> None:
-    """Raise AgreedError, naming rank and option, where ``options`` differ, but for files; collective."""
+    """Raise AgreedError, naming rank and option, where ``options`` differ; collective.
+
+    Ranks may name different files and folders, but all or none must name one.
+    """
     values = {field.name: getattr(options, field.name) for field in fields(options)}
-    lines = [
-        f"--{name.replace('_', '-')} {value}"
-        for name, value in values.items()
-        if not name.endswith("_dir") and name not in ("timeline", "log_json")
-    ]
+    lines = []
+    for name, value in values.items():
+        option = _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
+        lines.append(f"{option} (a path)" if isinstance(value, Path) else f"{option} {_shown(value)}")
     found = _first_difference(comm, lines)
     if found:
         rank, _, there, here = found
         raise AgreedError(
             BadRequestError(f"rank {rank} has {there}, but rank 0 has {here}", "Start all ranks alike.")
         )
+
+
+def _shown(value: object) -> str:
+    return "(not given)" if value is None else str(value)
 
 
 def agree_on_tensors(comm: MPI.Intracomm, engine: Engine) -> None:

@@ -37,6 +37,7 @@ _RENDEZVOUS_S = 120
 class TorchExchange(ABC):
     """What they share: micro-batches, the clock, the timeline."""
 
+    choosing_s = 0.0
     bytes_sent: int | None = None
     overlapped_s: float | None = None
     messages: int | None = None

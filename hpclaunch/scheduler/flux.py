@@ -1,0 +1,257 @@
+"""Flux: flux batch, flux jobs, flux cancel, the header of its scripts, and flux run.
+
+Known from the manuals of flux-core, RFC 19 and 36 of Flux, and answers that others recorded from 0.89
+(tests/data/flux); not tried on a real Flux. Needs flux-core 0.65 or newer (flux hostlist, --bank).
+"""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import datetime as dt
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.launcher import Launch, Launcher
+from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, Scheduler
+
+_F58 = "[1-9A-HJ-NP-Za-km-z]+"
+"""The digits of a job id in base 58 (RFC 19)."""
+
+_STATES: dict[str, JobState] = {
+    "NEW": "queued",
+    "DEPEND": "queued",
+    "PRIORITY": "queued",
+    "SCHED": "queued",
+    "RUN": "running",
+    "CLEANUP": "running",
+    "COMPLETED": "done",
+    "FAILED": "failed",
+    "TIMEOUT": "failed",
+    "CANCELED": "cancelled",
+}
+_CANCELLED_BEFORE_RUN = -128
+
+
+class FluxRun(Launcher, frozen=True, kw_only=True):
+    """flux run, inside the Flux instance that a batch job is."""
+
+    name: str = "flux"
+    rank: str = "$FLUX_TASK_RANK"
+    local_rank: str = "$FLUX_TASK_LOCAL_ID"
+
+    def words(self, launch: Launch) -> tuple[str, ...]:
+        """Start all ranks. One that fails ends the rest at once; one that is done early does not."""
+        words = [*_run(launch.nodes, launch.tasks_per_node), "-o", "exit-on-error"]
+        if launch.ranks_bind:
+            words += _UNBOUND
+        if launch.mpi_plugin:
+            words += ["-o", f"pmi={launch.mpi_plugin}"]
+        return (*words, *launch.options)
+
+    def one_per_node(self, nodes: int) -> tuple[str, ...]:
+        """Start one process per node."""
+        return (*_run(nodes, 1), *_UNBOUND)
+
+
+_UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
+
+
+def _run(nodes: int, tasks_per_node: int) -> tuple[str, ...]:
+    """Return the start of a flux run; on its own Flux ends a job 30 s after its first rank is done."""
+    sizes = (f"--nodes={nodes}", f"--tasks-per-node={tasks_per_node}", "--exclusive")
+    return ("flux", "run", *sizes, "-o", "exit-timeout=none")
+
+
+class FluxScheduler(Scheduler, frozen=True, kw_only=True):
+    """Flux. An id is what flux batch prints, with an ``f`` instead of the ``ƒ``, as Flux takes it too."""
+
+    def header(self, want: Resources) -> tuple[Line, ...]:
+        """Return the directives (RFC 36), options of flux batch, for a job."""
+        return _header(want)
+
+    def submit_command(self, script: str) -> tuple[str, ...]:
+        """Submit by flux batch; the script's own directives say all else."""
+        return ("flux", "batch", script)
+
+    def parse_submit(self, answer: CommandResult) -> str:
+        """Return the id, which a site's plugin may print among other lines."""
+        for line in reversed(answer.stdout.splitlines()):
+            if answer.exit_code == 0 and re.fullmatch(f"[fƒ]{_F58}", line.strip()):
+                return _plain(line.strip())
+        raise RefusedError(f"Flux refused the job: {_own_words(answer)}")
+
+    def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return one flux jobs for all, in any state."""
+        return (("flux", "jobs", "--json", *ids),)
+
+    def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
+        """Read the JSON: an object for one job, a list for several; unknown jobs are named on stderr."""
+        if answer.exit_code != 0 and not re.search(r"JobID \S+ unknown", answer.stderr):
+            raise RefusedError(f"flux jobs gives no answer: {_own_words(answer)}")
+        try:
+            document = json.loads(answer.stdout) if answer.stdout.strip() else {}
+            jobs = document.get("jobs", [document] if document else [])
+            return {job: _status(one) for one in jobs if (job := _plain(one["jobid"])) in ids}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise RefusedError(f"flux jobs gives an answer that cannot be read: {error!r}") from None
+
+    def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
+        """Signal the job with SIGTERM, then SIGKILL."""
+        return ("flux", "cancel", scheduler_id)
+
+    def parse_cancel(self, answer: CommandResult) -> None:
+        """Raise RefusedError unless the job is ended, ending, or unknown by now."""
+        if answer.exit_code != 0 and not re.search(r"unknown job id|inactive", answer.stderr):
+            raise RefusedError(f"Flux did not cancel the job: {_own_words(answer)}")
+
+
+def _plain(job: str) -> str:
+    return f"f{job[1:]}" if job.startswith("ƒ") else job
+
+
+def _own_words(answer: CommandResult) -> str:
+    """Return what Flux printed, on one line, without its programs' names."""
+    text = answer.stderr.strip() or answer.stdout.strip()
+    text = text or f"exit status {answer.exit_code}, no reason given"
+    found = [re.sub(r"^flux-\w+: (ERROR: )?", "", line.strip()) for line in text.splitlines()]
+    return "; ".join(line for line in found if line)
+
+
+def _status(job: Mapping[str, Any]) -> JobStatus:
+    """Return the status of a job of ``flux jobs --json``, which leaves out what is empty."""
+    word = str(job["status"])
+    state = _STATES.get(word)
+    if state is None:
+        return JobStatus(state="running", reason=f"Flux calls its state {word!r}")
+    if state == "queued":
+        return JobStatus(state=state, reason=_pending_sentence(word, job))
+    started, ended = _time(job.get("t_run")), _time(job.get("t_inactive"))
+    if state == "running":
+        return JobStatus(state=state, reason="it is ending" if word == "CLEANUP" else None, started=started)
+    code = None if state == "done" else _exit_code(job.get("returncode"), started)
+    return JobStatus(
+        state=state,
+        exit_code=0 if state == "done" else code,
+        reason=_end_sentence(word, job, code, started),
+        started=started,
+        ended=ended,
+    )
+
+
+def _exit_code(code: Any, started: str | None) -> int | None:
+    """Return the exit code, 128+N for signal N; None for a job that never ran: what Flux gives is made up."""
+    if not isinstance(code, int) or started is None or code == _CANCELLED_BEFORE_RUN:
+        return None
+    return (code if code > 0 else 128 - code) or None
+
+
+def _end_sentence(word: str, job: Mapping[str, Any], code: int | None, started: str | None) -> str | None:
+    exception = job.get("exception") or {}
+    note = ": ".join(str(exception[key]) for key in ("type", "note") if exception.get(key))
+    if word == "TIMEOUT":
+        return "it reached its walltime: request more (--time), or save checkpoints and continue"
+    if word != "FAILED":
+        return str(exception.get("note") or "") or None
+    if note and exception.get("type") != "exec":
+        return note if started else f"{note}: it ended without having run"
+    return f"the script ended with exit status {code}" if code else note or "it ended without exit status"
+
+
+def _pending_sentence(word: str, job: Mapping[str, Any]) -> str | None:
+    if word == "DEPEND":
+        return f"it waits for another job to end ({', '.join(map(str, job.get('dependencies', ())))})"
+    if job.get("urgency") == 0:
+        return "it is held: flux job urgency ID default releases it"
+    reason = (job.get("annotations") or {}).get("sched", {}).get("reason_pending")
+    return str(reason) if reason else None
+
+
+def _time(value: Any) -> str | None:
+    """Turn seconds since 1970 into ISO 8601."""
+    if not isinstance(value, int | float) or value <= 0:
+        return None
+    return dt.datetime.fromtimestamp(value, dt.timezone.utc).astimezone().isoformat(timespec="seconds")
+
+
+def _header(want: Resources) -> tuple[Line, ...]:
+    """Return the options of flux batch (man flux-batch), which splits a directive as a shell does."""
+    directives = [(f"--job-name={shlex.quote(want.name)}", "the name in flux jobs")]
+    if want.account:
+        directives.append((f"--bank={want.account}", "the bank that pays"))
+    if want.queue:
+        directives.append((f"--queue={want.queue}", want.queue_reason))
+    directives.append((f"--nodes={want.nodes}", "nodes"))
+    if want.exclusive:
+        directives.append(("--exclusive", "whole nodes, one slot on each"))
+    else:
+        directives += [
+            (f"--nslots={want.nodes * want.tasks_per_node}", "slots: one per rank"),
+            (f"--cores-per-slot={want.cpus_per_task or 1}", "cores for each rank"),
+        ]
+    if want.gpus_per_node:
+        slots = 1 if want.exclusive else want.tasks_per_node
+        directives.append((f"--gpus-per-slot={-(-want.gpus_per_node // slots)}", "GPUs of each slot"))
+    directives += [
+        (f"--time-limit={want.walltime_s}s", "walltime limit"),
+        (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
+    ]
+    kind = "afterany" if want.after_any else "afterok"
+    directives += [(f"--dependency={kind}:{job}", "a job that must end first") for job in want.after]
+    return lines(directives)
+
+
+def _file(path: str | None) -> str:
+    """Write a file name for a directive, where braces and quotes can have a meaning of Flux's own."""
+    if path and re.search(r"[\\\n'\"]|\{\{", path):
+        raise BadInputError(
+            f"{path!r} cannot stand in a directive of Flux: quotes, backslashes and {{{{ mean something",
+            "set XDG_STATE_HOME to a folder with a plain name",
+        )
+    return shlex.quote(path) if path else ""
+
+
+SCHEDULER = FluxScheduler(
+    kind="flux",
+    title="Flux",
+    submit_program="flux",
+    template="flux.sh.j2",
+    launchers=(FluxRun(),),
+    job_number="$FLUX_ENCLOSING_ID",
+    submit_folder="$PWD",
+    # The upper 40 bits of an id are the milliseconds at which it was made (RFC 19).
+    port_number='($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24)',
+    first_node="MASTER_ADDR=$(hostname)",  # a batch script runs on the first node (man flux-batch)
+    node_names="flux hostlist --expand --delimiter='\\n' instance",
+    start_lines=(
+        Line(
+            text="trap 'exit 129' HUP",
+            reason="the signal of a Flux instance to its script when the job is cancelled or out of time",
+        ),
+    ),
+    inside_variable="FLUX_ENCLOSING_ID",
+    # Three quotes in a row, of either kind, begin a text of several lines there (RFC 36).
+    job_name_pattern=r"[^\x00-\x1f\x7f\\'\"]{1,200}",
+    job_name_rule="use up to 200 characters without line breaks, backslashes and quotes",
+    owned_options={
+        "-N --nodes": "--nodes",
+        "-n --nslots": "--tasks-per-node",
+        "-c --cores-per-slot": "--cpus-per-task",
+        "-g --gpus-per-slot": "--gpus-per-task",
+        "-t --time-limit": "--time",
+        "-B --bank": "--account",
+        "-q --queue": "--queue",
+        "--job-name": "--name",
+        "--output --error": "nothing: `hpclaunch logs` shows the output",
+        "--dependency": "--after",
+    },
+    queue_kinds=("queue",),
+    binding_needs_whole_node=True,
+    no_restarts="jobs that come back after a checkpoint are not supported on Flux",
+    no_exclusions="leaves nodes out by constraints that hpclaunch does not write",
+    id_pattern=rf"[fƒ]{_F58}|\d+",
+    status_sources=("jobs",),
+)

@@ -1,0 +1,350 @@
+"""IBM Spectrum LSF: bsub, bjobs, bkill, the header of its scripts, and jsrun.
+
+Known from IBM's documentation of 10.1, from OLCF's guide to Summit (jsrun, -nnodes) and from answers that
+others recorded (tests/data/lsf); not tried on a real LSF.
+"""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import re
+from collections.abc import Iterable, Sequence
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.scheduler_interface import (
+    ArrayRules,
+    JobState,
+    JobStatus,
+    Scheduler,
+    array_status,
+)
+
+# --- submission ---
+
+# bsub reads the script from stdin. Only where the job is requested by -nnodes, as on Summit, bsub takes the
+# script's name and "bsub < script" does not work (OLCF, Summit user guide, "Batch Scripts").
+_SUBMIT = """\
+if grep -q '^#BSUB -nnodes ' "$1"; then exec bsub "$1"; fi
+exec bsub < "$1"
+"""
+# --- answers ---
+
+_STATES: dict[str, JobState] = {
+    "PEND": "queued",
+    "PSUSP": "queued",
+    "PROV": "queued",
+    "WAIT": "queued",
+    "RUN": "running",
+    "USUSP": "running",
+    "SSUSP": "running",
+    "UNKWN": "running",
+    "ZOMBI": "running",
+    "DONE": "done",
+    "PDONE": "done",
+    "EXIT": "failed",
+}
+_WORDS = {
+    "PSUSP": "it is held: bresume ID releases it",
+    "PROV": "its host is waking up",
+    "WAIT": "it waits for the other jobs of its chunk",
+    "USUSP": "it is suspended: bresume ID releases it",
+    "SSUSP": "it is suspended by LSF: its host is overloaded, or the queue's time window is closed",
+    "UNKWN": "LSF has lost contact with its host",
+    "ZOMBI": "it was cancelled while its host did not answer; LSF ends it when the host is back",
+}
+_PENDING = (
+    (r"never satisfied", "the job that it depends on did not end as required: cancel this one"),
+    (r"dependency condition not satisfied", "it waits for another job to end"),
+    (r"waiting for scheduling", "it was not considered yet; it will start automatically"),
+    (r"limit", "a limit is reached: it starts when other jobs end, or never if it requests more than that"),
+    (r"not enough|not satisfied", "what it requests is in use, or no host has it: bjobs -p3 ID says why"),
+    (r"closed|inactiv|window", "the queue or its hosts take no jobs to run now: wait, or take another queue"),
+)
+# exit_reason begins with a word of lsbatch.h; the jobs that were cancelled, then why LSF ended others.
+_CANCELLED = (
+    "TERM_OWNER",
+    "TERM_FORCE_OWNER",
+    "TERM_ADMIN",
+    "TERM_FORCE_ADMIN",
+    "TERM_BUCKET_KILL",
+)
+_ENDED = {
+    "TERM_RUNLIMIT": "it reached its walltime: request more (--time), or save checkpoints and continue",
+    "TERM_MEMLIMIT": "it used more memory than allowed: request more, or use less",
+    "TERM_SWAP": "it used more memory than allowed: request more, or use less",
+    "TERM_PREEMPT": "a job of higher priority took its place: submit it again",
+    "TERM_UNKNOWN": "LSF does not know why it ended: ask the site",
+}
+
+_FIELDS = {
+    "reasons": "jobid jobindex stat exit_code exit_reason pend_reason",
+    "states": "jobid jobindex stat exit_code",  # for versions that do not have the reasons
+}
+
+
+class Mpirun(Mpiexec, frozen=True, kw_only=True):
+    """An MPI's mpirun with the file of the job's hosts."""
+
+    program: str = "mpirun"
+    hosts: tuple[str, ...] = ("-machinefile", '"$LSB_DJOB_HOSTFILE"')
+
+    def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
+        """Keep Open MPI from binding, and make the file name each host once per rank, not per slot."""
+        usual = Mpiexec.environment(self, cpus_per_task, header)
+        if (cpus_per_task or 1) == 1 or "-x" in header:  # a slot per rank
+            return usual
+        machines = '"$HPCLAUNCH_JOB_FOLDER/machines"'
+        text = f"awk 'NR % {cpus_per_task} == 1' \"$LSB_DJOB_HOSTFILE\" > {machines}\n"
+        text += f"export LSB_DJOB_HOSTFILE={machines}"
+        return (*usual, Line(text=text, reason=f"a rank has {cpus_per_task} slots, and each is a line there"))
+
+
+class Jsrun(Launcher, frozen=True, kw_only=True):
+    """IBM's jsrun, as on Summit: one resource set per node with all its CPUs and GPUs; the ranks bind."""
+
+    name: str = "jsrun"
+    rank: str = "$JSM_NAMESPACE_RANK"
+    local_rank: str = "$JSM_NAMESPACE_LOCAL_RANK"
+
+    def words(self, launch: Launch) -> tuple[str, ...]:
+        """Start all ranks, node by node."""
+        return (*_resource_sets(launch.nodes, launch.tasks_per_node), *launch.options)
+
+    def one_per_node(self, nodes: int) -> tuple[str, ...]:
+        """Start one process per node."""
+        return _resource_sets(nodes, 1)
+
+    def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
+        """Remember the launch node, which is not one of the job's compute nodes."""
+        text = '[ ! -r "${LSB_DJOB_HOSTFILE-}" ] || read -r launch_node < "$LSB_DJOB_HOSTFILE"'
+        return (
+            Line(text=text, reason="LSF lists the launch node first, which runs this script and no rank"),
+        )
+
+
+def _resource_sets(nodes: int, tasks: int) -> tuple[str, ...]:
+    sizes = (f"--nrs={nodes}", "--rs_per_host=1", f"--tasks_per_rs={tasks}")
+    return ("jsrun", *sizes, "-c", "ALL_CPUS", "-g", "ALL_GPUS", "-d", "packed", "--bind=none")
+
+
+class LsfScheduler(Scheduler, frozen=True, kw_only=True):
+    """LSF. An id is a number; the jobs of an array share it."""
+
+    def header(self, want: Resources) -> tuple[Line, ...]:
+        """Return the #BSUB options (bsub command reference) for a job."""
+        return _header(want)
+
+    def submit_command(self, script: str) -> tuple[str, ...]:
+        """Submit by bsub; the script's own directives say all else."""
+        return ("sh", "-c", _SUBMIT, "hpclaunch-bsub", script)
+
+    def overriding(self, script: str) -> tuple[str, ...]:
+        """Return the variable by which bsub would not print the job's id."""
+        return ("BSUB_QUIET",)
+
+    def parse_submit(self, answer: CommandResult) -> str:
+        """Return the id, which a site's wrapper (esub) may print among other lines."""
+        match = re.search(r"^\s*Job <(\d+)> is submitted", answer.stdout, re.MULTILINE)
+        if answer.exit_code == 0 and match:
+            return match[1]
+        raise RefusedError(f"LSF refused the job: {_own_words(answer)}")
+
+    def find_command(self) -> tuple[str, ...]:
+        """List the user's jobs, also those that ended a short while ago (CLEAN_PERIOD)."""
+        return _bjobs("jobid output_file")
+
+    def parse_found(self, script: str, answer: CommandResult) -> str | None:
+        """Return the id of the job whose own file is in the script's folder."""
+        if answer.exit_code != 0 and not _knows_no_job(answer):
+            raise RefusedError(f"bjobs gives no answer: {_own_words(answer)}")
+        log = f"{script.rpartition('/')[0]}/{self.kind}.log"  # that of -o, as the planner names it
+        rows = (line.partition("|") for line in answer.stdout.splitlines())
+        return next((job.partition("[")[0] for job, _, output in rows if output.strip() == log), None)
+
+    def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return one bjobs for all; of an array it lists each job."""
+        return (_bjobs(_FIELDS[source], *ids),)
+
+    def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
+        """Read the rows of bjobs; a job that it does not know may fail the command, the rest is there."""
+        if answer.exit_code != 0 and not _knows_no_job(answer):
+            raise RefusedError(f"bjobs gives no answer: {_own_words(answer)}")
+        known: dict[str, JobStatus] = {}
+        arrays: dict[str, dict[int, JobStatus]] = {}
+        for line in answer.stdout.splitlines():
+            row = [*line.split("|", 5), "", ""]
+            match = re.fullmatch(r"\s*(\d+)(?:\[(\d+)\])?\s*", row[0])
+            if not match or len(row) < len(_FIELDS[source].split()):
+                continue  # "LSF is processing your request. Please wait ..."
+            status = _status(*(text.strip() for text in row[2:6]))
+            index = match[2] or (row[1].strip() if row[1].strip().isdigit() else "0")
+            if int(index):
+                arrays.setdefault(match[1], {})[int(index)] = status
+            else:
+                known[match[1]] = status
+        return {i: s for i, s in known.items() if i in ids} | {
+            i: array_status(jobs) for i, jobs in arrays.items() if i in ids
+        }
+
+    def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
+        """Signal the job with SIGINT, then SIGTERM, then SIGKILL."""
+        return ("bkill", scheduler_id)
+
+    def parse_cancel(self, answer: CommandResult) -> None:
+        """Raise RefusedError unless the job is ended, ending, or unknown by now."""
+        over = r"is being terminated|already finished|no matching job found"
+        if answer.exit_code != 0 and not re.search(over, answer.stdout + answer.stderr, re.IGNORECASE):
+            raise RefusedError(f"LSF did not cancel the job: {_own_words(answer)}")
+
+
+def _bjobs(fields: str, *ids: str) -> tuple[str, ...]:
+    return ("bjobs", "-a", "-noheader", "-o", f"{fields} delimiter='|'", *ids)
+
+
+def _knows_no_job(answer: CommandResult) -> bool:
+    text = answer.stdout + answer.stderr
+    return bool(re.search(r"is not found|no (unfinished )?job found", text, re.IGNORECASE))
+
+
+def _own_words(answer: CommandResult) -> str:
+    """Return what LSF printed, on one line."""
+    text = answer.stderr.strip() or answer.stdout.strip()
+    text = text or f"exit status {answer.exit_code}, no reason given"
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> JobStatus:
+    """Return the status; ``exit_code`` is empty or a dash for DONE and for many that were cancelled."""
+    state = _STATES.get(word)
+    if state is None:
+        return JobStatus(state="running", reason=f"LSF calls its state {word!r}")
+    if state == "done":
+        return JobStatus(state=state, exit_code=0)
+    if state != "failed":
+        return JobStatus(state=state, reason=_WORDS.get(word) or _pending_sentence(pend_reason))
+    code = int(exit_code) if exit_code.isdigit() and int(exit_code) else None
+    term = exit_reason.partition(":")[0]
+    if term in _CANCELLED:
+        by_another = exit_reason if "ADMIN" in term else None
+        return JobStatus(state="cancelled", exit_code=code, reason=by_another)
+    if term.startswith("TERM_"):
+        reason = f"{exit_reason}: {_ENDED[term]}" if term in _ENDED else exit_reason
+    else:
+        reason = f"the script ended with exit status {code}" if code else "it ended without exit status"
+    return JobStatus(state=state, exit_code=code, reason=reason)
+
+
+def _pending_sentence(reason: str) -> str | None:
+    reason = reason.strip(" ;-")
+    found = (words for pattern, words in _PENDING if re.search(pattern, reason, re.IGNORECASE))
+    words = next(found, None) if reason else None
+    return f"{reason}: {words}" if words else reason or None
+
+
+# --- header ---
+
+
+def _header(want: Resources) -> tuple[Line, ...]:
+    """Return the #BSUB options (bsub command reference) for a job."""
+    ranges, percent, at_once = (want.array or "").partition("%")
+    indices = f"[{ranges}]{percent}{at_once}" if want.array else ""
+    reason = "the name in bjobs, and a job for each index" if want.array else "the name in bjobs"
+    directives = [(f'-J "{want.name}{indices}"', reason)]
+    if want.account:
+        directives.append((f"-P {want.account}", "the project that pays"))
+    if want.queue:
+        directives.append((f"-q {want.queue}", want.queue_reason))
+    directives += _sizes(want)
+    minutes = -(-want.walltime_s // 60)
+    directives += [
+        (f"-W {minutes // 60}:{minutes % 60:02d}", "walltime limit in hours and minutes"),
+        (f"-o {_bsub_file(want.output) or 'hpclaunch-%J.out'}", "what LSF reports, at the job's end"),
+    ]
+    if want.after:
+        ended = "ended" if want.after_any else "done"
+        jobs = " && ".join(f"{ended}({job})" for job in want.after)
+        directives.append((f'-w "{jobs}"', "jobs that must end first"))
+    return lines(directives)
+
+
+def _sizes(want: Resources) -> list[tuple[str, str]]:
+    if want.launcher == "jsrun":
+        return [(f"-nnodes {want.nodes}", "compute nodes, whole ones")]
+    cpus = 1 if want.exclusive else want.cpus_per_task or 1
+    slots = want.tasks_per_node * cpus
+    sizes = [
+        (f"-n {want.nodes * slots}", "slots: one per rank" if cpus == 1 else f"slots: {cpus} per rank"),
+        (f'-R "span[ptile={slots}]"', "slots on each node"),
+    ]
+    if want.memory:
+        sizes.append((f'-R "rusage[mem={want.memory}]"', "memory of each node"))
+    if want.gpus_per_node:
+        sizes.append(
+            (f'-gpu "num={want.gpus_per_node}:j_exclusive=yes"', "GPUs of each node, for this job only")
+        )
+    if want.exclusive:
+        sizes.append(("-x", "whole nodes, also where the queue shares them"))
+    return sizes
+
+
+def _bsub_file(path: str | None) -> str:
+    """Write a file name for a #BSUB line, where LSF replaces % and splits at blanks."""
+    if path and not re.fullmatch(r"[\w./@+=:,-]+", path):
+        raise BadInputError(
+            f"{path!r} cannot stand in a #BSUB line: LSF splits it at blanks and quotes and replaces %",
+            "set XDG_STATE_HOME to a folder with a plain name",
+        )
+    return path or ""
+
+
+_NODE_NAMES = 'awk -v launch="${launch_node-}" \'$0 != launch && !seen[$0]++\' "$LSB_DJOB_HOSTFILE"'
+
+SCHEDULER = LsfScheduler(
+    kind="lsf",
+    title="LSF",
+    submit_program="bsub",
+    template="lsf.sh.j2",
+    launchers=(Mpirun(), Jsrun()),
+    job_number="$LSB_JOBID",
+    submit_folder="$LS_SUBCWD",
+    port_number="LSB_JOBID",
+    first_node=f"read -r MASTER_ADDR < <({_NODE_NAMES})",
+    node_names=_NODE_NAMES,
+    start_lines=(
+        Line(
+            text='if [ -z "${LSB_DJOB_HOSTFILE-}" ]; then\n'
+            '  export LSB_DJOB_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hosts"\n'
+            "  tr ' ' '\\n' <<< \"$LSB_HOSTS\" > \"$LSB_DJOB_HOSTFILE\"\n"
+            "fi",
+            reason="the file of the job's hosts, a line per slot, where LSF makes none for a job of one slot",
+        ),
+    ),
+    inside_variable="LSB_JOBID",
+    log_in_script="yes",  # LSF writes the file of -o at the end (LSB_STDOUT_DIRECT), with its own report
+    job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+    job_name_rule="LSF gives brackets, quotes, blanks and asterisks a meaning: use letters, digits and ._-",
+    owned_options={
+        "-n -nnodes": "--nodes",
+        "-gpu": "--gpus-per-task",
+        "-W": "--time",
+        "-P": "--account",
+        "-q": "--queue",
+        "-J": "--name and --array",
+        "-o -oo": "nothing: `hpclaunch logs` shows the output",
+        "-w": "--after",
+    },
+    joins_values=False,
+    queue_kinds=("queue",),
+    binding_needs_whole_node=True,
+    arrays=ArrayRules(
+        index_variable="LSB_JOBINDEX",
+        job_number="$LSB_JOBID",
+        port_number="(LSB_JOBID + LSB_JOBINDEX)",  # the jobs of an array share the number
+        first_index=1,
+    ),
+    no_restarts="jobs that come back after a checkpoint are not supported on LSF",
+    no_exclusions="leaves nodes out by requirements that hpclaunch does not write",
+    id_pattern=r"\d+(\[\d+\])?",
+    status_sources=("reasons", "states"),
+)

@@ -1,0 +1,67 @@
+#!/bin/bash
+# the name in flux jobs
+#flux: --job-name=mnist
+# nodes
+#flux: --nodes=1
+# whole nodes, one slot on each
+#flux: --exclusive
+# walltime limit
+#flux: --time-limit=1800s
+# stdout and stderr of the job
+#flux: --output=hpclaunch-{{id}}.out
+
+# Written by hpclaunch VERSION for generic-flux: Any cluster with Flux, of which nothing else is known, facts read 2026-11-22 to 2026-11-22.
+# 1 nodes x 1 ranks = 1 ranks.
+# The binding is left to the launcher: the node is not described, or --binding off.
+
+set -eo pipefail
+
+# The folder of this job's log, result and exit status.
+export HPCLAUNCH_JOB_ID="$FLUX_ENCLOSING_ID"
+export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$FLUX_ENCLOSING_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# The exit status is written however the job ends.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# the signal of a Flux instance to its script when the job is cancelled or out of time
+trap 'exit 129' HUP
+
+# number of ranks of the job
+export HPCLAUNCH_TASKS=1
+
+# the training runner, which submit copies to the job folder
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# rendezvous: the job's first node
+MASTER_ADDR=$(hostname)
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + ($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24) % 10000))
+
+# threads for each rank: --cpus-per-task
+export OMP_NUM_THREADS=1
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank, as the variables that torch.distributed and others read
+export RANK="$FLUX_TASK_RANK" LOCAL_RANK="$FLUX_TASK_LOCAL_ID" WORLD_SIZE=1
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+flux run --nodes=1 --tasks-per-node=1 --exclusive -o exit-timeout=none -o exit-on-error \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,94 @@
+#!/bin/bash
+# the name in bjobs, and a job for each index
+#BSUB -J "mnist[1-9]%2"
+# slots: one per rank
+#BSUB -n 1
+# slots on each node
+#BSUB -R "span[ptile=1]"
+# whole nodes, also where the queue shares them
+#BSUB -x
+# walltime limit in hours and minutes
+#BSUB -W 0:30
+# what LSF reports, at the job's end
+#BSUB -o hpclaunch-%J.out
+# jobs that must end first
+#BSUB -w "done(12) && done(13)"
+
+# Written by hpclaunch VERSION for generic-lsf: Any cluster with IBM Spectrum LSF, of which nothing else is known, facts read 2026-11-22 to 2026-11-22.
+# 1 nodes x 1 ranks = 1 ranks.
+# The binding is left to the launcher: the node is not described, or --binding off.
+
+set -eo pipefail
+
+# The folder of this job's log, result and exit status.
+export HPCLAUNCH_JOB_ID="$LSB_JOBID"
+export HPCLAUNCH_JOB_FOLDER="$LS_SUBCWD/hpclaunch-$LSB_JOBID"
+# Each job of the array has an index, and its own folder for its log, result and exit status.
+export HPCLAUNCH_ARRAY_INDEX=$LSB_JOBINDEX
+HPCLAUNCH_JOB_FOLDER=$HPCLAUNCH_JOB_FOLDER/$HPCLAUNCH_ARRAY_INDEX
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
+
+# The exit status is written however the job ends.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# the file of the job's hosts, a line per slot, where LSF makes none for a job of one slot
+if [ -z "${LSB_DJOB_HOSTFILE-}" ]; then
+  export LSB_DJOB_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hosts"
+  tr ' ' '\n' <<< "$LSB_HOSTS" > "$LSB_DJOB_HOSTFILE"
+fi
+
+# number of ranks of the job
+export HPCLAUNCH_TASKS=1
+
+# the training runner, which submit copies to the job folder
+export PYTHONPATH="${HPCLAUNCH_JOB_FOLDER%/*}/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(awk -v launch="${launch_node-}" '$0 != launch && !seen[$0]++' "$LSB_DJOB_HOSTFILE")
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + (LSB_JOBID + LSB_JOBINDEX) % 10000))
+
+# threads for each rank: --cpus-per-task
+export OMP_NUM_THREADS=1
+
+# Preflight: one process per node checks it before the ranks start. A node that fails is named, and the job ends.
+probe=${HPCLAUNCH_JOB_FOLDER%/*}/probe.py
+preflight=$HPCLAUNCH_JOB_FOLDER/preflight
+awk -v launch="${launch_node-}" '$0 != launch && !seen[$0]++' "$LSB_DJOB_HOSTFILE" > "$HPCLAUNCH_JOB_FOLDER/nodes"
+mapfile -t nodes < "$HPCLAUNCH_JOB_FOLDER/nodes"
+timeout 300 mpirun -n 1 -machinefile "$HPCLAUNCH_JOB_FOLDER/nodes" python3 "$probe" preflight '{}' \
+  | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
+if ! python3 "$probe" verdict 1 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
+  cat "$preflight.words"
+  grep -v ^hpclaunch- "$preflight.words" > "$HPCLAUNCH_JOB_FOLDER/reason"
+  exit 1
+fi
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank, as the variables that torch.distributed and others read
+export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=1
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+mpirun -n 1 -machinefile "$LSB_DJOB_HOSTFILE" \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,127 @@
+"""Jobs on a fake Flux, which really runs the scripts: their exit codes, logs and binding reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.refresh import refresh
+from hpclaunch.job.store import Store
+from hpclaunch.scheduler.registry import get_scheduler
+from tests.testbed.kit import submit
+
+pytestmark = pytest.mark.slow
+
+FAKES = Path(__file__).parents[1] / "fakes"
+HOST, FLUX = LocalHost(), get_scheduler("flux")
+
+
+@pytest.fixture(autouse=True)
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put the fake Flux on PATH and return its home folder."""
+    home = tmp_path / "fake flux"
+    home.mkdir()
+    monkeypatch.setenv("FAKE_FLUX_HOME", str(home))
+    monkeypatch.setenv("PATH", f"{FAKES / 'fake_flux'}:{os.environ['PATH']}")
+    return home
+
+
+def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
+
+
+def run(*words: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    answer = hpclaunch("submit", "--site", "generic-flux", "--time", "5m", "--wait", "--json", *words)
+    return answer, json.loads(answer.stdout) if answer.stdout else {}
+
+
+def test_from_submission_to_result_log_and_binding_report(server: Path) -> None:
+    assert hpclaunch("sites", "new", "here", "--extends", "generic-flux").returncode == 0
+    program = 'echo "rank $RANK of $WORLD_SIZE, port $MASTER_PORT"; echo "{}" > "$HPCLAUNCH_RESULT_FILE"'
+    usual = ("--site", "here", "--tasks-per-node", "2", "--time", "5m", "--preflight")
+    answer = hpclaunch("submit", *usual, "--wait", "--json", "--", "bash", "-c", program)
+    document = json.loads(answer.stdout)
+    assert answer.returncode == 0, answer.stderr
+    assert (document["state"], document["exit_code"], document["result"]) == ("done", 0, {})
+    log = hpclaunch("logs", "last").stdout
+    ranks = sorted(line.partition(", port ") for line in log.splitlines() if line.startswith("rank "))
+    assert [rank[0] for rank in ranks] == ["rank 0 of 2", "rank 1 of 2"]
+    assert {10000 <= int(rank[2]) < 20000 for rank in ranks} == {True}
+    verified = json.loads(hpclaunch("verify", "last", "--json").stdout)
+    assert verified["ok"]
+    assert [rank["verdict"] for rank in verified["ranks"]] == ["ok", "ok"]
+    assert "cpu-affinity=off gpu-affinity=off" in (server / "flux-run.log").read_text().splitlines()[-1]
+
+
+def test_a_failed_job_a_refused_one_and_one_over_its_walltime(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, document = run("--tasks-per-node", "2", "--", "bash", "-c", 'exit "$((RANK * 3))"')
+    assert (answer.returncode, document["state"], document["exit_code"]) == (1, "failed", 3)
+    assert "the script ended with exit status 3" in answer.stderr
+    answer, _ = run("--queue", "nosuch", "--", "true")
+    assert answer.returncode == 4
+    assert "Invalid queue 'nosuch' specified" in answer.stderr
+    monkeypatch.setenv("FAKE_FLUX_SPEED", "200")
+    answer, document = run("--", "sleep", "60")
+    assert (answer.returncode, document["state"]) == (1, "failed")
+    assert "it reached its walltime" in answer.stderr
+
+
+def test_a_job_after_another() -> None:
+    first = hpclaunch("submit", "--site", "generic-flux", "--time", "5m", "--json", "--", "sleep", "1")
+    before = json.loads(first.stdout)["id"]
+    answer, document = run("--after", before, "--", "true")
+    assert (answer.returncode, document["state"]) == (0, "done"), answer.stderr
+    assert json.loads(hpclaunch("status", before, "--json").stdout)["state"] == "done"
+
+
+def test_a_job_is_followed_and_cancelled(tmp_path: Path, server: Path) -> None:
+    store = Store(tmp_path / "state")
+    record = submit(store, "flux", "trap 'exit 129' HUP; echo started; sleep 1000 & wait", tmp_path)
+    assert (record.state, (record.scheduler_id or "")[:1]) == ("queued", "f")
+    until = time.monotonic() + 60
+    while record.state != "running" and time.monotonic() < until:
+        record = refresh(store, HOST, FLUX, record)
+    assert record.state == "running"
+    assert record.started is not None
+    (server / "down").touch()
+    with pytest.raises(RefusedError, match="Unable to connect to Flux"):
+        refresh(store, HOST, FLUX, record)
+    (server / "down").unlink()
+    while not (Path(record.folder) / "out.log").read_text():
+        time.sleep(0.02)
+    FLUX.parse_cancel(HOST.run(FLUX.cancel_command(record.scheduler_id or "")))
+    while record.state == "running" and time.monotonic() < until:
+        record = refresh(store, HOST, FLUX, record)
+    assert (record.state, record.exit_code) == ("cancelled", 143)
+    assert (Path(record.folder) / "exit_status").read_text() == "129\n"
+    FLUX.parse_cancel(HOST.run(FLUX.cancel_command(record.scheduler_id or "")))  # it has ended already
+
+
+def test_a_flux_that_forgets_leaves_it_to_the_exit_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_FLUX_HISTORY", "0")
+    store = Store(tmp_path / "state")
+    records = [submit(store, "flux", f"exit {code}", tmp_path) for code in (5, 6)]
+    until = time.monotonic() + 60
+    for record, code in zip(records, (5, 6), strict=True):
+        now = record
+        while now.state in ("queued", "running") and time.monotonic() < until:
+            now = refresh(store, HOST, FLUX, now)
+        assert (now.state, now.exit_code) == ("failed", code)
+
+
+def test_a_missing_flux_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    answer = hpclaunch("submit", "--site", "generic-flux", "--", "true")
+    assert (answer.returncode, answer.stdout) == (4, "")
+    assert "flux: no such program" in answer.stderr

@@ -285,8 +285,8 @@ def _gpu_arch(arch: str, facts: BuildFacts, remedies: Remedies) -> Check:
         program = f"{framework} {stated.get('framework')}"
         cuda, archs = stated.get("cuda"), stated.get("archs")
         if cuda and cuda_addresses(str(cuda), arch) is False:
-            first = first_cuda(arch)
-            evidence = f"{program} is built with CUDA {cuda}, which does not support {arch} (first: {first})"
+            limit = f"does not support {arch} (first: {first_cuda(arch)})"
+            evidence = f"{program} is built with CUDA {cuda}, which {limit}"
             return Check(name="gpu-arch", status="missing", evidence=evidence, remedy=remedies.arch(arch))
         if (cuda or stated.get("rocm")) and isinstance(archs, list) and archs:
             return _arch_among(arch, archs, program, remedies)

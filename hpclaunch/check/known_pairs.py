@@ -61,7 +61,8 @@ BAD_PAIRS = (
     ),
     BadPair(
         parts={"mpi-linked": Range(below=(5,)), "mpi-runtime": Range(at_least=(5,))},
-        what="Horovod was linked with the C++ bindings of Open MPI 4 (libmpi_cxx), which Open MPI 5 lacks",
+        what="Horovod was linked with the C++ bindings of Open MPI 4 (libmpi_cxx), which Open MPI 5 does not"
+        " have",
         remedy="load the Open MPI 4 that it was built with, or rebuild Horovod with Open MPI 5",
         source="https://docs.open-mpi.org/en/v5.0.x/release-notes/changelog/v5.0.x.html",
     ),

@@ -60,7 +60,7 @@ def bind_gpus_only(topology: NodeTopology, request: BindingRequest) -> NodeBindi
             local_rank=rank,
             cpus=(),
             gpus=tuple(gpu.index for gpu in own),
-            numa=tuple(sorted({gpu.numa for gpu in own if gpu.numa is not None})),
+            numa=_known(gpu.numa for gpu in own),
         )
         for rank, own in enumerate(assign_gpus(gpus, request))
     )

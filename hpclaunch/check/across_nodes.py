@@ -13,7 +13,7 @@ from hpclaunch.check.check_report import Check, Report, Status
 
 NODE_MARK = "HPCLAUNCH-NODE "
 # Evidence of these checks is different on each node.
-_CHANGES = {"clock", "space", "inodes"}
+_NODE_SPECIFIC = {"clock", "space", "inodes"}
 _WORST: dict[Status, int] = {"have": 0, "unknown": 1, "missing": 2}
 
 
@@ -46,14 +46,14 @@ def read_nodes(stdout: str) -> dict[str, Report]:
     return dict(sorted(found.items()))
 
 
-def merge_reports(reports: Mapping[str, Report], wanted: int, why_silent: str) -> tuple[Check, ...]:
+def merge_reports(reports: Mapping[str, Report], nodes: int, why_silent: str) -> tuple[Check, ...]:
     """Return one list of checks for all nodes, and the check ``nodes``: whether all give the same answers.
 
     Each check has its worst status. A node differs if a status, or the evidence of a check that should be the
     same everywhere, is not that of most nodes.
     """
     checks = tuple(_merged(name, reports) for name in _names(reports))
-    return (*checks, _do_nodes_agree(reports, wanted, why_silent))
+    return (*checks, _do_nodes_agree(reports, nodes, why_silent))
 
 
 def _names(reports: Mapping[str, Report]) -> list[str]:
@@ -78,20 +78,20 @@ def _signature(host: str, report: Report) -> tuple[tuple[str, str, str], ...]:
     return tuple(
         (check.name, check.status, re.sub(rf"\b{re.escape(host)}\b", "", check.evidence))
         for check in report.checks
-        if check.name not in _CHANGES
+        if check.name not in _NODE_SPECIFIC
     )
 
 
-def _do_nodes_agree(reports: Mapping[str, Report], wanted: int, why_silent: str) -> Check:
+def _do_nodes_agree(reports: Mapping[str, Report], nodes: int, why_silent: str) -> Check:
     signatures = {host: _signature(host, report) for host, report in reports.items()}
-    silent = wanted - len(reports)
+    silent = nodes - len(reports)
     if not signatures:
-        evidence = f"none of {wanted} nodes answered: {why_silent}"
+        evidence = f"none of {nodes} nodes answered: {why_silent}"
         return Check(name="nodes", status="missing", evidence=evidence, remedy="see the launcher's message")
     usual, _ = Counter(signatures.values()).most_common(1)[0]
     odd = {host: each for host, each in signatures.items() if each != usual}
     parts = [f"{host} differs: {_difference(each, usual)}" for host, each in odd.items()]
-    parts += [f"{silent} of {wanted} nodes gave no answer: {why_silent}"] if silent > 0 else []
+    parts += [f"{silent} of {nodes} nodes gave no answer: {why_silent}"] if silent > 0 else []
     if parts:
         remedy = "exclude these nodes (srun --exclude=NODES) and report them to the site"
         return Check(name="nodes", status="missing", evidence="; ".join(parts), remedy=remedy)

@@ -176,8 +176,8 @@ def _known_mpis(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | No
 def open_mpi_at_run_time(facts: LaunchFacts) -> str | None:
     """Return the version of the Open MPI that started ranks use; None: another MPI, or no ranks."""
     outcome = facts.ranks.get("mpi4py")
-    said = re.match(r"Open MPI v(\S+?),", str(outcome.answers().get("library", ""))) if outcome else None
-    return said[1] if said else None
+    version = re.match(r"Open MPI v(\S+?),", str(outcome.answers().get("library", ""))) if outcome else None
+    return version[1] if version else None
 
 
 def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile | None) -> Check:

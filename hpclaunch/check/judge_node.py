@@ -47,16 +47,16 @@ def _gpus(facts: NodeFacts, answers: dict[str, Any], profile: SiteProfile) -> It
     """Compare the GPUs that are visible with those of the site's node."""
     tool = facts.gpu_tool or Outcome(exit_code=NOT_FOUND)
     expected = len(profile.node.gpus) if profile.node else 0
-    want = f"{profile.name} has {expected} per node"
+    site_has = f"{profile.name} has {expected} per node"
     if tool.exit_code == NOT_FOUND:
-        evidence = f"there is no {facts.gpu_tool_name} here; {want}: this may be a login node"
+        evidence = f"there is no {facts.gpu_tool_name} here; {site_has}: this may be a login node"
         remedy = "run the check in a job: hpclaunch check --nodes N in an allocation"
         yield Check(name="gpus", status="unknown", evidence=evidence, remedy=remedy)
         return
     names = gpu_names(facts.gpu_tool_name, tool.stdout) if facts.gpu_tool_name else {}
     models = ", ".join(dict.fromkeys(names.values())) or tool.last_error_line() or tool.ending()
     visible = _visible_devices(answers)
-    evidence = f"{facts.gpu_tool_name} lists {len(names)} GPUs ({models}){visible}; {want}"
+    evidence = f"{facts.gpu_tool_name} lists {len(names)} GPUs ({models}){visible}; {site_has}"
     if len(names) >= expected:
         yield Check(name="gpus", status="have", evidence=evidence)
         return

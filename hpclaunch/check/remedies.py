@@ -65,8 +65,8 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
     def right_mpi(self, name: str) -> str:
         """Return how to bring the library and its MPI together."""
-        want = self.profile.mpi.implementation if self.profile else None
-        with_it = f" with {want}" if want else ""
+        implementation = self.profile.mpi.implementation if self.profile else None
+        with_it = f" with {implementation}" if implementation else ""
         return f"load the MPI that Horovod was built with, or {self.rebuild(name)}{with_it}"
 
     def load_first(self) -> str:

@@ -99,7 +99,7 @@ def requirements(request: CheckRequest) -> tuple[Requirement, ...]:
     return (*site_requirements(request.profile), default[-1], *extra)
 
 
-def framework_meant(require: tuple[Requirement, ...], modules: frozenset[str] = frozenset()) -> str:
+def framework_for_remedies(require: tuple[Requirement, ...], modules: frozenset[str] = frozenset()) -> str:
     """Return the framework for the remedies: the one that is required, else the one that is installed."""
     named = [name for need in require for name in need.names if name in FRAMEWORKS]
     if named:
@@ -128,7 +128,7 @@ def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os
         return judge(request, (judge_setup(setup), *_not_checked(request)))
     build = build_facts(place) if request.horovod else BuildFacts(installed=_installed(place))
     modules = _modules(build.installed)
-    remedies = Remedies(profile=request.profile, framework=framework_meant(request.require, modules))
+    remedies = Remedies(profile=request.profile, framework=framework_for_remedies(request.require, modules))
     launch = _launch(place, request, working_frameworks(build), modules, setup)
     node = _node(place, request)
     checks = (

@@ -134,11 +134,11 @@ def _from_folder(folder: Path, request: CheckRequest) -> tuple[Report, Sequence[
     from hpclaunch.check.captured_folder import judge_folder
     from hpclaunch.check.check_report import make_report, unmet_requirements
     from hpclaunch.check.remedies import Remedies
-    from hpclaunch.check.run_check import framework_meant
+    from hpclaunch.check.run_check import framework_for_remedies
 
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such folder", "name the folder with check-build.txt in it")
-    remedies = Remedies(profile=request.profile, framework=framework_meant(request.require))
+    remedies = Remedies(profile=request.profile, framework=framework_for_remedies(request.require))
     checks = judge_folder(folder, remedies)
     needs = request.require or _captured_requirements(request.profile, checks)
     found = make_report(checks, needs)

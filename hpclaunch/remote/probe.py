@@ -307,26 +307,26 @@ def preflight(text: str) -> None:
     ``vendor``, ``fabric``, ``module`` (to import), ``space`` (folders). What is not in it is not checked,
     except the clock.
     """
-    wanted = json.loads(text)
+    expected = json.loads(text)
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     judges: list[Callable[[dict[str, Any]], tuple[str, str, str] | None]] = [
         _cpus_planned, _gpus_seen, _fabric_loads, _clock_agrees, _imports_work,
     ]  # fmt: skip
-    found = [judge(wanted) for judge in judges]
-    found += [_has_room(folder) for folder in wanted.get("space", ())]
+    found = [judge(expected) for judge in judges]
+    found += [_has_room(folder) for folder in expected.get("space", ())]
     for each in found:
         if each:
             _judged(host, *each)
     sys.stdout.flush()
 
 
-def _cpus_planned(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
-    if not wanted.get("cpus"):
+def _cpus_planned(expected: dict[str, Any]) -> tuple[str, str, str] | None:
+    if not expected.get("cpus"):
         return None
     status = os.environ.get("HPCLAUNCH_SYSROOT", "") + "/proc/self/status"
     with open(status) as file:
         allowed = next(line.split()[1] for line in file if line.startswith("Cpus_allowed_list:"))
-    lacking = sorted(_cpu_list(wanted["cpus"]) - _cpu_list(allowed))
+    lacking = sorted(_cpu_list(expected["cpus"]) - _cpu_list(allowed))
     if lacking:
         shown = ",".join(map(str, lacking[:8])) + (",..." if len(lacking) > 8 else "")
         return (
@@ -343,10 +343,10 @@ def _cpu_list(text: str) -> set[int]:
     return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}
 
 
-def _gpus_seen(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
-    if wanted.get("vendor") not in GPU_TOOLS or not wanted.get("gpus"):
+def _gpus_seen(expected: dict[str, Any]) -> tuple[str, str, str] | None:
+    if expected.get("vendor") not in GPU_TOOLS or not expected.get("gpus"):
         return None
-    argv = GPU_TOOLS[wanted["vendor"]]
+    argv = GPU_TOOLS[expected["vendor"]]
     try:
         answer = subprocess.run(
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TOOL_LIMIT_S, check=False
@@ -357,31 +357,31 @@ def _gpus_seen(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
         return "gpus", "missing", f"{argv[0]}: {error}"
     text = answer.stdout.decode(errors="replace")
     count = len({index for index, _ in re.findall(GPU_LINES[argv[0]], text, re.MULTILINE)})
-    status = "have" if count >= wanted["gpus"] else "missing"
-    return "gpus", status, "{} lists {} GPUs, the job needs {}".format(argv[0], count, wanted["gpus"])
+    status = "have" if count >= expected["gpus"] else "missing"
+    return "gpus", status, "{} lists {} GPUs, the job needs {}".format(argv[0], count, expected["gpus"])
 
 
-def _fabric_loads(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
-    if not wanted.get("fabric"):
+def _fabric_loads(expected: dict[str, Any]) -> tuple[str, str, str] | None:
+    if not expected.get("fabric"):
         return None
-    said = _plugin()
-    if said.get("loaded") and said.get("table"):
-        return "fabric-plugin", "have", said["loaded"] + " loads"
-    tried = [said["loaded"]] if said["loaded"] else list(said["tried"])
+    answers = _plugin()
+    if answers.get("loaded") and answers.get("table"):
+        return "fabric-plugin", "have", answers["loaded"] + " loads"
+    tried = [answers["loaded"]] if answers["loaded"] else list(answers["tried"])
     return "fabric-plugin", "missing", "none of {} loads: messages would go by TCP".format(", ".join(tried))
 
 
-def _clock_agrees(wanted: dict[str, Any]) -> tuple[str, str, str]:
-    said = _clock()
-    if said["fs_offset_s"] is None:
-        return "clock", "unknown", "no file can be written in {}: {}".format(os.getcwd(), said["fs_error"])
-    offset = abs(said["fs_offset_s"])
+def _clock_agrees(expected: dict[str, Any]) -> tuple[str, str, str]:
+    answers = _clock()
+    if answers["fs_offset_s"] is None:
+        return "clock", "unknown", "no file can be written in {}: {}".format(os.getcwd(), answers["fs_error"])
+    offset = abs(answers["fs_offset_s"])
     status = "have" if offset <= MAX_CLOCK_OFFSET_S else "missing"
     return "clock", status, f"this node's clock and its file system's differ by {offset:.2g} s"
 
 
-def _imports_work(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
-    module = wanted.get("module")
+def _imports_work(expected: dict[str, Any]) -> tuple[str, str, str] | None:
+    module = expected.get("module")
     if not module:
         return None
     argv = [sys.executable, os.path.abspath(__file__), "imports", module]
@@ -390,17 +390,17 @@ def _imports_work(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
     except subprocess.TimeoutExpired:
         return module, "missing", f"import {module} takes more than {IMPORT_LIMIT_S:g} s"
     text = answer.stdout.decode(errors="replace")
-    said = [json.loads(line[len(MARK) :]) for line in text.splitlines() if line.startswith(MARK)]
-    if not said:
+    answers = [json.loads(line[len(MARK) :]) for line in text.splitlines() if line.startswith(MARK)]
+    if not answers:
         words = answer.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         evidence = f"import {module} ended with exit status {answer.returncode}: {words[0]}"
         return module, "missing", evidence
-    if not said[0]["there"]:
+    if not answers[0]["there"]:
         return module, "unknown", f"{sys.executable} has no module {module}"
-    if said[0]["wrong"] or not said[0]["imported"]:
-        wrong = "; ".join("{}: {}".format(*pair) for pair in sorted(said[0]["wrong"].items()))
+    if answers[0]["wrong"] or not answers[0]["imported"]:
+        wrong = "; ".join("{}: {}".format(*pair) for pair in sorted(answers[0]["wrong"].items()))
         return module, "missing", wrong or "no framework for it is installed"
-    return module, "have", "imports " + ", ".join(said[0]["imported"])
+    return module, "have", "imports " + ", ".join(answers[0]["imported"])
 
 
 def _has_room(folder: str) -> tuple[str, str, str]:
@@ -425,13 +425,13 @@ def verdict(count: str, *nodes: str) -> None:
     for line in sys.stdin:
         _, mark, text = line.partition(PREFLIGHT_MARK)
         try:
-            said = json.loads(text) if mark else None
+            answers = json.loads(text) if mark else None
         except ValueError:
-            said = None
-        if said:
-            answered.add(said["host"])
-            if said["status"] == "missing":
-                failed.setdefault(said["host"], []).append(said["check"] + ": " + said["evidence"])
+            answers = None
+        if answers:
+            answered.add(answers["host"])
+            if answers["status"] == "missing":
+                failed.setdefault(answers["host"], []).append(answers["check"] + ": " + answers["evidence"])
     silent = sorted({node.partition(".")[0] for node in nodes} - answered)
     lacking = int(count) - len(answered)
     if lacking > 0:

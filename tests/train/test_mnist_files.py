@@ -226,7 +226,7 @@ def test_cache_that_cannot_be_written_is_said_and_not_needed(tmp_path: Path) -> 
     with serving(good_answers()) as mirror:
         data = load_dataset("mnist", cache_dir=tmp_path / "file", mirrors=[mirror.url], log=lines.append)
     assert_small_mnist(data)
-    assert sum("not kept in the cache" in line for line in lines) == 4
+    assert sum("not stored in the cache" in line for line in lines) == 4
 
 
 def test_bar_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

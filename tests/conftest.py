@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -50,10 +51,11 @@ _FOREIGN = (
 )
 _OURS = "HPCLAUNCH_TEST_"
 
-# Open MPI refuses root and more ranks than cores unless told that both are meant.
+# Open MPI refuses root and more ranks than cores unless both are allowed; a rank that waits yields its core.
 _MPI_VARIABLES = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
 
@@ -67,11 +69,15 @@ _REAL_LIMIT_S = 300  # default of the others: timeout in pyproject.toml
 def pytest_configure() -> None:
     """Make a test's environment the same however the tests were started.
 
-    An outer job's variables are taken out. Ctrl-C works in what the tests start: a shell without job control
+    An outer job's variables are taken out, and those that change how Python writes: without bytecode each
+    program that a test starts would be compiled again, half of the time of most commands. Ctrl-C works in what the tests start: a shell without job control
     starts background commands with SIGINT ignored, and a child inherits that.
     """
     for name in [n for n in os.environ if n.startswith(_FOREIGN) and not n.startswith(_OURS)]:
         del os.environ[name]
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
+        os.environ.pop(name, None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -111,7 +117,7 @@ def _folders_of_its_own(
     with pytest.MonkeyPatch.context() as patch:
         for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
             patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
-        if request.node.get_closest_marker("mpi"):
+        if any(request.node.get_closest_marker(marker) for marker in ("mpi", "slurm")):
             for name, value in _MPI_VARIABLES.items():
                 patch.setenv(name, value)
         yield

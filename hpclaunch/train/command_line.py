@@ -180,9 +180,11 @@ def _run(
 
 
 def _prepared(comm: MPI.Intracomm, options: Options, result_file: str | None) -> Options:
-    """The options with the default algorithm for these ranks; the folder of the result exists."""
+    """The options with the default algorithm for these ranks; the folders of the run exist."""
     if result_file:
         on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
+    if (folder := options.checkpoint_dir) is not None:
+        on_rank_0(comm, lambda: prepare_folder(folder, "--checkpoint-dir"))
     if options.comm == "ring":
         resolved = resolve_allreduce(comm, options.allreduce, options.compression)
         options = replace(options, allreduce=resolved)

@@ -68,7 +68,11 @@ def check_refusal(way: str, folder: Path, fault: str, scratch: Path) -> None:
             message = agreed.error.message
         else:
             raise AssertionError("accepted")
-    found = {"missing": "No such file", "longer": "bytes, not as on rank 0", "other": "other images"}
+    found = {
+        "missing": "No such file",
+        "longer": "bytes, another size than on rank 0",
+        "other": "other images",
+    }
     assert message.startswith(f"rank 2: {own / 'train-images-idx3-ubyte'} on {os.uname().nodename}: "), (
         message
     )

@@ -205,7 +205,7 @@ def judge_list(context: Context, entry: BindList) -> Judgement:
 
 @lru_cache(maxsize=64)  # every rule about lists needs it
 def _judge(context: Context, kind: Kind, text: str, ranks: int | None) -> Judgement:
-    topology = context.topology or NodeTopology(
+    topology = context.node_topology or NodeTopology(
         cores=tuple(Core(cpus=(cpu,)) for cpu in range(_CPUS_WITHOUT_SITE))
     )
     return judge(topology, kind, text, tasks=ranks)

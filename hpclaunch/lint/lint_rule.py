@@ -120,7 +120,7 @@ class Context:
         return reader.requested(self.script.active_directives) if reader else RequestedResources()
 
     @cached_property
-    def topology(self) -> NodeTopology | None:
+    def node_topology(self) -> NodeTopology | None:
         """The site's node; None: not known."""
         return site_topology(self.profile) if self.profile else None
 

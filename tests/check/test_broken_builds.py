@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.check.horovods import SUFFIX, WORKING, make_horovod, make_library
-from tests.check.verdicts import check, check_json, names_by_status, one
+from tests.check.verdicts import check_json, names_by_status, one, run_check_command
 
 pytestmark = pytest.mark.mpi
 ASK = ("--python", sys.executable)
@@ -130,7 +130,7 @@ def test_a_framework_that_changed_after_the_build(tmp_path: Path) -> None:
 
 def test_remedies_are_printed_where_they_are_needed(tmp_path: Path) -> None:
     make_horovod(tmp_path, WORKING)
-    done = check(*ASK, "--require", "gloo,nccl", PYTHONPATH=str(tmp_path))
+    done = run_check_command(*ASK, "--require", "gloo,nccl", PYTHONPATH=str(tmp_path))
     assert done.returncode == 1
     # One for nccl, and one for ranks that this made-up Horovod leaves alone; none for cuda, rocm, mxnet, ...
     assert (done.stdout.count("->"), done.stdout.count("rebuild: ")) == (2, 1)

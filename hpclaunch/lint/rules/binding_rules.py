@@ -248,12 +248,12 @@ def _joined(findings: list[Judged]) -> str:
 def _gpus_chosen(context: Context, entry: BindList) -> bool:
     """Tell whether the script itself assigns GPUs to ranks, so that it is not known which GPU is far."""
     script = context.script
-    if context.topology is None or any(launch.option("gpu-bind") for launch in script.launches):
+    if context.node_topology is None or any(launch.option("gpu-bind") for launch in script.launches):
         return True
     chosen = re.findall(r"VISIBLE_DEVICES=(.*)", script.text)
     if chosen:  # GPU N for local rank N is the order that the list is judged by
         return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
-    by_numa = judge(context.topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
+    by_numa = judge(context.node_topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
     far = any(one.problem == "wrong-gpu" for one in by_numa.findings)
     return not far and any(_starts_wrapper(launch) for launch in script.launches)
 

@@ -67,7 +67,7 @@ def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
 )
 def cpus_over_node(context: Context) -> Iterator[Violation]:
     """Compare tasks x CPUs with the site's node."""
-    topology, profile = context.topology, context.profile
+    topology, profile = context.node_topology, context.profile
     if topology is None or profile is None or not topology.cores or context.without_gpus:
         return
     threads = len(topology.usable)

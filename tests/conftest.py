@@ -70,8 +70,8 @@ def pytest_configure() -> None:
     """Make a test's environment the same however the tests were started.
 
     An outer job's variables are taken out, and those that change how Python writes: without bytecode each
-    program that a test starts would be compiled again, half of the time of most commands. Ctrl-C works in what the tests start: a shell without job control
-    starts background commands with SIGINT ignored, and a child inherits that.
+    program that a test starts would be compiled again. Ctrl-C works in what the tests start: a shell without
+    job control starts background commands with SIGINT ignored, and a child inherits that.
     """
     for name in [n for n in os.environ if n.startswith(_FOREIGN) and not n.startswith(_OURS)]:
         del os.environ[name]

@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 
 import psutil
@@ -107,12 +108,18 @@ def users_environment() -> dict[str, str]:
     return dict(USERS_ENVIRONMENT)
 
 
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A new folder each time: by their own count, for mktemp would look through all of them each time."""
+    root = tmp_path_factory.mktemp("homes")
+    return (root / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def _folders_of_its_own(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Generator[None]:
+def _folders_of_its_own(request: pytest.FixtureRequest, _homes: Iterator[Path]) -> Generator[None]:
     """Keep a test away from the user's configuration, job records and caches; let MPI start for ``mpi``."""
-    home = tmp_path_factory.mktemp("xdg")
+    home = next(_homes)
+    home.mkdir()
     request.node.stash[_HOME] = home
     with pytest.MonkeyPatch.context() as patch:
         for kind in ("CONFIG", "STATE", "CACHE", "DATA"):

@@ -49,6 +49,7 @@ def sets(binding: NodeBinding) -> list[frozenset[int]]:
     return [frozenset(rank.cpus) for rank in binding.ranks]
 
 
+@pytest.mark.slow
 @checked
 @given(bindings())
 def test_masks_and_lists_read_back_as_the_same_cpus(binding: NodeBinding) -> None:
@@ -64,6 +65,7 @@ def test_masks_and_lists_read_back_as_the_same_cpus(binding: NodeBinding) -> Non
     assert [parse_cpu_list(text) for text in lists.split(":")] == wanted
 
 
+@pytest.mark.slow
 @checked
 @given(bindings())
 def test_command_prefixes_read_back_as_the_same_cpus(binding: NodeBinding) -> None:
@@ -78,6 +80,7 @@ def test_command_prefixes_read_back_as_the_same_cpus(binding: NodeBinding) -> No
         assert parse_cpu_list(match[2] or "") == frozenset(rank.numa)
 
 
+@pytest.mark.slow
 @checked
 @given(bindings())
 def test_json_holds_the_whole_binding(binding: NodeBinding) -> None:

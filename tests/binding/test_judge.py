@@ -125,6 +125,7 @@ def test_a_gpu_without_usable_cores_is_not_an_error_of_the_list() -> None:
     assert judge(node, "map", "0").right
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     machines(),

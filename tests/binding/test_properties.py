@@ -18,7 +18,6 @@ from hpclaunch.topology.node_topology import Core, NodeTopology
 from tests.binding.machines import machine, machines, usable_cores
 
 pytestmark = pytest.mark.slow
-
 checked = settings(max_examples=200, deadline=None)
 
 ORDERS: st.SearchStrategy[Order] = st.sampled_from(["gpu", "numa"])

@@ -136,6 +136,7 @@ def test_an_unwritable_state_folder_is_bad_input_with_the_remedy(tmp_path: Path)
     assert "XDG_STATE_HOME" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_several_processes_at_once(store: Store) -> None:
     writers = [writer(store, 25, str(i)) for i in range(4)]
     while any(process.poll() is None for process in writers):

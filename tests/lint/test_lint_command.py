@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from hpclaunch.cli.main import program
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.lint.batch_script import read_script
@@ -244,9 +246,13 @@ def test_the_site_of_the_machine_counts_where_the_script_names_none(tmp_path: Pa
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests" / "golden").glob("*.sh")), ids=lambda path: path.stem)
-def test_golden_scripts_are_clean_with_shellcheck_too(path: Path, tmp_path: Path) -> None:
-    answer = run_lint("--json", "--site", path.stem.partition(".")[0], path, cwd=tmp_path)
-    assert (answer.returncode, findings_of(answer)) == (0, [])
+def test_golden_scripts_are_clean_with_shellcheck_too(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    site = path.stem.partition(".")[0]
+    answer = CliRunner().invoke(program, ["lint", "--json", "--site", site, str(path)])
+    assert (answer.exit_code, json.loads(answer.stdout)) == (0, {"findings": []})
 
 
 def test_rules_are_listed(tmp_path: Path) -> None:

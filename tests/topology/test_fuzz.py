@@ -15,8 +15,6 @@ from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.sources import KINDS
 from tests.topology import machines
 
-pytestmark = pytest.mark.slow
-
 MACHINE = machines.Machine(numa_ids=(0, 1, 6), memory_only=(9,), gpu_numa=(6, 1, 0))
 VALID: dict[str, list[str]] = {
     "lscpu": [
@@ -116,6 +114,7 @@ def test_heaps_of_pieces(kind: str, text: str) -> None:
     read_or_refuse(KINDS[kind], text)
 
 
+@pytest.mark.slow
 @settings(some, max_examples=300)
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 1 << 32))
 def test_damaged_output(kind: str, seed: int) -> None:

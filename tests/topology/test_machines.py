@@ -17,8 +17,6 @@ from hpclaunch.topology.node_topology import Core, NumaNode
 from tests.topology import machines
 from tests.topology.machines import Machine
 
-pytestmark = pytest.mark.slow
-
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -85,6 +83,7 @@ def test_hwloc(machine: Machine, version: int) -> None:
     assert len(topology.gpus) == len(machine.gpu_numa)
 
 
+@pytest.mark.slow
 @few
 @given(machines.any_machine)
 def test_sysfs(machine: Machine) -> None:
@@ -138,6 +137,7 @@ def test_nvidia_smi(machine: Machine, tabs: bool, columns: int, colour: bool) ->
     assert [gpu.cpus for gpu in partial.gpus or ()] == (cpus if columns else [None] * len(numa))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("threads", "cores"), [(1, 36), (2, 18), (4, 9), (8, 5)])
 def test_a_node_of_more_than_1024_cpus(threads: int, cores: int, tmp_path: Path) -> None:
     machine = Machine(

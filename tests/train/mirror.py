@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -25,11 +26,13 @@ def idx(array: npt.NDArray[np.uint8]) -> bytes:
     return struct.pack(f">I{array.ndim}I", 0x0800 | array.ndim, *array.shape) + array.tobytes()
 
 
-def small_contents() -> list[bytes]:
+@cache
+def small_contents() -> tuple[bytes, ...]:
     """Four IDX files in MNIST's order, uncompressed: 40 train and 10 test images."""
-    return [idx(array) for array in synthetic_digits(40, 10, seed=1)]
+    return tuple(idx(array) for array in synthetic_digits(40, 10, seed=1))
 
 
+@cache
 def small_files() -> tuple[RemoteFile, ...]:
     """What `hpclaunch.train.data.mnist_files` must know to fetch `small_contents` under MNIST's names."""
     return tuple(

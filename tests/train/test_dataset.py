@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HPCLAUNCH_MNIST_MIRRORS", "http://192.0.2.1/must/not/be/asked/")
 
 
-def fill(folder: Path, contents: list[bytes], form: str = "{name}.gz") -> Path:
+def fill(folder: Path, contents: Sequence[bytes], form: str = "{name}.gz") -> Path:
     """``folder`` with the four files, each named by ``form`` and gzip where the name ends so."""
     for name, content in zip(NAMES, contents, strict=True):
         path = folder / form.format(name=name, dotted=name.replace("-idx", ".idx"))

@@ -53,8 +53,9 @@ def sampled_indices(values: Array, most: int = 60) -> list[tuple[int, ...]]:
     return [tuple(int(i) for i in np.unravel_index(place, values.shape)) for place in chosen]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "many" in name else []) for name in CASES]
+)
 def test_gradients_are_those_of_finite_differences(name: str) -> None:
     make, shape = CASES[name]
     generator = np.random.default_rng(1)

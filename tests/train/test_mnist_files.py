@@ -31,8 +31,6 @@ from tests.train.mirror import (
     small_files,
 )
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 IMAGES = "train-images-idx3-ubyte.gz"
 
@@ -337,6 +335,7 @@ def _small_digest() -> str:
     return hashlib.sha256(images[16:] + labels[8:] + test_images[16:] + test_labels[8:]).hexdigest()
 
 
+@pytest.mark.slow
 def test_processes_at_once_share_a_cache(tmp_path: Path) -> None:
     with serving(good_answers()) as mirror:
         processes = [_start([], mirror.url, str(tmp_path), "alone") for _ in range(4)]

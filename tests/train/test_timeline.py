@@ -21,8 +21,6 @@ from hpclaunch.train.timeline_writer import Timeline
 from tests.train.interrupted import killed
 from tests.train.mpirun import RUNNER, environment, run_program, run_ranks, train, write_digits
 
-pytestmark = pytest.mark.slow
-
 Event = dict[str, Any]
 
 
@@ -108,6 +106,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_at_any_moment_leaves_all_lines_but_the_last_whole(tmp_path: Path) -> None:
     """One that does nothing but write: every moment is in a write, or between two."""
     moments = random.Random(5)

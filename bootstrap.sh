@@ -102,7 +102,7 @@ run_tests() {
     check ruff check .
     check ruff format --check .
     check mypy
-    check pytest --cov=hpclaunch --cov-report=term "$@"
+    check pytest -n 3 --dist loadgroup --durations=20 "$@"
     [ -z "$failed" ] || die "failed:$failed"
 }
 

@@ -26,7 +26,7 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology
 
 CASES = (
-    # cores, threads a core, NUMA nodes, L3 groups, GPUs, ranks
+    # cores, threads per core, NUMA nodes, L3 groups, GPUs, ranks
     (64, 2, 4, 8, 8, 8),
     (288, 1, 4, 4, 4, 4),
     (512, 2, 16, 64, 16, 16),

@@ -36,7 +36,7 @@ def parse_cpu_list(text: str) -> CpuSet:
             )
         low, high = int(match["first"]), int(match["last"] or match["first"])
         if low > high or high > MAX_CPU:
-            raise BadInputError(f"bad CPU list {text!r}: {part!r} falls or passes {MAX_CPU}")
+            raise BadInputError(f"bad CPU list {text!r}: {part!r} is a falling range or exceeds {MAX_CPU}")
         cpus.update(range(low, high + 1, step))
     return frozenset(cpus)
 

@@ -1,11 +1,16 @@
-"""What every test gets: folders of its own, and no outcome that hides behind a skip where none is allowed."""
+"""What every test gets: its own folders, a time limit that ends all it started, and no hidden skip."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import sys
+import time
 from collections.abc import Generator
 from pathlib import Path
 
+import psutil
 import pytest
 
 HERE = Path(__file__).parent
@@ -46,18 +51,54 @@ _FOREIGN = (
 )
 _OURS = "HPCLAUNCH_TEST_"
 
-# Open MPI refuses root and more ranks than cores unless told that both are meant.
+# Open MPI refuses root and more ranks than cores unless both are allowed; a rank that waits yields its core.
 _MPI_VARIABLES = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
 
 
+# Tests with real servers or MPI take seconds: they are slow by rule. With several workers of pytest-xdist
+# those of a group run in one of them, where they share a cluster and do not crowd out each other's ranks.
+_GROUPS = {"slurm": "servers", "sshd": "servers", "mpi": "ranks"}
+_REAL_LIMIT_S = 300  # default of the others: timeout in pyproject.toml
+
+
 def pytest_configure() -> None:
-    """Take an outer job's variables out of the environment of all tests."""
+    """Make a test's environment the same however the tests were started.
+
+    An outer job's variables are taken out, and those that change how Python writes: without bytecode each
+    program that a test starts would be compiled again. Ctrl-C works in what the tests start: a shell without
+    job control starts background commands with SIGINT ignored, and a child inherits that.
+    """
     for name in [n for n in os.environ if n.startswith(_FOREIGN) and not n.startswith(_OURS)]:
         del os.environ[name]
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
+        os.environ.pop(name, None)
+    sys.dont_write_bytecode = False
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _group(item: pytest.Item) -> str | None:
+    return next((name for marker, name in _GROUPS.items() if item.get_closest_marker(marker)), None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the groups first: each of them takes a worker for long, the other workers share the rest."""
+    order = list(dict.fromkeys(_GROUPS.values()))
+    items.sort(key=lambda item: order.index(group) if (group := _group(item)) else len(order))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give the tests with real servers or MPI their group, their time limit and the marker ``slow``."""
+    if group := _group(item):
+        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.slow)
+        if not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_REAL_LIMIT_S))
 
 
 @pytest.fixture(scope="session")
@@ -72,10 +113,11 @@ def _folders_of_its_own(
 ) -> Generator[None]:
     """Keep a test away from the user's configuration, job records and caches; let MPI start for ``mpi``."""
     home = tmp_path_factory.mktemp("xdg")
+    request.node.stash[_HOME] = home
     with pytest.MonkeyPatch.context() as patch:
         for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
             patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
-        if request.node.get_closest_marker("mpi"):
+        if any(request.node.get_closest_marker(marker) for marker in ("mpi", "slurm")):
             for name, value in _MPI_VARIABLES.items():
                 patch.setenv(name, value)
         yield
@@ -88,10 +130,44 @@ def _all_tests_required() -> bool:
     )
 
 
+_HOME = pytest.StashKey[Path]()
+_STARTED = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note the start of a test, for what is ended with it."""
+    item.stash[_STARTED] = time.time()
+
+
+def _end_what_it_started(item: pytest.Item) -> None:
+    """Kill the processes of a failed test: our descendants since its start, and who has its folders.
+
+    The latter finds what has left the tree, such as jobs in the background; servers that tests share have
+    none of a test's folders (see ``Slurm.environment``).
+    """
+    mine = {p.pid for p in psutil.Process().children(recursive=True) if _since(item, p)}
+    home = str(item.stash.get(_HOME, "no folder yet"))
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid in mine or process.environ().get("XDG_STATE_HOME", "").startswith(f"{home}/"):
+                process.kill()
+
+
+def _since(item: pytest.Item, process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.create_time() >= item.stash[_STARTED] - 0.1  # clock ticks
+    return False
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Count a skip or an expected failure as a failure where every test must run."""
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """End what a failed test has started; count a skip as a failure where every test must run."""
     report = yield
+    if report.failed and call.when != "teardown":
+        _end_what_it_started(item)
     if report.skipped and _all_tests_required():
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
         report.outcome = "failed"

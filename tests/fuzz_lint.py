@@ -28,7 +28,7 @@ def one_input(data: bytes) -> None:
 
 
 def main() -> None:
-    """Run libFuzzer, starting from the scripts of the tests, in a folder of its own."""
+    """Run libFuzzer, starting from the scripts of the tests, in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         for number, path in enumerate(SCRIPTS):
             seed = bytes([number % len(PROFILES)]) + path.read_bytes()

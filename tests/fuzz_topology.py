@@ -3,7 +3,7 @@
     python tests/fuzz_topology.py [-max_total_time=SECONDS] [other options of libFuzzer]
 
 Needs the package ``atheris``. The first byte chooses the reader, the rest is the text. Anything that is
-raised besides BadInputError, and any input that takes longer than ten seconds, ends the run and is saved.
+raised other than BadInputError, and any input that takes longer than ten seconds, ends the run and is saved.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = ["lscpu", "rocm_smi", "amd_smi", "nvidia_smi", "numactl", "hwloc"]
 
 
 def one_input(data: bytes) -> None:
-    """Read one input as the reader of its first byte; a refusal is as good as an answer."""
+    """Read one input with the reader of its first byte; it may be refused."""
     if not data:
         return
     with contextlib.suppress(BadInputError):
@@ -44,7 +44,7 @@ def write_seeds(folder: Path) -> None:
 
 
 def main() -> None:
-    """Run libFuzzer on seeds in a folder of their own."""
+    """Run libFuzzer on seeds in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         write_seeds(Path(folder))
         atheris.Setup([sys.argv[0], "-timeout=10", "-max_len=20000", *sys.argv[1:], folder], one_input)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TOY = Path(__file__).parent / "data" / "toy_project"
 # What bootstrap.sh uses of the system besides python3; all of it is essential on Debian.

@@ -19,6 +19,8 @@ import pytest
 
 from tests.train.mpirun import RUNNER, environment, mpiexec, write_digits
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 FOLDERS = ("hpclaunch", "templates", "site_profiles")

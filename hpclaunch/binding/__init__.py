@@ -1,1 +1,1 @@
-"""From a node and a request to the CPUs, GPUs and NIC of each local rank, in every launcher's dialect."""
+"""From a node and a request to the CPUs, GPUs and NIC of each local rank, in the syntax of each launcher."""

@@ -1,7 +1,7 @@
-"""From a node and a request to the CPUs, GPUs and NIC of every local rank. Pure: data in, data out.
+"""From a node and a request to the CPUs, GPUs and NIC of each local rank. Pure: data in, data out.
 
-The way of the cores: NUMA node -> its GPUs -> the ranks of each GPU, in order, by whole L3 groups where they
-are known. The rules, with the reason of each, are told in docs/explanation/binding.md.
+Cores go from a NUMA node to its GPUs and from each GPU to its ranks, in order, by whole L3 groups where they
+are known. docs/explanation/binding.md explains the rules and their reasons.
 
 Inside this module a core is its index in ``NodeTopology.cores`` and a *block* is a list of such indices,
 ascending: the cores that may be used plus the reserved ones between them, which mark where slots begin.
@@ -60,11 +60,11 @@ def bind_gpus_only(topology: NodeTopology, request: BindingRequest) -> NodeBindi
             local_rank=rank,
             cpus=(),
             gpus=tuple(gpu.index for gpu in own),
-            numa=tuple(sorted({gpu.numa for gpu in own if gpu.numa is not None})),
+            numa=_known(gpu.numa for gpu in own),
         )
         for rank, own in enumerate(assign_gpus(gpus, request))
     )
-    return NodeBinding(ranks=ranks, notes=("no source tells the CPUs of this node: ranks have GPUs only",))
+    return NodeBinding(ranks=ranks, notes=("no source lists the CPUs of this node: ranks have GPUs only",))
 
 
 class _Machine(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class _Machine(msgspec.Struct, frozen=True):
     topology: NodeTopology
     request: BindingRequest
     threads: tuple[tuple[int, ...], ...]
-    """CPUs to use of each core; empty: the core is reserved or not granted."""
+    """CPUs to use on each core; empty: the core is reserved or not granted."""
     reserved: frozenset[int]
     numa: tuple[int | None, ...]
     notes: list[str] = []
@@ -129,8 +129,8 @@ def _machine(topology: NodeTopology, request: BindingRequest) -> _Machine:
     for index, core in enumerate(topology.cores):
         if topology.reserved.intersection(core.cpus):
             reserved.add(index)
-        free = () if index in reserved else tuple(cpu for cpu in core.cpus if cpu in usable)
-        threads.append(free[: max(request.threads_per_core, 1)])
+        cpus = () if index in reserved else tuple(cpu for cpu in core.cpus if cpu in usable)
+        threads.append(cpus[: max(request.threads_per_core, 1)])
         numa.append(core.numa if core.numa is not None else numa_of_cpu.get(core.cpus[0]))
     return _Machine(topology, request, tuple(threads), frozenset(reserved), tuple(numa))
 
@@ -143,7 +143,7 @@ def _check(machine: _Machine, request: BindingRequest) -> None:
     _check_numbers(request)
     if not machine.cores:
         raise BadInputError(
-            "no source tells the CPUs of this node", "give --lscpu, --numactl, --hwloc or --sysfs"
+            "no source lists the CPUs of this node", "give --lscpu, --numactl, --hwloc or --sysfs"
         )
     usable = [threads for threads in machine.threads if threads]
     if not usable:
@@ -166,27 +166,25 @@ def _check_cores(machine: _Machine, tasks: int, usable: int) -> None:
     if tasks * width <= usable:
         return
     if width <= usable:
-        hint = f"at most {usable // width} such ranks fit; to let ranks share cores say so (--share-cores)"
+        hint = f"at most {usable // width} such ranks fit; --share-cores lets ranks share cores"
     else:
-        hint = f"ask for at most {usable // tasks or 1} cores a rank"
+        hint = f"request at most {usable // tasks or 1} cores per rank"
     of_cores = f" of {width} cores" if width > 1 else ""
     raise BadInputError(f"{tasks} ranks{of_cores} need {tasks * width} cores; {_inventory(machine)}", hint)
 
 
 def _check_threads(machine: _Machine, granted: int) -> None:
-    """Refuse more threads a core than there are; where each CPU counts as a core, note it instead."""
-    wanted, smt = machine.request.threads_per_core, max(len(core.cpus) for core in machine.cores)
+    """Refuse more threads per core than there are; where each CPU counts as a core, note it instead."""
+    wanted, threads_of_core = machine.request.threads_per_core, max(len(core.cpus) for core in machine.cores)
     if wanted == 1 or wanted <= granted:
         return
-    if smt == 1:
-        machine.notes.append(
-            f"no core is known to have {wanted} threads; ranks get every CPU that falls to them"
-        )
-    elif wanted > smt:
-        raise BadInputError(f"threads_per_core is {wanted}; this node has {smt} threads a core")
+    if threads_of_core == 1:
+        machine.notes.append(f"no core is known to have {wanted} threads; ranks get all CPUs of their share")
+    elif wanted > threads_of_core:
+        raise BadInputError(f"threads_per_core is {wanted}; this node has {threads_of_core} threads per core")
     else:
         raise BadInputError(
-            f"threads_per_core is {wanted}, but of no core are so many threads granted",
+            f"threads_per_core is {wanted}, but no core has that many granted threads",
             f"granted and not reserved: CPUs {format_cpu_list(machine.topology.usable)}",
         )
 
@@ -206,7 +204,7 @@ def _sorted_by_cores(machine: _Machine, gpus: list[Gpu]) -> list[Gpu]:
     nodes = _numa_nodes(machine)
 
     def first_core(gpu: Gpu) -> int:
-        home = _home(machine, gpu, nodes)
+        home = _gpu_node(machine, gpu, nodes)
         if home is None:
             return len(machine.cores)
         return min(_local_cores(machine, gpu, home) or home.block)
@@ -224,7 +222,7 @@ def assign_gpus(gpus: list[Gpu], request: BindingRequest) -> list[tuple[Gpu, ...
         if tasks * each > count:
             raise BadInputError(
                 f"{tasks} ranks of {each} GPUs need {tasks * each} GPUs; this node has {count}",
-                "leave gpus_per_task open to let ranks share GPUs" if count else None,
+                "omit gpus_per_task to let ranks share GPUs" if count else None,
             )
         return [tuple(gpus[rank * each : (rank + 1) * each]) for rank in range(tasks)]
     if tasks <= count:
@@ -252,14 +250,14 @@ def _local_cores(machine: _Machine, gpu: Gpu, node: _Numa) -> Block:
     return [core for core in node.block if gpu.cpus and gpu.cpus.intersection(machine.cores[core].cpus)]
 
 
-def _home(machine: _Machine, gpu: Gpu, nodes: list[_Numa]) -> _Numa | None:
+def _gpu_node(machine: _Machine, gpu: Gpu, nodes: list[_Numa]) -> _Numa | None:
     """Return the GPU's NUMA node; None: unknown, or it has no usable cores."""
     if gpu.numa is not None:
         return next((node for node in nodes if node.id == gpu.numa), None)
     near = [node for node in nodes if machine.usable(_local_cores(machine, gpu, node))]
     if not near or (len(near) == len(nodes) > 1):
         return None
-    # Local to several NUMA nodes (a package of them): the one with most cores per GPU.
+    # Local to several NUMA nodes (a package): the one with most cores per GPU.
     return max(near, key=lambda node: node.capacity / (len(node.groups) + 1))
 
 
@@ -286,7 +284,7 @@ def _assign_by_gpu(
     unplaced: list[Gpu] = []
     for gpu in gpus:
         ranks = [rank for rank, own in enumerate(gpus_of) if gpu in own]
-        if (home := _home(machine, gpu, nodes)) is not None:
+        if (home := _gpu_node(machine, gpu, nodes)) is not None:
             home.groups.append(_RankGroup(gpu, ranks))
         elif ranks:
             unplaced.append(gpu)
@@ -312,15 +310,15 @@ def _assign_spare_cores(machine: _Machine, nodes: list[_Numa], ranks: list[int])
 
 
 def _note_unplaced(machine: _Machine, gpus: list[Gpu]) -> None:
-    """Say which GPUs have no home, and why."""
+    """Note which GPUs have no NUMA node with usable cores, and why."""
     reasons: dict[str, list[int]] = {}
     for gpu in gpus:
         if gpu.numa is None:
             reason = "NUMA node unknown; ranks are spread over the node's cores"
         elif gpu.numa not in machine.numa:
-            reason = f"NUMA node {gpu.numa} has no CPUs; ranks get cores elsewhere"
+            reason = f"NUMA node {gpu.numa} has no CPUs; ranks get cores of other NUMA nodes"
         else:
-            reason = f"no core of NUMA node {gpu.numa} is granted and free; ranks get cores elsewhere"
+            reason = f"no core of NUMA node {gpu.numa} is usable; ranks get cores of other NUMA nodes"
         reasons.setdefault(reason, []).append(gpu.index)
     for reason, indices in reasons.items():
         machine.notes.append(f"GPU {format_cpu_list(indices)}: {reason}")
@@ -334,10 +332,10 @@ def _remove_excess_ranks(machine: _Machine, node: _Numa, nodes: list[_Numa]) -> 
     elsewhere = {rank for other in nodes if other is not node for rank in other.ranks()}
     leaving = sorted(here, key=lambda rank: (rank not in elsewhere, -rank))[: len(here) - node.capacity]
     node.remove(leaving)
-    if homeless := sorted(set(leaving) - elsewhere):
+    if moved := sorted(set(leaving) - elsewhere):
         machine.notes.append(
             f"NUMA node {node.id} has {node.capacity} usable cores for {len(here)} ranks: "
-            f"ranks {format_cpu_list(homeless)} (in GPU order) get cores of other NUMA nodes"
+            f"ranks {format_cpu_list(moved)} (in GPU order) get cores of other NUMA nodes"
         )
 
 
@@ -374,7 +372,7 @@ def _balanced_counts(capacity: Sequence[int], count: int, load: Sequence[int] | 
 
 
 def _contiguous_runs(sizes: Sequence[int], count: int) -> list[range]:
-    """Cut a row of blocks into ``count`` runs of about equal size, none empty, the first get more."""
+    """Cut a row of blocks into ``count`` runs of about equal size; none is empty, the first are larger."""
     runs: list[range] = []
     start, left = 0, sum(sizes)
     for following in range(count - 1, -1, -1):
@@ -429,7 +427,7 @@ def _suffices(machine: _Machine, block: Block, groups: list[_RankGroup]) -> bool
 def _split_pool(machine: _Machine, block: Block, groups: list[_RankGroup]) -> dict[int, Block]:
     """Split a block among the GPUs that are local to it, then each GPU's part among its ranks.
 
-    The block is split among the ranks directly where that serves them better: beside reserved cores, where
+    The block is split among the ranks directly where that serves them better: with reserved cores, where
     the GPUs' parts would be unequal, and where a rank would get too few cores.
     """
     ranks = _ranks(groups)
@@ -470,7 +468,7 @@ def _unequal_in_one_l3(machine: _Machine, block: Block, count: int) -> bool:
 
 
 def _l3_groups(machine: _Machine, block: Block) -> list[Block]:
-    """Return the block by L3 groups, those without a usable core left out; one group where unknown."""
+    """Return the block by L3 groups that have a usable core; as one group where they are unknown."""
     groups: dict[int, Block] = {}
     for core in block:
         l3 = machine.cores[core].l3
@@ -535,7 +533,7 @@ def _fewest(sizes: Iterable[int], cores: int) -> int:
 
 
 def _cut_for_gpus(machine: _Machine, group: Block, count: int) -> list[Block]:
-    """Cut into equal blocks of usable cores, the first get one more; a reserved core goes with the next."""
+    """Cut into equal blocks of usable cores, the first get one more; a reserved core joins the next one."""
     size, extra = divmod(len(machine.usable(group)), max(count, 1))
     ends = [(at + 1) * size + min(at + 1, extra) for at in range(count)]
     blocks: list[Block] = [[] for _ in range(count)]
@@ -550,10 +548,10 @@ def _cut_for_gpus(machine: _Machine, group: Block, count: int) -> list[Block]:
 
 
 def _cut_for_ranks(machine: _Machine, group: Block, count: int) -> list[Block]:
-    """Cut into equal blocks, the first get one more; beside reserved cores all get the same.
+    """Cut into equal blocks, the first get one more; with reserved cores all get the same number.
 
-    A site that reserves cores wants its ranks alike, and both sites that document an answer leave cores idle
-    rather than make ranks unequal: LUMI-G (16 ranks: cores 1-3 and 5-7 of each L3 group) keeps the same
+    A site that reserves cores wants equal ranks, and both sites that document an answer leave cores idle
+    rather than make ranks unequal: LUMI-G (16 ranks: cores 1-3 and 5-7 of each L3 group) uses the same
     places of equal slots, Aurora (12 ranks: 8 of 51 cores each) packs the ranks and leaves the end idle.
     """
     usable, width = machine.usable(group), machine.width
@@ -574,7 +572,7 @@ def _cut_for_ranks(machine: _Machine, group: Block, count: int) -> list[Block]:
 
 
 def _equal_slots(machine: _Machine, group: Block, count: int) -> list[Block] | None:
-    """Cut a block with its reserved cores into slots and keep the places that are usable in all of them.
+    """Cut a block with its reserved cores into slots; use the places that are usable in all of them.
 
     None where the slots would not be equal powers of two, as caches are divided, or would waste more cores
     than unequal shares do.
@@ -592,15 +590,14 @@ def _equal_slots(machine: _Machine, group: Block, count: int) -> list[Block] | N
 
 
 def _limited(machine: _Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) -> Block:
-    """Keep ``cpus_per_task`` cores, of one L3 group where one holds them, else the first."""
+    """Return ``cpus_per_task`` of a rank's cores: of one L3 group where one holds them, else the first."""
     width = machine.width
     if len(cores) < width:
-        near = ""
-        if gpus:
-            near = f" near GPU {', '.join(str(gpu.index) for gpu in gpus)}"
+        near = f" near GPU {', '.join(str(gpu.index) for gpu in gpus)}" if gpus else ""
+        share = f"{len(cores)} cores{near}"
         raise BadInputError(
-            f"rank {rank} needs {width} cores, but {len(cores)} fall to it{near}; {_inventory(machine)}",
-            "ask for fewer cores a rank or fewer ranks a node",
+            f"rank {rank} needs {width} cores, but its share is {share}; {_inventory(machine)}",
+            "request fewer cores per rank or fewer ranks per node",
         )
     if machine.request.cpus_per_task is None:
         return cores
@@ -642,7 +639,7 @@ def _known(numbers: Iterable[int | None]) -> tuple[int, ...]:
 
 
 def _thread_share(threads: tuple[int, ...], place: int, users: int) -> tuple[int, ...]:
-    """Return the threads that the ``place``-th of the core's users gets: its own where there are enough."""
+    """Return the threads of the ``place``-th user of a core: its own ones where there are enough."""
     start, end = place * len(threads) // users, (place + 1) * len(threads) // users
     return threads[start : max(end, start + 1)]
 
@@ -674,7 +671,7 @@ def _near_nics(nics: tuple[Nic, ...], rank: RankBinding) -> tuple[str, ...]:
 
 
 def _note_leftovers(machine: _Machine, users: Counter[int]) -> None:
-    """Say which cores are shared and which lie idle."""
+    """Note which cores are shared and which stay idle."""
     first = [core.cpus[0] for core in machine.cores]
     if shared := [first[core] for core, count in users.items() if count > 1]:
         machine.notes.append(f"cores {format_cpu_list(shared)} are shared by several ranks")

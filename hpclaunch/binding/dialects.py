@@ -1,7 +1,7 @@
-"""One binding in the words of every launcher. Pure: NodeBinding -> text, one entry a local rank.
+"""One binding in the syntax of each launcher. Pure: NodeBinding -> text, one entry per local rank.
 
-Every list is as long as there are ranks: Slurm goes back to the start of a shorter one without a word
-(man srun, --cpu-bind), and ranks then share cores.
+Each list has one entry per rank: Slurm silently starts again at the front of a shorter one (man srun,
+--cpu-bind), and ranks then share cores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def mask_cpu(binding: NodeBinding) -> str:
 
 
 def cpu_list(binding: NodeBinding) -> str:
-    """Return each rank's CPUs as the kernel writes lists, ``1-7``, one line a rank."""
+    """Return each rank's CPUs as the kernel writes lists, ``1-7``, one line per rank."""
     return "\n".join(format_cpu_list(rank.cpus) for rank in binding.ranks)
 
 
@@ -39,9 +39,9 @@ def srun(binding: NodeBinding) -> str:
 
 
 def gpu_bind(binding: NodeBinding) -> str:
-    """Return srun's GPU option: ``--gpu-bind=map:`` with one GPU a rank, ``mask:`` with several.
+    """Return srun's GPU option: ``--gpu-bind=map:`` with one GPU per rank, ``mask:`` with several.
 
-    Raises BadInputError where a rank has no GPU: Slurm has no word for it.
+    Raises BadInputError where a rank has no GPU: the option cannot express it.
     """
     if bare := [rank.local_rank for rank in binding.ranks if not rank.gpus]:
         raise BadInputError(
@@ -54,7 +54,7 @@ def gpu_bind(binding: NodeBinding) -> str:
 
 
 def pals(binding: NodeBinding) -> str:
-    """Return PALS mpiexec's option, ``--cpu-bind list:1-7:9-15``: ranks apart by colons."""
+    """Return PALS mpiexec's option, ``--cpu-bind list:1-7:9-15``: ranks separated by colons."""
     return "--cpu-bind list:" + ":".join(format_cpu_list(rank.cpus) for rank in binding.ranks)
 
 
@@ -99,7 +99,7 @@ def _logical_cores(topology: NodeTopology) -> dict[int, int]:
 
 
 def numactl(binding: NodeBinding) -> str:
-    """Return one line a rank: the numactl that binds its CPUs and its memory."""
+    """Return one line per rank: the numactl that binds its CPUs and its memory."""
     return "\n".join(_numactl(rank) for rank in binding.ranks)
 
 
@@ -109,12 +109,12 @@ def _numactl(rank: RankBinding) -> str:
 
 
 def taskset(binding: NodeBinding) -> str:
-    """Return one line a rank: the taskset that binds its CPUs."""
+    """Return one line per rank: the taskset that binds its CPUs."""
     return "\n".join(f"taskset --cpu-list {format_cpu_list(rank.cpus)}" for rank in binding.ranks)
 
 
 def env(binding: NodeBinding) -> str:
-    """Return shell variables, each with one word a rank; ``-`` stands for nothing or unknown."""
+    """Return shell variables, each with one word per rank; ``-`` stands for nothing or unknown."""
     ranks = binding.ranks
     values = {
         "HPCLAUNCH_TASKS_PER_NODE": str(len(ranks)),

@@ -1,4 +1,4 @@
-"""Judge a hand-written list of CPU masks or CPU numbers against the node it is meant for."""
+"""Check a hand-written list of CPU masks or CPU numbers against the node it is meant for."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]
 
-# Guards against "0x1*999999999": as many ranks as a kernel supports CPUs, and what those name in all.
+# Guards against "0x1*999999999": as many ranks as a kernel supports CPUs, and the CPUs that all of them name.
 _MAX_RANKS = 8192
 _MAX_NAMED = 2_000_000
 _PREFIXES = ("--cpu-bind=", "--cpu_bind=", "verbose,", "v,", "quiet,", "q,")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong."""
+    """One error of a list."""
 
     rank: int | None
-    """None: it is about the list as a whole."""
+    """None: the error concerns the whole list."""
     problem: str
     """One of: unparsable, empty, outside, reserved, not-granted, shared, crosses-numa, crosses-l3, wrong-gpu,
     count."""
@@ -38,30 +38,30 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list does on the node, and what is wrong with it."""
+    """The binding that a list produces on the node, and its errors."""
 
     kind: Kind
     ranks: tuple[RankBinding, ...]
-    """What each entry names: CPUs outside of the machine included, NUMA nodes and L3 groups where known."""
+    """What each entry names, CPUs that the node does not have included; NUMA nodes and L3 groups if known."""
     findings: tuple[Finding, ...]
     plan: NodeBinding | None
-    """What would be right; None where the node cannot hold so many ranks."""
+    """A right binding; None where the node cannot hold that many ranks."""
 
     @property
     def right(self) -> bool:
-        """Tell whether nothing is wrong."""
+        """Tell whether there are no errors."""
         return not self.findings
 
 
 def judge(
     topology: NodeTopology, kind: Kind, text: str, *, tasks: int | None = None, order: Order = "gpu"
 ) -> Judgement:
-    """Judge ``0xfe,0xfe00`` (kind mask) or ``49,57`` (kind map) for the ranks of one node.
+    """Check ``0xfe,0xfe00`` (kind mask) or ``49,57`` (kind map) for the ranks of one node.
 
-    ``tasks`` is the number of ranks where it is known; else every entry is one rank. The GPU of a rank is the
+    ``tasks`` is the number of ranks where it is known; else each entry is one rank. The GPU of a rank is the
     one that ``order`` gives it. srun's prefixes (``--cpu-bind=mask_cpu:``) and multipliers (``0xf*4``) are
-    read. Never raises for a bad list: what cannot be read is a finding. Raises BadInputError for ``tasks``
-    below 1.
+    read. A bad list raises no error: an entry that cannot be read is a finding. Raises BadInputError for
+    ``tasks`` below 1.
     """
     if tasks is not None and tasks < 1:
         raise BadInputError(f"tasks_per_node is {tasks}", "it must be at least 1")
@@ -80,7 +80,7 @@ def judge(
                 rank=None,
                 problem="unparsable",
                 message="the entries look like CPU numbers, but masks are hexadecimal",
-                remedy="judge CPU numbers with --check-map",
+                remedy="check CPU numbers with --check-map",
             )
         )
     ranks = tuple(_rank(node, rank, cpus or frozenset()) for rank, cpus in enumerate(entries))
@@ -90,7 +90,7 @@ def judge(
 
 @dataclass(frozen=True)
 class _Node:
-    """The node with the reference to judge by."""
+    """The node with the binding to compare with."""
 
     topology: NodeTopology
     gpus: list[tuple[Gpu, ...]]
@@ -100,7 +100,7 @@ class _Node:
     where: Locality
 
     def planned(self, rank: int) -> RankBinding | None:
-        """Return what would be right for a rank; None where the node cannot hold so many ranks."""
+        """Return what would be right for a rank; None where the node cannot hold that many ranks."""
         return self.plan.ranks[rank] if self.plan is not None else None
 
     def finding(self, rank: int, problem: str, message: str, fix: str) -> Finding:
@@ -131,7 +131,7 @@ def _plan(
 
 
 def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | None]:
-    """Read the list; None stands for an entry that cannot be read."""
+    """Read the list; None is an entry that cannot be read."""
     body = text.strip().strip("'\"").strip()
     for prefix in (*_PREFIXES, "mask_cpu:", "map_cpu:"):
         body = body.removeprefix(prefix)
@@ -181,14 +181,14 @@ def _entry(kind: Kind, text: str) -> CpuSet:
         return parse_mask(text)
     if text.lower().startswith("0x"):  # map_cpu takes hexadecimal numbers too (man srun)
         if len(text) > 8 or set(text[2:].lower()) - set("0123456789abcdef") or not text[2:]:
-            raise BadInputError(f"{text!r} is no CPU number")
+            raise BadInputError(f"{text!r} is not a CPU number")
         return frozenset({int(text, 16)})
     return frozenset({_decimal(text, "CPU number")})
 
 
 def _decimal(text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
-        raise BadInputError(f"{text!r} is no {what}")
+        raise BadInputError(f"{text!r} is not a {what}")
     return int(text)
 
 
@@ -222,7 +222,7 @@ def _judge_rank(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
             rank,
             "outside",
             f"{cpus_in_words(outside)}: not on this node, which has {format_cpu_list(where.cpus)}",
-            "stay inside",
+            "use only CPUs of this node",
         )
     here = cpus & where.cpus
     if reserved := here & node.topology.reserved:
@@ -237,7 +237,7 @@ def _judge_rank(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
             rank,
             "not-granted",
             f"{cpus_in_words(denied)}: not granted, the job has {format_cpu_list(where.granted)}",
-            "stay inside, or ask for whole nodes",
+            "use only granted CPUs, or request whole nodes",
         )
     if here:
         yield from _judge_crossing(node, rank, here)
@@ -289,7 +289,7 @@ def _place(gpu: Gpu) -> str:
 
 
 def _groups_needed(node: _Node, cpus: CpuSet, groups: tuple[int, ...]) -> int:
-    """Return how many of these L3 groups are needed: in each NUMA node the largest that hold its cores."""
+    """Return how many of these L3 groups are needed: in each NUMA node the largest ones first."""
     cores = node.topology.cores
     sizes: dict[int | None, Counter[int]] = {}
     for core in cores:
@@ -319,7 +319,7 @@ def _judge_shared(node: _Node, entries: list[CpuSet | None]) -> Iterable[Finding
                 rank,
                 "shared",
                 f"shares {word} {format_cpu_list(cores)} with rank {first}",
-                "give each rank cores of its own",
+                "give each rank its own cores",
             )
 
 
@@ -344,7 +344,7 @@ def report(judgement: Judgement) -> str:
     if judgement.right:
         count = len(judgement.ranks)
         gpus = " near its GPU" if any(rank.gpus for rank in judgement.ranks) else ""
-        lines.append(f"right: {count} rank{'s' * (count > 1)}, each on cores of its own{gpus}")
+        lines.append(f"right: {count} rank{'s' * (count > 1)}, each on its own cores{gpus}")
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 
 class Locality:
-    """Look-ups in one node, each in the time of the CPUs asked for."""
+    """Look-ups in one node; each takes time in proportion to the CPUs that it is called with."""
 
     def __init__(self, topology: NodeTopology) -> None:
         self.topology = topology
@@ -33,7 +33,7 @@ class Locality:
         return tuple(sorted(group for group in groups if group is not None))
 
     def is_near(self, gpu: Gpu, cpus: Iterable[int]) -> bool:
-        """Tell whether CPUs are near a GPU, as far as is known; a GPU of unknown place is near to all."""
+        """Tell whether CPUs are near a GPU, as far as is known; a GPU of unknown place is near all CPUs."""
         cpus = frozenset(cpus)
         if gpu.cpus and gpu.cpus & self.usable:
             return not gpu.cpus.isdisjoint(cpus)

@@ -1,4 +1,4 @@
-"""What is asked of a binding, and the answer."""
+"""The request for a binding, and the binding."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     tasks_per_node: int
     cpus_per_task: int | None = None
-    """Cores a rank (times ``threads_per_core`` CPUs); None: as many as fall to it."""
+    """Cores per rank (times ``threads_per_core`` CPUs); None: all cores of its share."""
     gpus_per_task: int | None = None
-    """None: as the rule says (floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs)."""
+    """None: by the rule (floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs)."""
     threads_per_core: int = 1
     order: Order = "gpu"
     """gpu: rank r gets the r-th GPU and its cores; numa: rank r gets the r-th cores and their GPU."""
     share_cores: bool = False
-    """Let ranks share cores where there are more ranks than cores; refused otherwise."""
+    """Let ranks share cores where there are more ranks than cores; otherwise such a request is refused."""
 
 
 class RankBinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,8 +38,8 @@ class RankBinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeBinding(msgspec.Struct, frozen=True, kw_only=True):
-    """The binding of one node: one entry a local rank, in order."""
+    """The binding of one node: one entry per local rank, in order."""
 
     ranks: tuple[RankBinding, ...]
     notes: tuple[str, ...] = ()
-    """What a person should know: unknown NUMA nodes, shared cores, idle cores."""
+    """What the user should know: unknown NUMA nodes, shared cores, idle cores."""

@@ -1,8 +1,8 @@
 """Draw a node with its ranks: as SVG, and as text for the terminal.
 
-One panel a NUMA node, in it the L3 groups with their cores, and the GPUs and NICs at home there. A rank and
-its GPUs have one colour, so a binding to the wrong place shows as colours that do not match; a GPU far from
-its rank's cores and a core with two ranks are framed in red besides.
+There is one panel per NUMA node, with its L3 groups and cores, and the GPUs and NICs local to it. A rank and
+its GPUs have the same colour, so a binding to the wrong place shows as colours that do not match. A GPU far
+from its rank's cores and a core with two ranks are also framed in red.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 
 _CELL_W, _CELL_H, _GAP = 38, 32, 6
-_CELLS_A_ROW = 16
+_CELLS_PER_ROW = 16
 _LINE = 18
+_TITLE = "CPU-GPU binding of one node"
 _RED = "#d0021b"
 # Ten colours that stay apart for the colour-blind in this order (after Okabe and Ito 2008, lightened so that
-# black text reads on them); later ranks repeat them, the number in the cell tells which.
+# black text reads on them); later ranks repeat them, the number in the cell identifies the rank.
 _COLOURS = (
     "#e69f00", "#56b4e9", "#4fc3a1", "#f0e442", "#7fa8e0",
     "#f0945a", "#dd9ac2", "#bdbd6a", "#9ad0d0", "#c9a98c",
@@ -30,7 +31,7 @@ _COLOURS = (
 
 @dataclass
 class _Panel:
-    """What is drawn together: one NUMA node."""
+    """One NUMA node with its cores, GPUs and NICs."""
 
     title: str
     groups: list[tuple[str, list[int]]]
@@ -41,7 +42,7 @@ class _Panel:
 
 @dataclass
 class _Scene:
-    """The node with who has what."""
+    """The node with the ranks of each core and GPU."""
 
     topology: NodeTopology
     panels: list[_Panel]
@@ -52,7 +53,7 @@ class _Scene:
     captions: list[str]
 
     def state(self, at: int) -> str:
-        """Return what a core is: reserved, denied, idle, one (has one rank) or wrong."""
+        """Return the state of a core: reserved, denied, idle, one (has one rank) or wrong."""
         core = self.topology.cores[at]
         ranks = self.core_ranks.get(at, ())
         if _is_reserved(self.topology, core):
@@ -151,14 +152,14 @@ def _memory_in_words(topology: NodeTopology, numa: int | None) -> str:
 # --- SVG ------------------------------------------------------------------------------------------------
 
 
-def svg(topology: NodeTopology, binding: NodeBinding, title: str = "CPU-GPU binding of one node") -> str:
+def svg(topology: NodeTopology, binding: NodeBinding) -> str:
     """Return the drawing as one self-contained SVG document."""
     scene = _scene(topology, binding)
     across = 1 if len(scene.panels) == 1 else 2
     width = across * (_panel_width(scene) + 2 * _GAP) + 2 * _GAP
     parts: list[str] = []
     y = 2 * _GAP + 22
-    parts.append(_text(2 * _GAP, y, title, size=18, weight="bold"))
+    parts.append(_text(2 * _GAP, y, _TITLE, size=18, weight="bold"))
     y += 2 * _GAP
     for start in range(0, len(scene.panels), across):
         row = scene.panels[start : start + across]
@@ -183,26 +184,26 @@ def svg(topology: NodeTopology, binding: NodeBinding, title: str = "CPU-GPU bind
         '<rect width="3" height="6" fill="#aaa"/></pattern></defs>'
     )
     ground = f'<rect width="{width}" height="{height}" fill="#fff"/>'
-    return "\n".join([head, f"<title>{_printable(title)}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
+    return "\n".join([head, f"<title>{_TITLE}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
 
 
 def _panel_width(scene: _Scene) -> int:
-    """Return the width of a panel that shows ``_CELLS_A_ROW`` cores side by side, or fewer if there are."""
+    """Return the width of a panel that shows at most ``_CELLS_PER_ROW`` cores side by side."""
     widest = max((_row_width(row) for panel in scene.panels for row in _rows(panel)), default=0)
     return max(widest + 2 * _GAP, 360)
 
 
 def _row_width(row: Sequence[tuple[str, list[int]]]) -> int:
-    return sum(min(len(cores), _CELLS_A_ROW) * _CELL_W + 3 * _GAP for _, cores in row)
+    return sum(min(len(cores), _CELLS_PER_ROW) * _CELL_W + 3 * _GAP for _, cores in row)
 
 
 def _rows(panel: _Panel) -> list[list[tuple[str, list[int]]]]:
     """Put L3 groups side by side as long as a row holds them."""
     rows: list[list[tuple[str, list[int]]]] = []
-    used = _CELLS_A_ROW
+    used = _CELLS_PER_ROW
     for group in panel.groups:
-        cells = min(len(group[1]), _CELLS_A_ROW)
-        if used + cells > _CELLS_A_ROW:
+        cells = min(len(group[1]), _CELLS_PER_ROW)
+        if used + cells > _CELLS_PER_ROW:
             rows.append([])
             used = 0
         rows[-1].append(group)
@@ -211,7 +212,7 @@ def _rows(panel: _Panel) -> list[list[tuple[str, list[int]]]]:
 
 
 def _group_height(cores: list[int]) -> int:
-    return -(-len(cores) // _CELLS_A_ROW) * _CELL_H + _LINE + 2 * _GAP
+    return -(-len(cores) // _CELLS_PER_ROW) * _CELL_H + _LINE + 2 * _GAP
 
 
 def _panel_height(panel: _Panel) -> int:
@@ -231,13 +232,13 @@ def _draw_panel(scene: _Scene, panel: _Panel, x: int, y: int, height: int) -> li
         left = x + _GAP
         for name, cores in row:
             parts += _draw_group(scene, name, cores, left, top)
-            left += min(len(cores), _CELLS_A_ROW) * _CELL_W + 3 * _GAP
+            left += min(len(cores), _CELLS_PER_ROW) * _CELL_W + 3 * _GAP
         top += max(_group_height(cores) for _, cores in row) + _GAP
     return parts + _draw_devices(scene, panel, x, top, width)
 
 
 def _draw_group(scene: _Scene, name: str, cores: list[int], x: int, y: int) -> list[str]:
-    width = min(len(cores), _CELLS_A_ROW) * _CELL_W + 2 * _GAP
+    width = min(len(cores), _CELLS_PER_ROW) * _CELL_W + 2 * _GAP
     first, last = scene.topology.cores[cores[0]], scene.topology.cores[cores[-1]]
     label = f"{name} · cores {first.cpus[0]}-{last.cpus[0]}".removeprefix(" · ")
     parts = [
@@ -245,7 +246,7 @@ def _draw_group(scene: _Scene, name: str, cores: list[int], x: int, y: int) -> l
         _text(x + _GAP, y + _LINE - 4, label, size=11, colour="#444"),
     ]
     for place, at in enumerate(cores):
-        line, column = divmod(place, _CELLS_A_ROW)
+        line, column = divmod(place, _CELLS_PER_ROW)
         parts += _draw_core(scene, at, x + _GAP + column * _CELL_W, y + _LINE + line * _CELL_H)
     return parts
 
@@ -381,7 +382,7 @@ def _printable(words: str) -> str:
 # --- Text -----------------------------------------------------------------------------------------------
 
 _SIGNS = {"reserved": "#", "denied": "x", "idle": ".", "wrong": "!"}
-_CORES_A_LINE = 32
+_CORES_PER_LINE = 32
 
 
 def draw(topology: NodeTopology, binding: NodeBinding) -> str:
@@ -407,13 +408,15 @@ def _panel_heading(scene: _Scene, panel: _Panel) -> str:
 
 def _group_lines(label: str, signs: list[str]) -> list[str]:
     """Return the lines of one L3 group, its label before the first of them."""
-    rows = [" ".join(signs[start : start + _CORES_A_LINE]) for start in range(0, len(signs), _CORES_A_LINE)]
+    rows = [
+        " ".join(signs[start : start + _CORES_PER_LINE]) for start in range(0, len(signs), _CORES_PER_LINE)
+    ]
     return [f"  {label if at == 0 else ' ' * len(label)}  {row}" for at, row in enumerate(rows)]
 
 
 def _legend(scene: _Scene) -> str:
     used = {scene.state(at) for at in range(len(scene.topology.cores))}
-    words = {**_WORDS, "wrong": "shared, reserved or not granted, and yet used"}
+    words = {**_WORDS, "wrong": "used, but shared, reserved or not granted"}
     signs = [f"{sign} {words[state]}" for state, sign in _SIGNS.items() if state in used]
     return ", ".join(["a number is the rank that has the core", *signs])
 

@@ -1,4 +1,4 @@
-"""Reserved cores as a person names them."""
+"""Reserved cores as the user names them: a CPU list or a rule."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def reserve(topology: NodeTopology, what: str) -> NodeTopology:
 
     All threads of a named core are reserved. Where L3 groups are unknown, ``first-core-per-l3`` takes each
     GPU's equal block of its NUMA node for one group, as on the MI250X nodes where this rule comes from
-    (LUMI-G, Frontier), and says so in the notes.
-    Raises BadInputError for a CPU that the node has not, and where nothing tells the L3 groups.
+    (LUMI-G, Frontier), and adds a note.
+    Raises BadInputError for a CPU that the node does not have, and where the L3 groups are unknown.
     """
     if what == FIRST_CORE_PER_L3:
         topology = _with_l3(topology)
@@ -57,8 +57,8 @@ def _with_l3(topology: NodeTopology) -> NodeTopology:
             cores[place] = msgspec.structs.replace(cores[place], l3=groups + at // size)
         groups += gpus
     note = (
-        f"L3 groups are in none of the files: taken as one a GPU ({groups} groups, as on MI250X nodes); "
-        "lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, --hwloc, --sysfs or --site would tell them"
+        f"no file states the L3 groups: one per GPU is assumed ({groups} groups, as on MI250X nodes); "
+        "lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, --hwloc, --sysfs or --site states them"
     )
     return msgspec.structs.replace(topology, cores=tuple(cores), notes=(*topology.notes, note))
 

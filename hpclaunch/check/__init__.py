@@ -1,1 +1,1 @@
-"""Checks: what a job needs, held against what is there, each finding with its remedy."""
+"""Checks: what a job needs, compared with what is there; each problem with its remedy."""

@@ -1,4 +1,4 @@
-"""One check a node: what all nodes agree on, and which of them differ."""
+"""One check per node: what all nodes have, and which nodes differ."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import msgspec
 from hpclaunch.check.check_report import Check, Report, Status
 
 NODE_MARK = "HPCLAUNCH-NODE "
-# What differs from node to node by nature is not held against a node.
-_CHANGES = {"clock", "space", "inodes"}
+# Evidence of these checks is different on each node.
+_NODE_SPECIFIC = {"clock", "space", "inodes"}
 _WORST: dict[Status, int] = {"have": 0, "unknown": 1, "missing": 2}
 
 
 def node_command(argv: Sequence[str]) -> tuple[str, ...]:
     """Return a command that runs ``argv`` and prints its stdout as marked lines with the node's name.
 
-    The lines are short, since a launcher mixes longer ones of several nodes.
+    The lines are short, because a launcher mixes long lines of several nodes.
     """
     text = (
         'out=$("$@"); host=$(hostname); printf "%s\\n" "$out" | fold -w 500 | '
@@ -30,7 +30,7 @@ def node_command(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_nodes(stdout: str) -> dict[str, Report]:
-    """Return each node's report out of the launcher's output; nodes whose report is torn are left out."""
+    """Return each node's report from the launcher's output; nodes with an incomplete report are left out."""
     pieces: dict[str, list[str]] = {}
     for line in stdout.splitlines():
         _, mark, rest = line.partition(NODE_MARK)
@@ -46,14 +46,14 @@ def read_nodes(stdout: str) -> dict[str, Report]:
     return dict(sorted(found.items()))
 
 
-def merge_reports(reports: Mapping[str, Report], wanted: int, why_silent: str) -> tuple[Check, ...]:
-    """Return one list of checks for all nodes, and the check ``nodes``: do they answer alike.
+def merge_reports(reports: Mapping[str, Report], nodes: int, why_silent: str) -> tuple[Check, ...]:
+    """Return one list of checks for all nodes, and the check ``nodes``: whether all give the same answers.
 
-    Of each name the worst status stands. A node differs when a status of its own, or the evidence of a check
-    that does not change from node to node, is not the one of most nodes.
+    Each check has its worst status. A node differs if a status, or the evidence of a check that should be the
+    same everywhere, is not that of most nodes.
     """
     checks = tuple(_merged(name, reports) for name in _names(reports))
-    return (*checks, _do_nodes_agree(reports, wanted, why_silent))
+    return (*checks, _do_nodes_agree(reports, nodes, why_silent))
 
 
 def _names(reports: Mapping[str, Report]) -> list[str]:
@@ -74,28 +74,28 @@ def _merged(name: str, reports: Mapping[str, Report]) -> Check:
 
 
 def _signature(host: str, report: Report) -> tuple[tuple[str, str, str], ...]:
-    """What a node says, without its own name and without what changes by nature."""
+    """A node's answers, without its name and without what is different on each node."""
     return tuple(
         (check.name, check.status, re.sub(rf"\b{re.escape(host)}\b", "", check.evidence))
         for check in report.checks
-        if check.name not in _CHANGES
+        if check.name not in _NODE_SPECIFIC
     )
 
 
-def _do_nodes_agree(reports: Mapping[str, Report], wanted: int, why_silent: str) -> Check:
-    said = {host: _signature(host, report) for host, report in reports.items()}
-    silent = wanted - len(reports)
-    if not said:
-        evidence = f"none of {wanted} nodes answered: {why_silent}"
+def _do_nodes_agree(reports: Mapping[str, Report], nodes: int, why_silent: str) -> Check:
+    signatures = {host: _signature(host, report) for host, report in reports.items()}
+    silent = nodes - len(reports)
+    if not signatures:
+        evidence = f"none of {nodes} nodes answered: {why_silent}"
         return Check(name="nodes", status="missing", evidence=evidence, remedy="see the launcher's message")
-    usual, _ = Counter(said.values()).most_common(1)[0]
-    odd = {host: each for host, each in said.items() if each != usual}
+    usual, _ = Counter(signatures.values()).most_common(1)[0]
+    odd = {host: each for host, each in signatures.items() if each != usual}
     parts = [f"{host} differs: {_difference(each, usual)}" for host, each in odd.items()]
-    parts += [f"{silent} of {wanted} nodes gave no answer: {why_silent}"] if silent > 0 else []
+    parts += [f"{silent} of {nodes} nodes gave no answer: {why_silent}"] if silent > 0 else []
     if parts:
-        remedy = "leave these nodes out (srun --exclude=NODES) and report them"
+        remedy = "exclude these nodes (srun --exclude=NODES) and report them to the site"
         return Check(name="nodes", status="missing", evidence="; ".join(parts), remedy=remedy)
-    evidence = f"{len(reports)} nodes answer alike: {', '.join(reports)}"
+    evidence = f"{len(reports)} nodes give the same answers: {', '.join(reports)}"
     return Check(name="nodes", status="have", evidence=evidence)
 
 

@@ -1,4 +1,4 @@
-"""Judge outputs that were captured elsewhere: ``hpclaunch check --from DIR``."""
+"""Judge outputs that were captured on another machine: ``hpclaunch check --from DIR``."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MAX_BYTES = 1 << 20
 
 
 def judge_folder(folder: Path, remedies: Remedies) -> tuple[Check, ...]:
-    """Judge ``check-build.txt`` and ``mpi-list.txt`` of a folder, each where it is there.
+    """Judge ``check-build.txt`` and ``mpi-list.txt`` of a folder, whichever exist.
 
-    Raises BadInputError where neither is, or one cannot be read.
+    Raises BadInputError if neither exists or one cannot be read.
     """
     build, plugins = _read(folder / CHECK_BUILD), _read(folder / MPI_LIST)
     if build is None and plugins is None:
         raise BadInputError(
-            f"{folder}: neither {CHECK_BUILD} nor {MPI_LIST} is there",
+            f"{folder}: has neither {CHECK_BUILD} nor {MPI_LIST}",
             f"horovodrun --check-build > {CHECK_BUILD}, srun --mpi=list > {MPI_LIST} 2>&1",
         )
     checks: list[Check] = []
@@ -36,7 +36,7 @@ def judge_folder(folder: Path, remedies: Remedies) -> tuple[Check, ...]:
 
 
 def _read(path: Path) -> str | None:
-    """Return a file's text, whatever bytes are in it; None where it does not exist."""
+    """Return a file's text, with any bytes in it; None: it does not exist."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -45,5 +45,5 @@ def _read(path: Path) -> str | None:
     except OSError as error:
         raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > _MAX_BYTES:
-        raise BadInputError(f"{path}: more than {_MAX_BYTES} bytes", "this is no output of that command")
+        raise BadInputError(f"{path}: more than {_MAX_BYTES} bytes", "this is not the output of that command")
     return data.decode("utf-8", errors="replace")

@@ -1,9 +1,9 @@
-"""What ``horovodrun --check-build`` prints, as data.
+"""The output of ``horovodrun --check-build`` as data.
 
-The command exits 0 whatever is built, and up to 0.24.3 it may lose its output when that goes into a pipe
-(``os._exit``). Its boxes for controllers and operations come from the first extension that loads; those
-of the frameworks say only that ``import horovod.NAME`` raised nothing, which for torch it does not do without
-native code or without torch itself (horovod/torch/__init__.py, 0.28.1).
+The command always exits with status 0, and up to 0.24.3 it may lose its output in a pipe (``os._exit``). Its
+boxes for controllers and operations come from the first extension that loads. A framework's box says only
+that ``import horovod.NAME`` raised no exception; for torch it raises none even without native code or without
+torch itself (horovod/torch/__init__.py, 0.28.1).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Boxes(msgspec.Struct, frozen=True, kw_only=True):
     """The boxes, by section and lower-case name; CCL's box was called MLSL up to 0.18.2."""
 
     version: str | None
-    """Horovod's version from the headline; None where it was cut off."""
+    """Horovod's version from the first line; None: that line is missing."""
     frameworks: dict[str, bool] = {}
     controllers: dict[str, bool] = {}
     operations: dict[str, bool] = {}
@@ -50,9 +50,9 @@ class Boxes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str) -> Boxes:
-    """Read the boxes out of any text; other lines (warnings, --verbose) and colours are passed over.
+    """Read the boxes in any text; other lines (warnings, --verbose) and colours are ignored.
 
-    An empty or foreign text gives no boxes; a box outside a section is not counted.
+    An empty or unrelated text has no boxes; a box outside of a section is not counted.
     """
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "")
     version = _VERSION.search(plain)

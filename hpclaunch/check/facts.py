@@ -1,4 +1,4 @@
-"""What was gathered: what each process printed and how it ended. The judges see nothing else."""
+"""Collected facts: what each process printed and how it ended. The verdicts come from these only."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How one process ended and what it printed."""
 
     exit_code: int
-    """128+N where signal N ended it; 127 where there is no such program."""
+    """128+N: signal N ended it; 127: there is no such program."""
     stdout: str = ""
     stderr: str = ""
     timed_out: bool = False
     limit_s: float = 0.0
-    """The time limit it ran under, seconds."""
+    """Its time limit in seconds."""
 
     def answers(self) -> dict[str, Any]:
-        """Return what the probe in it said, its lines merged; empty where it said nothing."""
+        """Return the answers of the probe, its lines merged; empty: it gave none."""
         merged: dict[str, Any] = {}
         for each in self.all_answers():
             merged.update(each)
         return merged
 
     def all_answers(self) -> list[dict[str, Any]]:
-        """Return each line of the probes in it: several ranks print into one output."""
+        """Return the answers of each probe: several ranks print into one output."""
         found = []
         for line in self.stdout.splitlines():
             _, mark, text = line.partition(MARK)
@@ -45,7 +45,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return [each for each in found if isinstance(each, dict)]
 
     def ending(self) -> str:
-        """Say in a few words how it ended."""
+        """Return how it ended, as the end of a sentence."""
         if self.timed_out:
             return f"gave no answer within {self.limit_s:g} s"
         if self.exit_code == NOT_FOUND:
@@ -56,7 +56,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return f"ended with exit status {self.exit_code}"
 
     def last_error_line(self) -> str:
-        """Return the last line on stderr that says something, cut to 300 characters."""
+        """Return the last line on stderr with text in it, up to 300 characters."""
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip().strip("-=*")]
         return lines[-1][:300] if lines else ""
 
@@ -69,7 +69,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a Horovod build; None: not asked."""
+    """Facts about a Horovod build; None: not collected."""
 
     check_build: Outcome | None = None
     """``horovodrun --check-build``."""
@@ -82,16 +82,16 @@ class BuildFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaunchFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the way ranks are started; None: not asked."""
+    """Facts about the start of ranks; None: not collected."""
 
     setup: Outcome | None = None
-    """The environment's lines, run by themselves."""
+    """The environment's lines, run alone."""
     mpi_list: Outcome | None = None
     """``srun --mpi=list``."""
     pmix: Outcome | None = None
     """``pmix_info``."""
     ranks: dict[str, Outcome] = {}
-    """The probe ``ranks`` under the launcher, by what it asked: mpi4py, or a framework."""
+    """The probe ``ranks`` under the launcher, by its library: mpi4py, or a framework."""
     ranks_started: int = 0
     not_started: str | None = None
     """Why no ranks were started."""
@@ -99,7 +99,7 @@ class LaunchFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the node itself; None: not asked."""
+    """Facts about the node itself; None: not collected."""
 
     node: Outcome | None = None
     """The probe ``node``."""

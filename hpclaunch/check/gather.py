@@ -1,6 +1,6 @@
-"""Ask: each question is a process of its own with a time limit, in the environment that the job would have.
+"""Collect facts: each by a separate process with a time limit, in the environment of the job.
 
-An import of a broken build may crash or hang, so nothing of it is ever loaded into hpclaunch itself.
+The import of a broken build may crash or hang, so hpclaunch itself never loads any of it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Argv = tuple[str, ...]
 
 
 def unwrapped(argv: Argv) -> Argv:
-    """Run a command as it is, in no container."""
+    """Return a command unchanged: it runs in no container."""
     return argv
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the questions are asked."""
+    """Where the commands of a check run."""
 
     host: Host
     setup: tuple[Line, ...] = ()
-    """Shell lines of the job's environment, run before each question; empty: this shell as it is."""
+    """Shell lines of the job's environment, run before each command; empty: the environment of this shell."""
     wrap: Callable[[Argv], Argv] = unwrapped
     """Puts a command into the site's container."""
     python: str = "python3"
-    """The interpreter that will train."""
+    """The interpreter that trains."""
     launcher: Argv = ()
     """Words that start ``ranks`` ranks; empty: none can be started here."""
     ranks: int = 0
@@ -49,9 +49,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def setup_script(setup: Sequence[Line]) -> str:
-    """Return bash text that runs the environment's lines as a job's script does and becomes ``"$@"``.
+    """Return bash text that runs the environment's lines as a job's script does, then ``"$@"``.
 
-    ``set -eo pipefail`` as in the script: a module that is not there ends it, with that line on stderr.
+    ``set -eo pipefail`` as in the script: a module that does not exist ends it, with that line on stderr.
     """
     steps = [f"hpclaunch_step={shlex.quote(line.text)}\n{line.text}" for line in setup]
     return "\n".join(
@@ -66,10 +66,10 @@ def setup_script(setup: Sequence[Line]) -> str:
 
 
 def run_command(place: Place, argv: Sequence[str], limit_s: float, launcher: Sequence[str] = ()) -> Outcome:
-    """Run a command in the place and return how it ended; never raises for what the command does.
+    """Run a command and return how it ended; never raises for a failure of the command.
 
-    coreutils' ``timeout`` ends the whole process group, so children that hang end too, and what was printed
-    before is kept.
+    coreutils' ``timeout`` ends the whole process group, so children that hang end too; the output so far is
+    returned.
     """
     words = [*launcher, *place.wrap(tuple(argv))]
     if place.setup:
@@ -92,13 +92,13 @@ def run_command(place: Place, argv: Sequence[str], limit_s: float, launcher: Seq
 
 
 def run_probe(place: Place, *words: str, limit_s: float, launcher: Sequence[str] = ()) -> Outcome:
-    """Ask the place's interpreter; see hpclaunch.remote.probe for the words."""
+    """Run the probe with the interpreter that trains; ``words``: its mode and arguments."""
     argv = [place.python, "-c", _PROBE.read_text(encoding="utf-8"), *words]
     return run_command(place, argv, limit_s, launcher)
 
 
 def build_facts(place: Place) -> BuildFacts:
-    """Ask everything about the Horovod build."""
+    """Collect the facts about the Horovod build."""
     installed = run_probe(place, "installed", limit_s=place.import_limit_s)
     facts = installed.answers()
     if not facts.get("folder"):
@@ -136,10 +136,11 @@ def launch_facts(
     frameworks: Sequence[str],
     allreduce: Sequence[str] = (),
 ) -> LaunchFacts:
-    """Ask how ranks start: the plugins of srun, PMIx, and ranks that say who they are.
+    """Collect how ranks start: the plugins of srun, PMIx, and the rank numbers that started ranks report.
 
-    ``setup``: the outcome of the environment's lines by themselves. ``frameworks``: those whose Horovod
-    works, to be started under the launcher too. ``allreduce``: the command of the allreduce test.
+    ``setup``: the outcome of the environment's lines alone. ``plugin_list``: the command that lists the
+    launcher's plugins; empty: none. ``frameworks``: those whose Horovod works, to be started under the
+    launcher too. ``allreduce``: the command of the allreduce test.
     """
     ranks = {}
     allreduced = None
@@ -163,7 +164,7 @@ def launch_facts(
 
 
 def node_facts(place: Place, *, vendor: str | None, fabric: bool, space: Sequence[str]) -> NodeFacts:
-    """Ask the node: clock, GPUs, the fabric's plugin, and the folders named for ``--space``."""
+    """Collect the facts about the node: clock, GPUs, the fabric's plugin, and the folders of ``--space``."""
     node = run_probe(place, "node", *space, limit_s=TOOL_LIMIT_S)
     facts = node.answers()
     lustre = facts.get("filesystem") == "lustre"

@@ -1,4 +1,4 @@
-"""Verdicts on a Horovod build, from what was gathered: pure, text in and verdicts out."""
+"""Verdicts on a Horovod build, from the collected facts. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BOX_FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
 _BOX_OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl")
 _OPERATIONS = (*_BOX_OPERATIONS, "cuda", "rocm")
 _MODULE = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "torch", "mxnet": "mxnet"}
-# Undefined symbols that only another MPI than the one linked against can cause.
+# Parts of undefined symbols that mean: another MPI than the one that was linked.
 _WRONG_MPI = ("ompi_", "opal_", "MPIR_", "libmpi", "mca_", "PMPI_", "MPI_")
 
 
 class BuildText(msgspec.Struct, frozen=True, kw_only=True):
-    """Horovod's boxes, and where they were read."""
+    """Horovod's boxes, and where they come from."""
 
     boxes: check_build.Boxes
     origin: str
@@ -34,10 +34,10 @@ class BuildText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_text(text: BuildText, remedies: Remedies) -> tuple[Check, ...]:
-    """Judge what ``--check-build`` printed and nothing else.
+    """Judge only what ``--check-build`` printed.
 
-    Controllers and operations are what the boxes say. A framework is never ``have``: its box is filled also
-    where nothing native was compiled, or where the framework is not even installed.
+    Controllers and operations are as in the boxes. A framework is never ``have``: its box is filled even if
+    nothing native was compiled, or if the framework is not installed.
     """
     names = (*_BOX_OPERATIONS, *_BOX_FRAMEWORKS)
     return tuple(_from_box(name, text, remedies) for name in names)
@@ -45,31 +45,31 @@ def judge_text(text: BuildText, remedies: Remedies) -> tuple[Check, ...]:
 
 def _from_box(name: str, text: BuildText, remedies: Remedies) -> Check:
     boxes = text.boxes
-    said = f"{text.origin}: Horovod {boxes.version or 'of unknown version'} says {boxes.line(name)}"
+    evidence = f"{text.origin}: Horovod {boxes.version or 'of unknown version'} says {boxes.line(name)}"
     sections = (boxes.frameworks, boxes.controllers, boxes.operations)
     marks = [section[name] for section in sections if name in section]
     if not marks:
-        why = (
-            "there is no box of this name" if boxes else "there are no boxes (the output may have been lost)"
-        )
+        why = "there is no box with this name" if boxes else "there are no boxes (the output may be lost)"
         return Check(
             name=name, status="unknown", evidence=f"{text.origin}: {why}", remedy=remedies.ask_again()
         )
     if not all(marks):
-        return Check(name=name, status="missing", evidence=said, remedy=remedies.rebuild(name))
+        return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
     if name in _BOX_FRAMEWORKS:
-        more = "; this box is filled also where no native library was built, or the framework is absent"
-        return Check(name=name, status="unknown", evidence=said + more, remedy=remedies.ask_the_library(name))
-    return Check(name=name, status="have", evidence=said)
+        more = "; this box is filled even if no native library was built or the framework is not installed"
+        return Check(
+            name=name, status="unknown", evidence=evidence + more, remedy=remedies.ask_the_library(name)
+        )
+    return Check(name=name, status="have", evidence=evidence)
 
 
 # --- from a live build -------------------------------------------------------------------------------------
 
 
 def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None = None) -> tuple[Check, ...]:
-    """Judge a build that was asked itself: library files, imports, functions, and the boxes beside them.
+    """Judge an installed build by its library files, imports and functions, and by its boxes.
 
-    ``mpi_runtime``: version of the Open MPI that ranks have at run time; None: not known, or another MPI.
+    ``mpi_runtime``: version of the Open MPI that ranks use at run time; None: not known, or another MPI.
     """
     outcome = facts.installed or Outcome(exit_code=NOT_FOUND)
     installed = outcome.answers()
@@ -98,7 +98,7 @@ def _not_installed(outcome: Outcome, installed: Mapping[str, Any], remedies: Rem
 
 
 def _framework(name: str, facts: BuildFacts, installed: Mapping[str, Any], remedies: Remedies) -> Check:
-    """A framework is there when its library file exists, its import works, and ``init`` is in it."""
+    """Judge a framework: its library file must exist, its import must work, and it must have ``init``."""
     version = f"Horovod {installed.get('version') or 'of unknown version'}"
     library = installed["libraries"].get(name)
     if library is None:
@@ -118,7 +118,7 @@ def _framework(name: str, facts: BuildFacts, installed: Mapping[str, Any], remed
 
 
 def _broken(name: str, outcome: Outcome, library: str, remedies: Remedies) -> Check:
-    """Name what is wrong with an import that gave no working Horovod."""
+    """Judge an import that gave no working Horovod."""
     answer = outcome.answers()
     error = str(answer.get("error", ""))
     if outcome.timed_out and not answer:
@@ -150,7 +150,7 @@ def _operation(
     boxes: check_build.Boxes | None,
     remedies: Remedies,
 ) -> Check:
-    """What the functions of a library that loads say; where none loads, nobody knows."""
+    """Judge an operation by the functions of the libraries that load; if none loads, it is not known."""
     version = f"Horovod {installed.get('version') or 'of unknown version'}"
     built = _built(name, facts, installed)
     if not built:
@@ -159,14 +159,14 @@ def _operation(
     box = boxes.line(name) if boxes else ""
     yes = [value not in (False, 0) and not isinstance(value, str) for value in built.values()]
     if box and ("[X]" in box) != any(yes):
-        evidence += f"; horovodrun --check-build says otherwise ({box}): it may belong to another Horovod"
+        evidence += f"; horovodrun --check-build differs ({box}): it may belong to another Horovod"
     if all(yes):
         return Check(name=name, status="have", evidence=evidence)
     return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
 
 
 def _built(name: str, facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what each framework's library answers about an operation."""
+    """Return the answer of each framework's library about an operation."""
     function, found = f"{name}_built", {}
     for framework, outcome in facts.frameworks.items():
         answers = outcome.answers().get("built")
@@ -179,12 +179,12 @@ def _unasked(name: str, version: str, installed: Mapping[str, Any], remedies: Re
     if not installed["libraries"]:
         evidence = f"{version} in {installed['folder']} has no compiled library at all"
         return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
-    evidence = f"{version} has compiled libraries, but none of them loads, so it cannot be asked"
+    evidence = f"{version} has compiled libraries, but none of them loads, so the answer is not known"
     return Check(name=name, status="unknown", evidence=evidence, remedy=remedies.load_first())
 
 
 def _enabled(facts: BuildFacts, remedies: Remedies) -> Iterator[Check]:
-    """What a start of one rank says of MPI's threads; it fails on some login nodes, which proves nothing."""
+    """Judge MPI's threads by a start of one rank; on some login nodes it fails, which proves nothing."""
     for framework, outcome in facts.frameworks.items():
         answer = outcome.answers()
         if "started" not in answer or answer.get("built", {}).get("mpi_built") is not True:
@@ -222,7 +222,7 @@ def judge_versions(
 
 
 def _pairs(versions: dict[str, str], changed: list[str], remedies: Remedies) -> Iterator[Check]:
-    """Judge the versions; ``changed``: frameworks that are not those of the build."""
+    """Judge the versions; ``changed``: sentences about frameworks that changed after the build."""
     pairs = bad_pairs(versions, remedies.features(), remedies.variables())
     wrong = [*changed, *(pair.with_source for pair in pairs if pair.certain)]
     doubts = [pair.with_source for pair in pairs]
@@ -240,13 +240,13 @@ def _pairs(versions: dict[str, str], changed: list[str], remedies: Remedies) -> 
 
 
 def _stated_versions(outcome: Outcome) -> dict[str, Any]:
-    """Return the versions that a framework stated; empty where it stated none."""
+    """Return the versions that a framework reported; empty: none."""
     versions = outcome.answers().get("versions")
     return versions if isinstance(versions, dict) else {}
 
 
 def _versions(facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, str]:
-    """Return the version of each part that stated one."""
+    """Return the version of each part that reported one."""
     versions = {"horovod": str(installed.get("version") or "")}
     for framework, outcome in facts.frameworks.items():
         _add_stated(versions, _MODULE[framework], _stated_versions(outcome))
@@ -269,7 +269,7 @@ def _linked_with_open_mpi_4(facts: BuildFacts) -> bool:
 
 
 def _changed_since_build(facts: BuildFacts, installed: Mapping[str, Any]) -> Iterator[str]:
-    """Name frameworks whose version differs from the one in metadata.json: Horovod then does not load."""
+    """Yield frameworks whose version differs from the one in metadata.json: Horovod then does not load."""
     metadata = installed.get("metadata") or {}
     for key, framework in (("pytorch", "pytorch"), ("tensorflow", "tensorflow"), ("mxnet", "mxnet")):
         outcome = facts.frameworks.get(framework)
@@ -279,39 +279,38 @@ def _changed_since_build(facts: BuildFacts, installed: Mapping[str, Any]) -> Ite
 
 
 def _gpu_arch(arch: str, facts: BuildFacts, remedies: Remedies) -> Check:
-    """Whether the framework holds code for the site's GPU; CUDA's age alone may rule it out."""
+    """Judge whether the framework has code for the site's GPU; an old CUDA alone may rule it out."""
     for framework, outcome in facts.frameworks.items():
         stated = _stated_versions(outcome)
         program = f"{framework} {stated.get('framework')}"
         cuda, archs = stated.get("cuda"), stated.get("archs")
         if cuda and cuda_addresses(str(cuda), arch) is False:
-            evidence = (
-                f"{program} is built with CUDA {cuda}, which has no {arch} (from {first_cuda(arch)} on)"
-            )
+            limit = f"does not support {arch} (first: {first_cuda(arch)})"
+            evidence = f"{program} is built with CUDA {cuda}, which {limit}"
             return Check(name="gpu-arch", status="missing", evidence=evidence, remedy=remedies.arch(arch))
         if (cuda or stated.get("rocm")) and isinstance(archs, list) and archs:
             return _arch_among(arch, archs, program, remedies)
-    evidence = f"the site's GPUs are {arch}; no framework here says which GPUs it was built for"
+    evidence = f"the site's GPUs are {arch}; no framework here reports the GPUs it was built for"
     return Check(name="gpu-arch", status="unknown", evidence=evidence, remedy=remedies.arch(arch))
 
 
 def _arch_among(arch: str, archs: list[Any], program: str, remedies: Remedies) -> Check:
-    evidence = f"{program} holds code for {', '.join(map(str, archs))}; the site's GPUs are {arch}"
+    evidence = f"{program} has code for {', '.join(map(str, archs))}; the site's GPUs are {arch}"
     if arch in {str(each).replace("compute_", "sm_").partition(":")[0] for each in archs}:
         return Check(name="gpu-arch", status="have", evidence=evidence)
     return Check(name="gpu-arch", status="missing", evidence=evidence, remedy=remedies.arch(arch))
 
 
 def working_frameworks(facts: BuildFacts) -> tuple[str, ...]:
-    """Return the frameworks whose Horovod loads, so that ranks of it can be started.
+    """Return the frameworks whose Horovod loads, so that ranks can be started with it.
 
-    Also without MPI: its ranks are each alone under a launcher, which nothing but their start shows.
+    Also without MPI: then each rank is alone under a launcher, and only a start shows that.
     """
     return tuple(name for name, outcome in facts.frameworks.items() if outcome.answers().get("init"))
 
 
 def lost_mpi(facts: BuildFacts) -> str | None:
-    """Name the MPI library that a library file is linked with and the loader does not find."""
+    """Return a sentence about an MPI library that Horovod is linked with and that is not found; else None."""
     for framework, outcome in facts.linked.items():
         for library, path in linked_mpi(outcome.stdout):
             if path == "not found":
@@ -320,7 +319,7 @@ def lost_mpi(facts: BuildFacts) -> str | None:
 
 
 def linked_family(facts: BuildFacts) -> tuple[str, str] | None:
-    """Return (family, evidence) of the MPI that the library files are linked with; None where not known."""
+    """Return (family, evidence) of the MPI that the library files are linked with; None: not known."""
     for framework, outcome in facts.linked.items():
         for library, path in linked_mpi(outcome.stdout):
             named = mpi_family(f"{library} {path}")

@@ -1,4 +1,4 @@
-"""Verdicts on the way ranks are started: srun's plugins, PMIx, the MPI, and whether ranks find each other."""
+"""Verdicts on the start of ranks: srun's plugins, PMIx, the MPI, and whether ranks find each other."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _HEADLINE = re.compile(r"MPI (?:plugin )?types are", re.IGNORECASE)
 _VERSIONS = re.compile(r"specific pmix plugin versions available:\s*(.*)", re.IGNORECASE)
 _CAUSE = re.compile(r"undefined symbol|cannot open shared object|\w*Error: |srun: error|not enough slots")
 ALLREDUCE_MARK = "HPCLAUNCH-ALLREDUCE "
-# A figure without the plugin may be off by half; where none is published, TCP reaches a tenth at most.
+# A figure without the plugin may be wrong by half; if none is published, TCP reaches at most a tenth.
 _TCP_MARGIN, _TCP_SHARE = 1.5, 0.1
 
 
 def parse_mpi_list(text: str) -> tuple[str, ...]:
-    """Return the plugins that ``srun --mpi=list`` names, versions of PMIx included; empty: none was named.
+    """Return the plugins that ``srun --mpi=list`` names, including versions of PMIx; empty: none.
 
-    Reads the list of Slurm 22.05 and later (one indented name a line) and the older one (``srun: NAME``).
+    Reads the list of Slurm 22.05 and later (one indented name per line) and the older one (``srun: NAME``).
     """
     names: list[str] = []
     listing = False
@@ -42,7 +42,7 @@ def parse_mpi_list(text: str) -> tuple[str, ...]:
 
 
 def judge_mpi_list(text: str, origin: str, profile: SiteProfile | None) -> Check:
-    """Hold srun's plugins against the one that the site's jobs ask for."""
+    """Compare srun's plugins with the one that the site's jobs use."""
     offered = parse_mpi_list(text)
     if not offered:
         return _no_list(text, origin)
@@ -55,14 +55,14 @@ def judge_mpi_list(text: str, origin: str, profile: SiteProfile | None) -> Check
     if any(version_of_it.fullmatch(plugin) for plugin in offered):
         return Check(name="mpi-plugin", status="have", evidence=f"{listed}; jobs here use --mpi={wanted}")
     evidence = f"{listed}; jobs here use --mpi={wanted}, which is not among them"
-    others = f"use one of them that fits the MPI: --mpi={useful[0]}" if useful else "ask the site"
+    others = f"use one that matches the MPI: --mpi={useful[0]}" if useful else "ask the site"
     remedy = f"{others}, and correct the site profile"
     return Check(name="mpi-plugin", status="missing", evidence=evidence, remedy=remedy)
 
 
 def _no_list(text: str, origin: str) -> Check:
     first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:200]
-    evidence = f"{origin}: no list of plugins, but: {first}"
+    evidence = f"{origin}: not a list of plugins: {first}"
     remedy = "run srun --mpi=list on a login node of the cluster"
     return Check(name="mpi-plugin", status="unknown", evidence=evidence, remedy=remedy)
 
@@ -71,16 +71,18 @@ def _any_plugin(listed: str, useful: list[str], profile: SiteProfile | None) -> 
     """Judge the plugins where the profile names none."""
     if useful:
         default = profile is not None and not profile.mpi.plugin_open
-        which = "the site's default is used" if default else "any may fit"
+        which = "the site's default is used" if default else "any of them may match"
         return Check(name="mpi-plugin", status="have", evidence=f"{listed}; {which}")
-    remedy = "ask the site for a Slurm with PMIx or PMI-2: with none every rank starts as rank 0 of 1"
+    remedy = "ask the site for a Slurm with PMIx or PMI-2: without them every rank starts as rank 0 of 1"
     return Check(name="mpi-plugin", status="missing", evidence=listed, remedy=remedy)
 
 
 def judge_imports(outcome: Outcome, module: str, python: str) -> Check:
-    """Whether the interpreter imports what the framework's program does."""
+    """Judge whether the interpreter can import what the framework's program imports."""
     answers, name = outcome.answers(), "imports"
-    remedy = f"install {module} for {python}, or name what has it under environment: or with --python"
+    remedy = (
+        f"install {module} for {python}, or name the software that has it under environment: or with --python"
+    )
     if not answers:
         evidence = f"import {module} by {python} {outcome.ending()}: {outcome.last_error_line()}"
         status: Status = "unknown" if outcome.timed_out else "missing"
@@ -96,7 +98,7 @@ def judge_imports(outcome: Outcome, module: str, python: str) -> Check:
 
 
 def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
-    """Judge everything that was asked about starting ranks."""
+    """Judge everything about the start of ranks."""
     checks: list[Check] = []
     if facts.setup is not None:
         checks.append(judge_setup(facts.setup))
@@ -114,14 +116,14 @@ def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
 
 
 def judge_setup(setup: Outcome) -> Check:
-    """Say whether the lines of the job's environment run."""
+    """Judge whether the lines of the job's environment run."""
     if setup.exit_code == 0 and not setup.timed_out:
         return Check(name="environment", status="have", evidence="the job's setup lines run here")
     line = setup.failed_setup()
     ending = f"stops at: {line}" if line else setup.ending()
     words = next((w for w in setup.stderr.splitlines() if w.strip() and not w.startswith("HPCLAUNCH-")), "")
     evidence = f"the job's environment {ending}. {words.strip()[:300]}".strip()
-    remedy = "module spider or module avail shows what the site has now; correct the site profile"
+    remedy = "module spider or module avail lists what the site has now; correct the site profile"
     return Check(name="environment", status="missing", evidence=evidence, remedy=remedy)
 
 
@@ -133,11 +135,11 @@ def _mpi_list(outcome: Outcome, profile: SiteProfile | None) -> Check:
 
 
 def _pmix(facts: LaunchFacts) -> Iterator[Check]:
-    """The PMIx of the shell beside those of srun; versions from 2 on speak with each other."""
+    """Report the PMIx of the shell and those of srun; versions from 2 on are compatible with each other."""
     version = re.search(r"^\s*PMIX:\s*(\S+)", facts.pmix.stdout if facts.pmix else "", re.MULTILINE)
     offered = parse_mpi_list(facts.mpi_list.stdout + facts.mpi_list.stderr) if facts.mpi_list else ()
     of_srun = ", ".join(plugin for plugin in offered if plugin.startswith("pmix"))
-    parts = [f"pmix_info says {version[1]}"] if version else []
+    parts = [f"pmix_info reports {version[1]}"] if version else []
     parts += [f"srun offers {of_srun}"] if of_srun else []
     if parts:
         yield Check(name="pmix", status="have", evidence="; ".join(parts))
@@ -153,12 +155,12 @@ def _mpi_library(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
     elif mpis and all(compatible(mpis[0][0], other) for other, _ in mpis):
         yield Check(name="mpi-library", status="have", evidence=evidence)
     elif mpis:
-        remedy = "build Horovod and mpi4py with the one MPI that the launcher starts"
+        remedy = "build Horovod and mpi4py with the MPI of the launcher"
         yield Check(name="mpi-library", status="missing", evidence=f"wrong MPI: {evidence}", remedy=remedy)
 
 
 def _known_mpis(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> list[tuple[str, str]]:
-    """Return (family, evidence) of each MPI that is known; the site's only where another one is."""
+    """Return (family, evidence) of each known MPI; the site's only together with another one."""
     linked = linked_family(build)
     mpis = [linked] if linked else []
     library = str(facts.ranks["mpi4py"].answers().get("library", "")) if "mpi4py" in facts.ranks else ""
@@ -172,14 +174,14 @@ def _known_mpis(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | No
 
 
 def open_mpi_at_run_time(facts: LaunchFacts) -> str | None:
-    """Return the version of the Open MPI that started ranks found; None: another MPI, or none was started."""
+    """Return the version of the Open MPI that started ranks use; None: another MPI, or no ranks."""
     outcome = facts.ranks.get("mpi4py")
-    said = re.match(r"Open MPI v(\S+?),", str(outcome.answers().get("library", ""))) if outcome else None
-    return said[1] if said else None
+    version = re.match(r"Open MPI v(\S+?),", str(outcome.answers().get("library", ""))) if outcome else None
+    return version[1] if version else None
 
 
 def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile | None) -> Check:
-    """Whether the started ranks are one world."""
+    """Judge whether the started ranks are one world."""
     by_mpi4py = via == "mpi4py"
     start = _Start(
         name="mpi-launch" if by_mpi4py else "horovod-launch",
@@ -205,7 +207,7 @@ class _Start(NamedTuple):
 
 
 def _judge_world(start: _Start, answers: list[dict[str, Any]]) -> Check:
-    """Judge ranks that answered: one world, each alone, or some of them only."""
+    """Judge ranks that answered: they are one world, each is alone, or only some answered."""
     places = sorted((int(each["rank"]), int(each["size"])) for each in answers)
     if places == [(rank, start.ranks) for rank in range(start.ranks)]:
         hosts = sorted({str(each.get("host")) for each in start.outcome.all_answers()})
@@ -213,8 +215,8 @@ def _judge_world(start: _Start, answers: list[dict[str, Any]]) -> Check:
         return Check(name=start.name, status="have", evidence=evidence)
     if start.ranks > 1 and len(places) > 1 and set(places) == {(0, 1)}:
         evidence = (
-            f"singletons: {start.ranks} ranks were started and each rank says it is rank 0 of 1"
-            f" ({start.program}): the launcher and the MPI of the program do not know each other"
+            f"singletons: {start.ranks} ranks were started and each rank reports rank 0 of 1"
+            f" ({start.program}): the launcher and the MPI of the program do not match"
         )
     else:
         listed = ", ".join(f"rank {rank} of {size}" for rank, size in places[:8])
@@ -226,7 +228,7 @@ def _judge_world(start: _Start, answers: list[dict[str, Any]]) -> Check:
 
 
 def _judge_silence(start: _Start, profile: SiteProfile | None) -> Check:
-    """Judge a start of which no rank answered."""
+    """Judge a start after which no rank answered."""
     outcome = start.outcome
     if outcome.exit_code == NOT_FOUND:
         evidence = f"no ranks were started: {outcome.last_error_line() or outcome.ending()}"
@@ -235,14 +237,14 @@ def _judge_silence(start: _Start, profile: SiteProfile | None) -> Check:
         evidence = f"the start of {start.ranks} ranks ({start.program}) {outcome.ending()}"
         return Check(name=start.name, status="unknown", evidence=evidence, remedy=start.remedy)
     evidence = f"no rank answered ({start.program}): the launcher {outcome.ending()}: {_cause(outcome)}"
-    # Where the site is not known the launcher may be one that works in jobs only.
+    # If the site is not known, the launcher may be one that works in jobs only.
     certain = profile is not None or _CAUSE.search(evidence)
     status: Status = "missing" if certain else "unknown"
     return Check(name=start.name, status=status, evidence=evidence, remedy=start.remedy)
 
 
 def _cause(outcome: Outcome) -> str:
-    """Return the line of stderr that names the cause, else the last one."""
+    """Return the line of stderr that names the cause, else the last line."""
     for line in outcome.stderr.splitlines():
         if _CAUSE.search(line):
             return line.strip()[:300]
@@ -253,7 +255,7 @@ def _launch_remedy(profile: SiteProfile | None, via: str) -> str:
     if profile is not None and site_launcher(profile).plugin_list:
         plugin = profile.mpi.plugin
         there = f" (the site's is {plugin})" if plugin else ""
-        return f"try another srun --mpi=NAME of srun --mpi=list{there}, or the MPI that fits it"
+        return f"try another srun --mpi=NAME of srun --mpi=list{there}, or the MPI that matches it"
     built = "Horovod with MPI was built with" if via != "mpi4py" else "mpi4py finds"
     return (
         f"start it with the mpiexec of the MPI that {built}, and build Horovod with that MPI (not Gloo alone)"
@@ -264,7 +266,7 @@ def _launch_remedy(profile: SiteProfile | None, via: str) -> str:
 
 
 def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
-    """Whether all sums were right, and how fast they were beside what the site published."""
+    """Judge whether all sums were correct, and compare the speed with the site's published figure."""
     name, document = "allreduce", _document(outcome.stdout)
     if document is None:
         evidence = f"the allreduce test {outcome.ending()}: {_cause(outcome)}"
@@ -280,16 +282,16 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
         )
         remedy = (
             "do not train: results would be wrong without an error. On GH200 with Slingshot export"
-            " NCCL_PROTO=^LL128 (https://github.com/NVIDIA/nccl/issues/2001); else report it to the site"
+            " NCCL_PROTO=^LL128 (https://github.com/NVIDIA/nccl/issues/2001); otherwise report it to the site"
         )
         return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
     if document["ranks"] < 2:
         evidence = f"one rank only ({over}): nothing was summed"
-        return Check(name=name, status="unknown", evidence=evidence, remedy="start two ranks or more")
+        return Check(name=name, status="unknown", evidence=evidence, remedy="start at least two ranks")
     best = max(sizes, key=lambda each: float(each["bus_gb_s"]))
-    right = f"all sums are right over {over}, {len(sizes)} sizes up to {sizes[-1]['message_bytes']} bytes"
+    correct = f"all sums are correct over {over}, {len(sizes)} sizes up to {sizes[-1]['message_bytes']} bytes"
     reached = f"{best['bus_gb_s']:.3g} GB/s bus bandwidth at {best['message_bytes']} bytes"
-    return _compared_with_figure(f"{right}; {reached}", document, profile)
+    return _compared_with_figure(f"{correct}; {reached}", document, profile)
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -305,7 +307,7 @@ def _document(text: str) -> dict[str, Any] | None:
 
 
 def _compared_with_figure(evidence: str, document: dict[str, Any], profile: SiteProfile | None) -> Check:
-    """Compare with the published figure of about as many nodes; one node alone proves nothing."""
+    """Compare with the published figure for the nearest number of nodes; one node alone proves nothing."""
     name, nodes = "allreduce", len(document["hosts"])
     figures = profile.fabric.allreduce if profile else ()
     if nodes < 2 or not figures or profile is None:
@@ -325,7 +327,7 @@ def _compared_with_figure(evidence: str, document: dict[str, Any], profile: Site
             f"{evidence}; {published}, by NCCL from GPU to GPU, and MPI between main memories may be slower;"
         )
         slow += f" if Horovod is as slow, this is TCP, not {fabric}"
-        remedy = "run the test where Horovod with NCCL is: it goes the way that gradients go"
+        remedy = "run the test with a Horovod that has NCCL: it sends data the way that gradients go"
         return Check(name=name, status="unknown", evidence=slow, remedy=remedy)
     remedy = "load the fabric's NCCL plugin (aws-ofi-nccl, aws-ofi-rccl) and set NCCL_NET, see fabric-plugin"
     return Check(name=name, status="missing", evidence=slow, remedy=remedy)

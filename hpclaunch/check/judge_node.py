@@ -13,7 +13,7 @@ from hpclaunch.site.schema import SiteProfile
 
 
 def format_bytes(count: int) -> str:
-    """Write a number of bytes for reading, such as ``1.5 GiB``."""
+    """Write a number of bytes, such as ``1.5 GiB``."""
     for unit, size in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if abs(count) >= size:
             return f"{count / size:.3g} {unit}"
@@ -21,7 +21,7 @@ def format_bytes(count: int) -> str:
 
 
 def judge_node(facts: NodeFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
-    """Judge everything that was asked of the node."""
+    """Judge everything about the node."""
     answers = facts.node.answers() if facts.node else {}
     folders: dict[str, Any] = answers.get("folders") or {}
     checks = [
@@ -44,23 +44,23 @@ def gpu_names(tool: str, text: str) -> dict[int, str]:
 
 
 def _gpus(facts: NodeFacts, answers: dict[str, Any], profile: SiteProfile) -> Iterator[Check]:
-    """Hold the GPUs that are seen against those of the site's node."""
+    """Compare the GPUs that are visible with those of the site's node."""
     tool = facts.gpu_tool or Outcome(exit_code=NOT_FOUND)
     expected = len(profile.node.gpus) if profile.node else 0
-    want = f"{profile.name} has {expected} a node"
+    site_has = f"{profile.name} has {expected} per node"
     if tool.exit_code == NOT_FOUND:
-        evidence = f"there is no {facts.gpu_tool_name} here; {want}: this may be a login node"
+        evidence = f"there is no {facts.gpu_tool_name} here; {site_has}: this may be a login node"
         remedy = "run the check in a job: hpclaunch check --nodes N in an allocation"
         yield Check(name="gpus", status="unknown", evidence=evidence, remedy=remedy)
         return
     names = gpu_names(facts.gpu_tool_name, tool.stdout) if facts.gpu_tool_name else {}
     models = ", ".join(dict.fromkeys(names.values())) or tool.last_error_line() or tool.ending()
     visible = _visible_devices(answers)
-    evidence = f"{facts.gpu_tool_name} lists {len(names)} GPUs ({models}){visible}; {want}"
+    evidence = f"{facts.gpu_tool_name} lists {len(names)} GPUs ({models}){visible}; {site_has}"
     if len(names) >= expected:
         yield Check(name="gpus", status="have", evidence=evidence)
         return
-    remedy = "ask for all GPUs of the node (--gpus-per-node), or report the node: a GPU may have fallen off"
+    remedy = "request all GPUs of the node (--gpus-per-node), or report the node: a GPU may have failed"
     yield Check(name="gpus", status="missing", evidence=evidence, remedy=remedy)
 
 
@@ -71,7 +71,7 @@ def _visible_devices(answers: dict[str, Any]) -> str:
 
 
 def _plugin(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
-    """Whether NCCL or RCCL would find and load the network's plugin."""
+    """Judge whether NCCL or RCCL can find and load the network's plugin."""
     name, answers = "fabric-plugin", outcome.answers()
     if answers.get("loaded") and answers.get("table"):
         version = f"ncclNetPlugin_v{max(answers['table'])}"
@@ -83,20 +83,20 @@ def _plugin(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
     if not answers:
         evidence = f"loading the plugin {outcome.ending()}: {outcome.last_error_line()}"
     elif answers.get("loaded"):
-        evidence = f"{answers['loaded']} loads, but is no network plugin: it has no ncclNetPlugin_v symbol"
+        evidence = f"{answers['loaded']} loads, but is not a network plugin: it has no ncclNetPlugin_v symbol"
     else:
         evidence = _why_not_loaded(answers.get("tried") or {})
     yield Check(name=name, status="missing", evidence=evidence, remedy=remedy)
 
 
 def _why_not_loaded(tried: dict[str, str]) -> str:
-    """Return the loader's message; a file that is there but does not load lacks another library."""
+    """Return why no plugin loaded; a file that exists but does not load lacks another library."""
     broken = [message for file, message in tried.items() if not message.startswith(f"{file}:")]
     return broken[0] if broken else f"none of {', '.join(tried)} is found"
 
 
 def _clock(answers: dict[str, Any]) -> Iterator[Check]:
-    """The node's clock against the one of the file system, which all nodes share."""
+    """Compare the node's clock with the file system's, which all nodes share."""
     if not answers:
         return
     offset = answers.get("fs_offset_s")
@@ -109,12 +109,12 @@ def _clock(answers: dict[str, Any]) -> Iterator[Check]:
     else:
         way = "ahead of" if offset < 0 else "behind"
         evidence = f"the clock of {answers['host']} is {abs(offset):.1f} s {way} its file system's"
-        remedy = "report the node to the site: its time service (chrony, ntp) is off"
+        remedy = "report the node to the site: its time service (chrony, ntp) does not work"
         yield Check(name="clock", status="missing", evidence=evidence, remedy=remedy)
 
 
 def _space(folder: str, found: Any, quota: Outcome | None) -> Iterator[Check]:
-    """Free space and inodes of a folder, its file system's or the user's quota, whichever is less."""
+    """Judge a folder's free space and inodes: the lower of the file system's and the user's quota."""
     if not isinstance(found, dict):
         evidence, remedy = f"{folder}: {found}", "name a folder that exists on this node"
         yield Check(name="space", status="missing", evidence=evidence, remedy=remedy)
@@ -143,7 +143,7 @@ def _free_inodes(where: str, inodes: int | None) -> Check:
     if inodes is None:
         evidence = f"{where}: the file system counts no inodes"
         return Check(name="inodes", status="have", evidence=evidence)
-    evidence = f"{where}: {inodes} files more may be made"
+    evidence = f"{where}: room for {inodes} more files"
     if inodes >= MIN_FREE_INODES:
         return Check(name="inodes", status="have", evidence=evidence)
     remedy = "pack small files (squashfs, a container, tar), or write to another file system"
@@ -153,8 +153,8 @@ def _free_inodes(where: str, inodes: int | None) -> Check:
 def parse_lustre_quota(text: str) -> tuple[int | None, int | None]:
     """Return (bytes, files) that a user may still use, from ``lfs quota -q``; None where there is no limit.
 
-    The columns are used kbytes, quota, limit, grace, used files, quota, limit, grace; a star marks what
-    is over its quota, and a long path stands on a line of its own (man lfs-quota).
+    The columns are used kbytes, quota, limit, grace, used files, quota, limit, grace. A star marks a value
+    over its quota, and a long path has its own line (man lfs-quota).
     """
     words = text.split()[1:]
     columns = [int(word.strip("*[]")) for word in words if re.fullmatch(r"\[?\d+\*?\]?", word)]
@@ -166,7 +166,7 @@ def parse_lustre_quota(text: str) -> tuple[int | None, int | None]:
 
 
 def _stripes(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
-    """How new files here are striped over Lustre's servers, and what the site advises."""
+    """Report how new files here are striped over Lustre's servers, with the site's advice."""
     stripes = dict(re.findall(r"(stripe_count|stripe_size):\s*(-?\d+)", outcome.stdout))
     if not stripes:
         yield Check(name="stripes", status="unknown", evidence=f"lfs getstripe {outcome.ending()}")
@@ -176,6 +176,6 @@ def _stripes(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
     count, size = stripes.get("stripe_count", "?"), int(stripes.get("stripe_size", "0"))
     evidence = f"new files in this folder get {count} stripes of {format_bytes(size)}"
     remedy = (
-        advice or "one file a process: 1 stripe; one large file for all ranks: lfs setstripe -c -1 FOLDER"
+        advice or "one file per process: 1 stripe; one large file for all ranks: lfs setstripe -c -1 FOLDER"
     )
     yield Check(name="stripes", status="have", evidence=evidence, remedy=remedy)

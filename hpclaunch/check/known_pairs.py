@@ -1,4 +1,4 @@
-"""Versions that are known not to go together, as data with sources, and the function that looks them up."""
+"""Versions that are known to fail together, as data with sources, and the function that finds them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
     below: tuple[int, ...] | None = None
 
     def holds(self, version: str) -> bool:
-        """Return whether a version lies in the range; one that cannot be read does not."""
+        """Return whether a version is in the range; one that cannot be read is not."""
         numbers = version_numbers(version)
         if not numbers:
             return False
@@ -33,22 +33,22 @@ class BadPair(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
     source: str
     only: frozenset[str] = frozenset()
-    """Features of the site that must all be there: its fabric's kind, its GPU's architecture."""
+    """Features that the site must have: its fabric's kind, its GPU's architecture."""
     certain: bool = True
-    """False: they were never tested together, which need not mean that they fail."""
+    """False: they were never tested together, so it is not known whether they fail."""
     cured_by: tuple[str, str] | None = None
     """(variable, part of its value) that makes the pair harmless."""
 
     @property
     def with_source(self) -> str:
-        """What fails, and where that is known from."""
+        """What fails, with the source."""
         return f"{self.what} ({self.source})"
 
 
 BAD_PAIRS = (
     BadPair(
         parts={"horovod": Range(below=(0, 29)), "keras": Range(at_least=(3,))},
-        what="Horovod up to 0.28 knows Keras 2 only; with Keras 3 its optimizers and callbacks fail",
+        what="Horovod up to 0.28 supports Keras 2 only; with Keras 3 its optimizers and callbacks fail",
         remedy="use TensorFlow up to 2.15, or install tf_keras and set TF_USE_LEGACY_KERAS=1",
         source="https://github.com/horovod/horovod/blob/v0.28.1/horovod/_keras/__init__.py",
     ),
@@ -61,7 +61,8 @@ BAD_PAIRS = (
     ),
     BadPair(
         parts={"mpi-linked": Range(below=(5,)), "mpi-runtime": Range(at_least=(5,))},
-        what="Horovod was linked with the C++ bindings of Open MPI 4 (libmpi_cxx), which Open MPI 5 has not",
+        what="Horovod was linked with the C++ bindings of Open MPI 4 (libmpi_cxx), which Open MPI 5 does not"
+        " have",
         remedy="load the Open MPI 4 that it was built with, or rebuild Horovod with Open MPI 5",
         source="https://docs.open-mpi.org/en/v5.0.x/release-notes/changelog/v5.0.x.html",
     ),
@@ -79,9 +80,9 @@ BAD_PAIRS = (
 def bad_pairs(
     versions: Mapping[str, str], features: frozenset[str], variables: Mapping[str, str]
 ) -> tuple[BadPair, ...]:
-    """Return the known bad pairs among these versions, on a site of these features.
+    """Return the known bad pairs among these versions, on a site with these features.
 
-    ``variables``: the job's environment, which may hold the cure.
+    ``variables``: the job's environment, which may have the cure.
     """
     return tuple(
         pair

@@ -1,4 +1,4 @@
-"""Which MPI a text speaks of: a library's file name, its version line, or a profile's word."""
+"""Which MPI a text names: a library's file name, its version line, or a word of a profile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MPICH_ABI = {"MPICH", "Cray MPICH", "Intel MPI", "MVAPICH"}
 
 
 def mpi_family(text: str) -> str | None:
-    """Return Open MPI, MPICH, Cray MPICH, Intel MPI or MVAPICH; None where the text names none."""
+    """Return Open MPI, MPICH, Cray MPICH, Intel MPI or MVAPICH; None: the text names none."""
     return next((name for pattern, name in _FAMILIES if re.search(pattern, text, re.IGNORECASE)), None)
 
 

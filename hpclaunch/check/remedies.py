@@ -1,4 +1,4 @@
-"""What to do about what is missing, in the words of the site."""
+"""Remedies for what is missing, for the site."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: SiteProfile | None = None
     framework: str = "pytorch"
-    """Framework that a rebuild line is for where the missing part is none itself."""
+    """Framework of the rebuild line if the missing part is not a framework."""
 
     def rebuild(self, name: str) -> str:
-        """Return the line that builds Horovod with a part, or the module or container that has it."""
+        """Return the line that builds Horovod with a part."""
         if name == "ddl":
-            return "nothing: DDL is IBM's, for its PowerAI distribution only"
+            return "nothing: DDL is part of IBM's PowerAI only"
         framework = _FRAMEWORKS.get(name, self.framework)
         command = rebuild_command(self.profile, framework)
         extra = {
@@ -36,7 +36,7 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
         return f"rebuild: {extra}{command}{self._or_from_site(framework)}"
 
     def _or_from_site(self, framework: str) -> str:
-        """Name what the site offers instead of a build of one's own."""
+        """Return where all ways to get Horovod on the site are listed."""
         short = {"pytorch": "torch"}.get(framework, framework)
         if short not in ("torch", "tensorflow"):
             return ""
@@ -49,29 +49,29 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
         return f"install {module} in this interpreter, in the version that Horovod was built with"
 
     def ask_again(self) -> str:
-        """Return what to do where the boxes are not there."""
-        return "run horovodrun --check-build again and keep all it prints"
+        """Return what to do if the boxes are missing."""
+        return "run horovodrun --check-build again and save its whole output"
 
     def ask_the_library(self, name: str) -> str:
-        """Return how to know what a framework's box does not tell."""
-        return f"run hpclaunch check --require {name} where Horovod is installed: it loads the library itself"
+        """Return how to check what a framework's box does not show."""
+        return f"run hpclaunch check --require {name} where Horovod is installed: it loads the library"
 
     def hangs(self, name: str) -> str:
         """Return what to do about an import that gives no answer."""
         return (
-            f"try it by hand for {name}; a slow file system needs a longer --limit, an import that hangs in"
-            " MPI_Init must be tried in a job"
+            f"run the import by hand for {name}; a slow file system needs a longer --limit, and an import"
+            " that hangs in MPI_Init must be tested in a job"
         )
 
     def right_mpi(self, name: str) -> str:
         """Return how to bring the library and its MPI together."""
-        want = self.profile.mpi.implementation if self.profile else None
-        with_it = f" with {want}" if want else ""
+        implementation = self.profile.mpi.implementation if self.profile else None
+        with_it = f" with {implementation}" if implementation else ""
         return f"load the MPI that Horovod was built with, or {self.rebuild(name)}{with_it}"
 
     def load_first(self) -> str:
-        """Return what to do where operations cannot be asked because nothing loads."""
-        return "make a framework's import work first: see the verdicts on tensorflow, pytorch and mxnet"
+        """Return what to do if the operations are not known because no library loads."""
+        return "first make the import of a framework work: see the verdicts on tensorflow, pytorch and mxnet"
 
     def threads(self) -> str:
         """Return what to do about an MPI without threads."""

@@ -17,15 +17,15 @@ LAUNCH_LAYER = (
     "allreduce", "nodes",
 )  # fmt: skip
 KNOWN = (*FRAMEWORKS, *OPERATIONS, *(name for name in LAUNCH_LAYER if name != "imports"))
-"""What ``--require`` takes; which import matters is known of jobs only."""
-# Horovod calls RCCL's operations NCCL too: one build flag, one box, one function for both.
+"""The names that ``--require`` takes; ``imports`` needs a job that names a framework."""
+# Horovod calls RCCL's operations NCCL too: both have the same build flag, box and function.
 ALIASES = {"torch": "pytorch", "tf": "tensorflow", "rccl": "nccl"}
 
 
 def parse_require(texts: tuple[str, ...]) -> tuple[Requirement, ...]:
-    """Read ``--require mpi,nccl,tensorflow`` and ``--require 'mpi|gloo'`` (either of them).
+    """Read ``--require mpi,nccl,tensorflow`` and ``--require 'mpi|gloo'`` (one of them).
 
-    Raises BadInputError for a name that no check has.
+    Raises BadInputError for a name that is not a check.
     """
     words = [word.strip().lower() for text in texts for word in text.split(",")]
     return tuple(
@@ -41,7 +41,7 @@ def _known(name: str) -> str:
         return name
     close = get_close_matches(name, [*KNOWN, *ALIASES], n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    raise BadInputError(f"--require {name!r}: no check of that name", f"{hint}known: {', '.join(KNOWN)}")
+    raise BadInputError(f"--require {name!r}: there is no such check", f"{hint}known: {', '.join(KNOWN)}")
 
 
 def site_requirements(profile: SiteProfile) -> tuple[Requirement, ...]:
@@ -66,11 +66,11 @@ def site_requirements(profile: SiteProfile) -> tuple[Requirement, ...]:
 
 
 def default_requirements(*, frameworks: bool) -> tuple[Requirement, ...]:
-    """Return what every Horovod build must have where nobody said more: a controller, and a framework.
+    """Return what every Horovod build must have by default: a controller, and a framework.
 
-    ``frameworks``: False where only text is judged, which cannot show that a framework works.
+    ``frameworks``: False if only text is judged, which cannot show that a framework works.
     """
-    needs = [Requirement(names=("mpi", "gloo"), reason="a controller to find the other ranks by")]
+    needs = [Requirement(names=("mpi", "gloo"), reason="a controller that connects the ranks")]
     if frameworks:
         needs.append(Requirement(names=FRAMEWORKS, reason="a framework to train with"))
     return tuple(needs)

@@ -1,4 +1,4 @@
-"""A whole check: what is asked where, and what must hold."""
+"""A whole check: it collects the facts, judges them, and compares the verdicts with the requirements."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from hpclaunch.software.software_lines import environment_lines, site_variables,
 _KNOWN_SUMS = resource_dir("remote") / "known_sums.py"
 _SIZES = (4096, 1 << 20, 1 << 24)
 _RANKS_HERE = 2
-# What may stay unknown (a login node has no GPUs and starts no ranks) but must not be wrong.
+# These may be unknown (a login node has no GPUs and starts no ranks) but not missing.
 _MUST_NOT_BE_MISSING = (
     "environment", "imports", "versions", "mpi-plugin", "mpi-library", "mpi-launch", "horovod-launch", "gpus",
     "fabric-plugin", "clock",
@@ -50,42 +50,42 @@ _TESTS = ("environment", "allreduce", "space", "inodes", "nodes")
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check is to find out."""
+    """What to check."""
 
     profile: SiteProfile | None = None
-    """None: this shell as it is, on a machine that is not known."""
+    """None: this shell, on a machine that is not known."""
     site: str | None = None
-    """The profile's name or file, as it was given."""
+    """The profile's name or file, unchanged."""
     environment: Environment | None = None
-    """What the job asks for on top of the site's setup."""
+    """What the job needs in addition to the site's setup."""
     job_file: str | None = None
     """The file that ``environment`` was read from."""
     python: str | None = None
     """The interpreter that trains; None: the site's, or python3."""
     mpi_plugin: str | None = None
-    """Value of srun --mpi where the profile leaves it open."""
+    """Value of srun --mpi if the profile leaves it open."""
     require: tuple[Requirement, ...] = ()
-    """What must hold; empty: what the site needs, or any controller and framework."""
+    """The requirements; empty: those of the site, or any controller and framework."""
     extra_requirements: tuple[Requirement, ...] = ()
-    """What must hold beside what the site needs."""
+    """Requirements in addition to those of the site."""
     nodes: int | None = None
-    """Ask each node of an allocation; None: this machine only."""
+    """Check each node of an allocation; None: this machine only."""
     space: tuple[str, ...] = ()
-    """Folders whose free space and inodes matter."""
+    """Folders whose free space and inodes are checked."""
     allreduce: bool = False
     without_ranks: bool = False
-    """Start no ranks: one node among several, asked by itself."""
+    """Start no ranks: this is one of several nodes, each checked alone."""
     horovod: bool = True
-    """Ask for a Horovod build; else only for the launch layer and ``module``."""
+    """Check a Horovod build; else only the launch layer and ``module``."""
     ranks_use_mpi: bool = True
-    """The ranks find each other by MPI, so that starting some is a test."""
+    """The ranks find each other by MPI, so ranks are started as a test."""
     module: str | None = None
-    """What the interpreter must be able to import, beside or instead of Horovod."""
+    """Module that the interpreter must import, in addition to Horovod or instead of it."""
     import_limit_s: float = IMPORT_LIMIT_S
 
 
 def requirements(request: CheckRequest) -> tuple[Requirement, ...]:
-    """Return what must be ``have``."""
+    """Return the requirements of a check."""
     if request.require:
         return request.require
     extra = request.extra_requirements
@@ -99,8 +99,8 @@ def requirements(request: CheckRequest) -> tuple[Requirement, ...]:
     return (*site_requirements(request.profile), default[-1], *extra)
 
 
-def framework_meant(require: tuple[Requirement, ...], modules: frozenset[str] = frozenset()) -> str:
-    """Return the framework that remedies speak of: the one required, else the one that is installed."""
+def framework_for_remedies(require: tuple[Requirement, ...], modules: frozenset[str] = frozenset()) -> str:
+    """Return the framework for the remedies: the one that is required, else the one that is installed."""
     named = [name for need in require for name in need.names if name in FRAMEWORKS]
     if named:
         return named[0]
@@ -108,9 +108,9 @@ def framework_meant(require: tuple[Requirement, ...], modules: frozenset[str] = 
 
 
 def judge(request: CheckRequest, checks: tuple[Check, ...]) -> Report:
-    """Return the report: what is required is there, and nothing that was looked at is wrong.
+    """Return the report; ``ok``: all requirements are met and no other check that matters is missing.
 
-    With ``--require`` only what is named, and the tests that were asked for, decide.
+    With ``--require`` only the named checks and the requested tests decide.
     """
     strict = _TESTS if request.require else (*_MUST_NOT_BE_MISSING, *_TESTS)
     found = make_report(checks, requirements(request))
@@ -119,16 +119,16 @@ def judge(request: CheckRequest, checks: tuple[Check, ...]) -> Report:
 
 
 def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os.environ) -> Report:
-    """Ask everything and judge it. Raises RefusedError for ``nodes`` outside of an allocation."""
+    """Collect the facts and judge them. Raises RefusedError for ``nodes`` outside of an allocation."""
     place = make_place(host, request, environ)
     if request.nodes is not None:
         return judge(request, _on_nodes(place, request))
     setup = run_command(place, ["true"], place.import_limit_s) if request.profile else None
     if setup is not None and setup.exit_code != 0:
-        return judge(request, (judge_setup(setup), *_not_asked(request)))
+        return judge(request, (judge_setup(setup), *_not_checked(request)))
     build = build_facts(place) if request.horovod else BuildFacts(installed=_installed(place))
     modules = _modules(build.installed)
-    remedies = Remedies(profile=request.profile, framework=framework_meant(request.require, modules))
+    remedies = Remedies(profile=request.profile, framework=framework_for_remedies(request.require, modules))
     launch = _launch(place, request, working_frameworks(build), modules, setup)
     node = _node(place, request)
     checks = (
@@ -144,7 +144,7 @@ def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os
 
 
 def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) -> Place:
-    """Return where the questions are asked: with the lines of a job's script, and its launcher."""
+    """Return where the commands run: with the lines of a job's script, and its launcher."""
     profile = request.profile
     launcher, ranks, why_not = _launcher(request, environ)
     if profile is None:
@@ -171,7 +171,7 @@ def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) ->
 
 
 def _first_on_path(profile: SiteProfile) -> tuple[Line, ...]:
-    """A job on this machine has hpclaunch's own interpreter first on its path."""
+    """Put hpclaunch's own interpreter first on the path, as in a job on this machine."""
     if not site_scheduler(profile).starts_at_once:
         return ()
     folder = shlex.quote(os.path.dirname(sys.executable))
@@ -195,7 +195,7 @@ def _launcher(request: CheckRequest, environ: Mapping[str, str]) -> tuple[Argv, 
         return ("mpiexec", "-n", str(_RANKS_HERE)), _RANKS_HERE, None
     inside = site_scheduler(profile).inside_variable
     if inside is not None and inside not in environ:
-        return (), 0, f"no ranks were started: this is no job ({inside} is not set)"
+        return (), 0, f"no ranks were started: this is not a job ({inside} is not set)"
     nodes, ranks_per_node = request.nodes or 1, _ranks_per_node(request, profile)
     return _job_launcher(request, profile, nodes, ranks_per_node), nodes * ranks_per_node, None
 
@@ -236,9 +236,9 @@ def _modules(installed: Outcome | None) -> frozenset[str]:
     return frozenset(installed.answers().get("modules") or ()) if installed else frozenset()
 
 
-def _not_asked(request: CheckRequest) -> Iterator[Check]:
-    """What is required stays unknown where the job's environment does not start."""
-    why = "not asked: the job's environment does not start here"
+def _not_checked(request: CheckRequest) -> Iterator[Check]:
+    """Yield the required checks as unknown: the job's environment does not start."""
+    why = "not checked: the job's environment does not start here"
     for name in dict.fromkeys(name for need in requirements(request) for name in need.names):
         yield Check(name=name, status="unknown", evidence=why, remedy="see the verdict on environment")
 
@@ -263,7 +263,7 @@ def _launch(
 
 
 def _known_sums(place: Place, request: CheckRequest, frameworks: tuple[str, ...]) -> Argv:
-    """The allreduce test, the way that gradients go where Horovod for torch is there, else through MPI."""
+    """Return the allreduce test: through Horovod for torch if it works, as gradients go, else through MPI."""
     sizes = set(_SIZES)
     if request.profile is not None:
         sizes |= {figure.message_bytes for figure in request.profile.fabric.allreduce}
@@ -316,7 +316,7 @@ def _frameworks_everywhere(checks: tuple[Check, ...]) -> tuple[str, ...]:
 
 
 def _node_argv(request: CheckRequest) -> Argv:
-    """The same check for one node: this program, by the interpreter that runs it here."""
+    """Return the same check for one node: this program with the interpreter that runs it here."""
     words = [sys.executable, "-m", "hpclaunch", "check", "--json", "--alone"]
     words += ["--limit", f"{request.import_limit_s:g}"]
     if request.site:

@@ -1,4 +1,4 @@
-"""``submit --check``: what a job needs, asked where it is submitted, before it is queued. No command."""
+"""``submit --check``: check what a job needs, on the submitting machine, before it is queued. No command."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def check_request_for(prepared: Prepared) -> CheckRequest:
-    """Return what the job needs, as ``hpclaunch check`` asks it.
+    """Return the check of what the job needs.
 
-    A Horovod build only where the framework is Horovod, and ranks only where they find each other by MPI.
+    It includes a Horovod build only if the framework is Horovod, and a start of ranks only if they use MPI.
     """
     from hpclaunch.check.check_report import Requirement
     from hpclaunch.check.run_check import CheckRequest
@@ -59,7 +59,7 @@ def _module(request: JobRequest) -> str | None:
 
 
 def say_what(prepared: Prepared) -> None:
-    """Say what would be looked for; a dry run asks nobody."""
+    """Print what would be checked; a dry run checks nothing."""
     from hpclaunch.check.run_check import requirements
 
     check_request = check_request_for(prepared)
@@ -67,11 +67,11 @@ def say_what(prepared: Prepared) -> None:
     needs += [f"room in {folder}" for folder in check_request.space]
     module = f"that {check_request.python} imports {check_request.module}" if check_request.module else ""
     wanted = "; ".join(filter(None, ("the job's environment", module, *needs)))
-    click.echo(f"hpclaunch: --check would look before queueing for: {wanted}", err=True)
+    click.echo(f"hpclaunch: before queueing --check would check: {wanted}", err=True)
 
 
 def ask(prepared: Prepared, host: Host) -> Report:
-    """Ask, and say what is missing with its remedy where something is. Raises RefusedError."""
+    """Run the check; print what is missing, with remedies. Raises RefusedError."""
     import msgspec
 
     from hpclaunch.check.check_report import unmet_requirements
@@ -82,9 +82,9 @@ def ask(prepared: Prepared, host: Host) -> Report:
     check_request = check_request_for(prepared)
     if prepared.allocation and (chosen := choose_plugin(prepared.request, prepared.profile, host)):
         check_request = msgspec.structs.replace(check_request, mpi_plugin=chosen.name)
-    # What this shell's variables say of an allocation is not true of another host.
+    # This shell's variables about an allocation do not describe another host.
     found = run_check(host, check_request, os.environ if prepared.allocation else {})
     if not found.ok:
         click.echo(verdict_table(found, unmet_requirements(found, requirements(check_request))), err=True)
-        click.echo("hpclaunch: nothing was submitted: --check found that something is missing", err=True)
+        click.echo("hpclaunch: nothing was submitted: --check found missing requirements", err=True)
     return found

@@ -1,4 +1,4 @@
-"""``hpclaunch check``: is the Horovod build, its MPI and the launcher what a job needs."""
+"""``hpclaunch check``: check that Horovod, MPI and launcher meet the job's requirements."""
 
 from __future__ import annotations
 
@@ -29,41 +29,43 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--site", help="Site profile: check in the environment that its jobs have.")
+@click.option("--site", help="Site profile: check in the environment of its jobs.")
 @click.option(
     "--file",
     "job_file",
     type=click.Path(path_type=Path),
     metavar="JOB.yaml",
-    help="Job file whose environment is taken.",
+    help="Job file: use its environment.",
 )
 @click.option(
     "--require",
     multiple=True,
     metavar="NAME,...",
-    help="What must be there: mpi, gloo, nccl, rocm, cuda, pytorch, ..; 'mpi|gloo': either.",
+    help="Required checks: mpi, gloo, nccl, rocm, cuda, pytorch, ..; 'mpi|gloo': one of them.",
 )
 @click.option(
     "--from", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Judge captured outputs."
 )
-@click.option("--nodes", type=click.IntRange(min=1), help="Ask each node of this allocation.")
-@click.option("--python", help="Interpreter that will train. Default: the site's, or python3.")
-@click.option("--allreduce-test", "allreduce", is_flag=True, help="Sum known values over ranks, exactly.")
-@click.option("--space", multiple=True, metavar="FOLDER", help="Look at free space and inodes there.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Check each node of this allocation.")
+@click.option("--python", help="Interpreter that trains. Default: the site's, or python3.")
+@click.option(
+    "--allreduce-test", "allreduce", is_flag=True, help="Sum known values over ranks and compare exactly."
+)
+@click.option("--space", multiple=True, metavar="FOLDER", help="Check free space and inodes there.")
 @click.option(
     "--limit",
     type=click.FloatRange(min=1),
     default=120.0,
     show_default=True,
-    help="Seconds an import may take.",
+    help="Time limit of an import, in seconds.",
 )
 @click.option("--alone", is_flag=True, hidden=True, help="One of several nodes: start no ranks.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Say what a Horovod build and its launcher have, what is missing, and what to do about it here.
+    """Check that Horovod, MPI and launcher meet the job's requirements; print remedies for this site.
 
-    Each import runs in a process of its own with a time limit. Exit status 0 when all that is required holds,
+    Each import runs in a separate process with a time limit. Exit status: 0 if all requirements are met,
     1 otherwise.
     """
     _refuse_mixtures(options)
@@ -84,7 +86,7 @@ def _refuse_mixtures(options: dict[str, Any]) -> None:
         return
     for name, flag in (("nodes", "--nodes"), ("allreduce", "--allreduce-test"), ("space", "--space")):
         if options[name]:
-            raise click.UsageError(f"--from beside {flag}: captured outputs are judged, nothing is run")
+            raise click.UsageError(f"--from and {flag}: captured outputs are judged, nothing is run")
 
 
 def _check_request(options: dict[str, Any]) -> CheckRequest:
@@ -95,7 +97,7 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
 
     site, file = options["site"], options["job_file"]
     if file is not None and site is None:
-        raise click.UsageError("--file without --site: its environment is that of a job on a site")
+        raise click.UsageError("--file without --site: give the site whose jobs have this environment")
     profile = load_site(site) if site else None
     asked = read_environment(file) if file is not None else None
     return CheckRequest(
@@ -115,7 +117,7 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
 
 
 def _open_plugin(profile: SiteProfile, options: dict[str, Any]) -> str | None:
-    """Choose srun's plugin as submit does, where the profile leaves it open and ranks can be started."""
+    """Choose srun's plugin as submit does, if the profile leaves it open and ranks can be started."""
     if options["folder"] is not None or options["alone"] or "SLURM_JOB_ID" not in os.environ:
         return None
     from hpclaunch.host.this_machine import LocalHost
@@ -128,15 +130,15 @@ def _open_plugin(profile: SiteProfile, options: dict[str, Any]) -> str | None:
 
 
 def _from_folder(folder: Path, request: CheckRequest) -> tuple[Report, Sequence[Requirement]]:
-    """Judge captured text; what nobody captured is not required, except by ``--require``."""
+    """Judge captured text; what is not captured is not required, except by ``--require``."""
     from hpclaunch.check.captured_folder import judge_folder
     from hpclaunch.check.check_report import make_report, unmet_requirements
     from hpclaunch.check.remedies import Remedies
-    from hpclaunch.check.run_check import framework_meant
+    from hpclaunch.check.run_check import framework_for_remedies
 
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such folder", "name the folder with check-build.txt in it")
-    remedies = Remedies(profile=request.profile, framework=framework_meant(request.require))
+    remedies = Remedies(profile=request.profile, framework=framework_for_remedies(request.require))
     checks = judge_folder(folder, remedies)
     needs = request.require or _captured_requirements(request.profile, checks)
     found = make_report(checks, needs)
@@ -149,7 +151,7 @@ def _from_folder(folder: Path, request: CheckRequest) -> tuple[Report, Sequence[
 
 
 def _captured_requirements(profile: SiteProfile | None, checks: Sequence[Check]) -> tuple[Requirement, ...]:
-    """Return the requirements that captured text can show: none where only srun's plugins were captured."""
+    """Return the requirements that captured text can meet: none if only srun's plugins were captured."""
     from hpclaunch.check.requirements import default_requirements, site_requirements
 
     if all(check.name == "mpi-plugin" for check in checks):
@@ -168,22 +170,22 @@ def _live(request: CheckRequest) -> tuple[Report, Sequence[Requirement]]:
 
 
 def verdict_table(found: Report, unmet: Sequence[Requirement]) -> str:
-    """Lay the verdicts out: name, status, evidence; the remedy below where one is needed."""
+    """Return the verdicts as a table: name, status, evidence; below each its remedy if it is needed."""
     from hpclaunch.check.requirements import LAUNCH_LAYER
     from hpclaunch.text_table import text_table
 
     rows: list[tuple[str, str, str]] = []
-    # Of several that would do, one remedy is enough.
+    # If one of several checks is enough, one remedy is enough, too.
     needed = {*LAUNCH_LAYER, *("pytorch" if "pytorch" in need.names else need.names[0] for need in unmet)}
-    said: set[str] = set()
+    shown: set[str] = set()
     for check in found.checks:
         rows.append((check.name, check.status, check.evidence))
-        # What nobody needs may well be missing: its remedy is in the JSON.
-        if check.remedy and check.name in needed and check.remedy not in said:
-            said.add(check.remedy)
+        # What is not required may be missing: its remedy is in the JSON.
+        if check.remedy and check.name in needed and check.remedy not in shown:
+            shown.add(check.remedy)
             rows.append(("", "advice" if check.status == "have" else "->", check.remedy))
     lines = [text_table(rows)] if rows else []
     for need in unmet:
-        lines.append(f"required and not there: {need} ({need.reason})")
-    lines.append("all that is required is there" if found.ok else "not all that is required holds")
+        lines.append(f"requirement not met: {need} ({need.reason})")
+    lines.append("all requirements are met" if found.ok else "not all requirements are met")
     return "\n".join(lines)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-# Written out so that --help needs no other module; a test compares them with the real ones.
+# Constants here, so that --help imports no other module; a test compares them with the originals.
 GOALS = ("horovod-tensorflow", "horovod-torch")
 ROUTES = ("site", "easybuild", "eessi", "container", "pip")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Plan the software that a job needs on a site.
+    """Plan the installation of the software that a job needs on a site.
 
     Example: hpclaunch env plan --site olivia --for horovod-torch
     """
@@ -22,16 +22,16 @@ def command() -> None:
 
 @command.command(name="plan")
 @click.option("--site", required=True, help="Site profile.")
-@click.option("--for", "goal", required=True, type=click.Choice(GOALS), help="What is to be installed.")
-@click.option("--route", type=click.Choice(ROUTES), help="This way instead of the best one.")
+@click.option("--for", "goal", required=True, type=click.Choice(GOALS), help="What to install.")
+@click.option("--route", type=click.Choice(ROUTES), help="Use this way instead of the best one.")
 @click.option(
-    "--write", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write its steps there."
+    "--write", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write the steps as a script."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def plan_software(site: str, goal: str, route: str | None, file: Path | None, as_json: bool) -> None:
-    """Show the ways to install Horovod for a framework on a site, and why some lead nowhere.
+    """List the ways to install Horovod for a framework on a site, and why some do not work here.
 
-    Ways: what the site itself keeps, EasyBuild, EESSI, a container, pip.
+    Ways: the site's own installation, EasyBuild, EESSI, a container, pip.
 
     Example: hpclaunch env plan --site lumi-g --for horovod-torch --write install.sh
     """
@@ -52,7 +52,7 @@ def plan_software(site: str, goal: str, route: str | None, file: Path | None, as
     click.echo(f"{goal} on {found.site}")
     for each in found.routes:
         mark = "*" if each.name == taken.name else " "
-        click.echo(f"{mark} {each.name}: {'' if each.possible else 'leads nowhere: '}{each.why}")
+        click.echo(f"{mark} {each.name}: {'' if each.possible else 'does not work here: '}{each.why}")
     click.echo(f"\nThe way {taken.name}:")
     for number, step in enumerate(taken.steps, 1):
         click.echo(f"{number}. {step.reason}")

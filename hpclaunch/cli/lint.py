@@ -1,4 +1,4 @@
-"""``hpclaunch lint``: what is wrong with this batch script."""
+"""``hpclaunch lint``: list what is wrong with a batch script."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def _complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> li
 @click.command(epilog=_EPILOG)
 @click.argument("script", required=False, type=click.Path())
 @click.option(
-    "--site", shell_complete=_complete_site, help="Site profile; default: from the script, or here."
+    "--site", shell_complete=_complete_site, help="Site profile. Default: from the script, else this machine."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="A SARIF 2.1.0 log on stdout, for code review.")
-@click.option("--fix", "fixing", is_flag=True, help="Correct what is safe, and show what was changed.")
+@click.option("--fix", "fixing", is_flag=True, help="Correct what is safe, and show the changes.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules instead.")
 @click.option("--markdown", is_flag=True, help="With --rules: the page of the docs.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Find what is wrong with SCRIPT, an sbatch or qsub script; - reads standard input.
+    """List what is wrong with SCRIPT, an sbatch or qsub script; - reads standard input.
 
-    Exit status 0 when nothing is wrong, 1 with errors or warnings (notes alone are 0), 3 when the script
+    Exit status: 0 without errors and warnings (notes are allowed), 1 with errors or warnings, 3 if the script
     cannot be read.
     """
     if options["list_rules"]:
@@ -64,13 +64,13 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _usage(options: dict[str, Any]) -> str:
-    """Return the script's name, or refuse what cannot be meant."""
+    """Return the script's name; refuse options that contradict each other, as wrong usage."""
     if options["markdown"]:
         raise click.UsageError("--markdown goes with --rules")
     if options["as_json"] and options["as_sarif"]:
-        raise click.UsageError("--json and --sarif: give one of them")
+        raise click.UsageError("--json and --sarif: give only one of them")
     if options["script"] is None:
-        raise click.UsageError("give the SCRIPT to read")
+        raise click.UsageError("SCRIPT is missing")
     if options["script"] == "-" and options["fixing"]:
         raise click.UsageError("--fix needs a file to write to, not -")
     return str(options["script"])
@@ -91,7 +91,7 @@ def _print_rules(options: dict[str, Any]) -> None:
 
 
 def _read(script: str) -> bytes:
-    """Return the script's bytes; raise BadInputError where it cannot be read or is no script by its size."""
+    """Return the script's bytes; raise BadInputError if it cannot be read or is too large."""
     try:
         if script == "-":
             data = sys.stdin.buffer.read(_MAX_BYTES + 1)
@@ -107,7 +107,7 @@ def _read(script: str) -> bytes:
 
 
 def _profile(site: str | None, text: str) -> SiteProfile | None:
-    """Return the site that was named, else the script's own, else this machine's."""
+    """Return the site of --site, else that of the script, else that of this machine."""
     from hpclaunch.lint.batch_script import read_script
     from hpclaunch.lint.lint_script import site_of
     from hpclaunch.site.detect import detect_here
@@ -118,21 +118,21 @@ def _profile(site: str | None, text: str) -> SiteProfile | None:
     script = read_script(text)
     profiles, _ = load_all()
     name = site_of(script, profiles)
-    why = "the script's directives fit no other"
+    why = "only this site matches the script's directives"
     if name is None:
         here = detect_here()
         name, why = here.site, here.reason
         if name is not None and script.kind not in (None, profiles[name].scheduler.kind):
             name = None
     if name is None:
-        click.echo("note: the site is not known, so its limits are not held against the script", err=True)
+        click.echo("note: the site is not known, so its limits are not checked", err=True)
         return None
-    click.echo(f"note: judged for {name}: {why}", err=True)
+    click.echo(f"note: checked for site {name}: {why}", err=True)
     return profiles[name]
 
 
 def _lint(script: str, text: str, profile: SiteProfile | None) -> tuple[Finding, ...]:
-    """Run our rules, and shellcheck where it is installed."""
+    """Run lint's rules, and shellcheck if it is installed."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.lint.lint_rule import Files
     from hpclaunch.lint.lint_script import find_faults, in_order
@@ -149,7 +149,7 @@ def _lint(script: str, text: str, profile: SiteProfile | None) -> tuple[Finding,
 def _fix(
     script: str, data: bytes, findings: tuple[Finding, ...], profile: SiteProfile | None
 ) -> tuple[Finding, ...]:
-    """Write the corrected script whole or not at all; return what is left to find."""
+    """Write the corrected script, whole or not at all; return the findings that are left."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.lint.finding_report import changes
     from hpclaunch.lint.lint_script import fix
@@ -157,7 +157,7 @@ def _fix(
     old = data.decode("utf-8", errors="replace")
     new, applied = fix(old, findings)
     if not applied:
-        click.echo("note: nothing that can be corrected safely", err=True)
+        click.echo("note: --fix has nothing to correct", err=True)
         return findings
     if old.encode() != data:
         raise BadInputError(f"{script}: not UTF-8, so it was not changed", "save it as UTF-8")

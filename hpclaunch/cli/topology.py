@@ -1,4 +1,4 @@
-"""``hpclaunch topology``: what a node is, and which CPUs, GPUs and NIC each of its ranks gets."""
+"""``hpclaunch topology``: show a node, and which CPUs, GPUs and NIC each of its ranks gets."""
 
 from __future__ import annotations
 
@@ -53,32 +53,44 @@ def _source_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.command(epilog=_EPILOG)
 @_source_options
 @click.option("--from", "folder", type=_FILE, metavar="DIR", help="A folder that --save wrote.")
-@click.option("--site", help="Site profile; alone: its node; beside files: what they cannot know.")
-@click.option("--save", "save_to", type=_FILE, metavar="DIR", help="Keep what this node tells of itself.")
-@click.option("--tasks-per-node", type=int, help="Ranks; default: one a GPU, else one a NUMA node.")
-@click.option("--cpus-per-task", type=int, help="Cores a rank; default: all that fall to it.")
-@click.option("--gpus-per-task", type=int, help="GPUs a rank; default: the GPUs dealt to the ranks.")
-@click.option("--threads-per-core", type=int, default=1, show_default=True, help="Threads used of each core.")
-@click.option("--reserve", metavar="first-core-per-l3|CPULIST", help="Cores to leave free, with the site's.")
+@click.option("--site", help="Site profile: its node; with files: what the files do not state.")
+@click.option(
+    "--save", "save_to", type=_FILE, metavar="DIR", help="Save a description of this node, for --from."
+)
+@click.option(
+    "--tasks-per-node", type=int, help="Ranks per node; default: one per GPU; without GPUs one per NUMA node."
+)
+@click.option("--cpus-per-task", type=int, help="Cores per rank; default: all cores of its share.")
+@click.option("--gpus-per-task", type=int, help="GPUs per rank; default: all GPUs, divided among the ranks.")
+@click.option(
+    "--threads-per-core", type=int, default=1, show_default=True, help="Hardware threads to use per core."
+)
+@click.option(
+    "--reserve", metavar="first-core-per-l3|CPULIST", help="Cores to leave free, in addition to the site's."
+)
 @click.option(
     "--order",
     type=click.Choice(["gpu", "numa"]),
     default="gpu",
     show_default=True,
-    help="Rank r gets the r-th GPU, or the r-th cores.",
+    help="gpu: rank r gets the r-th GPU; numa: rank r gets the r-th cores.",
 )
-@click.option("--share-cores", is_flag=True, help="Let ranks share cores where there are more of them.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: table.")
+@click.option(
+    "--share-cores", is_flag=True, help="Let ranks share cores where there are more ranks than cores."
+)
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Output format; default: table.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--picture", type=_FILE, metavar="FILE.svg", help="Draw the node with its ranks.")
-@click.option("--check-mask", metavar="LIST", help="Judge masks, such as 0xfe,0xfe00, one a rank.")
-@click.option("--check-map", metavar="LIST", help="Judge CPU numbers, such as 49,57, one a rank.")
+@click.option(
+    "--check-mask", metavar="LIST", help="Check a list of masks, such as 0xfe,0xfe00, one per rank."
+)
+@click.option("--check-map", metavar="LIST", help="Check a list of CPU numbers, such as 49,57, one per rank.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Show a node and the binding of its ranks: of this machine, of captured files, or of a site's profile.
+    """Show a node and the binding of its ranks: this machine, captured files or a site profile.
 
-    With --check-mask or --check-map a hand-written list is judged: exit status 0 when it is right, 1 with
-    findings.
+    --check-mask and --check-map check a hand-written list: exit status 0 when it is right, 1 when it has
+    errors.
     """
     _refuse_two_inputs(options)
     _refuse_two_outputs(options)
@@ -98,9 +110,9 @@ def _refuse_two_inputs(options: Mapping[str, Any]) -> None:
     """Refuse options that name different nodes, as wrong usage."""
     files = [name for name in SOURCES if options[name]]
     if options["folder"] is not None and files:
-        raise click.UsageError(f"--from beside --{files[0].replace('_', '-')}: give the folder or the files")
+        raise click.UsageError(f"--from and --{files[0].replace('_', '-')}: give the folder or the files")
     if options["save_to"] is not None and (files or options["folder"] is not None or options["site"]):
-        raise click.UsageError("--save keeps what this node tells: no files, --from or --site beside it")
+        raise click.UsageError("--save describes this node: omit files, --from and --site")
 
 
 def _refuse_two_outputs(options: Mapping[str, Any]) -> None:
@@ -108,9 +120,11 @@ def _refuse_two_outputs(options: Mapping[str, Any]) -> None:
     if options["check_mask"] is not None and options["check_map"] is not None:
         raise click.UsageError("--check-mask and --check-map: give one of them")
     if options["as_json"] and options["form"] not in (None, "json"):
-        raise click.UsageError(f"--json beside --format {options['form']}: give one of them")
+        raise click.UsageError(f"--json and --format {options['form']}: give one of them")
     if _is_check(options) and options["form"] not in (None, "table", "json"):
-        raise click.UsageError(f"--format {options['form']} prints no judgement: use table or json")
+        raise click.UsageError(
+            f"--format {options['form']} cannot show the result of a check: use table or json"
+        )
 
 
 def _is_check(options: Mapping[str, Any]) -> bool:
@@ -145,7 +159,7 @@ def _topology(options: Mapping[str, Any]) -> NodeTopology:
 
 
 def _site_node(site: str | None) -> NodeTopology | None:
-    """Return the profile's node; None without a profile, and for a site that is this very machine.
+    """Return the profile's node; None without a profile, and for a site that is this machine.
 
     Raises BadInputError for a profile that describes no node.
     """
@@ -160,7 +174,7 @@ def _site_node(site: str | None) -> NodeTopology | None:
     if node is None and not site_scheduler(profile).starts_at_once:
         raise BadInputError(
             f"profile {profile.name} describes no node",
-            "read one with --lscpu, --rocm-smi and the like, or run on the node itself",
+            "give files of one (--lscpu, --rocm-smi, ...), or run on the node itself",
         )
     return node
 
@@ -184,7 +198,7 @@ def _request(options: Mapping[str, Any], topology: NodeTopology) -> BindingReque
 
 
 def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> NodeBinding:
-    """Compute the binding; where none was asked for in particular, the node is shown without one at need."""
+    """Compute the binding; where none was requested explicitly and none exists, show the node without one."""
     from hpclaunch.binding.compute import bind, bind_gpus_only
     from hpclaunch.binding.node_binding import NodeBinding
 
@@ -200,7 +214,7 @@ def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRe
 
 
 def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> bool:
-    """Judge the hand-written list, print the judgement, and tell whether it is right."""
+    """Check the hand-written list, print the result, and tell whether the list is right."""
     from hpclaunch.binding import judge_masks
     from hpclaunch.binding.node_binding import NodeBinding
 
@@ -219,7 +233,7 @@ def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingR
 
 
 def _picture(path: Path, topology: NodeTopology, binding: NodeBinding) -> None:
-    """Write the drawing whole or not at all."""
+    """Write the drawing; an interrupted write leaves no file."""
     from hpclaunch.binding.picture import svg
     from hpclaunch.host.this_machine import LocalHost
 

@@ -1,4 +1,4 @@
-"""A batch script, read once: everything that rules ask for."""
+"""A batch script, read once: everything that rules need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hpclaunch.scheduler.directive_readers import read_directives
 
 @dataclass(frozen=True, eq=False)
 class Script:
-    """One script; compared by identity, so that what was worked out of it can be kept."""
+    """One script; compared by identity, so that results about it can be cached."""
 
     text: str
     reader: DirectiveReader | None
@@ -34,7 +34,7 @@ class Script:
 
     @cached_property
     def active_directives(self) -> tuple[Directive, ...]:
-        """The directives that its scheduler reads: before the first command, of the one kind."""
+        """The directives that its scheduler reads: those before the first command."""
         return tuple(one for one in self.directives if one.active and one.reader is self.reader)
 
     def directive(self, role: Role) -> Directive | None:
@@ -57,17 +57,17 @@ class Script:
 
     @property
     def shebang(self) -> str:
-        """The words behind ``#!``; empty where there is none."""
+        """The words after ``#!``; empty where there is none."""
         first = self.text.partition("\n")[0].rstrip("\r")
         return first[2:].strip() if first.startswith("#!") else ""
 
     def steps(self) -> list[Launch]:
-        """Return the launches that start ranks: those by a launcher, or all where there is none."""
+        """Return the launches that start ranks: those by a launcher, or all if there are none."""
         by_launcher = [launch for launch in self.launches if launch.launcher != "python"]
         return by_launcher or list(self.launches)
 
     def value(self, option: Option | None, *, meant: bool = False) -> Expansion:
-        """Return what the value of a launcher's option becomes."""
+        """Return the value of a launcher's option after expansion."""
         if option is None or option.value is None:
             return Expansion(None)
         expanded = self.variables.expand(value_word(option), meant=meant)
@@ -78,7 +78,7 @@ class Script:
 
 
 def value_word(option: Option) -> Word:
-    """Return the value alone as a word: of ``--name=value`` the characters behind the sign."""
+    """Return the value alone as a word: of ``--name=value`` the characters after the sign."""
     word = option.value
     assert word is not None  # noqa: S101
     return Word(word.raw, word.start, word.end, word.line, without_beginning(word.parts, option.prefix))
@@ -107,7 +107,7 @@ def _reader_of(directives: Sequence[Directive]) -> DirectiveReader | None:
 
 
 def _heredoc_lines(shell: Shell) -> frozenset[int]:
-    """Return the lines that are no code of this script."""
+    """Return the lines that are not code of this script."""
     lines: set[int] = set()
     for command in shell.commands:
         for redirect in command.redirects:

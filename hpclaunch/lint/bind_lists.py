@@ -1,4 +1,4 @@
-"""The bind lists of a script: CPU masks and maps, as they are written and as they were meant."""
+"""The bind lists of a script: CPU masks and maps, as written and as meant."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _LIST_TEXT = re.compile(r"\s*(0x|mask_cpu:|map_cpu:)", re.IGNORECASE)
 _CPUS_WITHOUT_SITE = 1024
 _ALIKE = 0.7
 _MOST_NAMES = 100
-"""Names that are compared with each other: a script has few, and a text that is no script may have many."""
+"""Names that are compared with each other: a script has few, any other text may have many."""
 
 
 @dataclass(frozen=True)
 class BindList:
-    """One list, meant for the ranks of one node."""
+    """One list for the ranks of one node."""
 
     line: int
     kind: Kind
     text: str
-    """Entries with commas between, blanks taken out, variables as they were meant."""
+    """Entries separated by commas, without spaces; unset variables have the value that was meant."""
     ranks: int | None
-    """Ranks on a node where known."""
+    """Ranks per node; None: not known."""
 
 
 def bind_option(launch: Launch) -> Option | None:
@@ -59,15 +59,15 @@ def _list_words(script: Script) -> Iterator[Word]:
 
 
 def is_list(one: Assignment) -> bool:
-    """Tell whether an assignment looks like that of a bind list."""
+    """Tell whether an assignment looks like one of a bind list."""
     value = one.value.visible if one.value else ""
     several = "," in value and _LIST_TEXT.match(value) is not None
     return several or (_LIST_NAME.fullmatch(one.name) is not None and _LIST_TEXT.match(value) is not None)
 
 
-@lru_cache(maxsize=1)  # several rules ask the same of the script at hand
+@lru_cache(maxsize=1)  # several rules need it for the same script
 def unset_in_lists(script: Script) -> dict[str, list[Ref]]:
-    """Return the variables in bind lists that nothing sets, with where they are used."""
+    """Return the variables in bind lists that nothing sets, with their uses."""
     refs = [ref for ref in script.shell.refs if not ref.guarded]
     found: dict[str, dict[Ref, None]] = {}
     for word in _list_words(script):
@@ -87,7 +87,7 @@ def _unset_in(word: Word, expanded: Expansion, refs: list[Ref]) -> Iterator[Ref]
 
 @lru_cache(maxsize=1)
 def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
-    """Return variables that nothing sets -> where used, and the unused one that was probably meant."""
+    """Return variables that nothing sets -> (use, assignment of the variable that was probably meant)."""
     unused = _unused_assignments(script.variables)
     in_lists = unset_in_lists(script)
     found: dict[str, tuple[Ref, Assignment]] = {}
@@ -122,7 +122,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _set_meanings(script: Script) -> None:
-    """Note what authors meant by unset variables: ``${fe}`` is fe, ``$MYMASKS`` is ``MASK``."""
+    """Store what unset variables probably mean: ``${fe}`` is fe, ``$MYMASKS`` is ``MASK``."""
     variables = script.variables
     for name in unset_in_lists(script):
         if re.fullmatch(r"[0-9a-fA-F]{1,4}", name):
@@ -135,7 +135,7 @@ def _set_meanings(script: Script) -> None:
 
 @lru_cache(maxsize=1)
 def bind_lists(context: Context) -> list[BindList]:
-    """Return the lists of all launches whose text is known, as meant."""
+    """Return the lists of all launches whose text is known."""
     _set_meanings(context.script)
     return [*_lists_of_options(context), *_lists_of_environment(context)]
 
@@ -199,13 +199,13 @@ def _ranks_of(context: Context, launch: Launch) -> int | None:
 
 
 def judge_list(context: Context, entry: BindList) -> Judgement:
-    """Judge a list against the site's node; without one, only against itself."""
+    """Judge a list for the site's node; without a site only for contradictions in the list itself."""
     return _judge(context, entry.kind, entry.text, entry.ranks)
 
 
-@lru_cache(maxsize=64)  # every rule on lists asks
+@lru_cache(maxsize=64)  # every rule about lists needs it
 def _judge(context: Context, kind: Kind, text: str, ranks: int | None) -> Judgement:
-    topology = context.topology or NodeTopology(
+    topology = context.node_topology or NodeTopology(
         cores=tuple(Core(cpus=(cpu,)) for cpu in range(_CPUS_WITHOUT_SITE))
     )
     return judge(topology, kind, text, tasks=ranks)

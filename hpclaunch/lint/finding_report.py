@@ -1,4 +1,4 @@
-"""Findings and rules as documents: for people, as JSON, as SARIF, as the page of the docs."""
+"""Findings and rules as documents: as text, JSON, SARIF, and as the page of the docs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def document(findings: Iterable[Finding]) -> dict[str, Any]:
 
 
 def report(name: str, findings: Sequence[Finding]) -> str:
-    """Return findings for people: ``SCRIPT:LINE: severity: message [rule]``, then the remedy."""
+    """Return findings as text: ``SCRIPT:LINE: severity: message [rule]``, then the remedy."""
     lines = []
     for one in findings:
         place = name if one.line is None else f"{name}:{one.line}"
@@ -56,7 +56,7 @@ def changes(name: str, old: str, new: str) -> str:
 
 
 def sarif(name: str, findings: Sequence[Finding], rules: Sequence[Rule]) -> dict[str, Any]:
-    """Return findings as a SARIF 2.1.0 log (OASIS), which code reviews show beside the lines."""
+    """Return findings as a SARIF 2.1.0 log (OASIS), which code reviews show next to the lines."""
     described = {rule.id: _sarif_rule(rule) for rule in rules}
     for one in findings:
         described.setdefault(one.rule, {"id": one.rule})
@@ -111,17 +111,17 @@ def _plain(text: str) -> str:
 
 _HEAD = """# Rules of hpclaunch lint
 
-This page is written by `hpclaunch lint --rules --markdown` from the rules themselves.
+`hpclaunch lint --rules --markdown` writes this page from the rules.
 
-An **error** fails the job, hangs it, or makes it do something else than it says. A **warning** likely does,
-or is something that the site does not document. A **note** works, and is worth a look. Errors and warnings
-make the exit status 1; notes alone leave it 0.
+An **error**: the job fails, hangs, or does something else than the script says. A **warning**: this is
+likely, or the site does not document what the script uses. A **note**: the script works, but check the line.
+With errors or warnings the exit status is 1; with notes only it is 0.
 
-Rules about limits, reserved cores, modules and interfaces need to know the site: give `--site NAME`. Without
-it the site is taken from the script's own directives where only one fits, else from the machine lint runs on.
+Rules about limits, reserved cores, modules and interfaces need the site: give `--site NAME`. Without it lint
+takes the site from the script's directives if only one site matches, else from the machine where lint runs.
 
-Where [shellcheck](https://www.shellcheck.net) is installed its findings stand beside these, as
-`{prefix}1234`: its errors as warnings, its warnings as notes.
+If [shellcheck](https://www.shellcheck.net) is installed, lint also reports its findings, as `{prefix}1234`:
+its errors as warnings, its warnings as notes.
 """
 
 

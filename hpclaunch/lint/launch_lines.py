@@ -1,4 +1,4 @@
-"""The lines of a script that start programs: which launcher, with which options, and what it starts."""
+"""The lines of a script that start programs: the launcher, its options, and the program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Option:
     """Characters of that word's text before the value."""
     line: int
     broken: tuple[Word, ...] = ()
-    """Words behind it that belong to its list and were torn off by blanks."""
+    """Words after it that belong to its list and are separated by spaces."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Launch:
 
     command: Command
     launcher: str
-    """srun, mpiexec, ...; python where the script starts it by itself."""
+    """srun, mpiexec, ...; python where the script starts it without a launcher."""
     options: list[Option] = field(default_factory=list)
     program: list[Word] = field(default_factory=list)
 
@@ -67,13 +67,13 @@ class Launch:
 
     @property
     def trivial(self) -> bool:
-        """Tell whether it only looks around (hostname, nvidia-smi): no one needs its status."""
+        """Tell whether it only prints information (hostname, nvidia-smi), so its status does not matter."""
         names = [word.visible.rpartition("/")[2] for word in self.program[:1]]
         return bool(names) and names[0] in INFORMATION_COMMANDS
 
 
 def read_launch(command: Command) -> Launch | None:
-    """Return how a command starts a program, None where it starts none that matters."""
+    """Return how a command starts a program; None: it starts none that lint checks."""
     words = _unwrapped(command.words)
     if not words:
         return None
@@ -94,7 +94,7 @@ def _unwrapped(words: list[Word]) -> list[Word]:
         name = words[at].visible
         at += 1
         if name == "command" and at < len(words) and words[at].raw in ("-v", "-V"):
-            return []  # it asks whether there is such a program
+            return []  # it only checks that the program exists
         while at < len(words) and _belongs_to_wrapper(words[at], name):
             at += 1
     return words[at:]
@@ -122,7 +122,7 @@ def _read_options(launch: Launch, words: list[Word]) -> None:
 
 
 class _OptionWords(NamedTuple):
-    """An option as it stands in the words of a command."""
+    """An option, read from a command's words."""
 
     name: str
     value: Word | None
@@ -175,7 +175,7 @@ def _with_next_word(name: str, words: list[Word]) -> _OptionWords:
 
 
 def _torn_off(words: list[Word], at: int, value: Word | None, prefix: int) -> tuple[Word, ...]:
-    """Return the words from ``at`` on that continue a bind list whose value ends in a comma or colon."""
+    """Return the words from ``at`` on that continue a bind list: it ends in a comma or colon."""
     if value is None:
         return ()
     end = at

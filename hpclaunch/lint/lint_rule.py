@@ -1,4 +1,4 @@
-"""What a rule is, what it finds, and what it may ask."""
+"""Rules, their findings, and the data that they use."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
 
 Severity = Literal["error", "warning", "note"]
-"""error: the job fails, hangs, or does something else than it says; warning: likely so, or not documented by
-the site; note: works, and is worth a look."""
+"""error: the job fails, hangs, or does something else than the script says; warning: likely, or the site does
+not document it; note: it works, but should be checked."""
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A change of the script's text that alters nothing but the mistake."""
+    """A change of the script's text that corrects only the mistake."""
 
     start: int
     """Offset in characters."""
@@ -35,15 +35,15 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong."""
 
     line: int | None
-    """From 1; None: it is about something that is missing."""
+    """From 1; None: something is missing."""
     rule: str
     severity: Severity
     message: str
-    """What was found, in a sentence."""
+    """The problem, in one sentence."""
     remedy: str
-    """What would be right."""
+    """What to do."""
     edits: tuple[Edit, ...] = ()
-    """What ``--fix`` would change; empty: only a person can say."""
+    """What ``--fix`` changes; empty: the user must decide."""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,21 +52,21 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Stable, in kebab case."""
     severity: Severity
-    """The usual one; a finding may be milder."""
+    """The usual severity; one finding may have a lower one."""
     what: str
-    """What it finds, in a sentence."""
+    """What it finds, in one sentence."""
     why: str
-    """What happens to the job, and where that is known from."""
+    """What happens to the job, with the source."""
     remedy: str
     bad: str
     """Lines that trigger it."""
     good: str
-    """The same lines, right."""
+    """The same lines, corrected."""
     fixable: bool = False
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """What a check yields; the rule fills in the rest."""
+    """What a check yields; None: as the rule says."""
 
     line: int | None
     message: str
@@ -77,10 +77,10 @@ class Violation(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Files:
-    """Where files that a script names are looked for."""
+    """Finds the files that a script names."""
 
     folders: tuple[Path, ...] = ()
-    """A relative name is looked for in these, in order: where it is submitted, where the script is."""
+    """Folders for relative names, in order: where the script is submitted, where the script is."""
 
     def find(self, name: str) -> Path | None:
         """Return the first that exists."""
@@ -94,7 +94,7 @@ class Files:
         return None
 
     def text(self, name: str) -> str | None:
-        """Return a file's text, None where there is none that can be read."""
+        """Return a file's text; None: it does not exist or cannot be read."""
         path = self.find(name)
         try:
             return path.read_bytes().decode("utf-8", errors="replace") if path and path.is_file() else None
@@ -107,7 +107,7 @@ NO_FILES = Files()
 
 @dataclass(eq=False)
 class Context:
-    """Everything a check may ask: the script, the site where known, and the files around it."""
+    """The data for a check: the script, the site if known, and the files that the script names."""
 
     script: Script
     profile: SiteProfile | None = None
@@ -120,13 +120,13 @@ class Context:
         return reader.requested(self.script.active_directives) if reader else RequestedResources()
 
     @cached_property
-    def topology(self) -> NodeTopology | None:
-        """The site's node, None where nothing is known of it."""
+    def node_topology(self) -> NodeTopology | None:
+        """The site's node; None: not known."""
         return site_topology(self.profile) if self.profile else None
 
     @cached_property
     def queues(self) -> tuple[tuple[str, int, Queue | None], ...]:
-        """Partition, QOS or queue that the script names: name, line, and what the profile knows of it."""
+        """Partition, QOS or queue that the script names: name, line, and its entry in the profile."""
         found: list[tuple[str, int, Queue | None]] = []
         for directive in self.script.directives:
             if directive.active and directive.role in ("queue", "qos") and directive.value:
@@ -138,14 +138,14 @@ class Context:
     def owns_node(self) -> bool | None:
         """Whether the job gets whole nodes; None: not known."""
         exclusive = [d for d in self.script.directives if d.active and d.role == "exclusive"]
-        if any(d.value is None for d in exclusive):  # with =user or =mcs others of one kind share the node
+        if any(d.value is None for d in exclusive):  # with =user or =mcs some other jobs share the node
             return True
         known = [queue.whole_node for _, _, queue in self.queues if queue is not None]
         return all(known) if known else None
 
     @property
     def without_gpus(self) -> bool:
-        """Whether the job goes to nodes of another kind than the profile describes: those without GPUs."""
+        """Whether the job runs on nodes without GPUs, which the profile does not describe."""
         return any(queue is not None and not queue.gpus for _, _, queue in self.queues)
 
 

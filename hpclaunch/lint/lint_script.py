@@ -1,4 +1,4 @@
-"""Lint a script: run every rule, name the site from the script's own directives, apply the safe fixes."""
+"""Lint a script: run every rule, find the site from the script's directives, apply the safe fixes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def all_rules() -> tuple[Rule, ...]:
 def find_faults(
     text: str, profile: SiteProfile | None = None, files: Files = NO_FILES
 ) -> tuple[Finding, ...]:
-    """Return what is wrong with a script, in the order of its lines; those without a line come first.
+    """Return the findings in a script, in the order of its lines; those without a line come first.
 
-    ``profile`` is the site it is for, None where that is unknown: rules that need one find nothing. ``files``
-    say where the Python files and folders that it names are looked for. Never raises, whatever the text.
+    ``profile``: the script's site; None: not known, and rules that need it find nothing. ``files`` finds the
+    Python files and folders that the script names. Never raises, for any text.
     """
     return lint_script(read_script(text), profile, files)
 
@@ -46,7 +46,7 @@ def lint_script(script: Script, profile: SiteProfile | None, files: Files) -> tu
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings by line, those without one first."""
+    """Return findings by line; those without a line come first."""
     return tuple(sorted(findings, key=lambda one: (one.line or 0, one.rule)))
 
 
@@ -71,10 +71,10 @@ def _touch(one: Edit, other: Edit) -> bool:
 
 
 def site_of(script: Script, profiles: Mapping[str, SiteProfile]) -> str | None:
-    """Return the site that a script's own directives name without doubt, else None.
+    """Return the site that matches a script's directives; None: no site or several sites match.
 
-    A site counts where the account has its form, the queue is one of its, or the select line is its own, and
-    nothing contradicts it. Profiles that others extend do not count beside those.
+    A site matches if account and queue, or the select line, have its form and nothing contradicts it. If a
+    profile and one that extends it match, the extending one counts.
     """
     candidates = [name for name, profile in profiles.items() if _is_for_site(script, profile)]
     bases = {profiles[name].extends for name in candidates}
@@ -83,7 +83,7 @@ def site_of(script: Script, profiles: Mapping[str, SiteProfile]) -> str | None:
 
 
 def _is_for_site(script: Script, profile: SiteProfile) -> bool:
-    """Tell whether the account or the select line is of this site's form, and the queue not another's."""
+    """Tell whether account and queue, or the select line, have the form of a site."""
     if profile.scheduler.kind != script.kind:
         return False
     queue = script.directive_value("queue")
@@ -97,6 +97,6 @@ def _is_for_site(script: Script, profile: SiteProfile) -> bool:
 
 
 def _account_fits(script: Script, profile: SiteProfile) -> bool | None:
-    """Tell whether the script's account has the site's form; None: no account or no form is known."""
+    """Tell whether the script's account has the site's form; None: the account or the form is not known."""
     account, pattern = script.directive_value("account"), profile.account.pattern
     return re.fullmatch(pattern, account) is not None if account and pattern else None

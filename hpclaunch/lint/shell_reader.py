@@ -1,6 +1,6 @@
-"""Read shell text. Not an interpreter and no judge of syntax.
+"""Read shell text, without running it and without checking its syntax.
 
-A script that bash would refuse is read as far as it makes sense, and no text raises. The grammar is bash's
+A script that bash would refuse is read as far as possible, and no text raises. The grammar is bash's
 (man bash, SHELL GRAMMAR, QUOTING, EXPANSION, REDIRECTION).
 """
 
@@ -12,7 +12,7 @@ from bisect import bisect_right
 from hpclaunch.lint.shell_syntax import ASSIGNMENT, Command, Part, Redirect, Ref, Shell, Word, assignment_in
 
 MAX_DEPTH = 40
-"""Substitutions inside substitutions that are followed; deeper ones are plain text."""
+"""Levels of nested substitutions that are read; deeper ones are plain text."""
 
 _BLANKS = " \t\r"
 _META = frozenset(" \t\r\n;&|<>()")
@@ -55,9 +55,9 @@ class _Reader:
     # ---- commands
 
     def read_list(self, closing: str, before: str = "") -> None:
-        """Read commands up to the end of the text, or to ``closing`` (``)`` or a backquote), and pass it.
+        """Read commands up to the end of the text or to ``closing`` (``)`` or a backquote), and skip it.
 
-        ``before`` is a pipe where something writes to the first command.
+        ``before`` is a pipe if something writes to the first command.
         """
         state = _ListState(self, closing, before)
         while self.at < len(self.text):
@@ -71,7 +71,7 @@ class _Reader:
         state.end_command("")
 
     def skip_blanks(self) -> bool:
-        """Pass blanks, continued lines and a comment; tell whether there was any."""
+        """Skip blanks, continued lines and a comment; tell whether there was any."""
         start = self.at
         while self.at < len(self.text):
             if self.peek() in _BLANKS:
@@ -91,13 +91,13 @@ class _Reader:
         return next((op for op in _OPERATORS if self.text.startswith(op, self.at)), "")
 
     def at_redirect(self) -> re.Match[str] | None:
-        """Return the redirection that stands here; ``<(...)`` is a word."""
+        """Return the redirection here; ``<(...)`` is a word."""
         match = _REDIRECT.match(self.text, self.at)
         word = match is not None and not match[1] and self.text.startswith(("<(", ">("), match.start(2))
         return None if word else match
 
     def redirect(self, command: Command) -> bool:
-        """Read a redirection where one stands; tell whether there was one."""
+        """Read a redirection if there is one here; tell whether there was one."""
         match = self.at_redirect()
         if match is None:
             return False
@@ -117,7 +117,7 @@ class _Reader:
         return True
 
     def read_heredocs(self) -> None:
-        """Read the bodies that begin at this line; ``at`` stands behind the newline."""
+        """Read the bodies that begin at this line; ``at`` is after the newline."""
         for command, redirect, quoted in self._heredocs:
             delimiter, start = redirect.target.visible, self.at
             end = len(self.text)
@@ -142,7 +142,7 @@ class _Reader:
     # ---- words
 
     def word(self, array: bool = True) -> Word:
-        """Read one word; there is one here (neither blank nor operator)."""
+        """Read the word here; there is no blank and no operator."""
         start, parts = self.at, list[Part]()
         if self.peek(2) in ("<(", ">("):
             parts.append(self._substitution(2, ")"))
@@ -154,7 +154,7 @@ class _Reader:
             if char in _META or self._ends_substitution(char):
                 break
             self._piece(parts)
-        if self.at == start:  # a character that is nothing here: pass it, so that reading goes on
+        if self.at == start:  # a character without a meaning here: skip it
             self.at += 1
             parts.append(Part("text", self.text[start]))
         return Word(self.text[start : self.at], start, self.at, self.line_of(start), _joined(parts))
@@ -191,7 +191,7 @@ class _Reader:
         self.at = end + 1
 
     def _double(self, parts: list[Part], closing: str = '"') -> None:
-        """Read up to the closing quote; ``at`` stands behind the opening one."""
+        """Read up to the closing quote; ``at`` is after the opening one."""
         parts.append(Part("text", ""))
         while self.at < len(self.text) and self.peek() != closing:
             char = self.peek()
@@ -216,7 +216,7 @@ class _Reader:
             parts.append(Part("text", pair))
 
     def _dollar(self, parts: list[Part], *, quoted: bool) -> None:
-        """Read an expansion; ``at`` stands on its dollar or backquote."""
+        """Read an expansion; ``at`` is at its dollar or backquote."""
         if self.peek() == "`":
             parts.append(self._substitution(1, "`"))
         elif self.peek(3) == "$((":
@@ -259,7 +259,7 @@ class _Reader:
         return Part("arithmetic", self.text[start : self.at])
 
     def skip_arithmetic(self) -> None:
-        """Pass an arithmetic expression up to its ``))``, noting the variables in it."""
+        """Skip an arithmetic expression up to its ``))`` and note the variables in it."""
         start, nesting = self.at, 0
         while self.at < len(self.text):
             char = self.peek()
@@ -293,7 +293,7 @@ class _Reader:
         return Part("variable", match[2], operator)
 
     def _array(self) -> Part:
-        """Read ``(a b c)`` behind ``NAME=``."""
+        """Read ``(a b c)`` after ``NAME=``."""
         start = self.at
         self.at += 1
         while self.at < len(self.text) and self.peek() != ")":
@@ -323,13 +323,13 @@ def _joined(parts: list[Part]) -> tuple[Part, ...]:
 
 
 class _ListState:
-    """The reading of one list of commands: what is open, and the command that grows."""
+    """The state while one list of commands is read: open blocks and the current command."""
 
     def __init__(self, reader: _Reader, closing: str, before: str) -> None:
         self.reader, self.closing = reader, closing
         self.command: Command | None = None
         self.before = before
-        self.blocks: list[tuple[str, int]] = []  # what was opened, and how many commands there were
+        self.blocks: list[tuple[str, int]] = []  # (opening word, number of commands before it)
         self.condition = False
         self.patterns = False  # inside case ... in: patterns up to the next ")"
         self.functions = 0
@@ -362,7 +362,7 @@ class _ListState:
         return self.command is None or not (self.command.words or self.command.assignments)
 
     def _take_pattern(self) -> None:
-        """Pass a piece of the patterns of ``case``; ``)`` ends them, esac the whole."""
+        """Skip a part of the patterns of ``case``; ``)`` ends them, esac the whole."""
         reader = self.reader
         operator = reader.operator()
         if not operator:
@@ -375,7 +375,7 @@ class _ListState:
         self.patterns = operator != ")"
 
     def _in_test(self) -> bool:
-        """Read on inside ``[[ ]]``, where operators are words; tell whether something was read."""
+        """Read a word inside ``[[ ]]``, where operators are words; tell whether there was one."""
         reader, command = self.reader, self.command
         if command is None or command.name != "[[" or command.words[-1].raw == "]]":
             return False
@@ -418,7 +418,7 @@ class _ListState:
             self.patterns = True
 
     def _keyword(self, word: Word) -> bool:
-        """Take a reserved word; tell whether it was one that begins no command of its own."""
+        """Take a reserved word; tell whether it was one that is not a command itself."""
         raw = word.raw
         if raw in _OPENING:
             functions = self.functions
@@ -448,7 +448,7 @@ class _ListState:
         return self.reader.shell.commands
 
     def _close(self, word: str) -> None:
-        """Close a compound command; the next operator says where its output goes."""
+        """Close a compound command; the next operator decides where its output goes."""
         self.patterns = self.condition = False
         first = self.blocks.pop()[1] if self.blocks else len(self._commands)
         reader = self.reader
@@ -508,7 +508,7 @@ class _ListState:
         return self.closing == ")"
 
     def end_command(self, operator: str) -> None:
-        """Finish the command that grows; ``operator`` stands behind it."""
+        """Finish the current command; ``operator`` comes after it."""
         command, self.command = self.command, None
         if command is not None:
             command.after = operator

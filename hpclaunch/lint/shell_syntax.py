@@ -1,7 +1,7 @@
-"""What a shell script is made of: commands, words, redirections and variables, with the line of each.
+"""The parts of a shell script: commands, words, redirections and variables, with their lines.
 
-Commands are flat, in the order of the text; what a linter must know of the structure around them (pipes,
-conditions, functions, substitutions) is marked on each.
+Commands are a flat list in the order of the text. Each has the facts about its surroundings that a linter
+needs: pipes, conditions, functions, substitutions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Part:
     text: str
     """text: the characters, quotes removed; variable: its name; else the source."""
     operator: str = ""
-    """Of a variable: what stands after the name in ``${NAME...}``, such as ``:-x`` or ``%%.*``."""
+    """Of a variable: the text after the name in ``${NAME...}``, such as ``:-x`` or ``%%.*``."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Ref:
     offset: int
     line: int
     guarded: bool
-    """True: unset is provided for (``${X:-...}``, ``${X:+...}``, ``${X?...}``)."""
+    """True: the unset case is handled (``${X:-...}``, ``${X:+...}``, ``${X?...}``)."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Word:
 
     @property
     def visible(self) -> str:
-        """The word's own characters, with nothing in place of its expansions."""
+        """The word after quote removal, without its expansions."""
         return "".join(part.text for part in self.parts if part.kind == "text")
 
 
@@ -73,7 +73,7 @@ class Redirect:
 
 @dataclass(frozen=True)
 class Assignment:
-    """A variable that is set; ``value`` None: to something that only the run knows."""
+    """A variable that is set; ``value`` None: the value is known at run time only."""
 
     name: str
     value: Word | None
@@ -85,7 +85,7 @@ class Assignment:
 
 @dataclass
 class Command:
-    """One simple command with what stands around it."""
+    """One simple command with facts about its surroundings."""
 
     line: int
     start: int
@@ -94,17 +94,17 @@ class Command:
     assignments: list[Assignment] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
     before: str = ""
-    """Operator that joins it to the command before: ``|``, ``&&``, newline, ..."""
+    """Operator between it and the command before: ``|``, ``&&``, newline, ..."""
     after: str = ""
     piped_in: bool = False
     piped_out: bool = False
-    """Its stdout, or that of the group it stands in, goes into another command."""
+    """Its stdout, or that of its group, goes into another command."""
     condition: bool = False
-    """It stands where if, while or until ask for its status."""
+    """It is the condition of if, while or until."""
     depth: int = 0
-    """Substitutions it stands in."""
+    """Number of substitutions around it."""
     block: int = 0
-    """Compound commands and functions it stands in."""
+    """Number of compound commands and functions around it."""
     function: bool = False
 
     @property
@@ -115,12 +115,12 @@ class Command:
 
 @dataclass
 class Shell:
-    """All that was read."""
+    """A whole script."""
 
     commands: list[Command] = field(default_factory=list)
     refs: list[Ref] = field(default_factory=list)
     quoted_texts: list[str] = field(default_factory=list)
-    """Bodies of quoted here-documents and single-quoted words: code of other shells, perhaps."""
+    """Bodies of quoted here-documents and single-quoted words, which may be code of other shells."""
 
 
 def assignment_in(word: Word, *, exported: bool = False) -> Assignment:

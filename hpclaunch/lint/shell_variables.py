@@ -1,7 +1,7 @@
-"""The variables of a script: who sets them, who uses them, and what a word becomes.
+"""The variables of a script: where they are set and used, and the value of a word.
 
-A value is followed only as far as the text tells it. What a run may bring (other scripts that are sourced,
-commands, the environment) is unknown, never guessed.
+A value is computed only from the text. What comes at run time (other scripts that are sourced, commands, the
+environment) is unknown and never guessed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hpclaunch.lint.shell_syntax import (
 )
 
 MAX_CHARS = 20_000
-"""Longest value that is followed; a machine's bind list is far below it."""
+"""Longest value that is computed; the bind list of a node is much shorter."""
 
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _SCHEDULER = re.compile(
@@ -35,32 +35,32 @@ _SCHEDULER = re.compile(
 
 @dataclass(frozen=True)
 class Expansion:
-    """What a word becomes."""
+    """The value of a word."""
 
     text: str | None
-    """None: a piece of it is known at run time only."""
+    """None: a part of it is known at run time only."""
     unset: tuple[str, ...] = ()
-    """Variables in it, or in the values it is made of, that nothing sets; in ``text`` they are empty."""
+    """Variables that nothing sets, in it or in the values that it uses; in ``text`` they are empty."""
     via: tuple[Assignment, ...] = ()
-    """The assignments that its value went through."""
+    """The assignments that its value uses."""
 
 
 @dataclass
 class Variables:
-    """Who sets and uses what, in the order of the text."""
+    """Where variables are set and used, in the order of the text."""
 
     assignments: dict[str, list[Assignment]] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
     provided: set[str] = field(default_factory=set)
-    """Set by quoted code, in arithmetic or by ``${X:=...}``, or known to be unset (``${X:-...}``)."""
+    """Set by quoted code, in arithmetic or by ``${X:=...}``, or handled when unset (``${X:-...}``)."""
     prefixed: list[Assignment] = field(default_factory=list)
-    """``NAME=value COMMAND``: set for one command."""
+    """``NAME=value COMMAND``: set for one command only."""
     used: set[str] = field(default_factory=set)
-    """Names that are used anywhere, quoted code and here-documents included."""
+    """Names that are used anywhere, including quoted code and here-documents."""
     sources_others: bool = False
-    """The script reads other scripts or evaluates text, which may set anything."""
+    """The script sources other scripts or evaluates text, which may set any variable."""
     meant: dict[str, str] = field(default_factory=dict)
-    """Values that an author meant for variables that nothing sets."""
+    """Values that the author probably meant for variables that nothing sets."""
 
     def is_set(self, name: str) -> bool:
         """Tell whether the script, the scheduler or the system sets a variable."""
@@ -68,7 +68,7 @@ class Variables:
         return bool(known) or name in self.assignments or name in self.provided
 
     def all_assignments(self, name: str) -> list[Assignment]:
-        """Return every assignment of a name, those for one command included, in order."""
+        """Return every assignment of a name in order, including those for one command."""
         made = [*self.assignments.get(name, []), *(one for one in self.prefixed if one.name == name)]
         return sorted(made, key=lambda one: one.offset)
 
@@ -79,7 +79,7 @@ class Variables:
         return made[index - 1] if index else None
 
     def expand(self, word: Word, *, meant: bool = False) -> Expansion:
-        """Return what a word becomes; with ``meant`` unset variables take the value their author meant."""
+        """Return the value of a word; with ``meant`` unset variables have the value that was meant."""
         return self._expand(word, meant, {}, word.start)
 
     def _expand(self, word: Word, meant: bool, known: dict[Assignment, Expansion], offset: int) -> Expansion:
@@ -108,14 +108,14 @@ class Variables:
         if assignment is None or assignment.value is None or assignment.append:
             return Expansion(None)
         if assignment not in known:
-            known[assignment] = Expansion(None)  # an end to circles; offsets fall, so there are none
+            known[assignment] = Expansion(None)  # stops a circle; offsets decrease, so there is none
             known[assignment] = self._expand(assignment.value, meant, known, assignment.offset)
         inner = known[assignment]
         return Expansion(inner.text, inner.unset, (assignment, *inner.via))
 
 
 def _joined(text: str | None, more: str | None) -> str | None:
-    """Join two pieces; None where one of them is not known, or the whole is too long to follow."""
+    """Join two parts; None: one of them is not known, or the result is too long."""
     if text is None or more is None or len(text) + len(more) > MAX_CHARS:
         return None
     return text + more
@@ -137,7 +137,7 @@ def read_variables(shell: Shell) -> Variables:
 
 
 def _note_assignments(command: Command, found: Variables) -> None:
-    """Note what a command sets: before its words for itself alone, else for all that follow."""
+    """Note what a command sets: ``NAME=value COMMAND`` for itself, else for all later commands."""
     if command.words:
         found.prefixed += command.assignments
     lasting = () if command.words else command.assignments
@@ -183,7 +183,7 @@ def _words_before_equals(texts: list[str]) -> list[str]:
     return [match[1] for match in matches if match]
 
 
-# Command -> which of its words may be names of variables that it sets.
+# Command -> those of its words that may be names of variables which it sets.
 _NAMES_SET_BY: dict[str, Callable[[list[str]], list[str]]] = {
     "for": _first_word,
     "select": _first_word,
@@ -198,7 +198,7 @@ _NAMES_SET_BY: dict[str, Callable[[list[str]], list[str]]] = {
 
 
 def _from_quoted(shell: Shell, found: Variables) -> None:
-    """Note what quoted code uses and sets: a step's ``bash -c '...'``, a here-document."""
+    """Note what quoted code uses and sets: ``bash -c '...'`` in a step, a here-document."""
     for text in shell.quoted_texts:
         found.used |= set(re.findall(r"\$\{?[#!]?([A-Za-z_]\w*)", text))
         found.provided |= set(re.findall(r"\b([A-Za-z_]\w*)=", text))

@@ -1,1 +1,1 @@
-"""Small programs that run on nodes or under other interpreters. Each is one file by itself."""
+"""Small programs that run on nodes or under other interpreters. Each is a single file."""

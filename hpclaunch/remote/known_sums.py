@@ -1,9 +1,9 @@
 """Sum known values over the ranks, compare every element exactly, and time it.
 
-There are machines where a library returns wrong sums without a word (NCCL's LL128 on GH200 with Slingshot,
-NVIDIA/nccl issue 2001). The values are whole numbers so small that every order of additions gives the same
-float32 sum; anything else is wrong. Run by a launcher, as a file or with ``-c``: it imports nothing of its
-own package. Rank 0 prints one line, ``MARK`` and a JSON object.
+On some machines a library silently returns wrong sums (NCCL's LL128 on GH200 with Slingshot, NVIDIA/nccl
+issue 2001). The values are small whole numbers: every order of additions gives the same float32 sum, and any
+other sum is wrong. A launcher runs this file, or its text with ``-c``: it imports nothing from hpclaunch.
+Rank 0 prints one line, ``MARK`` and a JSON object.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Sums(Protocol):
         """Return every rank's item, on all ranks."""
 
     def close(self) -> None:
-        """End it, so that no rank waits for another at exit."""
+        """Shut it down, so that no rank waits for another at exit."""
 
 
 class MpiSums:
@@ -67,7 +67,7 @@ class MpiSums:
         return list(self._comm.allgather(item))
 
     def close(self) -> None:
-        """MPI ends by itself."""
+        """Do nothing: MPI ends automatically."""
 
 
 class HorovodSums:
@@ -101,12 +101,12 @@ class HorovodSums:
         return list(self._hvd.allgather_object(item))
 
     def close(self) -> None:
-        """Leave together."""
+        """Shut down on all ranks."""
         self._hvd.shutdown()
 
 
 class Size(NamedTuple):
-    """What one size of buffer gave, over all ranks."""
+    """The result for one buffer size, over all ranks."""
 
     message_bytes: int
     seconds: float
@@ -119,7 +119,7 @@ class Size(NamedTuple):
 
 
 def contribution(rank: int, items: int, round_: int) -> Array:
-    """Return what a rank gives in a round: whole numbers from 1 to 251 x 8, different in every round."""
+    """Return a rank's values in a round: whole numbers from 1 to 251 x 8, different in every round."""
     values = ((np.arange(items) + round_) % _PERIOD + 1).astype(np.float32)
     given: Array = values * np.float32(rank % _FACTORS + 1)
     return given
@@ -133,7 +133,7 @@ def expected(ranks: int, items: int, round_: int) -> Array:
 
 
 def measure(sums: Sums, message_bytes: int, rounds: int) -> Size:
-    """Sum a buffer of so many bytes several times; collective."""
+    """Sum a buffer of ``message_bytes`` bytes several times; collective."""
     items = max(1, message_bytes // 4)
     seconds: list[float] = []
     wrong, first = 0, None
@@ -161,7 +161,7 @@ def measure(sums: Sums, message_bytes: int, rounds: int) -> Size:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the test; exit status 0 when every sum was right, 1 otherwise."""
+    """Run the test; exit status 0 if every sum was correct, 1 otherwise."""
     parser = argparse.ArgumentParser(description="Sum known values over the ranks and compare them exactly.")
     parser.add_argument("--via", choices=("mpi", "horovod"), default="mpi")
     parser.add_argument("--sizes", default="4096,1048576,16777216", help="bytes, comma-separated")

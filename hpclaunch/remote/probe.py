@@ -1,9 +1,9 @@
-"""The questions that only the job's own interpreter can answer, asked in a process of its own.
+"""Facts that only the job's own interpreter can give, collected in a separate process.
 
-This file's text is handed to that interpreter with ``-c``, and for a preflight the file itself goes with the
-job: it imports nothing of hpclaunch and runs on any Python from 3.7 on. ``MODE [ARG...]`` says what to ask;
-each answer is one line, ``MARK`` and a JSON object, written at once so that it is kept when the next step
-crashes or hangs. What imports print is passed over.
+That interpreter gets this file's text with ``-c``; for a preflight the file itself goes with the job. It
+imports nothing of hpclaunch and runs on Python 3.7 and newer. ``MODE [ARG...]`` selects the facts. Each
+answer is one line, ``MARK`` and a JSON object, written immediately, so it is not lost if the next step
+crashes or hangs. Other output, such as that of imports, is ignored.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Any, Callable  # noqa: UP035 (the interpreter of a job may be
 MARK = "HPCLAUNCH-PROBE "
 PREFLIGHT_MARK = "hpclaunch-preflight "
 MIN_FREE_BYTES = 1 << 30
-"""Less than this is no room for a checkpoint."""
+"""Less than this is not enough for a checkpoint."""
 MIN_FREE_INODES = 10000
 """A Python environment of one framework has some tens of thousands of files."""
 MAX_CLOCK_OFFSET_S = 1.0
-"""More lets rendezvous time out early, and puts a timeline's and a log's lines in the wrong order."""
+"""With more, a rendezvous may time out early, and lines of timelines and logs are in the wrong order."""
 GPU_TOOLS = {
     "nvidia": ("nvidia-smi", "-L"),
     "amd": ("rocm-smi", "--showid"),
     "intel": ("xpu-smi", "discovery"),
 }
-"""Vendor -> the command that lists the GPUs that are there."""
+"""Vendor -> the command that lists the node's GPUs."""
 GPU_LINES = {
     "nvidia-smi": r"^GPU (\d+): (.*?)(?: \(UUID.*)?$",
     "rocm-smi": r"^GPU\[(\d+)\]\s*:\s*(.*)$",
@@ -119,7 +119,7 @@ def _version(folder: str) -> str | None:
 
 
 def framework(name: str) -> None:
-    """Import one framework's Horovod, ask what it was built with, then what a start of one rank says."""
+    """Import one framework's Horovod; report what it was built with and the result of a start of one rank."""
     module = _EXTENSIONS[name][0]
     try:
         hvd = importlib.import_module(module)
@@ -168,7 +168,7 @@ def _versions(name: str) -> dict[str, Any]:
 
 
 def ranks(via: str) -> None:
-    """Say who this rank is: by mpi4py, or by Horovod for a framework."""
+    """Report this rank's number and world size: by mpi4py, or by Horovod for a framework."""
     facts: dict[str, Any] = {"host": socket.gethostname(), "via": via}
     if via == "mpi4py":
         import mpi4py
@@ -186,7 +186,7 @@ def ranks(via: str) -> None:
 
 
 def plugin() -> None:
-    """Say which network plugin NCCL or RCCL would load."""
+    """Report which network plugin NCCL or RCCL would load."""
     _say(**_plugin())
 
 
@@ -219,7 +219,7 @@ def _has(library: Any, symbol: str) -> bool:
 
 
 def node(*folders: str) -> None:
-    """Describe this node: its clock against the file system's, the GPUs shown to it, its folders."""
+    """Report about this node: its clock compared with the file system's, its visible GPUs, its folders."""
     facts: dict[str, Any] = {"host": socket.gethostname(), "cwd": os.getcwd()}
     facts.update(_clock())
     facts["time_s"] = time.time()
@@ -250,7 +250,7 @@ def _clock() -> dict[str, Any]:
 
 
 def _folder(path: str) -> dict[str, Any]:
-    """Return a folder's free space in bytes and free inodes, as this user may use them."""
+    """Return a folder's free space in bytes and its free inodes, for this user."""
     stat = os.statvfs(path)
     return {
         "free_bytes": stat.f_bavail * stat.f_frsize,
@@ -260,7 +260,7 @@ def _folder(path: str) -> dict[str, Any]:
 
 
 def _filesystem(path: str) -> str | None:
-    """Return the kind of file system that holds a path (man 5 proc, /proc/self/mounts)."""
+    """Return the kind of file system of a path (man 5 proc, /proc/self/mounts)."""
     path, best = os.path.realpath(path), ""
     kind: str | None = None
     with open("/proc/self/mounts") as file:
@@ -274,7 +274,7 @@ def _filesystem(path: str) -> str | None:
 
 
 def imports(module: str) -> None:
-    """Import what a framework's program does, and start nothing: no rank, no MPI."""
+    """Import what a framework's program imports; start no rank and no MPI."""
     if importlib.util.find_spec(module) is None:
         _say(there=False)
         return
@@ -301,32 +301,32 @@ def imports(module: str) -> None:
 
 
 def preflight(text: str) -> None:
-    """Judge this node before a job's ranks start: one line for each check, ``PREFLIGHT_MARK`` and JSON.
+    """Judge this node before a job's ranks start: one line per check, ``PREFLIGHT_MARK`` and JSON.
 
-    ``text``: JSON with what is expected here: ``cpus`` (list of the kernel's form), ``gpus`` and ``vendor``,
-    ``fabric``, ``module`` (to import), ``space`` (folders). What is not in it is not looked at; the clock is
-    always.
+    ``text``: JSON with the expected values: ``cpus`` (a list as the kernel writes it), ``gpus`` and
+    ``vendor``, ``fabric``, ``module`` (to import), ``space`` (folders). What is not in it is not checked,
+    except the clock.
     """
-    wanted = json.loads(text)
+    expected = json.loads(text)
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     judges: list[Callable[[dict[str, Any]], tuple[str, str, str] | None]] = [
         _cpus_planned, _gpus_seen, _fabric_loads, _clock_agrees, _imports_work,
     ]  # fmt: skip
-    found = [judge(wanted) for judge in judges]
-    found += [_has_room(folder) for folder in wanted.get("space", ())]
+    found = [judge(expected) for judge in judges]
+    found += [_has_room(folder) for folder in expected.get("space", ())]
     for each in found:
         if each:
             _judged(host, *each)
     sys.stdout.flush()
 
 
-def _cpus_planned(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
-    if not wanted.get("cpus"):
+def _cpus_planned(expected: dict[str, Any]) -> tuple[str, str, str] | None:
+    if not expected.get("cpus"):
         return None
     status = os.environ.get("HPCLAUNCH_SYSROOT", "") + "/proc/self/status"
     with open(status) as file:
         allowed = next(line.split()[1] for line in file if line.startswith("Cpus_allowed_list:"))
-    lacking = sorted(_cpu_list(wanted["cpus"]) - _cpu_list(allowed))
+    lacking = sorted(_cpu_list(expected["cpus"]) - _cpu_list(allowed))
     if lacking:
         shown = ",".join(map(str, lacking[:8])) + (",..." if len(lacking) > 8 else "")
         return (
@@ -338,15 +338,15 @@ def _cpus_planned(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
 
 
 def _cpu_list(text: str) -> set[int]:
-    """Read the kernel's form of a CPU list, such as ``0-3,8``."""
+    """Read a CPU list as the kernel writes it, such as ``0-3,8``."""
     ends = [part.partition("-") for part in text.split(",") if part]
     return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}
 
 
-def _gpus_seen(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
-    if wanted.get("vendor") not in GPU_TOOLS or not wanted.get("gpus"):
+def _gpus_seen(expected: dict[str, Any]) -> tuple[str, str, str] | None:
+    if expected.get("vendor") not in GPU_TOOLS or not expected.get("gpus"):
         return None
-    argv = GPU_TOOLS[wanted["vendor"]]
+    argv = GPU_TOOLS[expected["vendor"]]
     try:
         answer = subprocess.run(
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TOOL_LIMIT_S, check=False
@@ -357,31 +357,31 @@ def _gpus_seen(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
         return "gpus", "missing", f"{argv[0]}: {error}"
     text = answer.stdout.decode(errors="replace")
     count = len({index for index, _ in re.findall(GPU_LINES[argv[0]], text, re.MULTILINE)})
-    status = "have" if count >= wanted["gpus"] else "missing"
-    return "gpus", status, "{} lists {} GPUs, the job needs {}".format(argv[0], count, wanted["gpus"])
+    status = "have" if count >= expected["gpus"] else "missing"
+    return "gpus", status, "{} lists {} GPUs, the job needs {}".format(argv[0], count, expected["gpus"])
 
 
-def _fabric_loads(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
-    if not wanted.get("fabric"):
+def _fabric_loads(expected: dict[str, Any]) -> tuple[str, str, str] | None:
+    if not expected.get("fabric"):
         return None
-    said = _plugin()
-    if said.get("loaded") and said.get("table"):
-        return "fabric-plugin", "have", said["loaded"] + " loads"
-    tried = [said["loaded"]] if said["loaded"] else list(said["tried"])
+    answers = _plugin()
+    if answers.get("loaded") and answers.get("table"):
+        return "fabric-plugin", "have", answers["loaded"] + " loads"
+    tried = [answers["loaded"]] if answers["loaded"] else list(answers["tried"])
     return "fabric-plugin", "missing", "none of {} loads: messages would go by TCP".format(", ".join(tried))
 
 
-def _clock_agrees(wanted: dict[str, Any]) -> tuple[str, str, str]:
-    said = _clock()
-    if said["fs_offset_s"] is None:
-        return "clock", "unknown", "no file can be written in {}: {}".format(os.getcwd(), said["fs_error"])
-    offset = abs(said["fs_offset_s"])
+def _clock_agrees(expected: dict[str, Any]) -> tuple[str, str, str]:
+    answers = _clock()
+    if answers["fs_offset_s"] is None:
+        return "clock", "unknown", "no file can be written in {}: {}".format(os.getcwd(), answers["fs_error"])
+    offset = abs(answers["fs_offset_s"])
     status = "have" if offset <= MAX_CLOCK_OFFSET_S else "missing"
     return "clock", status, f"this node's clock and its file system's differ by {offset:.2g} s"
 
 
-def _imports_work(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
-    module = wanted.get("module")
+def _imports_work(expected: dict[str, Any]) -> tuple[str, str, str] | None:
+    module = expected.get("module")
     if not module:
         return None
     argv = [sys.executable, os.path.abspath(__file__), "imports", module]
@@ -390,17 +390,17 @@ def _imports_work(wanted: dict[str, Any]) -> tuple[str, str, str] | None:
     except subprocess.TimeoutExpired:
         return module, "missing", f"import {module} takes more than {IMPORT_LIMIT_S:g} s"
     text = answer.stdout.decode(errors="replace")
-    said = [json.loads(line[len(MARK) :]) for line in text.splitlines() if line.startswith(MARK)]
-    if not said:
-        words = answer.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no word"]
+    answers = [json.loads(line[len(MARK) :]) for line in text.splitlines() if line.startswith(MARK)]
+    if not answers:
+        words = answer.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         evidence = f"import {module} ended with exit status {answer.returncode}: {words[0]}"
         return module, "missing", evidence
-    if not said[0]["there"]:
+    if not answers[0]["there"]:
         return module, "unknown", f"{sys.executable} has no module {module}"
-    if said[0]["wrong"] or not said[0]["imported"]:
-        wrong = "; ".join("{}: {}".format(*pair) for pair in sorted(said[0]["wrong"].items()))
+    if answers[0]["wrong"] or not answers[0]["imported"]:
+        wrong = "; ".join("{}: {}".format(*pair) for pair in sorted(answers[0]["wrong"].items()))
         return module, "missing", wrong or "no framework for it is installed"
-    return module, "have", "imports " + ", ".join(said[0]["imported"])
+    return module, "have", "imports " + ", ".join(answers[0]["imported"])
 
 
 def _has_room(folder: str) -> tuple[str, str, str]:
@@ -409,29 +409,29 @@ def _has_room(folder: str) -> tuple[str, str, str]:
         return "space", "missing", f"{folder}: {found}"
     inodes = found["free_inodes"]
     little = found["free_bytes"] < MIN_FREE_BYTES or (inodes is not None and inodes < MIN_FREE_INODES)
-    evidence = "{}: {} MiB free, {} files more may be made".format(
+    evidence = "{}: {} MiB free, room for {} more files".format(
         folder, found["free_bytes"] >> 20, "any number of" if inodes is None else inodes
     )
     return "space", "missing" if little else "have", evidence
 
 
 def verdict(count: str, *nodes: str) -> None:
-    """Read the preflight of ``count`` nodes from stdin; say in words which failed and exit with status 1.
+    """Read the preflight of ``count`` nodes from stdin; name the nodes that failed and exit with status 1.
 
-    ``nodes``: names of the job's nodes, to name those that gave no answer; each gets a line of its own, too.
+    ``nodes``: names of the job's nodes, to name those that gave no answer; each of these gets a line, too.
     """
     failed: dict[str, list[str]] = {}
     answered = set()
     for line in sys.stdin:
         _, mark, text = line.partition(PREFLIGHT_MARK)
         try:
-            said = json.loads(text) if mark else None
+            answers = json.loads(text) if mark else None
         except ValueError:
-            said = None
-        if said:
-            answered.add(said["host"])
-            if said["status"] == "missing":
-                failed.setdefault(said["host"], []).append(said["check"] + ": " + said["evidence"])
+            answers = None
+        if answers:
+            answered.add(answers["host"])
+            if answers["status"] == "missing":
+                failed.setdefault(answers["host"], []).append(answers["check"] + ": " + answers["evidence"])
     silent = sorted({node.partition(".")[0] for node in nodes} - answered)
     lacking = int(count) - len(answered)
     if lacking > 0:

@@ -1,4 +1,4 @@
-"""What a linter must know about the batch scripts of one scheduler: its directives and what they request."""
+"""Reading the directives of batch scripts: the types, and what one scheduler's reader has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Role = Literal[
     "select",
     "walltime",
 ]
-"""What an option is for, whatever a scheduler calls it."""
+"""What an option is for; each scheduler has its own names."""
 
 
 class DirectiveOption(NamedTuple):
@@ -62,7 +62,7 @@ class Directive(NamedTuple):
 
     @property
     def role(self) -> Role | None:
-        """What the option is for; None: nothing that has a role."""
+        """What the option is for; None: it has no role."""
         return self.reader.roles.get(self.option.name)
 
 

@@ -1,4 +1,4 @@
-"""Parts of a software environment that cannot go together, found before a node hour is spent."""
+"""Parts of a software environment that do not work together, found before the job is queued."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numb
 
 
 def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:
-    """Return what contradicts what, one sentence each; empty: nothing does."""
+    """Return the contradictions, one sentence each; empty: there are none."""
     return (
         *_wrong_cuda_for_gpu(environment, profile),
         *_two_cudas(environment, profile),
@@ -25,7 +25,7 @@ def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str,
 
 
 def loaded(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:
-    """Return the names of all modules and easyconfigs that the environment loads, the site's included."""
+    """Return the names of all modules and easyconfigs that the environment loads, including the site's."""
     site = profile.software.setup if environment.site_setup else ()
     words = [name for step in site for name in re.findall(r"\S+", step.text.partition("module load ")[2])]
     eessi, easybuild = environment.eessi, environment.easybuild
@@ -38,7 +38,7 @@ def loaded(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:
 
 
 def cuda_of(name: str) -> str | None:
-    """Return the CUDA version that a module or easyconfig brings; None: none, or it does not say."""
+    """Return the CUDA version of a module or easyconfig; None: none, or the name does not tell."""
     try:
         return parse_easyconfig(name).cuda or cuda_in(name)
     except BadInputError:
@@ -46,17 +46,17 @@ def cuda_of(name: str) -> str | None:
 
 
 def _two_cudas(environment: Environment, profile: SiteProfile) -> Iterator[str]:
-    """Two CUDAs of different major.minor: the one loaded last wins, for all."""
+    """Find two CUDAs with different major.minor: the one loaded last is used by all."""
     named = [(name, cuda) for name in loaded(environment, profile) if (cuda := cuda_of(name))]
     for position, (name, cuda) in enumerate(named):
         for other, other_cuda in named[position + 1 :]:
             if version_numbers(cuda)[:2] != version_numbers(other_cuda)[:2]:
-                yield f"{name} brings CUDA {cuda}, {other} brings CUDA {other_cuda}: load one of them"
+                yield f"{name} loads CUDA {cuda}, {other} loads CUDA {other_cuda}: load only one of them"
                 return
 
 
 def _wrong_cuda_for_gpu(environment: Environment, profile: SiteProfile) -> Iterator[str]:
-    """A CUDA that is older than the site's GPU."""
+    """Find a CUDA that is older than the site's GPU."""
     node = profile.node
     if node is None or not node.gpus or not node.gpu_arch:
         return
@@ -74,7 +74,7 @@ def _wrong_cuda_for_gpu(environment: Environment, profile: SiteProfile) -> Itera
 
 
 def _horovod_from_eessi(environment: Environment) -> Iterator[str]:
-    """EESSI has no Horovod, and each of its versions has its own generations of foss."""
+    """Find Horovod or a foreign toolchain from EESSI: it has no Horovod, and its own versions of foss."""
     eessi = environment.eessi
     for name in eessi.load if eessi else ():
         if eessi is None or not name.strip():
@@ -89,13 +89,13 @@ def _horovod_from_eessi(environment: Environment) -> Iterator[str]:
 
 def _two_containers(environment: Environment) -> Iterator[str]:
     if environment.container and environment.eessi and environment.eessi.init == "container":
-        yield "container beside eessi init: container: one of them can be around the command"
+        yield "container and eessi init: container: only one of them can run the command"
 
 
 def _two_pythons(environment: Environment) -> Iterator[str]:
-    """A venv or conda outside of a container is not seen in it."""
+    """Find a venv or conda environment outside of the container: the container does not have it."""
     if environment.container is None:
         return
     for key in ("venv", "conda"):
         if getattr(environment, key):
-            yield f"{key} beside container: it has a Python of its own; a venv goes under container: venv"
+            yield f"{key} and container: the container has its own Python; give a venv as container: venv"

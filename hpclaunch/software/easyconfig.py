@@ -1,4 +1,4 @@
-"""Names of easyconfigs and of the modules they make, both ways.
+"""Names of easyconfigs and of their modules, and how to get one from the other.
 
 ``NAME-VERSION-TOOLCHAIN-TCVERSION SUFFIX.eb`` <-> ``NAME/VERSION-TOOLCHAIN-TCVERSION SUFFIX`` (EasyBuild
 docs, "Writing easyconfig files", and its default module naming scheme). CUDA was part of the toolchain
@@ -23,12 +23,12 @@ _CUDA_OF_FOSSCUDA = {"2019a": "10.1.105", "2019b": "10.1.243", "2020a": "11.0.2"
 
 
 class EasyConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What the name of an easyconfig says."""
+    """The parts of an easyconfig's name."""
 
     name: str
     version: str
     toolchain: str | None = None
-    """None: the system toolchain, which names leave out."""
+    """None: the system toolchain, which is not in the name."""
     toolchain_version: str | None = None
     suffix: str = ""
     """With its leading dash, such as ``-CUDA-11.7.0-TensorFlow-2.11.0``."""
@@ -41,14 +41,14 @@ class EasyConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cuda(self) -> str | None:
-        """The CUDA version in the suffix or the toolchain; None: without CUDA, or it does not say."""
+        """The CUDA version in the suffix or the toolchain; None: no CUDA, or the name does not tell."""
         return cuda_in(self.suffix) or (
             _CUDA_OF_FOSSCUDA.get(self.toolchain_version or "") if self.toolchain == "fosscuda" else None
         )
 
 
 def parse_easyconfig(text: str) -> EasyConfig:
-    """Read an easyconfig's file name or a module's name. Raises BadInputError for a name of another form."""
+    """Read the file name of an easyconfig or the name of a module. Raises BadInputError for other names."""
     base = text.rsplit("/", 1)[-1] if text.endswith(".eb") else text
     name, slash, full = base.partition("/")
     if not slash:
@@ -56,8 +56,8 @@ def parse_easyconfig(text: str) -> EasyConfig:
         match = re.fullmatch(r"([A-Za-z_].*?)-(\d.*?)(?:\.eb)?", base)
         if match is None:
             raise BadInputError(
-                f"{text!r} is no name of an easyconfig or a module",
-                "right: Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb, or Horovod/0.28.1-foss-2022a-...",
+                f"{text!r} is not the name of an easyconfig or a module",
+                "write it as Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb, or Horovod/0.28.1-foss-2022a-...",
             )
         name, full = match[1], match[2]
     toolchain = _TOOLCHAIN.search(full)
@@ -74,7 +74,7 @@ def parse_easyconfig(text: str) -> EasyConfig:
 
 
 def module_of(text: str) -> str:
-    """Return the module of an easyconfig; a module's name is returned as it is."""
+    """Return the module of an easyconfig; the name of a module is returned unchanged."""
     return parse_easyconfig(text).module if text.endswith(".eb") else text
 
 

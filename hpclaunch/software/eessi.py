@@ -37,18 +37,18 @@ def accelerator_target(gpu_arch: str | None) -> str | None:
 
 
 def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]:
-    """Return the lines that make EESSI's modules available; raises BadInputError for targets of another form.
+    """Return the lines that make EESSI's modules available; raises BadInputError for unknown targets.
 
-    ``site_modules``: the site's own modules for it; where one is ``EESSI/VERSION`` it is loaded as it is.
+    ``site_modules``: the site's own modules for it; ``EESSI/VERSION`` is loaded if it is one of them.
     """
     version = eessi.version
     if not re.fullmatch(r"\d{4}\.\d{2}", version):
-        raise BadInputError(f"eessi version {version!r}", "right: 2023.06 or 2025.06")
+        raise BadInputError(f"eessi version {version!r}", "write 2023.06 or 2025.06")
     lines = list(_overrides(eessi))
     module = f"EESSI/{version}"
-    # autofs mounts on access: a test of the folder above would not.
+    # autofs mounts on access; a test of the parent folder would not mount it.
     lines.append(
-        Line(text=f"ls {REPOSITORY} > /dev/null", reason="EESSI must be mounted here; access mounts it")
+        Line(text=f"ls {REPOSITORY} > /dev/null", reason="EESSI must be mounted here; this access mounts it")
     )
     if eessi.init == "shell":
         lines.append(
@@ -63,9 +63,9 @@ def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]
         lines += [
             Line(
                 text='[ -z "$MODULEPATH" ] || module unuse "$MODULEPATH"',
-                reason="EESSI's modules beside the site's would mix two stacks (EESSI docs)",
+                reason="EESSI's modules must not be mixed with the site's (EESSI docs)",
             ),
-            Line(text=f"module use {REPOSITORY}/init/modules", reason="where EESSI keeps its own module"),
+            Line(text=f"module use {REPOSITORY}/init/modules", reason="the folder with EESSI's own module"),
             Line(text=f"module load {module}", reason=f"EESSI {version}"),
         ]
     return tuple(lines)
@@ -85,18 +85,18 @@ def _overrides(eessi: JobEessi) -> Iterable[Line]:
     if eessi.accelerator is not None:
         if not _ACCELERATOR.fullmatch(eessi.accelerator):
             raise BadInputError(
-                f"eessi accelerator {eessi.accelerator!r}", "right: accel/nvidia/cc90 or accel/amd/gfx90a"
+                f"eessi accelerator {eessi.accelerator!r}", "write accel/nvidia/cc90 or accel/amd/gfx90a"
             )
         yield Line(
             text=f"export EESSI_ACCELERATOR_TARGET_OVERRIDE={eessi.accelerator}",
-            reason="this accelerator target instead of what nvidia-smi says",
+            reason="this accelerator target instead of the one from nvidia-smi",
         )
 
 
 def container_words(
     eessi: JobEessi, *, nvidia: bool, binds: tuple[str, ...], argv: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return ``eessi_container.sh`` (EESSI/software-layer-scripts) around a command."""
+    """Return a command that runs ``argv`` in ``eessi_container.sh`` (EESSI/software-layer-scripts)."""
     words = ["eessi_container.sh", "--mode", "run", "--repository", "software.eessi.io"]
     if nvidia:
         words += ["--nvidia", "run"]

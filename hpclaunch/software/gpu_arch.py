@@ -1,10 +1,10 @@
-"""Which CUDA can address which GPU."""
+"""Which CUDA versions support which GPU."""
 
 from __future__ import annotations
 
 import re
 
-# Architecture -> first CUDA toolkit whose compiler knows it (NVIDIA, CUDA Toolkit release notes: 9.0 Volta,
+# Architecture -> first CUDA toolkit that supports it (NVIDIA, CUDA Toolkit release notes: 9.0 Volta,
 # 10.0 Turing, 11.0 A100, 11.1 GA10x, 11.8 Ada and Hopper, 12.8 Blackwell).
 FIRST_CUDA = {
     "sm_70": (9, 0),
@@ -25,13 +25,13 @@ def version_numbers(text: str) -> tuple[int, ...]:
 
 
 def cuda_addresses(cuda: str, arch: str) -> bool | None:
-    """Return whether code for ``arch`` (sm_90) can be built by this CUDA version; None where not known."""
+    """Return whether this CUDA version can build code for ``arch`` (sm_90); None: not known."""
     first = FIRST_CUDA.get(arch)
     have = version_numbers(cuda)
     return have[:2] >= first if first and have else None
 
 
 def first_cuda(arch: str) -> str | None:
-    """Return the first CUDA version for an architecture, such as ``11.8``; None where not known."""
+    """Return the first CUDA version for an architecture, such as ``11.8``; None: not known."""
     first = FIRST_CUDA.get(arch)
     return ".".join(map(str, first)) if first else None

@@ -1,4 +1,4 @@
-"""Horovod's own facts: its releases' limits, and the variables that say what is built in.
+"""Facts about Horovod: limits of its releases, and the variables that select what is built in.
 
 Names and meanings: Horovod 0.28.1, docs/install.rst and CMakeLists.txt.
 """
@@ -13,7 +13,7 @@ VERSION = "0.28.1"
 """The newest release (June 2023); it is published as source only."""
 FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
 CXX17_FROM_TORCH = (2, 1)
-"""From here on torch's headers need C++17; the release asks for C++14 (horovod PR 3998, unreleased)."""
+"""From this version on torch's headers need C++17; the release sets C++14 (horovod PR 3998, unreleased)."""
 TESTED_TENSORFLOW = (2, 12)
 """The newest TensorFlow that 0.28 was tested with (Horovod's CI matrix)."""
 
@@ -21,7 +21,8 @@ TESTED_TENSORFLOW = (2, 12)
 def build_variables(profile: SiteProfile | None, framework: str) -> dict[str, str]:
     """Return the HOROVOD_* variables that build Horovod for one framework on this site's nodes.
 
-    Values may hold shell variables ($ROCM_PATH). Without GPUs, or without a site, MPI and Gloo are built.
+    Values may have shell variables in them ($ROCM_PATH). Without GPUs, or without a site, it is built with
+    MPI and Gloo.
     """
     verbs = {each: "WITH" if each == framework else "WITHOUT" for each in FRAMEWORKS}
     frameworks = {f"HOROVOD_{verb}_{each.upper()}": "1" for each, verb in verbs.items()}
@@ -41,7 +42,7 @@ def _device_variables(profile: SiteProfile | None) -> dict[str, str]:
 _BY_VENDOR = {
     "amd": {
         "HOROVOD_GPU": "ROCM",
-        "HOROVOD_GPU_OPERATIONS": "NCCL",  # the name for RCCL, too
+        "HOROVOD_GPU_OPERATIONS": "NCCL",  # also the name for RCCL
         "HOROVOD_ROCM_HOME": "$ROCM_PATH",
     },
     "nvidia": {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"},
@@ -50,7 +51,7 @@ _BY_VENDOR = {
 
 
 def rebuild_command(profile: SiteProfile | None, framework: str) -> str:
-    """Return the one line that builds Horovod anew for a framework, in the environment of the job."""
+    """Return the line that builds Horovod again for a framework, in the environment of the job."""
     assignments = " ".join(f"{k}={_value(v)}" for k, v in build_variables(profile, framework).items())
     options = "--no-build-isolation --no-cache-dir --force-reinstall --no-deps"
     return f"{assignments} pip install {options} horovod=={VERSION}"

@@ -1,4 +1,4 @@
-"""How to get Horovod for a framework on a site: each way with its steps, or why it leads nowhere. Pure."""
+"""How to get Horovod for a framework on a site: each way with its steps, or why it does not work. Pure."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """site, easybuild, eessi, container or pip."""
     possible: bool
     why: str
-    """What it gives, or why it leads nowhere here."""
+    """What it gives, or why it does not work here."""
     steps: tuple[Line, ...] = ()
 
 
 class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """All ways on one site, the best first among those that are possible."""
+    """All ways on one site."""
 
     site: str
     goal: str
@@ -65,7 +65,7 @@ class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[Route, ...]
 
     def route(self, name: str | None = None) -> Route:
-        """Return the chosen route, or the one named. Raises BadInputError for one that leads nowhere."""
+        """Return the chosen route, or the named one. Raises BadInputError for one that is not possible."""
         wanted = name or self.chosen
         found = next(route for route in self.routes if route.name == wanted)
         if not found.possible:
@@ -84,7 +84,7 @@ def plan_install(profile: SiteProfile, goal: str) -> InstallPlan:
         _container(profile, framework),
         _pip(profile, framework),
     )
-    # Without a site's EasyBuild its way starts from compilers: hours, where pip takes minutes.
+    # Without the site's EasyBuild this way starts by building compilers: hours instead of minutes with pip.
     liked = [r for r in routes if r.possible and (r.name != "easybuild" or profile.software.easybuild)]
     chosen = liked[0].name
     return InstallPlan(site=profile.name, goal=goal, chosen=chosen, routes=routes)
@@ -93,26 +93,26 @@ def plan_install(profile: SiteProfile, goal: str) -> InstallPlan:
 def script(plan: InstallPlan, route: Route) -> str:
     """Return a bash script of a route's steps, each under its reason."""
     steps = "\n\n".join(f"# {step.reason}\n{step.text}" for step in route.steps)
-    head = f"# {plan.goal} on {plan.site}, by the way: {route.name}. {route.why}".replace("\n", " ")
+    head = f"# {plan.goal} on {plan.site}, with the way {route.name}: {route.why}".replace("\n", " ")
     return f"#!/bin/bash\n{head}\nset -eo pipefail\n\n{steps}\n"
 
 
 def _verify(profile: SiteProfile, framework: str) -> Line:
-    """Ask for what the site needs, in the shell that the steps have set up."""
+    """Return the check of the site's requirements, for the shell that the steps have set up."""
     names = ["mpi"]
     if profile.node and profile.node.gpus:
         names += {"amd": ["rocm", "nccl"], "nvidia": ["cuda", "nccl"]}.get(profile.node.gpu_vendor or "", [])
     words = ",".join([*names, framework])
-    return Line(text=f"hpclaunch check --require {words}", reason="is all there that this site needs")
+    return Line(text=f"hpclaunch check --require {words}", reason="check the requirements of this site")
 
 
 def _from_site(profile: SiteProfile, goal: str, framework: str) -> Route:
-    """What the site keeps ready."""
+    """What the site itself offers."""
     offer = profile.software.offers.get(goal)
     if offer is None:
-        why = f"{profile.name} documents no {goal} of its own"
+        why = f"{profile.name} documents no {goal}"
         return Route(name="site", possible=False, why=why)
-    source = f"the site's own ({cite(profile, offer.source)})"
+    source = f"from the site ({cite(profile, offer.source)})"
     steps = (*(Line(text=text, reason=source) for text in offer.lines), _verify(profile, framework))
     return Route(name="site", possible=True, why=offer.note or source, steps=steps)
 
@@ -121,12 +121,12 @@ def _from_site(profile: SiteProfile, goal: str, framework: str) -> Route:
 
 
 def _easybuild(profile: SiteProfile, framework: str) -> Route:
-    """The newest easyconfig that exists and that nothing speaks against."""
+    """The newest easyconfig that exists and works on the site."""
     refused: list[str] = []
     for file in easyconfig.HOROVOD[framework]:
         against = tuple(_against(file, profile))
         if not against:
-            why = f"{file} exists ({easyconfig.SOURCE}) and its CUDA fits the GPUs here"
+            why = f"{file} exists ({easyconfig.SOURCE}) and its CUDA supports the GPUs here"
             if not easyconfig.parse_easyconfig(file).cuda:
                 why = f"{file} exists ({easyconfig.SOURCE}), for CPUs"
             return Route(
@@ -140,7 +140,7 @@ def _easybuild(profile: SiteProfile, framework: str) -> Route:
 
 
 def _against(file: str, profile: SiteProfile) -> Iterator[str]:
-    """Yield why an easyconfig is of no use on a site."""
+    """Yield why an easyconfig does not work on a site."""
     node = profile.node
     gpus = bool(node and node.gpus)
     parsed = easyconfig.parse_easyconfig(file)
@@ -148,15 +148,15 @@ def _against(file: str, profile: SiteProfile) -> Iterator[str]:
     if gpus and not parsed.cuda:
         yield f"{file} is built for CPUs only"
     if not gpus and parsed.cuda:
-        yield f"{file} needs CUDA {parsed.cuda}, and no GPU is known here"
+        yield f"{file} needs CUDA {parsed.cuda}, and this site has no known GPU"
     site = profile.software.easybuild
     if site and site.toolchains and parsed.toolchain not in site.toolchains:
-        yield f"{file} has the toolchain {parsed.toolchain}; here work {', '.join(site.toolchains)}"
+        yield f"{file} has the toolchain {parsed.toolchain}; this site has {', '.join(site.toolchains)}"
 
 
 def _no_easyconfig(profile: SiteProfile, refused: list[str]) -> str:
-    """Say why no easyconfig fits, and which toolchain a new one would need."""
-    why = "no Horovod easyconfig that exists fits: " + "; ".join(dict.fromkeys(refused))
+    """Return why no easyconfig works, and which toolchain a new one would need."""
+    why = "no existing Horovod easyconfig works: " + "; ".join(dict.fromkeys(refused))
     arch = profile.node.gpu_arch if profile.node and profile.node.gpus else None
     fitting = [
         f"foss-{generation} with CUDA {cuda}"
@@ -165,19 +165,19 @@ def _no_easyconfig(profile: SiteProfile, refused: list[str]) -> str:
     ]
     if fitting and arch and first_cuda(arch):
         why += (
-            f". For {arch} (CUDA {first_cuda(arch)} or newer) one of your own would start from {fitting[0]};"
+            f". For {arch} (CUDA {first_cuda(arch)} or newer) start a new one from {fitting[0]};"
             " nothing exists for foss 2022b or later"
         )
     return why
 
 
 def _fabric_note(profile: SiteProfile) -> str:
-    """EasyBuild's own Open MPI knows Slingshot only through a libfabric with cxi."""
+    """Return a note about Slingshot: EasyBuild's Open MPI uses it only through a libfabric with cxi."""
     if not profile.fabric.kind.startswith("slingshot"):
         return ""
     return (
-        ". Its Open MPI reaches Slingshot only with a libfabric that has the provider cxi: on two nodes run"
-        " hpclaunch check --allreduce-test before you trust it"
+        ". Its Open MPI uses Slingshot only with a libfabric that has the provider cxi: first run"
+        " hpclaunch check --allreduce-test on two nodes"
     )
 
 
@@ -185,7 +185,11 @@ def _easybuild_steps(profile: SiteProfile, file: str, framework: str) -> tuple[L
     site = profile.software.easybuild
     variable = site.prefix_variable if site else "EASYBUILD_PREFIX"
     prefix = site.prefix if site and site.prefix and "<" not in site.prefix else "$HOME/easybuild"
-    steps = [Line(text=f"export {variable}={double_quote(prefix)}", reason="where EasyBuild installs")]
+    steps = [
+        Line(
+            text=f"export {variable}={double_quote(prefix)}", reason="the folder that EasyBuild installs into"
+        )
+    ]
     if site and site.modules:
         steps.append(Line(text=f"module load {' '.join(site.modules)}", reason="EasyBuild of the site"))
     else:
@@ -193,14 +197,17 @@ def _easybuild_steps(profile: SiteProfile, file: str, framework: str) -> tuple[L
             Line(
                 text='python3 -m venv "$HOME/easybuild-venv"', reason="no EasyBuild of the site is documented"
             ),
-            Line(text='source "$HOME/easybuild-venv/bin/activate"', reason="EasyBuild in a venv of its own"),
+            Line(text='source "$HOME/easybuild-venv/bin/activate"', reason="use the venv of EasyBuild"),
             Line(text="pip install easybuild", reason="EasyBuild and its easyconfigs"),
         ]
     module = easyconfig.module_of(file)
-    steps.append(Line(text=f"eb {file} --robot", reason="with everything it needs; hours for the first time"))
+    steps.append(Line(text=f"eb {file} --robot", reason="with all dependencies; the first build takes hours"))
     if variable == "EASYBUILD_PREFIX":
         steps.append(
-            Line(text=f"module use {double_quote(prefix + '/modules/all')}", reason="where its modules are")
+            Line(
+                text=f"module use {double_quote(prefix + '/modules/all')}",
+                reason="the folder with its modules",
+            )
         )
     steps += [
         Line(text=f"module load {module}", reason="the module of that easyconfig"),
@@ -213,7 +220,7 @@ def _easybuild_steps(profile: SiteProfile, file: str, framework: str) -> tuple[L
 
 
 def _eessi(profile: SiteProfile, framework: str) -> Route:
-    """EESSI has no Horovod; its framework may be what a build by pip stands on."""
+    """EESSI has no Horovod, but pip can build it on EESSI's framework."""
     fact = "EESSI has no Horovod in any version, so `module load Horovod/...` from it fails"
     chains = "; ".join(f"{version}: foss {', '.join(these)}" for version, these in TOOLCHAINS.items())
     fact += f" (it has {chains}, and no Horovod easyconfig exists for these)"
@@ -226,7 +233,7 @@ def _eessi(profile: SiteProfile, framework: str) -> Route:
         )
     module, version = _eessi_module(profile, framework, site.versions)
     if module is None or version is None:
-        why = f"{fact}; nor has it {framework} for the GPUs of {profile.name}"
+        why = f"{fact}; it has no {framework} for the GPUs of {profile.name} either"
         return Route(name="eessi", possible=False, why=why)
     target = accelerator_target(node.gpu_arch if node and node.gpus else None)
     eessi = JobEessi(version=version, accelerator=target)
@@ -237,7 +244,7 @@ def _eessi(profile: SiteProfile, framework: str) -> Route:
         *_build(profile, framework),
         _verify(profile, framework),
     )
-    return Route(name="eessi", possible=True, why=f"{fact}; built by pip on its {module}", steps=steps)
+    return Route(name="eessi", possible=True, why=f"{fact}; pip builds it on EESSI's {module}", steps=steps)
 
 
 def _eessi_module(
@@ -256,11 +263,12 @@ def _eessi_module(
 
 
 def _container(profile: SiteProfile, framework: str) -> Route:
-    """A framework's image of the site, and Horovod in a venv on top of it."""
+    """The site's image of a framework, with Horovod in a venv."""
     site = profile.software.container
     if site is None or site.runtime in ("none", "container-engine"):
         what = "runs containers by srun --environment only" if site else "documents no containers"
-        why = f"{profile.name} {what}: build an image with Horovod elsewhere, by the steps of the way pip"
+        elsewhere = "build an image with Horovod on another machine, with the steps of the way pip"
+        why = f"{profile.name} {what}: {elsewhere}"
         return Route(name="container", possible=False, why=why)
     image = next((each for each in site.images if each.endswith(".sif")), None)
     if image is None:
@@ -288,7 +296,7 @@ def _container_steps(site: Container, image: str, inside: tuple[Line, ...]) -> I
     script = "\n".join(["set -eo pipefail", *(step.text for step in inside)])
     yield Line(
         text=f"{site.runtime} exec {flags}{image} bash <<'HPCLAUNCH_INSIDE'\n{script}\nHPCLAUNCH_INSIDE",
-        reason="Horovod, built inside the image, in a venv that sees the image's packages",
+        reason="build Horovod inside the image, in a venv with access to the image's packages",
     )
 
 
@@ -300,11 +308,11 @@ def _fits_image(image: str, framework: str) -> bool:
 
 
 def _pip(profile: SiteProfile, framework: str) -> Route:
-    """From source by pip: Horovod publishes no wheels."""
+    """From source with pip: Horovod publishes no wheels."""
     node = profile.node
-    notes = [f"Horovod {VERSION} is published as source only: it is compiled against the MPI that is loaded"]
+    notes = [f"Horovod {VERSION} is published as source only: it is compiled with the loaded MPI"]
     if framework == "pytorch":
-        notes.append(f"torch from {'.'.join(map(str, CXX17_FROM_TORCH))} on needs C++17, set by a wrapper")
+        notes.append(f"torch from {'.'.join(map(str, CXX17_FROM_TORCH))} on needs C++17; a wrapper sets it")
     else:
         newest = ".".join(map(str, TESTED_TENSORFLOW))
         notes.append(f"tested with TensorFlow up to {newest}, which needs Python 3.8 to 3.11")
@@ -323,13 +331,13 @@ def _pip(profile: SiteProfile, framework: str) -> Route:
 def _venv(*, system: bool = False) -> tuple[Line, ...]:
     option = "--system-site-packages " if system else ""
     return (
-        Line(text=f"python3 -m venv {option}{double_quote(VENV)}", reason="an environment of its own"),
-        Line(text=f"source {double_quote(VENV + '/bin/activate')}", reason="from here on its Python"),
+        Line(text=f"python3 -m venv {option}{double_quote(VENV)}", reason="a separate environment"),
+        Line(text=f"source {double_quote(VENV + '/bin/activate')}", reason="use its Python from here on"),
     )
 
 
 def _framework(profile: SiteProfile, framework: str) -> Line:
-    """The framework itself; a wheel for the site's GPUs is the user's choice."""
+    """Return the step that installs the framework; the user chooses a wheel for the site's GPUs."""
     node = profile.node
     vendor = node.gpu_vendor if node and node.gpus else None
     build = {"amd": "ROCm", "nvidia": "CUDA"}.get(vendor or "", "CPU")
@@ -337,14 +345,16 @@ def _framework(profile: SiteProfile, framework: str) -> Line:
         newest = ".".join(map(str, TESTED_TENSORFLOW))
         name = {"amd": "tensorflow-rocm", "nvidia": "tensorflow"}.get(vendor or "", "tensorflow-cpu")
         text = f"pip install '{name}=={newest}.*' wheel 'setuptools<81'"
-        return Line(text=text, reason=f"TensorFlow for {build}, the newest that Horovod was tested with")
+        return Line(
+            text=text, reason=f"TensorFlow for {build}, the newest version that Horovod was tested with"
+        )
     text = "pip install torch numpy wheel 'setuptools<81'"
-    hint = f"torch; see that it is the build for {build} (its own installation page names the index)"
+    hint = f"torch; make sure that it is the build for {build} (torch's installation page names the index)"
     return Line(text=text, reason=hint)
 
 
 def _build(profile: SiteProfile, framework: str) -> tuple[Line, ...]:
-    """Compile Horovod with the variables of the site."""
+    """Return the steps that compile Horovod with the variables of the site."""
     variables = build_variables(profile, framework)
     exports = " ".join(
         f"{name}={double_quote(value) if '$' in value else value}" for name, value in variables.items()
@@ -352,14 +362,14 @@ def _build(profile: SiteProfile, framework: str) -> tuple[Line, ...]:
     steps = []
     if framework == "pytorch":
         steps.append(
-            Line(text=_CXX17, reason="the release asks for C++14, torch 2.1 and newer need C++17 (PR 3998)")
+            Line(text=_CXX17, reason="the release sets C++14, torch 2.1 and newer need C++17 (PR 3998)")
         )
     steps += [
         Line(text=f"export {exports}", reason="what is built in (Horovod docs, install)"),
         Line(
             text=f"pip install --no-build-isolation --no-cache-dir horovod=={VERSION}",
-            reason="compiled here, some minutes; without isolation it sees the framework",
+            reason="compile here, some minutes; without isolation the build finds the framework",
         ),
-        Line(text="horovodrun --check-build", reason="what the build says of itself"),
+        Line(text="horovodrun --check-build", reason="show what the build contains"),
     ]
     return tuple(steps)

@@ -1,4 +1,4 @@
-"""Read ``environment:`` out of a job file."""
+"""Read ``environment:`` from a job file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hpclaunch.site.yaml_tree import read_tree
 
 
 def read_environment(path: Path) -> Environment | None:
-    """Return the ``environment`` of a YAML job file; None where it names none.
+    """Return the ``environment`` of a YAML job file; None: it has none.
 
-    Raises BadInputError with file and line of every problem in it; the other keys are not looked at.
+    Raises BadInputError with file and line of every problem in it; other keys are ignored.
     """
     tree = read_tree(path)
     if not isinstance(tree.value, dict):
-        raise BadInputError(f"{tree.where}: no mapping", "right: environment: {modules: [...]}")
+        raise BadInputError(f"{tree.where}: not a mapping", "write it as environment: {modules: [...]}")
     below = tree.value.get("environment")
     if below is None or below.value is None:
         return None

@@ -1,4 +1,4 @@
-"""Quoting for lines whose paths may hold shell variables."""
+"""Quoting for lines whose paths may have shell variables in them."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def double_quote(text: str) -> str:
 
 
 def word(text: str) -> str:
-    """Quote only where it is needed: module names read better bare."""
+    """Quote only if needed: module names are easier to read without quotes."""
     return text if re.fullmatch(r"[\w./+:=@%^,-]+", text) else double_quote(text)

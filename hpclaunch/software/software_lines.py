@@ -1,4 +1,4 @@
-"""From ``environment:`` to the shell lines of a job's script, each with its reason. Pure."""
+"""The shell lines of a job's script for its ``environment:``, each with its reason. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _BIND_VARIABLE = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIN
 
 
 def environment_lines(environment: Environment | None, profile: SiteProfile) -> tuple[Line, ...]:
-    """Return all software lines of a job's script: the site's setup, and what the job asks for.
+    """Return all software lines of a job's script: the site's setup, and what the job adds.
 
-    None: the site's setup alone. Raises BadInputError where parts of it contradict each other.
+    None: only the site's setup. Raises BadInputError if parts of it contradict each other.
     """
     if environment is None:
         return _site_setup(profile)
-    from hpclaunch.software.contradictions import contradictions  # most jobs have the site's setup alone
+    from hpclaunch.software.contradictions import contradictions  # most jobs have the site's setup only
 
     if wrong := contradictions(environment, profile):
         raise BadInputError("\n".join(f"environment: {each}" for each in wrong))
@@ -29,7 +29,7 @@ def environment_lines(environment: Environment | None, profile: SiteProfile) -> 
 
 
 def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
-    """The order that works: prefixes before the stack that reads them, Python's own environments last."""
+    """Yield the lines in the order that works: prefixes before the modules that read them, Python last."""
     prefix = easybuild_prefix(environment.easybuild, profile) if environment.easybuild else None
     if prefix:
         yield Line(
@@ -60,7 +60,7 @@ def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
 
 
 def _python(environment: Environment) -> Iterator[Line]:
-    """The environments of Python itself."""
+    """Yield the lines that activate conda and venv."""
     if environment.conda:
         yield Line(
             text='eval "$(conda shell.bash hook)"',
@@ -91,14 +91,14 @@ def _prefix_variable(profile: SiteProfile) -> str:
 
 
 def easybuild_prefix(easybuild: JobEasyBuild, profile: SiteProfile) -> str | None:
-    """Return where EasyBuild installs: what the job says, else the site's advice where it is a real path."""
+    """Return where EasyBuild installs: as the job says, else as the site advises, if that is a real path."""
     site = profile.software.easybuild
     advised = site.prefix if site else None
     return easybuild.prefix or (advised if advised and "<" not in advised else None)
 
 
 def _easybuild(easybuild: JobEasyBuild, prefix: str | None, variable: str) -> Iterator[Line]:
-    """Generic EasyBuild puts its modules in PREFIX/modules/all; LUMI's stack finds EBU_USER_PREFIX itself."""
+    """Yield EasyBuild's lines: its modules are in PREFIX/modules/all; LUMI's stack finds EBU_USER_PREFIX."""
     if prefix and variable == "EASYBUILD_PREFIX":
         yield Line(
             text=f"module use {double_quote(prefix + '/modules/all')}",
@@ -119,7 +119,7 @@ def _container(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
         yield Line(text=text, reason="what the site's containers need")
     binds = (*(site.binds if site else ()), *container.binds)
     if binds and runtime in _BIND_VARIABLE:
-        reason = "paths that the container sees: the MPI and fabric of the site, and what the job names"
+        reason = "paths inside the container: the MPI and fabric of the site, and those that the job names"
         yield Line(text=f"export {_BIND_VARIABLE[runtime]}={double_quote(','.join(binds))}", reason=reason)
 
 
@@ -133,9 +133,9 @@ def _runtime(profile: SiteProfile) -> str:
 def wrap_command(
     environment: Environment | None, profile: SiteProfile, argv: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the command as each rank runs it: inside the container where there is one.
+    """Return the command that each rank runs: inside the container if there is one.
 
-    Binds stand in the environment (see ``environment_lines``), so that their variables are expanded once. For
+    Binds are set in the environment (see ``environment_lines``), so their variables are expanded once. For
     CSCS' container engine the command is unchanged: see ``launch_options``.
     """
     if environment is None:
@@ -163,7 +163,7 @@ def wrap_command(
 
 
 def _gpu_flag(container: JobContainer, profile: SiteProfile) -> tuple[str, ...]:
-    """The site's flag where its nodes have GPUs; LUMI wants none, its configuration binds the devices."""
+    """Return the site's flag if its nodes have GPUs; LUMI needs none, its configuration binds the devices."""
     site, node = profile.software.container, profile.node
     has_gpus = bool(node and node.gpus)
     if container.gpu is False or (container.gpu is None and not has_gpus):
@@ -175,7 +175,7 @@ def _gpu_flag(container: JobContainer, profile: SiteProfile) -> tuple[str, ...]:
 
 
 def launch_options(environment: Environment | None, profile: SiteProfile) -> tuple[str, ...]:
-    """Return options for the launcher: CSCS' container engine is asked for by ``srun --environment=FILE``."""
+    """Return options for the launcher: ``srun --environment=FILE`` selects CSCS' container engine."""
     if environment is None or environment.container is None or _runtime(profile) != "container-engine":
         return ()
     return (f"--environment={word(environment.container.image)}",)
@@ -185,7 +185,7 @@ def launch_options(environment: Environment | None, profile: SiteProfile) -> tup
 
 
 def site_variables(profile: SiteProfile, nodes: int, given: frozenset[str] = frozenset()) -> tuple[Line, ...]:
-    """Return the profile's variables for a job of so many nodes, without those that the job gives itself."""
+    """Return the profile's variables for a job of ``nodes`` nodes, without those that the job sets itself."""
     fabric = profile.fabric
     fitting = fabric.multi_node if nodes > 1 else fabric.single_node
     merged: dict[str, EnvVar] = {**fabric.common, **fitting, **profile.env}

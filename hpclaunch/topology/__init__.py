@@ -1,1 +1,1 @@
-"""What a node is made of: its description, and one reader for each source that can tell."""
+"""The topology of a node: its description, and one reader for each source that describes nodes."""

@@ -1,6 +1,6 @@
 """Reader of amd-smi: ``static --numa`` (text and ``--json``), and GPU addresses from ``topology``.
 
-``amd-smi topology`` tells how GPUs are linked but not which NUMA node is theirs; that is noted.
+``amd-smi topology`` shows how GPUs are linked but not their NUMA nodes; a note says so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.amd_columns import settle_numa
 from hpclaunch.topology.partial import GpuFact, Partial
 from hpclaunch.topology.tool_text import (
+    ONE_FILE_PER_NODE,
     Line,
     bad_line,
     bus_id,
@@ -50,7 +51,7 @@ def read(text: str, origin: str) -> Partial:
     notes: list[str] = []
     gpus = tuple(_gpu(index, facts[index], origin, notes) for index in numbers)
     if not any("NODE" in values or "AFFINITY" in values for values in facts.values()):
-        notes.append(f"amd-smi ({origin}): no NUMA nodes in this output (amd-smi static --numa has them)")
+        notes.append(f"amd-smi ({origin}): no NUMA nodes in this output (amd-smi static --numa shows them)")
     return Partial(kind=KIND, origin=origin, gpus=gpus, notes=tuple(notes))
 
 
@@ -63,7 +64,7 @@ def _facts(text: str, origin: str) -> dict[int, _Facts]:
         return _from_table(lines, origin)
     if document := json_text(text, origin):
         return _from_json(document, origin)
-    raise BadInputError(f"{origin}: no output of amd-smi static or topology", _HINT)
+    raise BadInputError(f"{origin}: this is not the output of amd-smi static or topology", _HINT)
 
 
 def _from_text(lines: list[Line], origin: str) -> dict[int, _Facts]:
@@ -75,7 +76,7 @@ def _from_text(lines: list[Line], origin: str) -> dict[int, _Facts]:
         if match := _GPU.match(line.text):
             index = int(match.group(1))
             if index in facts:
-                raise bad_line(origin, line.number, f"GPU {index} again", "one node a file")
+                raise bad_line(origin, line.number, f"GPU {index} appears twice", ONE_FILE_PER_NODE)
             current, block = facts.setdefault(index, {}), ""
         elif current is not None and (match := _VALUE.match(line.text)):
             key, value = match.group(1), match.group(2).strip()
@@ -99,7 +100,7 @@ def _from_table(lines: list[Line], origin: str) -> dict[int, _Facts]:
     else:
         raise BadInputError(f"{origin}: ACCESS TABLE without columns", _HINT)
     if not all(bus_id(address) for address in addresses):
-        raise bad_line(origin, line.number, "columns that are no PCI addresses", _HINT)
+        raise bad_line(origin, line.number, "columns that are not PCI addresses", _HINT)
     return {index: {"BDF": (address, line.number)} for index, address in enumerate(addresses)}
 
 
@@ -110,7 +111,7 @@ def _from_json(document: str, origin: str) -> dict[int, _Facts]:
         index = entry.get("gpu") if isinstance(entry, dict) else None
         if type(index) is not int or not 0 <= index < _MAX_GPUS or index in facts:
             raise BadInputError(
-                f"{origin}: an entry without 'gpu', or with a number that was there before", _HINT
+                f"{origin}: an entry has no number 'gpu', or the number of another entry", _HINT
             )
         facts[index] = _json_facts(entry)
     return facts
@@ -164,7 +165,7 @@ def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
         for key in ("NODE", "AFFINITY")
     )
     numa = settle_numa(
-        node, affinity, asked="AFFINITY" in facts, gpu=f"amd-smi ({origin}): GPU {index}", notes=notes
+        node, affinity, has_affinity="AFFINITY" in facts, gpu=f"amd-smi ({origin}): GPU {index}", notes=notes
     )
     model = facts.get("MARKET_NAME", ("", 0))[0]
     return GpuFact(

@@ -28,7 +28,7 @@ class Derived(NamedTuple):
     cores: _Pairing
     note: str | None
     certain: bool
-    """False where siblings stayed unknown and each CPU stands as a core."""
+    """False where it is unknown which CPUs share a core, so that each CPU counts as one."""
 
 
 def pair_threads(
@@ -55,8 +55,8 @@ def pair_threads(
         return Derived(singles, "threads per core are not stated: each CPU is counted as a core", False)
     return Derived(
         singles,
-        f"{threads} threads per core, but not which CPUs share one: each CPU is counted as a core "
-        "(lscpu -p=CPU,CORE,SOCKET,NODE,CACHE would tell)",
+        f"{threads} threads per core, but it is unknown which CPUs share a core: each CPU is counted as a "
+        "core (lscpu -p=CPU,CORE,SOCKET,NODE,CACHE shows it)",
         False,
     )
 
@@ -110,7 +110,7 @@ def _runs_of_siblings(online: CpuSet, nodes: Sequence[CpuSet]) -> int | None:
 def _is_runs(node: CpuSet, threads: int, step: int) -> bool:
     first, length = min(node), len(node) // threads
     runs = [frozenset(range(first + i * step, first + i * step + length)) for i in range(threads)]
-    # One CPU a range would fit any machine whose CPUs are dealt out to the nodes one by one.
+    # One CPU per range would fit any machine whose CPUs are assigned to the nodes in turn.
     return 1 < length < step and node == frozenset().union(*runs)
 
 

@@ -1,7 +1,7 @@
 """Reader of hwloc's XML (``lstopo --of xml``), versions 1, 2 and 3.
 
-Version 1 has NUMA nodes as containers and caches as ``Cache`` with a depth; versions 2 and 3 hang NUMA nodes
-beside the cores (so memory of several kinds shows the same CPUs) and name caches ``L3Cache``.
+Version 1 has NUMA nodes as containers and caches as ``Cache`` with a depth; versions 2 and 3 attach NUMA
+nodes next to the cores (so memory of several kinds shows the same CPUs) and name caches ``L3Cache``.
 Source: hwloc's documentation, "Upgrading to the hwloc 2.0 API", and its ``hwloc2.dtd``.
 """
 
@@ -15,7 +15,7 @@ from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, check_size, clean_lines, shorten, whole
+from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, check_size, clean_lines, shorten, whole_number
 
 KIND = "hwloc"
 
@@ -23,7 +23,7 @@ _HINT = "run lstopo --of xml FILE again and use the whole file"
 _MAX_OBJECTS = 500_000
 _MAX_DEPTH = 200
 _OPENCL = "opencl0d"
-# Who numbers GPUs as the runtime does, best first. OpenCL numbers other things as well.
+# Drivers that number GPUs as the runtime does, best first. OpenCL numbers other devices as well.
 _GPU_NAMES = ("rsmi", "nvml", "ze", "cuda", _OPENCL)
 _GPU_CLASSES = ("0300", "0302", "0380", "1200")
 _GPU_VENDORS = ("10de", "1002", "8086")
@@ -51,25 +51,25 @@ class _Object:
 
     def ancestors(self) -> Iterator[_Object]:
         """Yield parent, grandparent and so on."""
-        found = self.parent
-        while found is not None:
-            yield found
-            found = found.parent
+        obj = self.parent
+        while obj is not None:
+            yield obj
+            obj = obj.parent
 
     def above(self, *types: str) -> _Object | None:
         """Return the nearest ancestor of one of these types."""
-        return next((found for found in self.ancestors() if found.type in types), None)
+        return next((obj for obj in self.ancestors() if obj.type in types), None)
 
 
 def read(text: str, origin: str) -> Partial:
     """Read cores, L3 groups, NUMA nodes, GPUs and NICs with their locality.
 
-    Raises BadInputError for anything that is no whole hwloc XML document, and for documents that declare
+    Raises BadInputError for anything but a complete hwloc XML document, and for documents that declare
     entities or are too large.
     """
     check_size(text, origin)
     objects = _parse(_document(text, origin), origin)
-    root = next((found for found in objects if found.type in ("Machine", "System")), None)
+    root = next((obj for obj in objects if obj.type in ("Machine", "System")), None)
     if root is None or root.parent is not None:
         raise BadInputError(f"{origin}: no object of type Machine at the top", _HINT)
     online = _cpuset(root, "cpuset", origin)
@@ -141,19 +141,19 @@ def _parse(document: str, origin: str) -> list[_Object]:
     return objects
 
 
-def _cpuset(found: _Object, key: str, origin: str) -> CpuSet:
+def _cpuset(obj: _Object, key: str, origin: str) -> CpuSet:
     """Read ``0x0000ffff,,0x0000ffff``: groups of 32 bits, the highest first, empty for zero.
 
-    ``0xf...f`` stands for all CPUs and is refused, as no object of a real node has an infinite set.
+    ``0xf...f`` means all CPUs and is refused, as no object of a real node has an infinite set.
     """
-    text = found.attributes.get(key, "0x0")
+    text = obj.attributes.get(key, "0x0")
     groups = text.split(",")
     digits = [group.removeprefix("0x") for group in groups]
     if len(groups) > (MAX_CPU + 1) // 32 or not all(
         re.fullmatch(r"[0-9a-fA-F]{0,8}", group) for group in digits
     ):
         raise BadInputError(
-            f"{origin}, line {found.line}: {key} {shorten(text)} is no CPU set",
+            f"{origin}, line {obj.line}: {key} {shorten(text)} is not a CPU set",
             "sets look like 0x0000ffff,,0x1",
         )
     value = int("".join(group.rjust(8, "0") for group in digits) or "0", 16)
@@ -161,11 +161,11 @@ def _cpuset(found: _Object, key: str, origin: str) -> CpuSet:
     return frozenset(i for i, bit in enumerate(bits) if bit == "1")
 
 
-def _index(found: _Object, highest: int, origin: str) -> int:
-    text = found.attributes.get("os_index", "")
-    index = whole(text)
+def _index(obj: _Object, highest: int, origin: str) -> int:
+    text = obj.attributes.get("os_index", "")
+    index = whole_number(text)
     if index is None or index > highest:
-        raise BadInputError(f"{origin}, line {found.line}: {found.type} with os_index {shorten(text)}", _HINT)
+        raise BadInputError(f"{origin}, line {obj.line}: {obj.type} with os_index {shorten(text)}", _HINT)
     return index
 
 
@@ -200,22 +200,22 @@ def _socket(core: _Object, origin: str) -> int | None:
     return _index(package, MAX_CPU, origin) if package and "os_index" in package.attributes else None
 
 
-def _is_l3(found: _Object) -> bool:
-    return found.type == "L3Cache" or (found.type == "Cache" and found.attributes.get("depth") == "3")
+def _is_l3(obj: _Object) -> bool:
+    return obj.type == "L3Cache" or (obj.type == "Cache" and obj.attributes.get("depth") == "3")
 
 
 def _numa_nodes(objects: list[_Object], online: CpuSet, origin: str) -> tuple[NumaNode, ...]:
     nodes: dict[int, NumaNode] = {}
-    for found in objects:
-        if found.type != "NUMANode":
+    for obj in objects:
+        if obj.type != "NUMANode":
             continue
-        node = _index(found, MAX_NUMA, origin)
+        node = _index(obj, MAX_NUMA, origin)
         if node in nodes:
-            raise BadInputError(f"{origin}, line {found.line}: NUMA node {node} again", _HINT)
+            raise BadInputError(f"{origin}, line {obj.line}: NUMA node {node} appears twice", _HINT)
         nodes[node] = NumaNode(
             id=node,
-            cpus=_cpuset(found, "cpuset", origin) & online,
-            memory_bytes=whole(found.attributes.get("local_memory", ""), 18),
+            cpus=_cpuset(obj, "cpuset", origin) & online,
+            memory_bytes=whole_number(obj.attributes.get("local_memory", ""), 18),
         )
     return tuple(nodes[node] for node in sorted(nodes))
 
@@ -228,16 +228,15 @@ def _hidden(root: _Object, online: CpuSet, origin: str) -> tuple[str, ...]:
     hidden = _cpuset(root, "complete_cpuset", origin) - online
     if not hidden:
         return ()
-    return (
-        f"hwloc ({origin}): CPUs {format_cpu_list(hidden)} are hidden: offline, or not granted to its run",
-    )
+    cpus = format_cpu_list(hidden)
+    return (f"hwloc ({origin}): CPUs {cpus} are hidden: offline, or not granted to the run of hwloc",)
 
 
 def _locality(
-    found: _Object, online: CpuSet, nodes: tuple[NumaNode, ...], origin: str
+    obj: _Object, online: CpuSet, nodes: tuple[NumaNode, ...], origin: str
 ) -> tuple[int | None, CpuSet | None]:
-    """Return NUMA node and CPUs of the object that a device hangs under; None for the whole machine."""
-    home = next((above for above in found.ancestors() if "cpuset" in above.attributes), None)
+    """Return NUMA node and CPUs of the object that holds a device; None for the whole machine."""
+    home = next((above for above in obj.ancestors() if "cpuset" in above.attributes), None)
     cpus = _cpuset(home, "cpuset", origin) & online if home else frozenset()
     if not cpus:
         return None, None
@@ -257,8 +256,8 @@ def _gpus(
         numbered = dict(enumerate(list(numbered.values()) or _pci_gpus(objects)))
     notes: tuple[str, ...] = ()
     if not in_order and len(numbered) > 1:
-        notes = (f"hwloc ({origin}): GPUs are numbered in PCI order, as no driver names them",)
-    gpus = [_gpu(index, found, online, nodes, origin) for index, found in numbered.items()]
+        notes = (f"hwloc ({origin}): GPUs are numbered in PCI order, because no driver names them",)
+    gpus = [_gpu(index, obj, online, nodes, origin) for index, obj in numbered.items()]
     return tuple(gpus), in_order, notes
 
 
@@ -273,17 +272,17 @@ def _gpus_of_best_driver(objects: list[_Object]) -> tuple[dict[int, _Object], bo
 def _gpus_of_driver(objects: list[_Object], prefix: str) -> dict[int, _Object]:
     """Return the devices named ``<prefix><n>`` by n, ascending; of OpenCL's only those on the PCI bus."""
     numbered: dict[int, _Object] = {}
-    for found in objects:
-        match = re.fullmatch(prefix + r"(\d{1,4})", found.name) if found.type == "OSDev" else None
-        if match and (prefix != _OPENCL or found.above("PCIDev")):
-            numbered.setdefault(int(match.group(1)), found)
+    for obj in objects:
+        match = re.fullmatch(prefix + r"(\d{1,4})", obj.name) if obj.type == "OSDev" else None
+        if match and (prefix != _OPENCL or obj.above("PCIDev")):
+            numbered.setdefault(int(match.group(1)), obj)
     return {index: numbered[index] for index in sorted(numbered)}
 
 
-def _gpu(index: int, found: _Object, online: CpuSet, nodes: tuple[NumaNode, ...], origin: str) -> GpuFact:
-    pci = found if found.type == "PCIDev" else found.above("PCIDev")
-    numa, cpus = _locality(found, online, nodes, origin)
-    model = found.infos.get("GPUModel") or (pci.infos.get("PCIDevice") if pci else None)
+def _gpu(index: int, obj: _Object, online: CpuSet, nodes: tuple[NumaNode, ...], origin: str) -> GpuFact:
+    pci = obj if obj.type == "PCIDev" else obj.above("PCIDev")
+    numa, cpus = _locality(obj, online, nodes, origin)
+    model = obj.infos.get("GPUModel") or (pci.infos.get("PCIDevice") if pci else None)
     return GpuFact(index=index, numa=numa, cpus=cpus, bus_id=_address(pci), model=model)
 
 
@@ -308,7 +307,7 @@ def _pci_gpus(objects: list[_Object]) -> list[_Object]:
 def _nics(
     objects: list[_Object], online: CpuSet, nodes: tuple[NumaNode, ...], origin: str
 ) -> tuple[Nic, ...]:
-    """Return the interfaces of the high-speed network, one a PCI device, by the name libraries use first."""
+    """Return the interfaces of the high-speed network, one per PCI device, by preferred name."""
     found: dict[str, Nic] = {}
     for prefix in _NIC_NAMES:
         for device in objects:

@@ -1,7 +1,7 @@
 """Reader of lscpu: its text (flat or in sections), ``-J`` (flat or nested) and ``-p=`` with its header.
 
 Field names are translated in other locales. Lines with "NUMA" and one number are the same in all of
-them and are read; nothing else of a translated output is (run lscpu with ``LC_ALL=C``).
+them and are read; the other lines of a translated output are not (run lscpu with ``LC_ALL=C``).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, NumaNode
 from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.tool_text import (
+    ONE_FILE_PER_NODE,
     Line,
     bad_line,
     check_size,
     clean_lines,
-    count,
     cpu_list,
     json_text,
     numa_id,
+    required_number,
     shorten,
 )
 
@@ -45,7 +46,7 @@ class _Field(NamedTuple):
 
 
 def read(text: str, origin: str) -> Partial:
-    """Read what lscpu says of CPUs, cores, caches and NUMA nodes.
+    """Read CPUs, cores, caches and NUMA nodes.
 
     Raises BadInputError for damaged output and for output with neither NUMA nodes nor CPUs.
     """
@@ -55,7 +56,7 @@ def read(text: str, origin: str) -> Partial:
     document = json_text(text, origin) if '"lscpu"' in text else ""
     fields = list(_json_fields(document, origin)) if document else _text_fields(lines, table is not None)
     if not fields and table is None:
-        raise BadInputError(f"{origin}: no output of lscpu", _HINT)
+        raise BadInputError(f"{origin}: this is not the output of lscpu", _HINT)
     return _join(fields, table or _NO_TABLE, origin)
 
 
@@ -158,7 +159,7 @@ def _number(values: dict[str, list[_Field]], key: str, origin: str) -> int | Non
     field = _single(values, key)
     if field is None or field.value in ("", "-"):
         return None
-    return count(field.value, origin, field.number)
+    return required_number(field.value, origin, field.number)
 
 
 def _numa_lists(fields: list[_Field], origin: str) -> tuple[NumaNode, ...]:
@@ -175,8 +176,8 @@ def _numa_lists(fields: list[_Field], origin: str) -> tuple[NumaNode, ...]:
             raise bad_line(
                 origin,
                 field.number,
-                f"NUMA node {node} again, other CPUs than line {nodes[node][1]}",
-                "one node a file",
+                f"NUMA node {node} appears again, with other CPUs than in line {nodes[node][1]}",
+                ONE_FILE_PER_NODE,
             )
         nodes[node] = (cpus, field.number)
     return tuple(NumaNode(id=node, cpus=cpus) for node, (cpus, _) in sorted(nodes.items()))
@@ -193,7 +194,7 @@ def _cpus(field: _Field, origin: str) -> CpuSet:
 
 
 class _Table(NamedTuple):
-    """What the ``-p`` form says."""
+    """The content of the ``-p`` form."""
 
     cores: tuple[Core, ...] | None
     online: CpuSet | None
@@ -209,7 +210,7 @@ class _Row(NamedTuple):
 
     cpu: int
     core: str | None
-    """What distinguishes its core from all others; None where the table has no core column."""
+    """What distinguishes its core from all other cores; None where the table has no core column."""
     numa: int | None
     socket: int | None
     l3: str | None
@@ -246,7 +247,7 @@ def _rows(lines: list[Line], header: list[str], origin: str) -> dict[int, _Row]:
         if row is None:
             continue
         if row.cpu in rows:
-            raise bad_line(origin, line.number, f"CPU {row.cpu} appears twice", "one node a file")
+            raise bad_line(origin, line.number, f"CPU {row.cpu} appears twice", ONE_FILE_PER_NODE)
         rows[row.cpu] = row
     return rows
 
@@ -259,11 +260,11 @@ def _row(header: list[str], text: str, number: int, origin: str) -> _Row | None:
             origin,
             number,
             f"{shorten(text)} has {len(cells)} fields, the header {len(header)}",
-            "one field a column",
+            "expected one field per column",
         )
     named = dict(zip(header, (cell.strip() for cell in cells), strict=True))
     caches = _caches(header, cells, number, origin)
-    cpu = count(named["cpu"], origin, number)
+    cpu = required_number(named["cpu"], origin, number)
     if cpu > MAX_CPU:
         raise bad_line(origin, number, f"CPU {cpu}", f"CPUs go up to {MAX_CPU}")
     if named.get("online", "").upper() in ("N", "NO") or ("core" in named and named["core"] in ("", "-")):
@@ -277,7 +278,7 @@ def _row(header: list[str], text: str, number: int, origin: str) -> _Row | None:
 
 
 def _caches(header: list[str], cells: list[str], number: int, origin: str) -> dict[str, str]:
-    """Return cache numbers by level: from columns of their own or from one ``L1d:L1i:L2:L3`` column."""
+    """Return cache numbers by level: from separate columns or from one ``L1d:L1i:L2:L3`` column."""
     caches: dict[str, str] = {}
     for name, cell in zip(header, cells, strict=True):
         levels, values = name.split(":"), cell.strip().split(":")

@@ -10,9 +10,9 @@ from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.topology.node_topology import Gpu, NumaNode, numa_differs
 from hpclaunch.topology.partial import GpuFact, Partial
 
-# Whose numbers are the runtime's own: the vendors' tools, then drivers seen through hwloc or KFD.
-_NUMBERS = ("rocm_smi", "amd_smi", "nvidia_smi", "hwloc", "sysfs")
-# nvidia-smi prints CPU affinity into a column of about this width and drops the rest.
+# Sources whose GPU numbers are the runtime's, best first: the vendors' tools, then hwloc and /sys (KFD).
+_GPU_SOURCES = ("rocm_smi", "amd_smi", "nvidia_smi", "hwloc", "sysfs")
+# nvidia-smi prints CPU affinity into a column of about this width and cuts off the rest.
 _CUT_WIDTH = 10
 
 
@@ -27,7 +27,9 @@ def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: li
     shown = [partial for partial in lists if partial.gpus]
     if not shown:
         return ()
-    base, *others = sorted(shown, key=lambda partial: (not partial.gpu_order, _NUMBERS.index(partial.kind)))
+    base, *others = sorted(
+        shown, key=lambda partial: (not partial.gpu_order, _GPU_SOURCES.index(partial.kind))
+    )
     joined = _joined(base, others, nodes, notes)
     _note_empty_nodes(base, joined, nodes, ranked, notes)
     _note_unknown_nodes(joined, notes)
@@ -38,7 +40,7 @@ def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: li
 
 
 def _note_absent(lists: Sequence[Partial], notes: list[str]) -> None:
-    """Say when one source shows GPUs and another that would know shows none."""
+    """Note when one source shows GPUs and another source of GPUs shows none."""
     with_gpus = [partial for partial in lists if partial.gpus]
     for partial in lists:
         if not partial.gpus and with_gpus:
@@ -86,9 +88,8 @@ def _match_by_bus(
         else:
             lacking.append(str(gpu.bus_id))
     if renumbered := [str(index) for index, gpu in found.items() if gpu.index != index]:
-        notes.append(
-            f"{other.name} numbers GPU {', '.join(renumbered)} of {base.name} otherwise; PCI addresses match"
-        )
+        numbers = ", ".join(renumbered)
+        notes.append(f"{other.name} numbers GPU {numbers} of {base.name} differently; PCI addresses match")
     if lacking:
         notes.append(f"{other.name} does not show the GPU at {', '.join(lacking)} of {base.name}")
     return found
@@ -179,7 +180,7 @@ def _settle_cpus(
         return cpus
     notes.append(
         f"{partial.name}: GPU {gpu.index} lists CPUs {gpu.cpus_text}, but its NUMA node {numa} has {whole}; "
-        "the node's are used"
+        "the CPUs of the node are used"
     )
     return None
 
@@ -191,7 +192,7 @@ def _note_empty_nodes(
     ranked: Sequence[Partial],
     notes: list[str],
 ) -> None:
-    """Say when a GPU's NUMA node has no CPUs, or is not listed at all, in the sources of NUMA nodes."""
+    """Note when a GPU's NUMA node has no CPUs, or is not listed, in the best source of NUMA nodes."""
     lister = next((partial for partial in ranked if partial.numa_nodes), None)
     with_cpus = {node.id for node in nodes if node.cpus}
     if lister is None or not with_cpus:

@@ -1,8 +1,8 @@
 """Several sources become one NodeTopology.
 
-Each fact is taken from the source that knows it best; what the others say about it is compared. Small
+Each fact is taken from the best source for it, and compared with the other sources. Small
 differences (a part is hidden, a column is cut off) go to ``notes`` with both sources by name. Sources that
-cannot describe one node are refused. Nothing is averaged, nothing is filled in by guess.
+cannot describe one node are refused. Nothing is averaged and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_LSCPU = Partial(kind="lscpu", origin="")
 def merge(partials: Sequence[Partial]) -> NodeTopology:
     """Join what several sources state about one node.
 
-    What no source states stays None or empty and is said in ``notes``. Raises BadInputError when nothing
+    What no source states stays None or empty, and ``notes`` mentions it. Raises BadInputError when nothing
     is given, or when two sources cannot be of the same node (other CPUs, a CPU in another NUMA node).
     """
     if not partials:
@@ -54,7 +54,7 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
 
 
 def _numa_nodes(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, ...]:
-    """Return the nodes of the best source with what the others add: memory sizes, nodes it does not show."""
+    """Return the nodes of the best source, with memory sizes and further nodes from the other sources."""
     stated = [(partial, _separate(partial, notes)) for partial in ranked if partial.numa_nodes]
     if not stated:
         return _from_gpu_columns(ranked, notes)
@@ -94,9 +94,9 @@ def _add_nodes(merged: dict[int, NumaNode], nodes: Sequence[NumaNode]) -> list[i
 
 
 def _separate(partial: Partial, notes: list[str]) -> tuple[NumaNode, ...]:
-    """Give each CPU one node: the smallest that lists it, of equals the lowest number.
+    """Assign each CPU to one node: the smallest that lists it, of equal ones that with the lowest number.
 
-    Nodes that share CPUs are memory of another kind beside the same cores (hwloc shows HBM, non-volatile and
+    Nodes that share CPUs are memory of another kind next to the same cores (hwloc shows HBM, non-volatile and
     GPU memory so), the kernel's numa=fake, or faulty firmware.
     """
     nodes = partial.numa_nodes or ()
@@ -112,7 +112,7 @@ def _separate(partial: Partial, notes: list[str]) -> tuple[NumaNode, ...]:
         listed = ", ".join(str(node) for node in sorted(shared))
         notes.append(
             f"{partial.name}: NUMA nodes {listed} list CPUs that another node has too; "
-            "such CPUs are counted to the smallest node, of equals to the lowest"
+            "each counts for the smallest of these nodes, of equal ones for the lowest"
         )
     return tuple(sorted(result, key=lambda node: node.id))
 
@@ -126,11 +126,13 @@ def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[Numa
     if not found:
         return ()
     if sum(len(cpus) for cpus in found.values()) != len(frozenset().union(*found.values())):
-        notes.append("the GPUs' CPU lists overlap though their NUMA nodes differ; NUMA nodes left unknown")
+        notes.append(
+            "the GPUs' CPU lists overlap though their NUMA nodes differ; the NUMA nodes stay unknown"
+        )
         return ()
     notes.append(
-        "NUMA nodes known from the GPUs' CPU affinity alone: nodes without a GPU are missing, and the "
-        "lists may be cut off or limited to a job (lscpu or numactl would tell)"
+        "NUMA nodes are known only from the GPUs' CPU affinity: nodes without a GPU are missing, and the "
+        "lists may be cut off or limited to a job (lscpu or numactl shows them all)"
     )
     return tuple(NumaNode(id=node, cpus=cpus) for node, cpus in sorted(found.items()))
 
@@ -183,7 +185,7 @@ def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[
             larger, best = best, other
         if cpus != online:
             more = format_cpu_list(cpus ^ online)
-            notes.append(f"{larger.name} has CPUs {more} that {best.name} lacks; left out")
+            notes.append(f"{larger.name} has CPUs {more} that {best.name} lacks; they are left out")
         online &= cpus
     return online
 
@@ -301,4 +303,4 @@ def _note_unknowns(cores: tuple[Core, ...], nodes: tuple[NumaNode, ...], notes: 
     if nodes and without_node:
         notes.append(f"CPUs {format_cpu_list(without_node)} belong to no known NUMA node")
     if all(core.l3 is None for core in cores):
-        notes.append("no source tells which cores share an L3 cache")
+        notes.append("no source states which cores share an L3 cache")

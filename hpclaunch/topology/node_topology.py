@@ -1,6 +1,6 @@
 """NodeTopology: cores, NUMA nodes, L3 groups, GPUs and NICs of one compute node.
 
-Plain data. What a source did not say is None or empty, never guessed.
+Plain data. What no source states is None or empty; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     numa: int | None = None
     cpus: CpuSet | None = None
-    """CPUs local to it where a source knows better than its NUMA node (/sys local_cpulist, hwloc)."""
+    """CPUs local to it, where a source states more than its NUMA node (/sys local_cpulist, hwloc)."""
     bus_id: str | None = None
     """PCI address, lower case, such as 0000:c1:00.0: the only name that is the same inside every job."""
     model: str | None = None
@@ -64,13 +64,13 @@ class NodeTopology(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpu, ...] = ()
     nics: tuple[Nic, ...] = ()
     reserved: CpuSet = frozenset()
-    """CPUs that the site keeps for the system (all threads of a reserved core)."""
+    """CPUs that the site reserves for the system (all threads of a reserved core)."""
     allowed: CpuSet | None = None
-    """CPUs granted to us (cgroup, sched_getaffinity); None: not asked, so all."""
+    """CPUs granted to this process (cgroup, sched_getaffinity); None: unknown, all count as granted."""
     sources: tuple[str, ...] = ()
     """What was read, in order."""
     notes: tuple[str, ...] = ()
-    """Contradictions between sources and pieces that stayed unknown, in sentences."""
+    """Contradictions between sources and facts that are unknown, as sentences."""
 
     @property
     def cpus(self) -> CpuSet:

@@ -8,7 +8,16 @@ from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import NumaNode
 from hpclaunch.topology.partial import Partial
-from hpclaunch.topology.tool_text import Line, bad_line, check_size, clean_lines, numa_id, shorten, whole
+from hpclaunch.topology.tool_text import (
+    ONE_FILE_PER_NODE,
+    Line,
+    bad_line,
+    check_size,
+    clean_lines,
+    numa_id,
+    shorten,
+    whole_number,
+)
 
 KIND = "numactl"
 
@@ -53,7 +62,7 @@ def _cpus(lines: list[Line], origin: str) -> dict[int, CpuSet]:
         if match := _CPUS.match(line.text):
             node = numa_id(match.group(1), origin, line.number)
             if node is None or node in cpus:
-                raise bad_line(origin, line.number, f"node {match.group(1)} again", "one node a file")
+                raise bad_line(origin, line.number, f"node {match.group(1)} appears twice", ONE_FILE_PER_NODE)
             open_node, cpus[node] = node, []
             rest = match.group(2)
         elif open_node is not None and re.fullmatch(r"[\d \t]+", line.text):
@@ -69,7 +78,7 @@ def _numbers(text: str, origin: str, number: int) -> list[int]:
     """Read CPU numbers apart by blanks."""
     cpus = []
     for word in text.split():
-        cpu = whole(word)
+        cpu = whole_number(word)
         if cpu is None or cpu > MAX_CPU:
             raise bad_line(origin, number, f"{shorten(word)} among the CPUs", _HINT)
         cpus.append(cpu)

@@ -1,6 +1,6 @@
 """Reader of ``nvidia-smi topo -m``: CPU and NUMA affinity of each GPU.
 
-The matrix of links says nothing about CPUs and is only used to see whether rows and columns still fit.
+The matrix of links does not describe CPUs; it only serves to check that rows and columns fit.
 The CPU affinity column is cut off after some ten characters, and inside a job it shows the job's CPUs only.
 """
 
@@ -20,7 +20,7 @@ from hpclaunch.topology.tool_text import (
     cpu_list,
     numa_id,
     shorten,
-    whole,
+    whole_number,
 )
 
 KIND = "nvidia_smi"
@@ -48,7 +48,7 @@ def read(text: str, origin: str) -> Partial:
     """Read the affinities of each GPU row.
 
     Raises BadInputError when there is no matrix or rows and columns do not fit: a cell that is missing in the
-    middle would shift all that follow, so nothing is guessed.
+    middle would shift all that follow, so no cell is guessed.
     """
     check_size(text, origin)
     lines = _unwrapped(clean_lines(text, origin))
@@ -108,7 +108,8 @@ def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
     notes = []
     if rows < named:
         notes.append(
-            f"nvidia-smi ({origin}): the header names {named} GPUs, rows are there for {rows}: cut off"
+            f"nvidia-smi ({origin}): the header names {named} GPUs, but there are rows for {rows}: "
+            "the output is cut off"
         )
     if not header.affinities:
         notes.append(
@@ -118,7 +119,7 @@ def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
 
 
 def _header(lines: list[Line], origin: str) -> _Header:
-    """Find the line of column names: it begins with GPU0 and is no row."""
+    """Find the line of column names: it begins with GPU0 and is not a row."""
     for line in lines:
         words = line.text.split()
         if line.text.lstrip().startswith("|") and "GPU0" in words:
@@ -161,7 +162,9 @@ def _row(header: _Header, gpu: int, line: Line, origin: str) -> GpuFact:
     cells, rest = _cells(header, line, origin)
     wrong = [cell for cell in cells if not _LINK.fullmatch(cell)]
     if wrong:
-        raise bad_line(origin, line.number, f"{shorten(wrong[0])} in row GPU{gpu} where a link stands", _HINT)
+        raise bad_line(
+            origin, line.number, f"{shorten(wrong[0])} in row GPU{gpu} where a link is expected", _HINT
+        )
     if gpu >= len(cells) or cells[gpu] != "X" or cells.count("X") != 1:
         raise bad_line(
             origin, line.number, f"row GPU{gpu} has no X in column GPU{gpu}: cells are missing", _HINT
@@ -181,7 +184,7 @@ def _row(header: _Header, gpu: int, line: Line, origin: str) -> GpuFact:
 
 
 def _cells(header: _Header, line: Line, origin: str) -> tuple[list[str], list[str]]:
-    """Split a row into links and affinities; the latter may be empty only where tabs keep the places."""
+    """Split a row into links and affinities; an affinity may be empty only where tabs separate the cells."""
     width, named = len(header.devices), len(header.affinities)
     if header.tabs and "\t" in line.text.strip():
         cells = [cell.strip() for cell in line.text.strip().split("\t")][1:]
@@ -214,11 +217,11 @@ def _nodes(text: str, origin: str, number: int) -> frozenset[int]:
 
 
 def _cpus(text: str, origin: str, number: int) -> CpuSet | None:
-    """Read the CPU affinity; a last number that falls was cut in its middle and is left out."""
+    """Read the CPU affinity; a last number below those before it was cut off and is left out."""
     if text.upper() in ("", "N/A"):
         return None
     head, _, last = text.rpartition(",")
-    end = whole(last)
+    end = whole_number(last)
     if head and end is not None and end <= max(cpu_list(head, origin, number), default=-1):
         return cpu_list(head, origin, number)
     return cpu_list(text, origin, number)

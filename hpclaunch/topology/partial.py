@@ -15,7 +15,7 @@ class GpuFact(msgspec.Struct, frozen=True, kw_only=True):
     """Its number in this source; whether that is the runtime's number is ``Partial.gpu_order``."""
     numa: int | None = None
     numa_candidates: frozenset[int] = frozenset()
-    """Where a source names several nodes (``0,5-11`` on Grace-Hopper); only one of them has CPUs."""
+    """NUMA nodes where a source names several (``0,5-11`` on Grace-Hopper); only one of them has CPUs."""
     memory_numa: int | None = None
     """NUMA node that the GPU's own memory forms ("GPU NUMA ID")."""
     cpus: CpuSet | None = None
@@ -26,7 +26,7 @@ class GpuFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Partial(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source states. None means that it does not speak of this; empty, that there is none."""
+    """What one source states. None: it does not state this; empty: it states that there is none."""
 
     kind: str
     """A name in ``source_kinds``."""

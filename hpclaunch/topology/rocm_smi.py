@@ -1,7 +1,7 @@
 """Reader of ``rocm-smi --showtoponuma`` (text and ``--json``), in the spellings of ROCm 4 to 7.
 
-Two numbers a GPU: "Numa Node" comes from the driver's topology, "Numa Affinity" from /sys (-1 there
-means that the kernel knows no node). ``--showbus`` lines are read too where they stand in the output.
+There are two numbers per GPU: "Numa Node" comes from the driver's topology, "Numa Affinity" from /sys (-1
+means that the kernel does not know the node). Lines of ``--showbus`` are read too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.amd_columns import settle_numa
 from hpclaunch.topology.partial import GpuFact, Partial
 from hpclaunch.topology.tool_text import (
+    ONE_FILE_PER_NODE,
     Line,
     bad_line,
     bus_id,
@@ -39,7 +40,7 @@ _HINT = "run rocm-smi --showtoponuma again and save the whole output"
 _USEFUL = frozenset({"Numa Node", "Numa Affinity", "PCI Bus"})
 
 _Values = dict[str, tuple[str, int]]
-"""What one GPU's lines say: value and line number by key."""
+"""The values of one GPU, with their line numbers, by key."""
 
 
 def read(text: str, origin: str) -> Partial:
@@ -86,8 +87,8 @@ def _put(values: _Values, key: str, value: str, number: int, origin: str) -> Non
         raise bad_line(
             origin,
             number,
-            f"{key} is {value}, line {values[key][1]} says {values[key][0]}",
-            "one node a file",
+            f"{key} is {value}, but {values[key][0]} in line {values[key][1]}",
+            ONE_FILE_PER_NODE,
         )
     values[key] = (value, number)
 
@@ -124,7 +125,11 @@ def _gpu(index: int, values: _Values, origin: str, notes: list[str]) -> GpuFact:
         for key in ("Numa Node", "Numa Affinity")
     )
     numa = settle_numa(
-        node, affinity, asked="Numa Affinity" in values, gpu=f"rocm-smi ({origin}): GPU {index}", notes=notes
+        node,
+        affinity,
+        has_affinity="Numa Affinity" in values,
+        gpu=f"rocm-smi ({origin}): GPU {index}",
+        notes=notes,
     )
     bus, series = values.get("PCI Bus"), values.get("Card series")
     return GpuFact(
@@ -141,4 +146,4 @@ def _check_complete(cards: dict[tuple[int, int], _Values], origin: str) -> None:
     for key in ("Numa Node", "Numa Affinity"):
         lacking = [gpu for (gpu, _), values in sorted(cards.items()) if key not in values]
         if lacking and len(lacking) < len(cards):
-            raise BadInputError(f"{origin}: GPU {lacking[0]} has no line '{key}', others have", _HINT)
+            raise BadInputError(f"{origin}: GPU {lacking[0]} has no line '{key}', other GPUs have it", _HINT)

@@ -1,7 +1,7 @@
 """What a saved description of a node consists of: tools' output and the files of /sys that the reader uses.
 
-Pure: which programs tell about a node, under which names their output is kept, and what of a /sys tree is
-worth copying. Running and writing is the host's (``hpclaunch.topology.capture``).
+Pure: which programs describe a node, the names of the files with their output, and which files of a /sys tree
+are copied. ``hpclaunch.topology.capture`` runs the programs and writes the files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hpclaunch.topology.sysfs import Tree, read_tree
 
 MARKER = "topology.json"
-"""File that says what the folder is and what was not there; a folder without it is never replaced."""
+"""File that marks the folder and lists what is missing; a folder without it is never replaced."""
 SYSFS_FOLDER = "sysfs"
 
 
@@ -24,7 +24,7 @@ class Tool(NamedTuple):
     """Its reader, a key of ``sources.KINDS``."""
     file: str
     commands: tuple[tuple[str, ...], ...]
-    """What to run, in the C locale; the outputs follow one another in the file."""
+    """What to run, in the C locale; the file holds the outputs one after another."""
     limit_s: float
 
 
@@ -47,15 +47,15 @@ class TreeCopy(NamedTuple):
     """Symbolic links and where they lead, relative."""
 
 
-def copy_of(root: Path) -> TreeCopy:
+def copy_tree(root: Path) -> TreeCopy:
     """Return the part of ``root`` that the reader uses: a copy of it reads the same.
 
     Raises BadInputError as ``sysfs.read``.
-    Of /proc/self/status only the line about CPUs is kept.
+    Of /proc/self/status only the line about CPUs is copied.
     """
     tree = Tree(root, {}, {})
     read_tree(tree)
-    files = dict(tree.seen)
+    files = dict(tree.texts)
     if status := files.get("proc/self/status"):
         lines = status.splitlines(keepends=True)
         files["proc/self/status"] = "".join(line for line in lines if line.startswith("Cpus_allowed_list:"))

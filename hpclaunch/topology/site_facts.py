@@ -12,10 +12,10 @@ from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology, numa_diffe
 
 
 def apply_site(topology: NodeTopology, site_node: NodeTopology) -> NodeTopology:
-    """Return ``topology`` with the reserved cores of ``site_node`` and what its sources left open.
+    """Return ``topology`` with the reserved cores of ``site_node`` and what its sources do not state.
 
     From the profile come: reserved CPUs always; cores, NUMA nodes and NICs where no source lists any; L3
-    groups where no source tells them; NUMA node and CPUs of a GPU where unknown. Where both know something,
+    groups where no source states them; NUMA node and CPUs of a GPU where unknown. Where both know something,
     the sources win and the difference is noted. L3 groups and GPUs are taken only from a profile that agrees
     with the sources about the NUMA nodes: otherwise it describes another machine.
     """
@@ -74,7 +74,7 @@ def _with_l3(cores: tuple[Core, ...], site: NodeTopology, notes: list[str]) -> t
         return cores
     if not _knows_l3(site_cores):
         return cores
-    notes.append("L3 groups are the site profile's: no source tells them")
+    notes.append("L3 groups are the site profile's: no source states them")
     return number_l3(site_cores)
 
 
@@ -98,7 +98,7 @@ def _with_gpu_facts(topology: NodeTopology, site: NodeTopology, notes: list[str]
         notes.append(f"the site profile has {len(site.gpus)} GPUs, no source shows any")
         return ()
     if len(site.gpus) != len(topology.gpus):
-        notes.append(f"the site profile has {len(site.gpus)} GPUs, here are {len(topology.gpus)}")
+        notes.append(f"the site profile has {len(site.gpus)} GPUs, this node has {len(topology.gpus)}")
     matches = _matches(topology.gpus, site.gpus)
     return tuple(
         _completed(gpu, match, notes) if match else gpu
@@ -126,7 +126,7 @@ def _completed(gpu: Gpu, site_gpu: Gpu, notes: list[str]) -> Gpu:
             f"near {format_cpu_list(site_gpu.cpus)} in the site profile"
         )
     if gpu.numa is None and site_gpu.numa is not None:
-        notes.append(f"the NUMA node of GPU {gpu.index} is the site profile's: no source tells it")
+        notes.append(f"the NUMA node of GPU {gpu.index} is the site profile's: no source states it")
     return msgspec.structs.replace(
         gpu,
         numa=site_gpu.numa if gpu.numa is None else gpu.numa,

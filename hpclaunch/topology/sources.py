@@ -36,7 +36,7 @@ KINDS: Mapping[str, Callable[[str, str], Partial]] = {
 
 
 def read_files(files: Mapping[str, Path | Sequence[Path]]) -> NodeTopology:
-    """Read captured output, one file (or for ``sysfs`` folder) a kind or several, and join it.
+    """Read captured output, one or several files per kind (for ``sysfs`` folders), and join it.
 
     Raises BadInputError for an unknown kind, an unreadable or damaged file, or sources of different nodes.
     """
@@ -48,7 +48,7 @@ def _read_one(kind: str, path: Path) -> Partial:
     if kind == sysfs.KIND:
         return sysfs.read(path)
     if kind not in KINDS:
-        raise BadInputError(f"unknown source {kind!r}", f"known are {', '.join(KINDS)} and sysfs")
+        raise BadInputError(f"unknown source {kind!r}", f"known sources: {', '.join(KINDS)} and sysfs")
     return KINDS[kind](_text_of(path), str(path))
 
 
@@ -60,17 +60,17 @@ def _text_of(path: Path) -> str:
     except OSError as error:
         raise BadInputError(f"{path}: {error.strerror or error}", "name a readable file") from None
     if len(data) > MAX_CHARS:
-        raise BadInputError(f"{path}: more than {MAX_CHARS} bytes", "is this the output of a topology tool?")
+        raise BadInputError(f"{path}: more than {MAX_CHARS} bytes", "give the output of a topology tool")
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     return data.decode(encoding, "replace")
 
 
-def read_live(sysroot: Path | None = None) -> NodeTopology:
-    """Read the node this process runs on (below ``sysroot``, else ``HPCLAUNCH_SYSROOT``, else ``/``).
+def read_live() -> NodeTopology:
+    """Read the node this process runs on (below ``HPCLAUNCH_SYSROOT``, else ``/``).
 
     Only /sys and /proc are read; no program is started. Raises BadInputError.
     """
-    return merge([sysfs.read(sysroot)])
+    return merge([sysfs.read(sysfs.default_root())])
 
 
 def read_folder(folder: Path) -> NodeTopology:
@@ -84,6 +84,6 @@ def read_folder(folder: Path) -> NodeTopology:
     if not files:
         known = ", ".join(tool.file for tool in saved_node.TOOLS)
         raise BadInputError(
-            f"{folder}: no saved topology", f"it would hold {known} or {saved_node.SYSFS_FOLDER}/"
+            f"{folder}: not a saved topology", f"a saved topology holds {known} or {saved_node.SYSFS_FOLDER}/"
         )
     return read_files(files)

@@ -16,7 +16,7 @@ from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, cpu_list, whole
+from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, cpu_list, whole_number
 
 SYSROOT_VARIABLE = "HPCLAUNCH_SYSROOT"
 KIND = "sysfs"
@@ -30,18 +30,18 @@ _KFD = "sys/class/kfd/kfd/topology/nodes"
 # PCI classes (pci.ids): VGA, 3D, other display, processing accelerator.
 _GPU_CLASSES = frozenset({"0300", "0302", "0380", "1200"})
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
-_PCI_ORDER_HINTS = {"NVIDIA": " (CUDA numbers them so with CUDA_DEVICE_ORDER=PCI_BUS_ID)"}
+_PCI_ORDER_HINTS = {"NVIDIA": " (as CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID)"}
 # Interfaces of high-speed networks, the name that communication libraries use first: where one
-# device has several names (cxi0 and hsn0, mlx5_0 and ib0) the first is kept.
+# device has several names (cxi0 and hsn0, mlx5_0 and ib0) the first is used.
 _NIC_CLASSES = (("cxi", ("cxi",)), ("infiniband", ("",)), ("net", ("hsn", "hsi", "ib")))
 
 
 class Tree(NamedTuple):
-    """A /sys and /proc tree below ``root``; what was read of it is remembered."""
+    """A /sys and /proc tree below ``root``; it records what was read."""
 
     root: Path
-    seen: dict[str, str]
-    """Text of every file that was read, by path below ``root``."""
+    texts: dict[str, str]
+    """Text of each file that was read, by path below ``root``."""
     links: dict[str, str]
     """PCI address that a ``device`` link leads to, by path."""
 
@@ -61,7 +61,7 @@ class Tree(NamedTuple):
             return None
         finally:
             os.close(found)
-        self.seen[path] = text = data.decode("utf-8", "replace")
+        self.texts[path] = text = data.decode("utf-8", "replace")
         return text.strip()
 
     def names(self, path: str) -> list[str]:
@@ -74,7 +74,7 @@ class Tree(NamedTuple):
     def numbered(self, path: str, prefix: str, highest: int) -> Iterator[int]:
         """Yield n of the entries ``<prefix><n>`` of a folder, ascending, up to ``highest``."""
         for name in self.names(path):
-            found = whole(name.removeprefix(prefix)) if name.startswith(prefix) else None
+            found = whole_number(name.removeprefix(prefix)) if name.startswith(prefix) else None
             if found is not None and found > highest:
                 raise BadInputError(f"{self.root / path}: {name}", f"numbers go up to {highest}")
             if found is not None:
@@ -82,7 +82,7 @@ class Tree(NamedTuple):
 
     def integer(self, path: str) -> int | None:
         """Return a file's whole number, None where it is absent, negative or something else."""
-        return whole(self.text(path) or "", 15)
+        return whole_number(self.text(path) or "", 15)
 
     def cpus(self, list_path: str, mask_path: str) -> CpuSet | None:
         """Return a CPU set from its list file, else from the older mask file; None where both are absent.
@@ -115,17 +115,17 @@ def default_root() -> Path:
     return Path(os.environ.get(SYSROOT_VARIABLE) or "/")
 
 
-def read(root: Path | None = None) -> Partial:
+def read(root: Path) -> Partial:
     """Read cores, thread siblings, L3 groups, NUMA nodes, GPUs, NICs and the granted CPUs of a node.
 
     ``root`` holds ``sys`` and ``proc``. No program is started. Raises BadInputError when there is no
-    CPU description below it or a file holds something else than it should.
+    CPU description below it or a file cannot be parsed.
     """
-    return read_tree(Tree(root or default_root(), {}, {}))
+    return read_tree(Tree(root, {}, {}))
 
 
 def read_tree(tree: Tree) -> Partial:
-    """Read a node from ``tree``, which then remembers what was read."""
+    """Read a node from ``tree``, which records what was read."""
     online = _online(tree)
     nodes = _numa_nodes(tree, online)
     gpus, in_order, notes = _gpus(tree, online)
@@ -213,7 +213,7 @@ def _l3_groups(tree: Tree, online: CpuSet) -> dict[int, int]:
 
 
 def _l3_folder(tree: Tree, cpu: int) -> str | None:
-    """Return the folder of a CPU's level-3 cache: index3 nearly always, else looked for."""
+    """Return the folder of a CPU's level-3 cache: index3 on nearly all machines, else the one of level 3."""
     folder = f"{_CPU}/cpu{cpu}/cache"
     for name in (
         ["index3", *tree.names(folder)] if tree.text(f"{folder}/index3/level") else tree.names(folder)
@@ -242,7 +242,7 @@ def _memory_bytes(meminfo: str) -> int | None:
     for line in meminfo.splitlines():
         words = line.split()
         if "MemTotal:" in words and words[-1] == "kB":
-            size_kib = whole(words[-2], 15)
+            size_kib = whole_number(words[-2], 15)
             return size_kib * 1024 if size_kib is not None else None
     return None
 
@@ -265,7 +265,7 @@ def _gpus(tree: Tree, online: CpuSet) -> tuple[tuple[GpuFact, ...], bool, tuple[
     vendor, *others = by_vendor
     if others:
         counts = ", ".join(f"{len(by_vendor[other])} of {other}" for other in others)
-        notes.append(f"sysfs: besides the GPUs of {vendor} there are {counts}; they are not counted")
+        notes.append(f"sysfs: in addition to the GPUs of {vendor} there are {counts}; they are not counted")
     gpus = tuple(_gpu(tree, index, bus, online) for index, bus in enumerate(by_vendor[vendor]))
     in_order = vendor == "AMD" and amd is not None
     if not in_order and len(gpus) > 1:
@@ -295,7 +295,7 @@ def _gpu_devices(tree: Tree) -> list[_Device]:
             if vendor:
                 found.append(_Device(address, vendor, device_class))
         else:
-            tree.seen.pop(f"{_PCI}/{name}/class", None)
+            tree.texts.pop(f"{_PCI}/{name}/class", None)
     return sorted(found)
 
 
@@ -326,7 +326,7 @@ def _amd_in_kfd_order(tree: Tree, devices: list[_Device]) -> tuple[list[str] | N
     for number in numbers:
         properties = tree.text(f"{_KFD}/{number}/properties")
         if properties is None:
-            notes.append(f"sysfs: KFD node {number} cannot be read: a GPU that is not granted here")
+            notes.append(f"sysfs: KFD node {number} cannot be read: a GPU that is not granted to this job")
         elif address := _kfd_address(properties):
             # A partition of a GPU counts its number in the function bits; its device is function 0.
             found.append(address if address in known else f"{address[:-1]}0")
@@ -340,7 +340,7 @@ def _kfd_address(properties: str) -> str | None:
     """
     values = dict(line.partition(" ")[::2] for line in properties.splitlines())
     location, domain, simds = (
-        whole(values.get(key, ""), 10) for key in ("location_id", "domain", "simd_count")
+        whole_number(values.get(key, ""), 10) for key in ("location_id", "domain", "simd_count")
     )
     if not simds or location is None:
         return None
@@ -359,12 +359,12 @@ def _locality(tree: Tree, folder: str, online: CpuSet) -> tuple[int | None, CpuS
     numa = tree.integer(f"{folder}/numa_node")
     cpus = tree.cpus(f"{folder}/local_cpulist", f"{folder}/local_cpus")
     local = cpus & online if cpus is not None else None
-    # All CPUs, or none, is what the kernel lists where it knows no place: neither says anything.
+    # Where the kernel does not know the place it lists all CPUs, or none.
     return numa, local if local and local != online else None
 
 
 def _nics(tree: Tree, online: CpuSet) -> tuple[Nic, ...]:
-    """Return the interfaces of the high-speed network, one a PCI device."""
+    """Return the interfaces of the high-speed network, one per PCI device."""
     found: dict[str, Nic] = {}
     for folder, prefixes in _NIC_CLASSES:
         for name in tree.names(f"sys/class/{folder}"):

@@ -12,6 +12,8 @@ MAX_CHARS = 32 * 1024 * 1024
 MAX_NUMA = 65535
 """Above any node number of the kernel (MAX_NUMNODES is at most 1024)."""
 
+ONE_FILE_PER_NODE = "give one file per node"
+
 # 4294967295 is -1 printed unsigned (ROCm 4.3 to 5.7); -1 is the kernel's "no node".
 _UNKNOWN = frozenset(
     {"", "-", "-1", "4294967295", "18446744073709551615", "N/A", "NA", "NONE", "NULL", "UNKNOWN"}
@@ -33,9 +35,9 @@ def bad_line(origin: str, number: int, found: str, hint: str) -> BadInputError:
     return BadInputError(f"{origin}, line {number}: {found}", hint)
 
 
-def shorten(text: str, length: int = 60) -> str:
-    """Quote a piece of input for a message, cut to ``length`` characters."""
-    return repr(text if len(text) <= length else text[: length - 3] + "...")
+def shorten(text: str) -> str:
+    """Quote a piece of input for a message, cut to 60 characters."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def check_size(text: str, origin: str) -> None:
@@ -44,7 +46,7 @@ def check_size(text: str, origin: str) -> None:
         raise BadInputError(f"{origin}: {len(text)} characters", f"a capture has at most {MAX_CHARS}")
 
 
-def plain(text: str) -> str:
+def _undecorated(text: str) -> str:
     """Remove a byte order mark, colour codes, Windows line ends and what no file in UTF-8 can hold."""
     text = text.encode("utf-8", "replace").decode()
     return (
@@ -56,10 +58,10 @@ def clean_lines(text: str, origin: str) -> list[Line]:
     """Split pasted output into lines, without colours, Windows line ends, trailing blanks and srun labels.
 
     ``srun --label`` writes ``3: `` before each line; when most lines carry a label, the lines of the
-    first task are kept and the others dropped. Raises BadInputError for a text above ``MAX_CHARS``.
+    first task are returned and the other lines dropped. Raises BadInputError for a text above ``MAX_CHARS``.
     """
     check_size(text, origin)
-    lines = [Line(number, line.rstrip()) for number, line in enumerate(plain(text).split("\n"), 1)]
+    lines = [Line(number, line.rstrip()) for number, line in enumerate(_undecorated(text).split("\n"), 1)]
     labelled = [
         (match.group(1), match.end(), line) for line in lines if (match := _SRUN_LABEL.match(line.text))
     ]
@@ -82,7 +84,7 @@ def json_text(text: str, origin: str) -> str:
     return joined[match.start() : end if end > match.start() else None]
 
 
-def whole(text: str, digits: int = 6) -> int | None:
+def whole_number(text: str, digits: int = 6) -> int | None:
     """Return a number of at most ``digits`` ASCII digits, None for anything else (signs, other digits)."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
@@ -92,21 +94,21 @@ def numa_id(text: str, origin: str, number: int) -> int | None:
     word = text.strip()
     if word.upper() in _UNKNOWN:
         return None
-    node = whole(word)
+    node = whole_number(word)
     if node is None or node > MAX_NUMA:
         raise bad_line(
-            origin, number, f"{shorten(word)} is no NUMA node", "a node number, -1 or N/A stands there"
+            origin, number, f"{shorten(word)} is not a NUMA node", "expected a node number, -1 or N/A"
         )
     return node
 
 
-def count(text: str, origin: str, number: int) -> int:
+def required_number(text: str, origin: str, number: int) -> int:
     """Read a small positive count such as threads per core (BadInputError otherwise)."""
     word = text.strip()
-    number_of = whole(word)
-    if number_of is None:
-        raise bad_line(origin, number, f"{shorten(word)} is no number", "a whole number stands there")
-    return number_of
+    value = whole_number(word)
+    if value is None:
+        raise bad_line(origin, number, f"{shorten(word)} is not a number", "expected a whole number")
+    return value
 
 
 def cpu_list(text: str, origin: str, number: int) -> CpuSet:
@@ -120,7 +122,7 @@ def cpu_list(text: str, origin: str, number: int) -> CpuSet:
 
 
 def bus_id(text: str) -> str | None:
-    """Write a PCI address the kernel's way, ``0000:c1:00.0``; None when the text is none.
+    """Write a PCI address the kernel's way, ``0000:c1:00.0``; None when the text is not one.
 
     Accepts upper case, a missing domain and the eight-digit domain that nvidia-smi prints.
     """

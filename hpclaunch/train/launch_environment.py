@@ -53,8 +53,8 @@ def open_terminal(stream: TextIO) -> TextIO | None:
     """The terminal that shows what this process writes to ``stream`` (stdout or stderr); None: no terminal.
 
     A launcher stands between: Open MPI's gives its ranks pipes or other terminals, MPICH's pipes. So where
-    there is one, the terminal of its own stream is opened, as far as this machine's /proc shows it: that of a
-    launcher on another machine is not found.
+    there is one, the terminal of the launcher's stream is opened, as far as this machine's /proc shows it:
+    that of a launcher on another machine is not found.
     """
     if launcher_rank() is None:
         return stream if stream.isatty() else None

@@ -40,8 +40,8 @@ DECAYS: Mapping[str, Callable[[float], float]] = {
     "cosine": lambda share: (1 + math.cos(math.pi * share)) / 2,  # Loshchilov and Hutter, arXiv:1608.03983
     "exponential": lambda share: float(_LAST_SHARE**share),
 }
-"""The factor of the rate after a share (0..1) of the epochs: "step" counts all, the others those after the
-warm-up."""
+"""The factor of the rate after a share (0..1) of the epochs: "step" counts all epochs, the other decays count
+those after the warm-up."""
 
 
 def default_warmup(epochs: int, scaling: str, decay: str) -> float:

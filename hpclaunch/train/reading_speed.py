@@ -1,8 +1,8 @@
 """How fast a folder's file system is read: sequentially, at random, many small files; by one rank and by all.
 
 The files are written for the measurement, made durable, and dropped from this node's cache before each
-reading (posix_fadvise); caches of file servers and disks stay. On several nodes a rank reads what a rank of
-another node has written.
+reading (posix_fadvise); caches of file servers and disks stay. On several nodes each rank reads what a rank
+of another node has written.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def _read(inputs: tuple[str, ...]) -> NodeTopology:
 
 
 def node_of(case: Case) -> NodeTopology:
-    """Read a case's node, its reserved cores taken out."""
+    """Read a case's node with its reserved cores."""
     topology = _read(tuple(case["inputs"]))
     if reserved := case.get("reserved_cores"):
         topology = reserve(topology, ",".join(map(str, reserved)))
@@ -53,7 +53,7 @@ def node_of(case: Case) -> NodeTopology:
 
 
 def request_of(case: Case) -> BindingRequest:
-    """Turn the fields of a case into a request; ``threads_per_task`` counts cores at one thread a core."""
+    """Turn the fields of a case into a request; ``threads_per_task`` counts cores of one thread."""
     return BindingRequest(
         tasks_per_node=case["tasks_per_node"],
         cpus_per_task=case.get("threads_per_task"),

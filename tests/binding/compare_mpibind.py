@@ -1,4 +1,4 @@
-"""Count where our bindings and those of mpibind (Leon 2017) agree, case by case of the recorded answers.
+"""Count where the bindings of hpclaunch and mpibind (Leon 2017) agree, for each recorded answer.
 
 Run it with the captures: HPCLAUNCH_TEST_CAPTURES=FOLDER python -m tests.binding.compare_mpibind [-v]
 """
@@ -59,7 +59,7 @@ def numa(topology: NodeTopology, cpus: CpuSet) -> set[int | None]:
 
 
 def verdict(case: Case) -> str:
-    """Say how the two answers to one case compare."""
+    """Name the difference between the two answers to one case."""
     topology = granted(node_of(case), case)
     smt = max(case["params"]["smt"], 1)
     most = max(len(core.cpus) for core in topology.cores)
@@ -69,7 +69,7 @@ def verdict(case: Case) -> str:
     try:
         binding = bind(topology, request)
     except BadInputError:
-        return "refused by us: more ranks than cores"
+        return "hpclaunch refuses: more ranks than cores"
     nodes = {core.numa for core in topology.cores if topology.usable.intersection(core.cpus)}
     few = case["params"]["greedy"] == 1 and case["tasks_per_node"] < len(nodes)
     if not topology.gpus:
@@ -82,18 +82,18 @@ def verdict(case: Case) -> str:
     }:
         return "same cores for every GPU, other hardware threads"
     if set(mine) != set(other):
-        return "they leave a GPU without a task, or we do"
+        return "the ranks use other GPUs"
     if {bus: numa(topology, cpus) for bus, cpus in mine.items()} == {
         bus: numa(topology, cpus) for bus, cpus in other.items()
     }:
         return f"other cores of the same NUMA nodes for every GPU: {_how_split(topology, case, binding)}"
     if few:
-        return "fewer ranks than NUMA nodes: they deal NUMA nodes, we deal GPUs"
+        return "fewer ranks than NUMA nodes: mpibind distributes NUMA nodes, hpclaunch GPUs"
     return "other NUMA nodes"
 
 
 def _how_split(topology: NodeTopology, case: Case, binding: NodeBinding) -> str:
-    """Tell apart what two answers on the same NUMA nodes differ in."""
+    """Name the difference between two answers on the same NUMA nodes."""
     buses = {gpu.index: gpu.bus_id or "" for gpu in topology.gpus}
     my_gpus = sorted(sorted(buses[gpu] for gpu in rank.gpus) for rank in binding.ranks)
     if my_gpus != sorted(sorted(gpus) for gpus in case["expect"]["gpu_pci_per_task"]):

@@ -57,7 +57,7 @@ def lumi_like(*, l3_known: bool = True) -> NodeTopology:
 
 
 def with_near_cpus(topology: NodeTopology) -> NodeTopology:
-    """Tell each GPU's own L3 group: the GPUs of a NUMA node get its groups in order."""
+    """Give each GPU an L3 group as its local CPUs: the GPUs of a NUMA node get its groups in order."""
     taken: dict[int | None, int] = {}
     gpus = []
     for gpu in topology.gpus:

@@ -11,8 +11,8 @@ from hpclaunch.binding.compute import bind
 from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
 from tests.binding.captures import Case, cases, node_of, request_of
 
-# What srun's own distribution does (cyclic over the NUMA nodes, one core a rank, GPUs that its input does not
-# name): a record of another program, no order that we offer.
+# srun's default distribution (cyclic over the NUMA nodes, one core per rank, GPUs that its input does not
+# name): a record of another program, not an order that hpclaunch offers.
 _NOT_OUR_ORDERS = {"numa-cyclic"}
 
 BINDINGS = [

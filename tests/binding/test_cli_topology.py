@@ -1,4 +1,4 @@
-"""``hpclaunch topology`` as people call it."""
+"""``hpclaunch topology`` as users call it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hpclaunch.cli.main import program
 from hpclaunch.topology.sources import KINDS
 from tests.binding.test_compute import LUMI_MASKS
 
-# A node like LUMI-G's as the two tools print it: bank lines of four NUMA nodes, two GPUs each, crosswise.
+# A node like LUMI-G's as the two tools print it: NUMA lines of four nodes, two GPUs each, crosswise.
 LSCPU = "NUMA:\n  NUMA node(s):        4\n" + "".join(
     f"  NUMA node{node} CPU(s):   {16 * node}-{16 * node + 15},{64 + 16 * node}-{64 + 16 * node + 15}\n"
     for node in range(4)
@@ -53,7 +53,7 @@ def test_captured_files_give_the_documented_answer(files: list[str], reservation
 
 
 @pytest.mark.parametrize("form", sorted(FORMATS))
-def test_every_format_prints_and_keeps_notes_out_of_stdout(files: list[str], form: str) -> None:
+def test_every_format_but_the_table_prints_its_notes_on_stderr(files: list[str], form: str) -> None:
     result = run(*files, "--reserve", "0,8", "--format", form)
     assert result.exit_code == 0
     assert result.stdout.strip()
@@ -70,7 +70,7 @@ def test_json_is_one_document_and_nothing_else(files: list[str]) -> None:
     assert document["notes"]
 
 
-def test_the_profiles_node_alone() -> None:
+def test_the_node_of_a_profile() -> None:
     assert run("--site", "lumi-g", "--format", "srun").stdout == f"--cpu-bind=mask_cpu:{LUMI_MASKS}\n"
     polaris = run("--site", "polaris", "--format", "pals").stdout
     assert polaris == "--cpu-bind list:24-31:16-23:8-15:0-7\n"
@@ -92,7 +92,7 @@ def test_the_live_node_is_read_below_the_sysroot(tmp_path: Path, monkeypatch: py
     assert local.stdout == "0,1,2\n"
 
 
-def test_judging_ends_with_0_or_1() -> None:
+def test_checking_a_list_ends_with_0_or_1() -> None:
     right = run("--site", "lumi-g", "--check-map", "49,57,17,25,1,9,33,41")
     assert right.exit_code == 0
     assert "right: 8 ranks" in right.stdout
@@ -104,7 +104,7 @@ def test_judging_ends_with_0_or_1() -> None:
     assert document["findings"][0]["rank"] == 1
 
 
-def test_a_picture_is_written_whole(tmp_path: Path) -> None:
+def test_a_picture_is_written_completely(tmp_path: Path) -> None:
     picture = tmp_path / "node.svg"
     result = run("--site", "lumi-g", "--picture", str(picture), "--format", "map_cpu")
     assert result.stdout == "49,57,17,25,1,9,33,41\n"
@@ -158,7 +158,7 @@ def test_saving_and_reading_again(tmp_path: Path) -> None:
     assert run("--from", str(tmp_path)).exit_code == 3
 
 
-def test_gpus_without_cpus_are_shown_and_named(tmp_path: Path) -> None:
+def test_gpus_without_cpus_are_shown(tmp_path: Path) -> None:
     (tmp_path / "rocm.txt").write_text(ROCM_SMI)
     words = ["--rocm-smi", str(tmp_path / "rocm.txt"), "--tasks-per-node", "4"]
     shown = run(*words)

@@ -1,4 +1,4 @@
-"""Bindings of known nodes, written out."""
+"""Bindings of known nodes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_sixteen_ranks_on_lumi_g_leave_core_4_of_each_group_idle(
     assert "8 usable cores stay idle: 4,12,20,28,36,44,52,60" in binding.notes
 
 
-def test_numa_order_turns_the_gpus() -> None:
+def test_numa_order_reorders_the_gpus() -> None:
     binding = bound(lumi_like(), 4, order="numa")
     assert lists(binding) == ["1-7,9-15", "17-23,25-31", "33-39,41-47", "49-55,57-63"]
     assert gpus(binding) == [(4, 5), (2, 3), (6, 7), (0, 1)]
@@ -118,7 +118,7 @@ def test_no_gpu_spreads_ranks_over_numa_nodes() -> None:
     assert lists(bound(machine([2] * 4), 3)) == ["0-3", "4-5", "6-7"]
 
 
-def test_fewer_ranks_than_numa_nodes_get_whole_ones_and_the_first_one_more() -> None:
+def test_fewer_ranks_than_numa_nodes_get_whole_nodes_and_the_first_ranks_one_more() -> None:
     sizes = [len(rank.numa) for rank in bound(machine([2] * 24), 7).ranks]
     assert sizes == [4, 4, 4, 3, 3, 3, 3]
 
@@ -142,36 +142,36 @@ def test_gpus_of_unknown_place_are_spread_with_a_note() -> None:
     assert lists(bound(node, 1)) == ["0-7"]
 
 
-def test_a_gpu_on_a_memory_only_node_is_said() -> None:
+def test_a_gpu_on_a_memory_only_node_is_noted() -> None:
     node = machine([4], gpu_numa=(1,))
     node = msgspec.structs.replace(node, numa_nodes=(*node.numa_nodes, NumaNode(id=1)))
     binding = bound(node, 1)
     assert lists(binding) == ["0-3"]
-    assert binding.notes == ("GPU 0: NUMA node 1 has no CPUs; ranks get cores elsewhere",)
+    assert binding.notes == ("GPU 0: NUMA node 1 has no CPUs; ranks get cores of other NUMA nodes",)
 
 
-def test_a_cpuset_without_the_gpus_cores_is_said() -> None:
+def test_a_cpuset_without_the_gpus_cores_is_noted() -> None:
     node = msgspec.structs.replace(machine([4, 4], gpu_numa=(1,)), allowed=frozenset({0, 1}))
     binding = bound(node, 1)
     assert lists(binding) == ["0-1"]
-    assert binding.notes == ("GPU 0: no core of NUMA node 1 is granted and free; ranks get cores elsewhere",)
+    assert binding.notes == ("GPU 0: no core of NUMA node 1 is usable; ranks get cores of other NUMA nodes",)
 
 
-def test_offline_cpus_are_no_cores_and_half_a_core_may_be_granted() -> None:
+def test_offline_cpus_do_not_count_and_half_a_core_may_be_granted() -> None:
     cores = (Core(cpus=(4,), numa=1), Core(cpus=(5, 9), numa=1), Core(cpus=(6, 10)))
     node = NodeTopology(cores=cores, allowed=frozenset({4, 9, 6, 10}))
     assert lists(bound(node, 1, threads_per_core=2)) == ["4,6,9-10"]
     assert lists(bound(node, 3)) == ["4", "9", "6"]
 
 
-def test_a_cut_rank_stays_in_one_l3_group() -> None:
+def test_a_rank_with_cpus_per_task_stays_in_one_l3_group() -> None:
     node = machine([8], l3_size=4)
     node = msgspec.structs.replace(node, allowed=frozenset(range(2, 8)))
     assert lists(bound(node, 1, cpus_per_task=3)) == ["4-6"]
     assert lists(bound(node, 1, cpus_per_task=5)) == ["2-6"]
 
 
-def test_sharing_deals_threads_before_cores() -> None:
+def test_ranks_that_share_a_core_get_different_threads() -> None:
     node = machine([2], threads=2)
     shared = bound(node, 4, share_cores=True, threads_per_core=2)
     assert lists(shared) == ["0", "2", "1", "3"]
@@ -179,7 +179,7 @@ def test_sharing_deals_threads_before_cores() -> None:
     assert lists(bound(node, 3, share_cores=True)) == ["0", "0", "1"]
 
 
-def test_the_nearest_nics_are_dealt_in_order() -> None:
+def test_the_nearest_nics_are_assigned_in_order() -> None:
     node = msgspec.structs.replace(
         machine([4, 4]),
         nics=(Nic(name="a", numa=0), Nic(name="b", numa=0), Nic(name="c", cpus=frozenset({6}))),
@@ -187,7 +187,7 @@ def test_the_nearest_nics_are_dealt_in_order() -> None:
     assert [rank.nic for rank in bound(node, 4).ranks] == ["a", "b", None, "c"]
 
 
-def test_gpus_per_task_overrides() -> None:
+def test_gpus_per_task_overrides_the_rule() -> None:
     node = lumi_like()
     assert gpus(bound(node, 2, gpus_per_task=1)) == [(0,), (1,)]
     assert gpus(bound(node, 2, gpus_per_task=0)) == [(), ()]
@@ -199,10 +199,10 @@ REFUSALS = [
     ({"tasks_per_node": 8, "cpus_per_task": 8}, "8 ranks of 8 cores need 64 cores"),
     (
         {"tasks_per_node": 2, "gpus_per_task": 1, "cpus_per_task": 20},
-        "rank 0 needs 20 cores, but 7 fall to it",
+        "rank 0 needs 20 cores, but its share is 7 cores near GPU 0",
     ),
     ({"tasks_per_node": 8, "gpus_per_task": 2}, "8 ranks of 2 GPUs need 16 GPUs; this node has 8"),
-    ({"tasks_per_node": 1, "threads_per_core": 4}, "threads_per_core is 4; this node has 2 threads a core"),
+    ({"tasks_per_node": 1, "threads_per_core": 4}, "threads_per_core is 4; this node has 2 threads per core"),
     ({"tasks_per_node": 1, "cpus_per_task": 0}, "cpus_per_task is 0"),
     ({"tasks_per_node": 1, "gpus_per_task": -1}, "gpus_per_task is -1"),
 ]
@@ -223,11 +223,11 @@ def test_a_small_cpuset_is_refused_with_what_is_missing() -> None:
         bound(node, 8)
 
 
-def test_a_node_without_cpus_still_deals_its_gpus() -> None:
+def test_gpus_of_a_node_without_cpus_are_assigned() -> None:
     node = NodeTopology(cores=(), gpus=(Gpu(index=0, numa=1), Gpu(index=1)))
     binding = bind_gpus_only(node, BindingRequest(tasks_per_node=2))
     assert [(rank.gpus, rank.numa, rank.cpus) for rank in binding.ranks] == [((0,), (1,), ()), ((1,), (), ())]
-    with pytest.raises(BadInputError, match="no source tells the CPUs"):
+    with pytest.raises(BadInputError, match="no source lists the CPUs"):
         bound(node, 1)
 
 
@@ -237,10 +237,10 @@ def test_reserving_the_first_core_of_each_l3_group() -> None:
     unknown = msgspec.structs.replace(lumi_like(l3_known=False), reserved=frozenset())
     guessed = reserve(unknown, "first-core-per-l3")
     assert guessed.reserved == lumi_like().reserved
-    assert "taken as one a GPU (8 groups" in guessed.notes[-1]
+    assert "one per GPU is assumed (8 groups" in guessed.notes[-1]
 
 
-def test_a_reserved_cpu_takes_its_siblings_along() -> None:
+def test_all_threads_of_a_reserved_core_are_reserved() -> None:
     assert reserve(machine([4], threads=2), "1").reserved == {1, 5}
 
 
@@ -255,6 +255,6 @@ def test_a_reserved_cpu_takes_its_siblings_along() -> None:
         ("1-", "bad CPU list"),
     ],
 )
-def test_reservations_that_cannot_be_made(what: str, message: str) -> None:
+def test_impossible_reservations_are_refused(what: str, message: str) -> None:
     with pytest.raises(BadInputError, match=message):
         reserve(machine([8]), what)

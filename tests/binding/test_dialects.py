@@ -1,4 +1,4 @@
-"""Every dialect says the same binding: what is written can be read back."""
+"""Every format writes the same binding: what is written can be read back."""
 
 from __future__ import annotations
 

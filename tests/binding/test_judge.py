@@ -85,7 +85,7 @@ def test_the_wrong_l3_group_of_the_right_numa_node_is_found_where_it_is_known() 
     assert "not near GPU 0 (NUMA node 3, nearest to CPUs 48-55,112-119)" in judgement.findings[0].message
 
 
-def test_numa_order_is_judged_by_its_own_gpus() -> None:
+def test_a_list_in_numa_order_is_checked_against_the_gpus_of_numa_order() -> None:
     by_cores = "0xfefe,0xfefe0000,0xfefe00000000,0xfefe000000000000"
     assert judge(lumi_like(), "mask", by_cores, order="numa").right
     assert not judge(lumi_like(), "mask", by_cores).right
@@ -120,7 +120,7 @@ def test_multipliers_are_read_and_bounded() -> None:
     assert problems(judge(machine([4]), "map", "1*0")) == [(0, "unparsable")]
 
 
-def test_a_gpu_whose_cores_nobody_can_have_is_nobodys_fault() -> None:
+def test_a_gpu_without_usable_cores_is_not_an_error_of_the_list() -> None:
     node = msgspec.structs.replace(machine([4, 4], gpu_numa=(1,)), allowed=frozenset({0, 1}))
     assert judge(node, "map", "0").right
 
@@ -131,7 +131,7 @@ def test_a_gpu_whose_cores_nobody_can_have_is_nobodys_fault() -> None:
     st.sampled_from(["mask", "map"]),
     st.text(alphabet="0123456789abcdefxX,*:- \u00e9\n'", max_size=60) | st.text(max_size=30),
 )
-def test_any_text_is_judged_without_a_crash(node: NodeTopology, kind: Kind, text: str) -> None:
+def test_any_text_is_checked_without_a_crash(node: NodeTopology, kind: Kind, text: str) -> None:
     judgement = judge(node, kind, text)
     assert report(judgement)
     assert document(judgement)["right"] is judgement.right

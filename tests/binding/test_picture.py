@@ -1,4 +1,4 @@
-"""The drawings: well-formed, complete, and a wrong binding shows."""
+"""The drawings are well-formed and complete, and show a wrong binding."""
 
 from __future__ import annotations
 
@@ -32,13 +32,11 @@ def shapes(drawing: str) -> list[dict[str, str]]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(machines(), st.integers(0, 100), st.text(max_size=20))
-def test_every_core_rank_and_gpu_is_drawn_in_well_formed_xml(
-    topology: NodeTopology, wish: int, title: str
-) -> None:
-    tasks = 1 + wish % len(usable_cores(topology))
+@given(machines(), st.integers(0, 100))
+def test_every_core_rank_and_gpu_is_drawn_in_well_formed_xml(topology: NodeTopology, number: int) -> None:
+    tasks = 1 + number % len(usable_cores(topology))
     binding = bind(topology, BindingRequest(tasks_per_node=tasks))
-    drawing = svg(topology, binding, title)
+    drawing = svg(topology, binding)
     text = words(drawing)
     tips = [word for word in text if word.startswith("core ")]
     assert len(tips) == len(topology.cores)
@@ -51,7 +49,7 @@ def test_every_core_rank_and_gpu_is_drawn_in_well_formed_xml(
     assert all(f"GPU {gpu.index}" in terminal for gpu in topology.gpus)
 
 
-def test_a_right_binding_has_no_red_but_in_the_legend() -> None:
+def test_a_right_binding_has_red_only_in_the_legend() -> None:
     drawing = svg(lumi_like(), bind(lumi_like(), BindingRequest(tasks_per_node=8)))
     assert [shape.get("stroke") for shape in shapes(drawing)].count(RED) == 1
     assert "FAR" not in drawing
@@ -73,7 +71,7 @@ def test_a_wrong_binding_is_red_where_it_is_wrong() -> None:
     assert "!  core 56 is reserved" in terminal
 
 
-def test_shared_and_missing_cpus_are_said() -> None:
+def test_shared_and_missing_cpus_are_named() -> None:
     node = machine([2])
     text = words(svg(node, NodeBinding(ranks=judge(node, "map", "0,0,7").ranks)))
     assert "cores with several ranks: 0" in text
@@ -83,13 +81,13 @@ def test_shared_and_missing_cpus_are_said() -> None:
 def test_names_are_escaped() -> None:
     node = msgspec.structs.replace(machine([1]), nics=(Nic(name='<script>&"\x00\x1b', numa=0),))
     binding = bind(node, BindingRequest(tasks_per_node=1))
-    drawing = svg(node, binding, title="<&>")
+    drawing = svg(node, binding)
     assert "<script" not in drawing
     assert 'NIC <script>&"' in words(drawing)
     assert "\x1b" not in draw(node, binding)
 
 
-def test_reserved_idle_and_denied_cores_have_signs_of_their_own() -> None:
+def test_reserved_idle_and_denied_cores_have_different_signs() -> None:
     node = msgspec.structs.replace(machine([6], reserved_cores=(0,)), allowed=frozenset({0, 1, 2, 3}))
     text = draw(node, bind(node, BindingRequest(tasks_per_node=1, cpus_per_task=2)))
     assert "cores 0-5  # 0 0 . x x" in text

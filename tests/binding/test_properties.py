@@ -1,10 +1,11 @@
-"""What holds on every node: generated machines, not examples."""
+"""Properties that hold on every node, tested on generated machines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,14 +17,16 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, NodeTopology
 from tests.binding.machines import machine, machines, usable_cores
 
+pytestmark = pytest.mark.slow
+
 checked = settings(max_examples=200, deadline=None)
 
 ORDERS: st.SearchStrategy[Order] = st.sampled_from(["gpu", "numa"])
 
 
-def tasks_for(topology: NodeTopology, wish: int) -> int:
+def tasks_for(topology: NodeTopology, number: int) -> int:
     """Return a number of ranks that the node holds."""
-    return 1 + wish % len(usable_cores(topology))
+    return 1 + number % len(usable_cores(topology))
 
 
 def cores_of(topology: NodeTopology, cpus: tuple[int, ...]) -> set[int]:
@@ -39,10 +42,10 @@ def bound_or_refused(topology: NodeTopology, request: BindingRequest) -> NodeBin
 
 @checked
 @given(machines(), st.integers(0, 200), ORDERS)
-def test_ranks_get_cores_of_their_own_inside_the_cpuset(
-    topology: NodeTopology, wish: int, order: Order
+def test_ranks_get_different_cores_inside_the_cpuset(
+    topology: NodeTopology, number: int, order: Order
 ) -> None:
-    tasks = tasks_for(topology, wish)
+    tasks = tasks_for(topology, number)
     binding = bind(topology, BindingRequest(tasks_per_node=tasks, order=order))
     assert [rank.local_rank for rank in binding.ranks] == list(range(tasks))
     taken: set[int] = set()
@@ -59,9 +62,9 @@ def test_ranks_get_cores_of_their_own_inside_the_cpuset(
 @checked
 @given(machines(), st.integers(0, 200), ORDERS)
 def test_a_rank_is_on_the_numa_node_of_its_gpu_whenever_the_node_has_room(
-    topology: NodeTopology, wish: int, order: Order
+    topology: NodeTopology, number: int, order: Order
 ) -> None:
-    tasks = tasks_for(topology, wish)
+    tasks = tasks_for(topology, number)
     binding = bind(topology, BindingRequest(tasks_per_node=tasks, order=order))
     home = {gpu.index: gpu.numa for gpu in topology.gpus}
     room = {
@@ -79,10 +82,10 @@ def test_a_rank_is_on_the_numa_node_of_its_gpu_whenever_the_node_has_room(
 
 @checked
 @given(machines(), st.integers(0, 200), st.none() | st.integers(1, 4))
-def test_a_rank_straddles_l3_groups_only_where_it_must(
-    topology: NodeTopology, wish: int, width: int | None
+def test_a_rank_spans_l3_groups_only_where_it_must(
+    topology: NodeTopology, number: int, width: int | None
 ) -> None:
-    tasks = tasks_for(topology, wish)
+    tasks = tasks_for(topology, number)
     binding = bound_or_refused(topology, BindingRequest(tasks_per_node=tasks, cpus_per_task=width))
     if isinstance(binding, BadInputError) or any(core.l3 is None for core in topology.cores):
         return
@@ -99,7 +102,7 @@ def test_a_rank_straddles_l3_groups_only_where_it_must(
 
 @checked
 @given(machines(), st.integers(1, 40))
-def test_gpus_are_dealt_by_the_rule(topology: NodeTopology, tasks: int) -> None:
+def test_gpus_are_assigned_by_the_rule(topology: NodeTopology, tasks: int) -> None:
     count = len(topology.gpus)
     binding = bind(topology, BindingRequest(tasks_per_node=tasks, share_cores=True))
     for rank in binding.ranks:
@@ -112,10 +115,10 @@ def test_gpus_are_dealt_by_the_rule(topology: NodeTopology, tasks: int) -> None:
 @checked
 @given(st.integers(1, 6), st.integers(1, 12), st.sampled_from([1, 2, 4]), st.integers(0, 100), st.booleans())
 def test_all_cores_are_used_on_an_even_node_without_reservation(
-    nodes: int, cores: int, threads: int, wish: int, gpus: bool
+    nodes: int, cores: int, threads: int, number: int, gpus: bool
 ) -> None:
     topology = machine([cores] * nodes, threads=threads, gpu_numa=tuple(range(nodes))[::-1] if gpus else ())
-    tasks = tasks_for(topology, wish)
+    tasks = tasks_for(topology, number)
     if gpus and -(-tasks // nodes) > cores:
         return
     binding = bind(topology, BindingRequest(tasks_per_node=tasks, threads_per_core=threads))
@@ -125,9 +128,9 @@ def test_all_cores_are_used_on_an_even_node_without_reservation(
 @checked
 @given(machines(), st.integers(0, 200), st.integers(1, 3), ORDERS)
 def test_cpus_per_task_is_exact_or_refused(
-    topology: NodeTopology, wish: int, width: int, order: Order
+    topology: NodeTopology, number: int, width: int, order: Order
 ) -> None:
-    request = BindingRequest(tasks_per_node=tasks_for(topology, wish), cpus_per_task=width, order=order)
+    request = BindingRequest(tasks_per_node=tasks_for(topology, number), cpus_per_task=width, order=order)
     binding = bound_or_refused(topology, request)
     if isinstance(binding, BadInputError):
         assert str(width) in binding.message
@@ -155,9 +158,9 @@ def renumbered(topology: NodeTopology, new: Callable[[int], int]) -> NodeTopolog
 @checked
 @given(machines(), st.integers(0, 200), ORDERS, st.integers(1, 5), st.integers(0, 9000))
 def test_other_cpu_numbers_in_the_same_order_give_the_same_cores(
-    topology: NodeTopology, wish: int, order: Order, step: int, start: int
+    topology: NodeTopology, number: int, order: Order, step: int, start: int
 ) -> None:
-    request = BindingRequest(tasks_per_node=tasks_for(topology, wish), order=order)
+    request = BindingRequest(tasks_per_node=tasks_for(topology, number), order=order)
     plain = bind(topology, request)
     moved = bind(renumbered(topology, lambda cpu: start + step * cpu), request)
     for one, other in zip(plain.ranks, moved.ranks, strict=True):
@@ -174,12 +177,12 @@ def test_other_cpu_numbers_in_the_same_order_give_the_same_cores(
     st.lists(st.integers(0, 4), max_size=6),
 )
 def test_the_numbering_of_sibling_threads_does_not_matter(
-    cores: list[int], threads: int, l3_size: int | None, wish: int, gpu_numa: list[int]
+    cores: list[int], threads: int, l3_size: int | None, number: int, gpu_numa: list[int]
 ) -> None:
     gpus = [numa % len(cores) for numa in gpu_numa]
     spread = machine(cores, threads=threads, l3_size=l3_size, gpu_numa=gpus)
     adjacent = machine(cores, threads=threads, l3_size=l3_size, gpu_numa=gpus, adjacent=True)
-    request = BindingRequest(tasks_per_node=tasks_for(spread, wish), threads_per_core=threads)
+    request = BindingRequest(tasks_per_node=tasks_for(spread, number), threads_per_core=threads)
 
     def by_core(topology: NodeTopology, binding: NodeBinding) -> list[set[int]]:
         return [cores_of(topology, rank.cpus) for rank in binding.ranks]
@@ -190,9 +193,9 @@ def test_the_numbering_of_sibling_threads_does_not_matter(
 @checked
 @given(machines(), st.integers(0, 200), st.integers(1, 8))
 def test_threads_per_core_takes_the_first_granted_threads(
-    topology: NodeTopology, wish: int, threads: int
+    topology: NodeTopology, number: int, threads: int
 ) -> None:
-    request = BindingRequest(tasks_per_node=tasks_for(topology, wish), threads_per_core=threads)
+    request = BindingRequest(tasks_per_node=tasks_for(topology, number), threads_per_core=threads)
     most = max(len(topology.usable.intersection(core.cpus)) for core in usable_cores(topology))
     binding = bound_or_refused(topology, request)
     if isinstance(binding, BadInputError):
@@ -209,8 +212,8 @@ def test_threads_per_core_takes_the_first_granted_threads(
 
 @checked
 @given(machines(), st.integers(0, 200))
-def test_numa_order_lists_ranks_by_their_cores(topology: NodeTopology, wish: int) -> None:
-    request = BindingRequest(tasks_per_node=tasks_for(topology, wish), order="numa")
+def test_numa_order_lists_ranks_by_their_cores(topology: NodeTopology, number: int) -> None:
+    request = BindingRequest(tasks_per_node=tasks_for(topology, number), order="numa")
     first = [min(rank.cpus) for rank in bind(topology, request).ranks]
     if all(core.cpus == tuple(sorted(core.cpus)) for core in topology.cores) and topology.allowed is None:
         assert first == sorted(first)
@@ -242,7 +245,7 @@ def test_shared_cores_stay_inside_the_cpuset(topology: NodeTopology, tasks: int,
         share_cores=st.booleans(),
     ),
 )
-def test_any_request_is_answered_or_refused_with_words(
+def test_any_request_is_answered_or_refused_with_a_message(
     topology: NodeTopology, request: BindingRequest
 ) -> None:
     binding = bound_or_refused(topology, request)
@@ -255,8 +258,8 @@ def test_any_request_is_answered_or_refused_with_words(
 
 @checked
 @given(machines(), st.integers(0, 200), ORDERS)
-def test_a_computed_binding_is_judged_right(topology: NodeTopology, wish: int, order: Order) -> None:
-    binding = bind(topology, BindingRequest(tasks_per_node=tasks_for(topology, wish), order=order))
+def test_a_computed_binding_is_right(topology: NodeTopology, number: int, order: Order) -> None:
+    binding = bind(topology, BindingRequest(tasks_per_node=tasks_for(topology, number), order=order))
     assert judge(topology, "mask", mask_cpu(binding), order=order).findings == ()
 
 

@@ -29,7 +29,7 @@ def size(): return 1
 
 
 def make_horovod(folder: Path, torch_init: str, *, library: bool = True, built_with: str = "2.0.1") -> Path:
-    """Write a package ``horovod`` whose ``horovod.torch`` is this code, and a ``torch`` 2.0.1 beside it."""
+    """Write a package ``horovod`` whose ``horovod.torch`` is this code, and a ``torch`` 2.0.1 next to it."""
     package = folder / "horovod"
     (package / "torch").mkdir(parents=True)
     (package / "__init__.py").write_text("__version__ = '0.28.1'\n")

@@ -1,4 +1,4 @@
-"""One check a node, and the nodes that differ."""
+"""One check per node, and the nodes that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds that do not work, asked by real interpreters in processes of their own."""
+"""Builds that do not work, asked by real interpreters in separate processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.check.horovods import SUFFIX, WORKING, make_horovod, make_library
-from tests.check.verdicts import check, check_json, names_by_status, one
+from tests.check.verdicts import check_json, names_by_status, one, run_check_command
 
 pytestmark = pytest.mark.mpi
 ASK = ("--python", sys.executable)
@@ -104,7 +104,7 @@ def test_wrong_mpi_is_named(tmp_path: Path) -> None:
 
 
 def test_a_library_of_an_mpi_that_is_not_there(tmp_path: Path) -> None:
-    """Linked with a libmpi that nobody loaded: ldd says so."""
+    """Linked with a libmpi that is not loaded: ldd reports it."""
     make_horovod(tmp_path, WORKING, library=False)
     made = tmp_path / "made"
     made.mkdir()
@@ -130,9 +130,9 @@ def test_a_framework_that_changed_after_the_build(tmp_path: Path) -> None:
 
 def test_remedies_are_printed_where_they_are_needed(tmp_path: Path) -> None:
     make_horovod(tmp_path, WORKING)
-    done = check(*ASK, "--require", "gloo,nccl", PYTHONPATH=str(tmp_path))
+    done = run_check_command(*ASK, "--require", "gloo,nccl", PYTHONPATH=str(tmp_path))
     assert done.returncode == 1
     # One for nccl, and one for ranks that this made-up Horovod leaves alone; none for cuda, rocm, mxnet, ...
     assert (done.stdout.count("->"), done.stdout.count("rebuild: ")) == (2, 1)
     assert "HOROVOD_GPU_OPERATIONS=NCCL" in done.stdout
-    assert "required and not there: nccl (--require)" in done.stdout
+    assert "requirement not met: nccl (--require)" in done.stdout

@@ -17,7 +17,7 @@ from hpclaunch.check.judge_launch import judge_launch
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.scheduler.local import SCHEDULER as LOCAL
 from tests.check.horovods import WORKING, make_horovod
-from tests.check.verdicts import check, check_json, names_by_status, one
+from tests.check.verdicts import check_json, names_by_status, one, run_check_command
 from tests.testbed.cluster import Slurm
 from tests.train.mpirun import mpiexec
 
@@ -40,7 +40,7 @@ software:
 """
 
 
-def site(folder: Path, **changes: str) -> str:
+def write_site(folder: Path, **changes: str) -> str:
     """Write a site's profile and return its path."""
     words = {
         "kind": "local",
@@ -67,7 +67,7 @@ def modules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.mpi
 def test_the_sites_modules_are_loaded_as_the_script_would(modules: Path, tmp_path: Path) -> None:
-    status, document = check_json("--site", site(tmp_path), "--require", "mpi,torch")
+    status, document = check_json("--site", write_site(tmp_path), "--require", "mpi,torch")
     assert status == 0
     assert {"environment", "pytorch", "mpi", "mpi-launch"} <= names_by_status(document)["have"]
     assert str(modules) in one(document, "pytorch")["evidence"]
@@ -78,7 +78,7 @@ def test_the_sites_modules_are_loaded_as_the_script_would(modules: Path, tmp_pat
 @pytest.mark.mpi
 @pytest.mark.usefixtures("modules")
 def test_a_module_that_is_not_there_is_named_and_nothing_else_is_asked(tmp_path: Path) -> None:
-    status, document = check_json("--site", site(tmp_path, module="nosuch/1.0"))
+    status, document = check_json("--site", write_site(tmp_path, module="nosuch/1.0"))
     assert status == 1
     assert names_by_status(document)["missing"] == {"environment"}
     assert "stops at: module load nosuch/1.0" in one(document, "environment")["evidence"]
@@ -89,7 +89,7 @@ def test_a_module_that_is_not_there_is_named_and_nothing_else_is_asked(tmp_path:
 @pytest.mark.mpi
 @pytest.mark.usefixtures("modules")
 def test_the_environment_of_the_profile_is_checked(tmp_path: Path) -> None:
-    profile = Path(site(tmp_path, module="nosuch/1.0"))
+    profile = Path(write_site(tmp_path, module="nosuch/1.0"))
     environment = "environment: {modules: [made-up-horovod], site_setup: false}\n"
     profile.write_text(profile.read_text() + environment)
     assert check_json("--site", str(profile), "--require", "torch")[0] == 0
@@ -100,10 +100,10 @@ def test_the_environment_of_the_profile_is_checked(tmp_path: Path) -> None:
 def test_the_environment_of_a_job_file_is_checked(tmp_path: Path) -> None:
     job = tmp_path / "job.yaml"
     job.write_text("site: here\nenvironment:\n  modules: [made-up-horovod]\n  site_setup: false\n")
-    words = ("--site", site(tmp_path, module="nosuch/1.0"), "--file", str(job), "--require", "torch")
+    words = ("--site", write_site(tmp_path, module="nosuch/1.0"), "--file", str(job), "--require", "torch")
     assert check_json(*words)[0] == 0
     job.write_text("environment:\n  moduls: [made-up-horovod]\n")
-    done = check(*words)
+    done = run_check_command(*words)
     assert (done.returncode, "job.yaml:2" in done.stderr, "modules" in done.stderr) == (3, True, True)
 
 
@@ -112,7 +112,7 @@ def test_the_environment_of_a_job_file_is_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("gpus", "status"), [("2", "have"), ("1", "missing")])
 def test_gpus_that_the_node_should_have(gpus: str, status: str, tmp_path: Path) -> None:
     """With a fake rocm-smi: this machine has no GPU."""
-    profile = Path(site(tmp_path))
+    profile = Path(write_site(tmp_path))
     node = "node:\n  {cpu_model: test, cores: 2, numa: [{id: 0, cores: 0-1}], gpu_vendor: amd,"
     node += " gpu_arch: gfx90a, gpus: [{numa: 0}, {numa: 0}]}\n"
     profile.write_text(profile.read_text() + node)
@@ -145,14 +145,15 @@ def test_two_ranks_of_a_real_mpi_are_one_world() -> None:
 
 
 def test_ranks_that_the_launcher_cannot_reach_are_singletons() -> None:
-    """What a launcher of another MPI does: the ranks start, and none of them hears of the others."""
+    """What a launcher of another MPI does: the ranks start, and none of them knows about the other ranks."""
     keep = [f"{name}={os.environ[name]}" for name in ("PATH", "HOME") if name in os.environ]
     facts = launch_facts(place("env", "-i", *keep), setup=None, plugin_list=(), mpi4py=True, frameworks=())
     found = {each.name: each for each in judge_launch(facts, BuildFacts(), None)}
     assert found["mpi-launch"].status == "missing"
-    assert "each rank says it is rank 0 of 1" in found["mpi-launch"].evidence
+    assert "each rank reports rank 0 of 1" in found["mpi-launch"].evidence
 
 
+@pytest.mark.slow
 def test_a_probe_that_hangs_is_ended_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +174,7 @@ def test_a_probe_that_hangs_is_ended_with_its_children(
 def test_the_allreduce_test_runs_over_real_ranks() -> None:
     status, document = check_json("--python", sys.executable, "--require", "mpi-launch", "--allreduce-test")
     assert status == 0
-    assert "all sums are right over 2 ranks on 1 nodes" in one(document, "allreduce")["evidence"]
+    assert "all sums are correct over 2 ranks on 1 nodes" in one(document, "allreduce")["evidence"]
 
 
 # --- Slurm -------------------------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ def in_allocation(nodes: int, *words: str) -> tuple[str, ...]:
 
 @pytest.mark.slurm
 def test_each_node_of_an_allocation_is_asked(on_slurm: Slurm, tmp_path: Path) -> None:
-    words = ("--site", site(tmp_path, kind="slurm", launcher="srun", plugin="pmix"), "--nodes", "2")
+    words = ("--site", write_site(tmp_path, kind="slurm", launcher="srun", plugin="pmix"), "--nodes", "2")
     done = subprocess.run(
         in_allocation(2, *words, "--require", "mpi,torch", "--json"),
         capture_output=True,
@@ -201,7 +202,7 @@ def test_each_node_of_an_allocation_is_asked(on_slurm: Slurm, tmp_path: Path) ->
     document = json.loads(done.stdout)
     found = names_by_status(document)
     assert {"nodes", "mpi", "pytorch", "mpi-plugin", "mpi-launch", "environment"} <= found["have"], document
-    assert "2 nodes answer alike: n1, n2" in one(document, "nodes")["evidence"]
+    assert "2 nodes give the same answers: n1, n2" in one(document, "nodes")["evidence"]
     assert "2 ranks on n1, n2 are one world" in one(document, "mpi-launch")["evidence"]
     assert done.returncode == 0
 
@@ -212,7 +213,7 @@ def test_a_node_without_the_software_is_listed(on_slurm: Slurm, tmp_path: Path) 
     modulefiles.mkdir(parents=True)
     real = (MODULEFILES / "made-up-horovod" / "0.28.1").read_text()
     (modulefiles / "0.28.1").write_text(f'{real}if {{[info hostname] eq "n2"}} {{ break }}\n')
-    profile = site(tmp_path, kind="slurm", launcher="srun", plugin="pmix")
+    profile = write_site(tmp_path, kind="slurm", launcher="srun", plugin="pmix")
     environment = {**os.environ, "MODULEPATH": str(tmp_path / "modulefiles")}
     done = subprocess.run(
         in_allocation(3, "--site", profile, "--nodes", "3", "--require", "mpi", "--json"),
@@ -237,7 +238,7 @@ def test_a_site_that_leaves_the_plugin_open_gets_the_one_that_fits() -> None:
 @pytest.mark.slurm
 @pytest.mark.usefixtures("on_slurm")
 def test_the_wrong_plugin_gives_singletons(tmp_path: Path) -> None:
-    profile = site(tmp_path, kind="slurm", launcher="srun", plugin="none")
+    profile = write_site(tmp_path, kind="slurm", launcher="srun", plugin="none")
     done = subprocess.run(
         in_allocation(1, "--site", profile, "--json"), capture_output=True, text=True, check=False
     )
@@ -250,10 +251,10 @@ def test_the_wrong_plugin_gives_singletons(tmp_path: Path) -> None:
 @pytest.mark.slurm
 @pytest.mark.usefixtures("on_slurm")
 def test_outside_of_an_allocation_no_ranks_are_started(tmp_path: Path) -> None:
-    profile = site(tmp_path, kind="slurm", launcher="srun", plugin="pmix")
+    profile = write_site(tmp_path, kind="slurm", launcher="srun", plugin="pmix")
     _, document = check_json("--site", profile)
     assert one(document, "mpi-plugin")["status"] == "have"
     assert one(document, "mpi-launch")["status"] == "unknown"
-    done = check("--site", profile, "--nodes", "2")
+    done = run_check_command("--site", profile, "--nodes", "2")
     assert done.returncode == 4
     assert "salloc, or a batch script" in done.stderr

@@ -77,7 +77,7 @@ def test_ranks_that_are_one_world() -> None:
 def test_singletons_are_recognised_and_named() -> None:
     found = launch(said((0, 1), (0, 1)), site="olivia")["mpi-launch"]
     assert found.status == "missing"
-    assert found.evidence.startswith("singletons: 2 ranks were started and each rank says it is rank 0 of 1")
+    assert found.evidence.startswith("singletons: 2 ranks were started and each rank reports rank 0 of 1")
     assert "srun --mpi=list" in found.remedy
     assert "pmix" in found.remedy
     horovod = launch(said((0, 1), (0, 1)), via="pytorch")["horovod-launch"]
@@ -117,14 +117,14 @@ def test_open_mpi_5_under_a_build_for_4_is_a_known_bad_pair() -> None:
     build = BuildFacts(linked={"pytorch": Outcome(exit_code=0, stdout=LDD)})
     (found,) = judge_versions(build, Remedies(), runtime)
     assert found.status == "missing"
-    assert "which Open MPI 5 has not" in found.evidence
+    assert "which Open MPI 5 does not have" in found.evidence
     assert judge_versions(build, Remedies(), "4.1.4")[0].status == "have"
 
 
 def test_what_proves_nothing_stays_unknown() -> None:
     assert launch(said(exit_code=124, timed_out=True))["mpi-launch"].status == "unknown"
     assert launch(said(exit_code=127))["mpi-launch"].status == "unknown"
-    facts = LaunchFacts(not_started="no ranks were started: this is no job")
+    facts = LaunchFacts(not_started="no ranks were started: this is not a job")
     (found,) = judge_launch(facts, BuildFacts(), None)
     assert (found.name, found.status) == ("mpi-launch", "unknown")
 

@@ -86,7 +86,7 @@ def test_space_and_inodes() -> None:
     assert (lost["space"].status, "FileNotFoundError" in lost["space"].evidence) == ("missing", True)
 
 
-# As man lfs-quota shows it; the second with a long path on a line of its own and a star over the quota.
+# As man lfs-quota shows it; the second with a long path on a separate line and a star over the quota.
 QUOTA = "     /lustre  18000000  20000000 20971520       -   99000       0  100000       -\n"
 LONG = "/a/very/long/path\n   20971520*  20000000 20971520  6d23h  5  0  0  -\n"
 
@@ -98,7 +98,7 @@ def test_quota_counts_where_it_is_less_than_the_disk() -> None:
     facts = NodeFacts(node=probe(folders=folder(50 << 40, 10**9)), quotas={"/x": outcome(QUOTA)})
     found = judged(facts)
     assert (found["space"].status, found["inodes"].status) == ("have", "missing")
-    assert "1000 files more" in found["inodes"].evidence
+    assert "1000 more files" in found["inodes"].evidence
 
 
 def test_stripes_with_the_sites_advice() -> None:
@@ -144,4 +144,4 @@ def test_a_plugin_that_lacks_a_library_of_its_own(tmp_path: Path) -> None:
 def test_a_library_that_is_no_plugin(tmp_path: Path) -> None:
     make_library(tmp_path / "libnccl-net-mine.so", "int other;")
     found = load_plugin(tmp_path, NCCL_NET_PLUGIN="mine")
-    assert (found.status, "is no network plugin" in found.evidence) == ("missing", True)
+    assert (found.status, "is not a network plugin" in found.evidence) == ("missing", True)

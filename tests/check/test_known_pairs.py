@@ -67,7 +67,7 @@ def torch_built_for(cuda: str, archs: str) -> dict[str, Check]:
 def test_a_cuda_that_is_older_than_the_gpu() -> None:
     found = torch_built_for("11.7", '["sm_80"]')["gpu-arch"]
     assert found.status == "missing"
-    assert "CUDA 11.7, which has no sm_90 (from 11.8 on)" in found.evidence
+    assert "CUDA 11.7, which does not support sm_90 (first: 11.8)" in found.evidence
     assert torch_built_for("12.4", '["sm_80", "sm_86"]')["gpu-arch"].status == "missing"
     assert torch_built_for("12.4", '["sm_80", "sm_90"]')["gpu-arch"].status == "have"
     assert torch_built_for("12.4", "null")["gpu-arch"].status == "unknown"

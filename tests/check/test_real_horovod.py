@@ -72,7 +72,7 @@ def test_a_library_that_does_not_load(library: bytes | None, words: str, tmp_pat
 def test_open_mpi_5_at_run_time_is_the_wrong_mpi() -> None:
     library = Path(mpiexec()).parents[1] / "lib"
     if not (library / "libmpi.so.40").exists():
-        pytest.fail("this test needs the wheel of Open MPI 5 beside hpclaunch")
+        pytest.fail("this test needs the wheel of Open MPI 5 next to hpclaunch")
     _, document = check_json("--require", "mpi,torch", PATH=OUTSIDE, LD_LIBRARY_PATH=str(library))
     found = one(document, "pytorch")
     assert found["status"] == "missing"

@@ -12,7 +12,7 @@ from typing import Any
 DATA = Path(__file__).parents[1] / "data" / "horovod"
 
 
-def check(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
+def run_check_command(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
     """Run the command; ``extra`` goes into its environment."""
     command = [sys.executable, "-m", "hpclaunch", "check", *words]
     return subprocess.run(command, env={**os.environ, **extra}, capture_output=True, text=True, check=False)
@@ -20,7 +20,7 @@ def check(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
 
 def check_json(*words: str, **extra: str) -> tuple[int, dict[str, Any]]:
     """Return the exit status and the document on stdout."""
-    done = check("--json", *words, **extra)
+    done = run_check_command("--json", *words, **extra)
     assert done.returncode in (0, 1), done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     assert set(document) == {"ok", "checks"}

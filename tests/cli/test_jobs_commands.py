@@ -16,6 +16,8 @@ import pytest
 from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record, submit
 
+pytestmark = pytest.mark.slow
+
 HPCLAUNCH = str(Path(sys.executable).parent / "hpclaunch")
 
 

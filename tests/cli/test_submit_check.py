@@ -36,7 +36,7 @@ def test_a_missing_requirement_stops_it_with_the_remedies(tmp_path: Path) -> Non
     assert verdict(answer.stderr, "mpi") == "missing"
     assert "-> " in answer.stderr
     assert "pip install --no-build-isolation" in answer.stderr
-    assert "required and not there: mpi (the controller of ranks that a launcher starts)" in answer.stderr
+    assert "requirement not met: mpi (the controller of ranks that a launcher starts)" in answer.stderr
     assert "nothing was submitted" in answer.stderr
     assert not started.exists()
     assert no_job_is_known()

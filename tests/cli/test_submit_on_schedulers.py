@@ -13,6 +13,8 @@ import pytest
 
 from tests.testbed.cluster import Slurm
 
+pytestmark = pytest.mark.slow
+
 VENV = Path(sys.executable).parent
 HPCLAUNCH = str(VENV / "hpclaunch")
 FAKES = Path(__file__).parents[1] / "fakes"

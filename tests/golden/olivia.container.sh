@@ -67,7 +67,7 @@ module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 # module given in environment
 module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 
-# paths that the container sees: the MPI and fabric of the site, and what the job names
+# paths inside the container: the MPI and fabric of the site, and those that the job names
 export APPTAINER_BIND="$EBROOTLIBFABRIC,$EBROOTNCCL,$EBROOTOPENMPI,$EBROOTAWSMINOFIMINNCCL,$EBROOTCUDA:/usr/local/cuda,/usr/lib64,/cluster"
 
 # settings of an outer allocation, which srun would read as options

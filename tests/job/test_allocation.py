@@ -12,6 +12,8 @@ import pytest
 from hpclaunch.scheduler.scheduler_interface import Allocation
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 
+pytestmark = pytest.mark.slow
+
 SALLOC = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_CPUS_PER_NODE": "128,64(x2)"}
 
 

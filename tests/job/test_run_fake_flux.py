@@ -19,6 +19,8 @@ from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.kit import submit
 
+pytestmark = pytest.mark.slow
+
 FAKES = Path(__file__).parents[1] / "fakes"
 HOST, FLUX = LocalHost(), get_scheduler("flux")
 

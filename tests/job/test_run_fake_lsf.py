@@ -19,6 +19,8 @@ from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.kit import contract_script, new_record, submit
 
+pytestmark = pytest.mark.slow
+
 VENV = Path(sys.executable).parent
 FAKES = Path(__file__).parents[1] / "fakes"
 HOST, LSF = LocalHost(), get_scheduler("lsf")

@@ -20,6 +20,8 @@ from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.kit import contract_script, new_record, submit
 
+pytestmark = pytest.mark.slow
+
 HOST, PBS = LocalHost(), get_scheduler("pbs")
 FAST = (0.05, 0.3)
 FAKES = Path(__file__).parents[1] / "fakes"

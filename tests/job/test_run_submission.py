@@ -21,6 +21,8 @@ from hpclaunch.job.submission import recover, submit_once
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.kit import new_record, submit
 
+pytestmark = pytest.mark.slow
+
 FAKE_PBS = Path(__file__).parents[1] / "fakes" / "fake_pbs"
 
 

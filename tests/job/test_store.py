@@ -147,6 +147,7 @@ def test_several_processes_at_once(store: Store) -> None:
     assert {record.state for record in records} == {"done"}
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_leaves_every_job_whole(store: Store) -> None:
     for i in range(8):
         process = writer(store, 10_000, str(i))

@@ -15,6 +15,8 @@ import pytest
 
 from hpclaunch.package_data import resource_dir
 
+pytestmark = pytest.mark.slow
+
 MASKS = "0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000"
 ACCOUNTS = {"lumi-g": "project_465000001", "olivia": "nn1234k"}
 SHIPPED = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))

@@ -1,7 +1,7 @@
 """The scripts of tests/data/lint: what each is for, and what lint must find in it.
 
 A script's last lines say so: ``# site: NAME`` (or unknown), then ``# expect: LINE RULE`` for every finding,
-``-`` for one without a line. A file is named RULE.WHAT.sh; RULE.near-WHAT.sh is a near miss, in which nothing
+``-`` if it has no line. A file is named RULE.WHAT.sh; RULE.near-WHAT.sh is a near miss, in which nothing
 is found.
 """
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.lint.cases import findings
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"]) / "scripts"
 EXPECTED: dict[str, Any] = {
     name: entry

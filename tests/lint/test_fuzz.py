@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.lint.lint_script import find_faults, fix
 from hpclaunch.site.load_profile import load_site
 from tests.lint.cases import SCRIPTS
+
+pytestmark = pytest.mark.slow
 
 PIECES = (
     "#!/bin/bash", "\n", "\r\n", "\t", " ", "#SBATCH --nodes=2", "#SBATCH --gpus=8 --gpus-per-node=",

@@ -49,7 +49,7 @@ RULES = [
     ("cores: 4-7", "cores: 5-7", 19, "cores 4 are on no NUMA node"),
     ("cores: 4-7", "cores: 4-8", 21, "cores 8 are not in the node; its cores are 0-7"),
     ("{id: 1, cores: 4-7}", "{id: 0, cores: 4-7}", 19, "NUMA node 0 appears 2 times"),
-    ("cores: 4-7", "cores: 7-4", 15, "falls"),
+    ("cores: 4-7", "cores: 7-4", 15, "falling range"),
     ("[0-1, 2-3, 4-5, 6-7]", "[0-1, 1-3]", 22, "cores 1 are in l3_groups twice"),
     ("[0-1, 2-3, 4-5, 6-7]", "[0-1, 2-9]", 22, "cores 8-9 are not in the node"),
     ("[0-1, 2-3, 4-5, 6-7]", "['']", 22, "an L3 group without cores"),

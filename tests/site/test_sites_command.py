@@ -13,6 +13,8 @@ import pytest
 
 from tests.site.conftest import Write
 
+pytestmark = pytest.mark.slow
+
 
 def sites(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, **environ}

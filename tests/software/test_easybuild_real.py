@@ -17,6 +17,8 @@ from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.easyconfig import HOROVOD, EasyConfig, parse_easyconfig
 from hpclaunch.software.software_lines import environment_lines
 
+pytestmark = pytest.mark.slow
+
 NAMES = [*chain.from_iterable(HOROVOD.values()), "zlib-1.2.12.eb", "PyTorch-bundle-2.1.2-foss-2023a.eb"]
 EASYCONFIG = """\
 easyblock = 'Tarball'
@@ -58,7 +60,7 @@ def test_names_are_those_that_easybuild_makes(file: str) -> None:
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the real ``eb`` installed a package of our own, from a source beside its easyconfig."""
+    """Where the real ``eb`` installed a package of our own, from a source next to its easyconfig."""
     folder = tmp_path_factory.mktemp("easybuild")
     source = folder / "toy-1.0"
     source.mkdir()

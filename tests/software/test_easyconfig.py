@@ -64,7 +64,7 @@ def test_both_ways(
 
 @pytest.mark.parametrize("text", ["", "Horovod", "Horovod-latest", "-1.0", "0.28.1"])
 def test_other_names_are_refused(text: str) -> None:
-    with pytest.raises(BadInputError, match="no name of an easyconfig"):
+    with pytest.raises(BadInputError, match="not the name of an easyconfig"):
         parse_easyconfig(text)
 
 

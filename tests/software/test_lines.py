@@ -161,7 +161,7 @@ OLD = "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb"
         (
             "polaris",
             Environment(modules=("cuda/12.1",), easybuild=JobEasyBuild(load=(OLD,))),
-            "load one of them",
+            "load only one of them",
         ),
         ("daint", Environment(easybuild=JobEasyBuild(load=(OLD,))), "cannot address the GPUs of daint"),
         ("olivia", Environment(modules=("CUDA/12.6.0",)), "CUDA 13.0.0"),
@@ -176,7 +176,11 @@ OLD = "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb"
             Environment(eessi=JobEessi(version="2023.06", load=("PyTorch/2.7.1-foss-2024a",))),
             "has the toolchains 2022b, 2023a, 2023b only",
         ),
-        ("local", Environment(venv="v", container=JobContainer(image="i.sif")), "venv goes under container"),
+        (
+            "local",
+            Environment(venv="v", container=JobContainer(image="i.sif")),
+            "give a venv as container: venv",
+        ),
         (
             "local",
             Environment(
@@ -238,7 +242,7 @@ def test_a_job_file(tmp_path: Path) -> None:
         ("environment:\n  modules: a\n", "job.yaml:2"),
         ("environment:\n  eessi: {init: shell}\n", "version"),
         ("environment: [a]\n", "job.yaml:1"),
-        ("- a\n", "no mapping"),
+        ("- a\n", "not a mapping"),
     ],
 )
 def test_a_wrong_job_file_is_told_by_line(text: str, words: str, tmp_path: Path) -> None:

@@ -21,12 +21,12 @@ def env(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def plan(site: str, goal: str = "horovod-tensorflow") -> InstallPlan:
+def planned(site: str, goal: str = "horovod-tensorflow") -> InstallPlan:
     return plan_install(load_site(site), goal)
 
 
 def routes(site: str, goal: str = "horovod-tensorflow") -> dict[str, Route]:
-    return {route.name: route for route in plan(site, goal).routes}
+    return {route.name: route for route in planned(site, goal).routes}
 
 
 def steps(route: Route) -> list[str]:
@@ -36,7 +36,7 @@ def steps(route: Route) -> list[str]:
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("site", sorted(site_names()))
 def test_every_site_has_a_way_and_its_script_is_bash(site: str, goal: str) -> None:
-    found = plan(site, goal)
+    found = planned(site, goal)
     assert [route.name for route in found.routes] == list(ROUTES)
     for route in found.routes:
         assert route.why
@@ -54,7 +54,7 @@ def test_no_easyconfig_fits_grace_hopper() -> None:
     assert "CUDA 11.7.0, which cannot address the GPUs of daint (sm_90 needs CUDA 11.8" in route.why
     assert "foss-2022b with CUDA 12.0.0" in route.why
     with pytest.raises(BadInputError, match="cannot address"):
-        plan("daint").route("easybuild")
+        planned("daint").route("easybuild")
 
 
 def test_polaris_can_take_the_easyconfig_with_cuda_11_7() -> None:
@@ -62,15 +62,15 @@ def test_polaris_can_take_the_easyconfig_with_cuda_11_7() -> None:
     assert "eb Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb --robot" in found
     assert "module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0" in found
     assert found.index('export EASYBUILD_PREFIX="$HOME/easybuild"') == 0
-    assert plan("polaris").chosen == "site"
+    assert planned("polaris").chosen == "site"
 
 
 def test_lumi_takes_its_own_container_and_no_cuda() -> None:
     found = routes("lumi-g")
-    assert plan("lumi-g").chosen == "site"
+    assert planned("lumi-g").chosen == "site"
     assert any("horovod-0.28.1-singularity" in step for step in steps(found["site"]))
     assert "has AMD GPUs" in found["easybuild"].why
-    assert plan("lumi-g", "horovod-torch").chosen == "pip"
+    assert planned("lumi-g", "horovod-torch").chosen == "pip"
 
 
 def test_eessi_has_no_horovod_but_may_carry_a_build() -> None:

@@ -36,6 +36,12 @@ def _path() -> str:
     return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
+def _environment() -> dict[str, str]:
+    """Return the environment of servers, which outlive a test: none of its folders."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    return {**kept, "PATH": _path()}
+
+
 def missing_for_ssh() -> list[str]:
     """Return what this machine lacks for the tests with sshd."""
     return [name for name in ("/usr/sbin/sshd", "ssh-keygen", "ssh") if not shutil.which(name, path=_path())]
@@ -113,7 +119,7 @@ class Slurm:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of a client of this cluster."""
-        return {**os.environ, "PATH": _path(), "SLURM_CONF": str(self.conf)}
+        return {**_environment(), "SLURM_CONF": str(self.conf)}
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run a client."""
@@ -140,7 +146,7 @@ class Sshd:
         self.key, self.known_hosts = self.folder / "id_ed25519", self.folder / "known_hosts"
         self._settings = {"SSHLAB": str(self.folder), "SSHPORT": str(self.port), "SSHEXTRA": config}
         self._settings |= {"SSHPAM": pam, "OWNER": str(os.getpid())}
-        self._environment = cluster.environment() if cluster else {**os.environ, "PATH": _path()}
+        self._environment = cluster.environment() if cluster else _environment()
 
     def start(self) -> Sshd:
         """Start the server and wait until it listens."""

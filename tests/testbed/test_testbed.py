@@ -13,6 +13,8 @@ import pytest
 
 from tests.testbed.cluster import Slurm, Sshd
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 A_TEST = "tests/job/test_run_slurm.py::test_two_nodes_from_submission_to_result"
 

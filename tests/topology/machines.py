@@ -1,4 +1,4 @@
-"""Machines made up for tests, and what each tool would print on them."""
+"""Invented machines for tests, and what each tool would print on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Machine:
     memory_only: tuple[int, ...] = ()
     gpu_numa: tuple[int, ...] = (1, 0)
     gpu_cpus_l3: bool = False
-    """GPUs sit at an L3 group (the first of their node), not at the whole node."""
+    """GPUs are local to an L3 group (the first of their node), not to the whole node."""
 
     @property
     def core_count(self) -> int:
@@ -95,7 +95,7 @@ def _nodes(machine: Machine) -> tuple[NumaNode, ...]:
     return tuple(NumaNode(id=node, cpus=frozenset(cpus[node])) for node in sorted(cpus))
 
 
-machines = st.builds(
+any_machine = st.builds(
     Machine,
     numa_ids=st.sampled_from([(0,), (0, 1), (0, 8), (0, 1, 2, 3), (0, 1, 6)]),
     l3_per_numa=st.integers(1, 3),
@@ -148,7 +148,7 @@ def lscpu_json(machine: Machine, *, nested: bool = False) -> str:
 
 
 def lscpu_table(machine: Machine, *, joined_caches: bool = False) -> str:
-    """``lscpu -p``: cache columns of their own (util-linux 2.38) or joined by colons (2.43)."""
+    """``lscpu -p``: separate cache columns (util-linux 2.38) or joined by colons (2.43)."""
     head = (
         "# CPU,Core,Socket,Node,L1d:L1i:L2:L3" if joined_caches else "# CPU,Core,Socket,Node,,L1d,L1i,L2,L3"
     )
@@ -293,7 +293,7 @@ def _l3_xml(machine: Machine, group: int, version: int) -> str:
 
 
 def write_sysfs(machine: Machine, root: Path, *, allowed: str | None = None, vendor: str = "0x1002") -> Path:
-    """Lay a /sys and /proc tree below ``root``."""
+    """Write a /sys and /proc tree below ``root``."""
     cpu = root / "sys/devices/system/cpu"
     _put(cpu / "online", f"0-{machine.cpu_count - 1}")
     groups: dict[int | None, set[int]] = {}

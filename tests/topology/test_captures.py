@@ -17,6 +17,8 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.topology.sources import KINDS, read_files
 
+pytestmark = pytest.mark.slow
+
 CAPTURES = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"])
 NODES = CAPTURES / "nodes"
 # The reader that each folder of captures is for.
@@ -38,8 +40,8 @@ REFUSED = {
     "polaris_4xA100_markdown_table.md": "a table in Markdown",
     "topo-C_closest_cpu.txt": "names no GPU",
     "error_lines_and_xcp_formats.txt": "no line such as 'GPU[0]",
-    "gpurun_lscpu_mismatch_note.txt": "no output of amd-smi",
-    "gpurun_topo_8gpu.txt": "no output of amd-smi",
+    "gpurun_lscpu_mismatch_note.txt": "not the output of amd-smi",
+    "gpurun_topo_8gpu.txt": "not the output of amd-smi",
     "lumi-g_lstopo-p_lownoise_first_numa.txt": "no XML document",
 }
 FILES = sorted(path for path in NODES.rglob("*") if path.is_file() and path.parent.name in READER_OF)
@@ -76,7 +78,7 @@ def test_every_capture_is_read_or_refused_for_its_reason(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_no_reader_fails_otherwise_on_a_foreign_capture(path: Path) -> None:
+def test_each_reader_reads_or_refuses_captures_of_other_tools(path: Path) -> None:
     text = path.read_text(errors="replace")
     for read in KINDS.values():
         try:
@@ -100,7 +102,7 @@ def test_every_tree_is_read(path: Path, tmp_path: Path) -> None:
 
 
 def assert_sound(topology: NodeTopology) -> None:
-    """What holds on every machine: no CPU twice, nodes within the machine, cores in their nodes."""
+    """Check what holds on every machine: no CPU twice, nodes within the machine, cores in their nodes."""
     listed = [cpu for core in topology.cores for cpu in core.cpus]
     assert len(listed) == len(set(listed))
     nodes = [cpu for node in topology.numa_nodes for cpu in node.cpus]
@@ -138,7 +140,7 @@ def test_cpu_affinity_of_gpus(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", named("error-handling", "numa_unknown"))
-def test_unknown_numa_nodes_stay_unknown_and_that_is_said(name: str) -> None:
+def test_unknown_numa_nodes_stay_unknown_with_a_note(name: str) -> None:
     topology = read_case(name)
     assert [gpu.numa for gpu in topology.gpus] == [None] * len(CASES[name]["expect"]["gpu_per_task"])
     assert any("is unknown" in note for note in topology.notes)
@@ -181,7 +183,7 @@ def test_offline_neighbours(name: str) -> None:
     assert any("belong to no known NUMA node" in note for note in topology.notes)
 
 
-def test_a_gpu_on_a_node_that_lscpu_does_not_have_is_said() -> None:
+def test_a_gpu_on_a_node_that_lscpu_does_not_have_is_noted() -> None:
     both = NODES / CASES["gpurun/node_not_in_lscpu"]["inputs"][0]
     topology = read_files({"rocm_smi": both, "lscpu": both})
     assert any("NUMA node 6" in note and "has no CPUs in lscpu" in note for note in topology.notes)

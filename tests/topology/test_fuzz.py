@@ -1,10 +1,11 @@
-"""Parsers meet arbitrary and damaged text: they read it or refuse it, and never do anything else."""
+"""Readers get arbitrary and damaged text: they read it or refuse it with BadInputError."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,22 +13,24 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.sources import KINDS
-from tests.topology import machines as made
+from tests.topology import machines
 
-MACHINE = made.Machine(numa_ids=(0, 1, 6), memory_only=(9,), gpu_numa=(6, 1, 0))
+pytestmark = pytest.mark.slow
+
+MACHINE = machines.Machine(numa_ids=(0, 1, 6), memory_only=(9,), gpu_numa=(6, 1, 0))
 VALID: dict[str, list[str]] = {
     "lscpu": [
-        made.lscpu_text(MACHINE),
-        made.lscpu_text(MACHINE, sections=True),
-        made.lscpu_json(MACHINE, nested=True),
-        made.lscpu_table(MACHINE),
-        made.lscpu_table(MACHINE, joined_caches=True),
+        machines.lscpu_text(MACHINE),
+        machines.lscpu_text(MACHINE, sections=True),
+        machines.lscpu_json(MACHINE, nested=True),
+        machines.lscpu_table(MACHINE),
+        machines.lscpu_table(MACHINE, joined_caches=True),
     ],
-    "rocm_smi": [made.rocm_smi(MACHINE), made.rocm_smi_json(MACHINE)],
-    "amd_smi": [made.amd_smi_json(MACHINE), "GPU: 0\n    NUMA:\n        NODE: 1\n        AFFINITY: 1\n"],
-    "nvidia_smi": [made.nvidia_smi(MACHINE), made.nvidia_smi(MACHINE, tabs=False, colour=True)],
-    "numactl": [made.numactl(MACHINE), made.numactl(MACHINE, width=60)],
-    "hwloc": [made.hwloc_xml(MACHINE, 1), made.hwloc_xml(MACHINE, 2)],
+    "rocm_smi": [machines.rocm_smi(MACHINE), machines.rocm_smi_json(MACHINE)],
+    "amd_smi": [machines.amd_smi_json(MACHINE), "GPU: 0\n    NUMA:\n        NODE: 1\n        AFFINITY: 1\n"],
+    "nvidia_smi": [machines.nvidia_smi(MACHINE), machines.nvidia_smi(MACHINE, tabs=False, colour=True)],
+    "numactl": [machines.numactl(MACHINE), machines.numactl(MACHINE, width=60)],
+    "hwloc": [machines.hwloc_xml(MACHINE, 1), machines.hwloc_xml(MACHINE, 2)],
 }
 PIECES = [
     *[
@@ -122,7 +125,7 @@ def test_damaged_output(kind: str, seed: int) -> None:
 
 @some
 @given(st.permutations(sorted(KINDS)))
-def test_every_reader_refuses_or_reads_the_others_output(order: list[str]) -> None:
+def test_every_reader_refuses_or_reads_the_output_of_other_tools(order: list[str]) -> None:
     for kind in order:
         for text in VALID[order[0]]:
             read_or_refuse(KINDS[kind], text)

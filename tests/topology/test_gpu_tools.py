@@ -9,17 +9,17 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import amd_smi, nvidia_smi, rocm_smi
 from hpclaunch.topology.partial import Partial
-from tests.topology import machines as made
+from tests.topology import machines
 
 DATA = Path(__file__).parents[1] / "data/topology"
-MACHINE = made.Machine(numa_ids=(0, 1), gpu_numa=(1, 1, 0, 0))
+MACHINE = machines.Machine(numa_ids=(0, 1), gpu_numa=(1, 1, 0, 0))
 
 
 def numa(partial: Partial) -> list[int | None]:
     return [gpu.numa for gpu in partial.gpus or ()]
 
 
-def test_partitions_are_gpus_of_their_own_and_contradicting_columns_stay_unknown() -> None:
+def test_partitions_count_as_gpus_and_contradicting_columns_stay_unknown() -> None:
     partial = rocm_smi.read((DATA / "rocm-smi-errors-partitions.txt").read_text(), "x")
     assert numa(partial) == [0, 0, 1, None]
     assert [note for note in partial.notes if "NUMA node 0 but NUMA affinity 1" in note]
@@ -30,7 +30,7 @@ def test_an_unknown_affinity_makes_the_node_unknown(word: str) -> None:
     text = f"GPU[0]\t\t: (Topology) Numa Node: 0\nGPU[0]\t\t: (Topology) Numa Affinity: {word}\n"
     partial = rocm_smi.read(text, "x")
     assert numa(partial) == [None]
-    assert "the kernel knows no NUMA node" in partial.notes[0]
+    assert "the kernel does not know its NUMA node" in partial.notes[0]
     entry = (
         f'{{"card0": {{"(Topology) Numa Node": "0", "(Topology) Numa Affinity": "{word}"}}, "system": {{}}}}'
     )
@@ -48,36 +48,36 @@ def without(text: str, piece: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no line such as 'GPU[0]"),
         ("ERROR: GPU[1]   : Cannot read Numa Node: Not supported\n", "no line such as 'GPU[0]"),
-        (without(made.rocm_smi(MACHINE), "GPU[1]"), "GPU 1 is missing but GPU 3 is there"),
+        (without(machines.rocm_smi(MACHINE), "GPU[1]"), "GPU 1 is missing but GPU 3 is there"),
         (
-            without(made.rocm_smi(MACHINE), "GPU[3]\t\t: (Topology) Numa Affinity"),
+            without(machines.rocm_smi(MACHINE), "GPU[3]\t\t: (Topology) Numa Affinity"),
             "GPU 3 has no line 'Numa Aff",
         ),
-        (made.rocm_smi(MACHINE).split("ffinity: 0")[0], "'GPU[2]\\t\\t: (Topology) Numa A' is cut off"),
+        (machines.rocm_smi(MACHINE).split("ffinity: 0")[0], "'GPU[2]\\t\\t: (Topology) Numa A' is cut off"),
         ("GPU[0] : (Topology) Numa Node:\n", "line 1: Numa Node without a value"),
-        ("GPU[0] : (Topology) Numa Node: 3.5\n", "line 1: '3.5' is no NUMA node"),
+        ("GPU[0] : (Topology) Numa Node: 3.5\n", "line 1: '3.5' is not a NUMA node"),
         (
             "GPU[0] : (Topology) Numa Node: 3\nGPU[0] : (Topology) Numa Node: 2\n",
-            "line 2: Numa Node is 2, line 1",
+            "line 2: Numa Node is 2, but 3 in line 1",
         ),
         ('{"card0": {"(Topology) Numa Node": "0"', "damaged JSON"),
         ('{"system": {}}', "JSON without card0"),
         ('{"card0": {"Temperature": "3"}}', "neither NUMA nodes nor PCI addresses"),
     ],
 )
-def test_damaged_rocm_smi_is_refused(text: str, said: str) -> None:
+def test_damaged_rocm_smi_is_refused(text: str, message: str) -> None:
     with pytest.raises(BadInputError) as caught:
         rocm_smi.read(text, "gpus.txt")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("gpus.txt")
 
 
 def test_output_without_its_end_is_read_with_a_warning() -> None:
-    text = made.rocm_smi(MACHINE).rsplit("\n", 2)[0]
+    text = machines.rocm_smi(MACHINE).rsplit("\n", 2)[0]
     assert any("may be cut off" in note for note in rocm_smi.read(text, "x").notes)
 
 
@@ -97,23 +97,23 @@ def test_amd_smi_topology_gives_addresses_and_says_that_numa_nodes_are_missing()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("", "no output of amd-smi"),
-        ("GPU: 0\n NODE: 0\nGPU: 0\n", "line 3: GPU 0 again"),
+        ("", "not the output of amd-smi"),
+        ("GPU: 0\n NODE: 0\nGPU: 0\n", "line 3: GPU 0 appears twice"),
         ("GPU: 1\n NODE: 0\n", "not numbered from 0"),
-        ("GPU: 0\n  NODE: many\n", "line 2: 'many' is no NUMA node"),
+        ("GPU: 0\n  NODE: many\n", "line 2: 'many' is not a NUMA node"),
         ('[{"gpu": 0, "numa": {"node": 0}', "damaged JSON"),
-        ('[{"gpu": 0}, {"gpu": 0}]', "a number that was there before"),
+        ('[{"gpu": 0}, {"gpu": 0}]', "or the number of another entry"),
         ('{"gpu_data": []}', "JSON without a list of GPUs"),
         ("ACCESS TABLE:\n\n", "ACCESS TABLE without columns"),
-        ("ACCESS TABLE:\n one two\n", "line 2: columns that are no PCI addresses"),
+        ("ACCESS TABLE:\n one two\n", "line 2: columns that are not PCI addresses"),
     ],
 )
-def test_damaged_amd_smi_is_refused(text: str, said: str) -> None:
+def test_damaged_amd_smi_is_refused(text: str, message: str) -> None:
     with pytest.raises(BadInputError) as caught:
         amd_smi.read(text, "gpus.json")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_nvidia_smi_on_a_superchip_names_several_nodes_and_the_gpus_own_memory() -> None:
@@ -133,7 +133,7 @@ def test_nvidia_smi_without_affinities() -> None:
 
 
 def test_colour_codes_whose_escape_was_lost_are_ignored() -> None:
-    text = made.nvidia_smi(MACHINE, colour=True).replace("\x1b", "")
+    text = machines.nvidia_smi(MACHINE, colour=True).replace("\x1b", "")
     assert numa(nvidia_smi.read(text, "x")) == [1, 1, 0, 0]
 
 
@@ -143,11 +143,11 @@ def test_a_number_cut_in_its_middle_is_left_out() -> None:
     assert gpu.cpus == frozenset((96, 98, 100))
 
 
-TOPO = made.nvidia_smi(MACHINE)
+TOPO = machines.nvidia_smi(MACHINE)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no line of column names"),
         ("NUMA IDs of closest CPU: 1\n", "nvidia-smi topo -C, which names no GPU"),
@@ -163,23 +163,28 @@ TOPO = made.nvidia_smi(MACHINE)
             "line 3: row GPU1 has no X in column GPU1",
         ),
         (TOPO.replace("GPU0\t X \tSYS", "GPU0\t X \tHELLO"), "line 2: 'HELLO' in row GPU0"),
-        (TOPO.replace("\t1\t\tN/A", "\tone\t\tN/A", 1), "line 2: 'one' is no NUMA node"),
+        (TOPO.replace("\t1\t\tN/A", "\tone\t\tN/A", 1), "line 2: 'one' is not a NUMA node"),
         (TOPO.replace("8-15,24-31", "8-15,24-", 1), "line 2: bad CPU list"),
-        (made.nvidia_smi(MACHINE, tabs=False).replace(" 0-7,16-23 ", " ", 1), "line 4: 8 cells, 9 columns"),
+        (
+            machines.nvidia_smi(MACHINE, tabs=False).replace(" 0-7,16-23 ", " ", 1),
+            "line 4: 8 cells, 9 columns",
+        ),
     ],
 )
-def test_damaged_nvidia_smi_is_refused(text: str, said: str) -> None:
+def test_damaged_nvidia_smi_is_refused(text: str, message: str) -> None:
     with pytest.raises(BadInputError) as caught:
         nvidia_smi.read(text, "topo.txt")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("topo.txt")
 
 
-def test_missing_rows_at_the_end_are_said() -> None:
+def test_missing_rows_at_the_end_are_noted() -> None:
     text = "\n".join(TOPO.splitlines()[:3])
     partial = nvidia_smi.read(text, "x")
     assert len(partial.gpus or ()) == 2
-    assert any("names 4 GPUs, rows are there for 2" in note for note in partial.notes)
+    assert any(
+        "names 4 GPUs, but there are rows for 2: the output is cut off" in note for note in partial.notes
+    )
 
 
 @pytest.mark.parametrize(

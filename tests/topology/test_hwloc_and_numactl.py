@@ -9,10 +9,10 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import hwloc, numactl
 from hpclaunch.topology.merge_sources import merge
-from tests.topology import machines as made
+from tests.topology import machines
 
 DATA = Path(__file__).parents[1] / "data/topology"
-XML = made.hwloc_xml(made.Machine())
+XML = machines.hwloc_xml(machines.Machine())
 
 
 def document(*objects: str, cpuset: str = "0x0000000f", more: str = "") -> str:
@@ -24,7 +24,7 @@ def pus(*cpus: int) -> str:
     return "".join(f'<object type="PU" os_index="{cpu}"/>' for cpu in cpus)
 
 
-def test_memory_of_other_kinds_beside_the_same_cores_has_no_cpus() -> None:
+def test_memory_of_other_kinds_next_to_the_same_cores_has_no_cpus() -> None:
     text = document(
         '<object type="NUMANode" os_index="3" cpuset="0xf" local_memory="8"/>',
         '<object type="Group" cpuset="0x3"><object type="NUMANode" os_index="0" cpuset="0x3"/>',
@@ -88,7 +88,7 @@ OUTSIDE = '<!DOCTYPE t [<!ENTITY a SYSTEM "file:///etc/hostname">]><topology>&a;
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no XML document"),
         ("Machine (503GB total)\n  NUMANode P#0\n", "no XML document"),
@@ -99,20 +99,20 @@ OUTSIDE = '<!DOCTYPE t [<!ENTITY a SYSTEM "file:///etc/hostname">]><topology>&a;
         (BOMB, "line 1: an XML entity is declared"),
         (OUTSIDE, "line 1: an XML entity is declared"),
         (document(pus(0), cpuset="0x0"), "Machine without CPUs"),
-        (document(pus(0), cpuset="0xf...f"), "cpuset '0xf...f' is no CPU set"),
-        (document(pus(0), cpuset="0x1234567890"), "is no CPU set"),
-        (document(pus(0), cpuset="0x1" + ",0x0" * 5000), "is no CPU set"),
+        (document(pus(0), cpuset="0xf...f"), "cpuset '0xf...f' is not a CPU set"),
+        (document(pus(0), cpuset="0x1234567890"), "is not a CPU set"),
+        (document(pus(0), cpuset="0x1" + ",0x0" * 5000), "is not a CPU set"),
         (document('<object type="PU" os_index="-1"/>'), "PU with os_index '-1'"),
         (document('<object type="PU" os_index="9999999"/>'), "PU with os_index"),
         (document(pus(1, 1)), "a CPU appears in two cores"),
-        (document(pus(0), '<object type="NUMANode" os_index="0"/>' * 2), "NUMA node 0 again"),
+        (document(pus(0), '<object type="NUMANode" os_index="0"/>' * 2), "NUMA node 0 appears twice"),
         ("<topology>" + '<object type="Misc">' * 300 + "</object>" * 300 + "</topology>", "200 levels"),
     ],
 )
-def test_damaged_or_dangerous_xml_is_refused(text: str, said: str) -> None:
+def test_damaged_or_dangerous_xml_is_refused(text: str, message: str) -> None:
     with pytest.raises(BadInputError) as caught:
         hwloc.read(text, "node.xml")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("node.xml")
 
 
@@ -126,21 +126,21 @@ def test_wrapped_lines_holes_in_the_numbers_and_nodes_without_cpus() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no line such as 'node 0 cpus"),
         ("No NUMA support available on this system.\n", "no line such as 'node 0 cpus"),
         ("node 0 cpus: 0 1 two\n", "line 1: 'two' among the CPUs"),
         ("node 0 cpus: 0 1 99999\n", "line 1: '99999' among the CPUs"),
-        ("node 0 cpus: 0\nnode 0 cpus: 1\n", "line 2: node 0 again"),
+        ("node 0 cpus: 0\nnode 0 cpus: 1\n", "line 2: node 0 appears twice"),
         ("available: 2 nodes (0-1)\nnode 0 cpus: 0\n", "node 1 is announced but has no line"),
         ("available: 1 nodes (0)\nnode 0 cpus: 0\nnode 1 cpus: 1\n", "node 1 is shown but not announced"),
         ("available: 3 nodes (0-1)\nnode 0 cpus: 0\nnode 1 cpus: 1\n", "line 1: 'available: 3 nodes (0-1)'"),
         ("available: 1 nodes (1-0)\nnode 0 cpus: 0\n", "line 1: bad CPU list"),
     ],
 )
-def test_damaged_numactl_is_refused(text: str, said: str) -> None:
+def test_damaged_numactl_is_refused(text: str, message: str) -> None:
     with pytest.raises(BadInputError) as caught:
         numactl.read(text, "numa.txt")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("numa.txt")

@@ -24,7 +24,7 @@ def fixture(name: str) -> str:
         ("lscpu-chinese.txt", {0: {0, 2, 4, 6}, 1: {1, 3, 5, 7}}),
     ],
 )
-def test_numa_lines_are_read_in_any_language_and_the_rest_is_said_to_be_unread(
+def test_numa_lines_are_read_in_any_language_and_a_note_says_that_only_they_are(
     name: str, nodes: dict[int, set[int]]
 ) -> None:
     partial = lscpu.read(fixture(name), name)
@@ -37,7 +37,7 @@ def test_a_translated_output_without_numa_lines_is_refused_with_the_remedy() -> 
         lscpu.read(fixture("lscpu-french-no-numa.txt"), "french.txt")
 
 
-def test_hybrid_cores_with_the_same_number_are_told_apart_by_their_caches() -> None:
+def test_hybrid_cores_with_the_same_number_are_distinguished_by_their_caches() -> None:
     cores = lscpu.read(fixture("lscpu-hybrid.csv"), "x").cores or ()
     assert [core.cpus for core in cores] == [(0, 1), (2, 3), (4,), (5,)]
 
@@ -56,33 +56,33 @@ def test_text_followed_by_the_table_gives_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("", "no output of lscpu"),
-        ("nothing here\n", "no output of lscpu"),
+        ("", "not the output of lscpu"),
+        ("nothing here\n", "not the output of lscpu"),
         ("Model name: Example\n", "neither NUMA nodes nor a list of CPUs"),
         ("NUMA node0 CPU(s): 0-3,5-\n", "line 1: bad CPU list"),
         ("NUMA node0 CPU(s): 7-3\n", "line 1: bad CPU list"),
         ("NUMA node0 CPU(s): 0-99999999\n", "line 1: bad CPU list"),
-        ("x: 1\nNUMA node0 CPU(s): 0\nNUMA node0 CPU(s): 1\n", "line 3: NUMA node 0 again"),
-        ("NUMA node0 CPU(s): 0\nThread(s) per core: two\n", "line 2: 'two' is no number"),
+        ("x: 1\nNUMA node0 CPU(s): 0\nNUMA node0 CPU(s): 1\n", "line 3: NUMA node 0 appears again"),
+        ("NUMA node0 CPU(s): 0\nThread(s) per core: two\n", "line 2: 'two' is not a number"),
         ('{"lscpu": [{"field": "NUMA node0 CPU(s):", "data": "0-3"}', "damaged JSON"),
         ('{"lscpu": {"field": 3}}', "without a list 'lscpu'"),
         ('{"lscpu": [{"name": 3}]}', "without 'field'"),
         ("# CPU,Core,Socket,Node\n0,0,0\n", "line 2: '0,0,0' has 3 fields, the header 4"),
         ("# CPU,Core\n0,0\n0,1\n", "line 3: CPU 0 appears twice"),
-        ("# CPU,Core\n0,0\nx1,1\n2,2\n", "line 3: 'x1' is no number"),
-        ("#\x1fCPU,Core\n0,0\n", "no output of lscpu"),
+        ("# CPU,Core\n0,0\nx1,1\n2,2\n", "line 3: 'x1' is not a number"),
+        ("#\x1fCPU,Core\n0,0\n", "not the output of lscpu"),
         ("# CPU,Core\n", "line 1: a header of lscpu -p without rows"),
         ("# CPU,Core\n99999,0\n", "line 2: CPU 99999"),
         ("# CPU,Core,L1d:L2:L3\n0,0,1:2\n", "line 2: caches '1:2'"),
         ("0,0,0,0\n1,1,0,0\n", "without the line '# CPU,Core,...'"),
     ],
 )
-def test_damaged_output_is_refused_with_file_line_and_finding(text: str, said: str) -> None:
+def test_damaged_output_is_refused_with_file_line_and_finding(text: str, message: str) -> None:
     with pytest.raises(BadInputError) as caught:
         lscpu.read(text, "node7.txt")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("node7.txt")
     assert caught.value.hint
 
@@ -92,7 +92,7 @@ def read_one(text: str) -> tuple[list[tuple[int, ...]], tuple[str, ...]]:
     return [core.cpus for core in topology.cores], topology.notes
 
 
-def test_numa_lines_alone_tell_siblings_where_each_node_lists_equal_ranges() -> None:
+def test_siblings_are_derived_from_numa_lines_where_each_node_lists_equal_ranges() -> None:
     cores, notes = read_one("NUMA node0 CPU(s): 0-1,4-5\nNUMA node1 CPU(s): 2-3,6-7\n")
     assert cores == [(0, 4), (1, 5), (2, 6), (3, 7)]
     assert any("derived from the numbering" in note for note in notes)
@@ -109,7 +109,7 @@ def test_numa_lines_alone_tell_siblings_where_each_node_lists_equal_ranges() -> 
     ],
     ids=["no threads", "interleaved", "no architecture", "virtual", "half of the CPUs offline"],
 )
-def test_siblings_that_are_not_certain_stay_unknown_and_that_is_said(text: str) -> None:
+def test_siblings_that_are_not_certain_stay_unknown_with_a_note(text: str) -> None:
     cores, notes = read_one(text)
     assert all(len(cpus) == 1 for cpus in cores)
     assert any("each CPU is counted as a core" in note for note in notes)

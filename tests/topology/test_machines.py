@@ -1,4 +1,4 @@
-"""Every format of a made-up machine reads as that machine."""
+"""Every format of an invented machine reads as that machine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from hpclaunch.topology import amd_smi, hwloc, lscpu, numactl, nvidia_smi, rocm_smi, sysfs
 from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.node_topology import Core, NumaNode
-from tests.topology import machines as made
+from tests.topology import machines
 from tests.topology.machines import Machine
+
+pytestmark = pytest.mark.slow
 
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -29,21 +31,21 @@ def without_socket(cores: tuple[Core, ...]) -> tuple[Core, ...]:
 
 
 @few
-@given(made.machines, st.booleans())
+@given(machines.any_machine, st.booleans())
 def test_lscpu_table(machine: Machine, joined: bool) -> None:
-    partial = lscpu.read(made.lscpu_table(machine, joined_caches=joined), "x")
+    partial = lscpu.read(machines.lscpu_table(machine, joined_caches=joined), "x")
     assert without_socket(merge([partial]).cores) == machine.cores()
     assert plain_nodes(partial.numa_nodes) == tuple(node for node in machine.nodes() if node.cpus)
 
 
 @few
-@given(made.machines, st.sampled_from(["flat", "sections", "json", "nested"]))
+@given(machines.any_machine, st.sampled_from(["flat", "sections", "json", "nested"]))
 def test_lscpu_text_and_json(machine: Machine, form: str) -> None:
     text = {
-        "flat": lambda: made.lscpu_text(machine),
-        "sections": lambda: made.lscpu_text(machine, sections=True),
-        "json": lambda: made.lscpu_json(machine),
-        "nested": lambda: made.lscpu_json(machine, nested=True),
+        "flat": lambda: machines.lscpu_text(machine),
+        "sections": lambda: machines.lscpu_text(machine, sections=True),
+        "json": lambda: machines.lscpu_json(machine),
+        "nested": lambda: machines.lscpu_json(machine, nested=True),
     }[form]()
     partial = lscpu.read(text, "x")
     assert plain_nodes(partial.numa_nodes) == machine.nodes()
@@ -53,9 +55,9 @@ def test_lscpu_text_and_json(machine: Machine, form: str) -> None:
 
 
 @few
-@given(made.machines)
+@given(machines.any_machine)
 def test_lscpu_text_never_derives_a_wrong_core(machine: Machine) -> None:
-    topology = merge([lscpu.read(made.lscpu_text(machine), "x")])
+    topology = merge([lscpu.read(machines.lscpu_text(machine), "x")])
     threads = {frozenset(core.cpus) for core in topology.cores}
     truth = {frozenset(core.cpus) for core in machine.cores()}
     single = {frozenset((cpu,)) for core in machine.cores() for cpu in core.cpus}
@@ -64,17 +66,17 @@ def test_lscpu_text_never_derives_a_wrong_core(machine: Machine) -> None:
 
 
 @few
-@given(made.machines, st.sampled_from([None, 60, 76]))
+@given(machines.any_machine, st.sampled_from([None, 60, 76]))
 def test_numactl(machine: Machine, width: int | None) -> None:
-    partial = numactl.read(made.numactl(machine, width=width), "x")
+    partial = numactl.read(machines.numactl(machine, width=width), "x")
     assert plain_nodes(partial.numa_nodes) == machine.nodes()
     assert {node.memory_bytes for node in partial.numa_nodes or ()} == {1 << 30}
 
 
 @few
-@given(made.machines, st.sampled_from([1, 2, 3]))
+@given(machines.any_machine, st.sampled_from([1, 2, 3]))
 def test_hwloc(machine: Machine, version: int) -> None:
-    topology = merge([hwloc.read(made.hwloc_xml(machine, version), "x")])
+    topology = merge([hwloc.read(machines.hwloc_xml(machine, version), "x")])
     assert without_socket(topology.cores) == machine.cores()
     assert plain_nodes(topology.numa_nodes) == machine.nodes()
     for gpu in topology.gpus:
@@ -84,10 +86,10 @@ def test_hwloc(machine: Machine, version: int) -> None:
 
 
 @few
-@given(made.machines)
+@given(machines.any_machine)
 def test_sysfs(machine: Machine) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        topology = merge([sysfs.read(made.write_sysfs(machine, Path(folder), allowed="0-3"))])
+        topology = merge([sysfs.read(machines.write_sysfs(machine, Path(folder), allowed="0-3"))])
     assert without_socket(topology.cores) == machine.cores()
     assert plain_nodes(topology.numa_nodes) == machine.nodes()
     assert topology.allowed == frozenset(range(min(4, machine.cpu_count)))
@@ -103,20 +105,21 @@ def two_or_more_gpus(machine: Machine) -> bool:
 
 @few
 @given(
-    made.machines.filter(two_or_more_gpus), st.sampled_from(["GPU[{}]\t\t", "GPU[{}]          ", "GPU {}   "])
+    machines.any_machine.filter(two_or_more_gpus),
+    st.sampled_from(["GPU[{}]\t\t", "GPU[{}]          ", "GPU {}   "]),
 )
 def test_rocm_smi(machine: Machine, form: str) -> None:
-    partial = rocm_smi.read(made.rocm_smi(machine, form), "x")
+    partial = rocm_smi.read(machines.rocm_smi(machine, form), "x")
     assert [gpu.numa for gpu in partial.gpus or ()] == list(machine.gpu_numa)
     assert partial.notes == ()
 
 
 @few
-@given(made.machines.filter(two_or_more_gpus))
+@given(machines.any_machine.filter(two_or_more_gpus))
 def test_json_of_amd(machine: Machine) -> None:
     for partial in (
-        rocm_smi.read(made.rocm_smi_json(machine), "x"),
-        amd_smi.read(made.amd_smi_json(machine), "x"),
+        rocm_smi.read(machines.rocm_smi_json(machine), "x"),
+        amd_smi.read(machines.amd_smi_json(machine), "x"),
     ):
         assert [gpu.numa for gpu in partial.gpus or ()] == list(machine.gpu_numa)
         assert [gpu.bus_id for gpu in partial.gpus or ()] == [
@@ -125,9 +128,9 @@ def test_json_of_amd(machine: Machine) -> None:
 
 
 @few
-@given(made.machines.filter(two_or_more_gpus), st.booleans(), st.integers(0, 3), st.booleans())
+@given(machines.any_machine.filter(two_or_more_gpus), st.booleans(), st.integers(0, 3), st.booleans())
 def test_nvidia_smi(machine: Machine, tabs: bool, columns: int, colour: bool) -> None:
-    text = made.nvidia_smi(machine, tabs=tabs, columns=columns, colour=colour)
+    text = machines.nvidia_smi(machine, tabs=tabs, columns=columns, colour=colour)
     partial = nvidia_smi.read(text, "x")
     numa = list(machine.gpu_numa)
     assert [gpu.numa for gpu in partial.gpus or ()] == (numa if columns > 1 else [None] * len(numa))
@@ -142,10 +145,10 @@ def test_a_node_of_more_than_1024_cpus(threads: int, cores: int, tmp_path: Path)
     )
     topology = merge(
         [
-            sysfs.read(made.write_sysfs(machine, tmp_path)),
-            hwloc.read(made.hwloc_xml(machine), "hwloc.xml"),
-            lscpu.read(made.lscpu_table(machine), "lscpu.csv"),
-            numactl.read(made.numactl(machine), "numactl.txt"),
+            sysfs.read(machines.write_sysfs(machine, tmp_path)),
+            hwloc.read(machines.hwloc_xml(machine), "hwloc.xml"),
+            lscpu.read(machines.lscpu_table(machine), "lscpu.csv"),
+            numactl.read(machines.numactl(machine), "numactl.txt"),
         ]
     )
     assert len(topology.cpus) == 8 * 4 * cores * threads > 1024
@@ -168,18 +171,18 @@ DECORATIONS: dict[str, Callable[[str], str]] = {
 
 MACHINE = Machine(numa_ids=(0, 1, 2, 3), memory_only=(9,), gpu_numa=(3, 3, 1, 1, 0, 0, 2, 2))
 PRINTED = {
-    "lscpu text": (lscpu.read, made.lscpu_text(MACHINE)),
-    "lscpu sections": (lscpu.read, made.lscpu_text(MACHINE, sections=True)),
-    "lscpu json": (lscpu.read, made.lscpu_json(MACHINE)),
-    "lscpu table": (lscpu.read, made.lscpu_table(MACHINE)),
-    "numactl": (numactl.read, made.numactl(MACHINE)),
-    "rocm-smi": (rocm_smi.read, made.rocm_smi(MACHINE)),
-    "rocm-smi json": (rocm_smi.read, made.rocm_smi_json(MACHINE)),
-    "amd-smi json": (amd_smi.read, made.amd_smi_json(MACHINE)),
-    "nvidia-smi": (nvidia_smi.read, made.nvidia_smi(MACHINE)),
-    "nvidia-smi blanks": (nvidia_smi.read, made.nvidia_smi(MACHINE, tabs=False)),
-    "hwloc 1": (hwloc.read, made.hwloc_xml(MACHINE, 1)),
-    "hwloc 2": (hwloc.read, made.hwloc_xml(MACHINE, 2)),
+    "lscpu text": (lscpu.read, machines.lscpu_text(MACHINE)),
+    "lscpu sections": (lscpu.read, machines.lscpu_text(MACHINE, sections=True)),
+    "lscpu json": (lscpu.read, machines.lscpu_json(MACHINE)),
+    "lscpu table": (lscpu.read, machines.lscpu_table(MACHINE)),
+    "numactl": (numactl.read, machines.numactl(MACHINE)),
+    "rocm-smi": (rocm_smi.read, machines.rocm_smi(MACHINE)),
+    "rocm-smi json": (rocm_smi.read, machines.rocm_smi_json(MACHINE)),
+    "amd-smi json": (amd_smi.read, machines.amd_smi_json(MACHINE)),
+    "nvidia-smi": (nvidia_smi.read, machines.nvidia_smi(MACHINE)),
+    "nvidia-smi blanks": (nvidia_smi.read, machines.nvidia_smi(MACHINE, tabs=False)),
+    "hwloc 1": (hwloc.read, machines.hwloc_xml(MACHINE, 1)),
+    "hwloc 2": (hwloc.read, machines.hwloc_xml(MACHINE, 2)),
 }
 
 

@@ -13,11 +13,11 @@ from hpclaunch.topology import amd_smi, hwloc, lscpu, numactl, nvidia_smi, rocm_
 from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 from hpclaunch.topology.sources import KINDS, apply_site, read_files, read_folder
-from tests.topology import machines as made
+from tests.topology import machines
 
 DATA = Path(__file__).parents[1] / "data/topology"
-# The numbering of LUMI-G: 4 NUMA nodes, 2 L3 groups of 8 cores each, 2 threads; two GPUs a node.
-MI250X = made.Machine(numa_ids=(0, 1, 2, 3), cores_per_l3=8, gpu_numa=(3, 3, 1, 1, 0, 0, 2, 2))
+# The numbering of LUMI-G: 4 NUMA nodes, 2 L3 groups of 8 cores each, 2 threads; two GPUs per NUMA node.
+MI250X = machines.Machine(numa_ids=(0, 1, 2, 3), cores_per_l3=8, gpu_numa=(3, 3, 1, 1, 0, 0, 2, 2))
 NUMA_LINES = "".join(f"NUMA node{n.id} CPU(s): {format_cpu_list(n.cpus)}\n" for n in MI250X.nodes())
 
 
@@ -25,23 +25,25 @@ def has(topology: NodeTopology, *words: str) -> bool:
     return any(all(word in note for word in words) for note in topology.notes)
 
 
-def test_numa_lines_and_rocm_smi_make_a_whole_node_but_for_the_l3_groups() -> None:
-    topology = merge([rocm_smi.read(made.rocm_smi(MI250X), "rocm.txt"), lscpu.read(NUMA_LINES, "lscpu.txt")])
+def test_numa_lines_and_rocm_smi_describe_a_node_except_its_l3_groups() -> None:
+    topology = merge(
+        [rocm_smi.read(machines.rocm_smi(MI250X), "rocm.txt"), lscpu.read(NUMA_LINES, "lscpu.txt")]
+    )
     assert [core.cpus for core in topology.cores] == [core.cpus for core in MI250X.cores()]
     assert [core.numa for core in topology.cores] == [core.numa for core in MI250X.cores()]
     assert [gpu.numa for gpu in topology.gpus] == [3, 3, 1, 1, 0, 0, 2, 2]
     assert topology.sources == ("rocm-smi (rocm.txt)", "lscpu (lscpu.txt)")
-    assert has(topology, "no source tells which cores share an L3 cache")
+    assert has(topology, "no source states which cores share an L3 cache")
 
 
-def test_sources_that_agree_add_up_without_a_note() -> None:
+def test_sources_that_agree_are_joined_without_a_note() -> None:
     machine = MI250X
     topology = merge(
         [
-            lscpu.read(made.lscpu_table(machine), "a"),
-            numactl.read(made.numactl(machine), "b"),
-            rocm_smi.read(made.rocm_smi_json(machine), "c"),
-            hwloc.read(made.hwloc_xml(machine), "d"),
+            lscpu.read(machines.lscpu_table(machine), "a"),
+            numactl.read(machines.numactl(machine), "b"),
+            rocm_smi.read(machines.rocm_smi_json(machine), "c"),
+            hwloc.read(machines.hwloc_xml(machine), "d"),
         ]
     )
     assert topology.notes == ()
@@ -50,28 +52,28 @@ def test_sources_that_agree_add_up_without_a_note() -> None:
     assert [core.l3 for core in topology.cores] == [core.l3 for core in machine.cores()]
 
 
-def test_nothing_is_refused() -> None:
+def test_no_source_at_all_is_refused() -> None:
     with pytest.raises(BadInputError, match="no source"):
         merge([])
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "said"),
+    ("left", "right", "message"),
     [
         ("NUMA node0 CPU(s): 0-3\nNUMA node1 CPU(s): 4-7\n", "0 1 2 3 4 5 6 7", "puts CPU 4 on NUMA node 1"),
         ("NUMA node0 CPU(s): 0-3\n", "2 3 4 5", "only numactl (b) has CPUs"),
     ],
 )
-def test_sources_of_different_machines_are_refused(left: str, right: str, said: str) -> None:
+def test_sources_of_different_machines_are_refused(left: str, right: str, message: str) -> None:
     partials = [lscpu.read(left, "a"), numactl.read(f"node 0 cpus: {right}\n", "b")]
     with pytest.raises(BadInputError) as caught:
         merge(partials)
     assert "lscpu (a)" in str(caught.value)
     assert "numactl (b)" in str(caught.value)
-    assert said in str(caught.value) or "only lscpu (a) has CPUs 0-1" in str(caught.value)
+    assert message in str(caught.value) or "only lscpu (a) has CPUs 0-1" in str(caught.value)
 
 
-def test_cpus_that_one_source_hides_are_left_out_and_said() -> None:
+def test_cpus_that_one_source_hides_are_left_out_with_a_note() -> None:
     whole = lscpu.read("NUMA node0 CPU(s): 0-7\nThread(s) per core: 1\n", "a")
     part = hwloc.read(
         '<topology><object type="Machine" cpuset="0x0f">'
@@ -86,7 +88,7 @@ def test_cpus_that_one_source_hides_are_left_out_and_said() -> None:
         assert has(topology, "lscpu (a) has CPUs 4-7 that hwloc (b) lacks")
 
 
-def test_different_siblings_are_said_with_both_sources() -> None:
+def test_different_siblings_are_noted_with_both_sources() -> None:
     table = lscpu.read("# CPU,Core\n0,0\n1,0\n2,1\n3,1\n", "a")
     core = '<object type="Core"><object type="PU" os_index="{}"/><object type="PU" os_index="{}"/></object>'
     cores = core.format(0, 2) + core.format(1, 3)
@@ -97,13 +99,13 @@ def test_different_siblings_are_said_with_both_sources() -> None:
 
 
 def test_the_grants_of_all_sources_are_intersected(tmp_path: Path) -> None:
-    machine = made.Machine(numa_ids=(0,), cores_per_l3=2, threads=1, gpu_numa=())
-    made.write_sysfs(machine, tmp_path, allowed="0-2")
-    xml = made.hwloc_xml(machine).replace('type="Machine"', 'type="Machine" allowed_cpuset="0xe"')
+    machine = machines.Machine(numa_ids=(0,), cores_per_l3=2, threads=1, gpu_numa=())
+    machines.write_sysfs(machine, tmp_path, allowed="0-2")
+    xml = machines.hwloc_xml(machine).replace('type="Machine"', 'type="Machine" allowed_cpuset="0xe"')
     assert merge([sysfs.read(tmp_path), hwloc.read(xml, "x")]).allowed == frozenset((1, 2))
 
 
-def test_more_nodes_counted_than_shown_is_said() -> None:
+def test_more_nodes_counted_than_listed_is_noted() -> None:
     topology = merge([lscpu.read("NUMA node(s): 36\nNUMA node0 CPU(s): 0-3\nThread(s) per core: 1\n", "a")])
     assert has(topology, "counts 36 NUMA nodes, 1 are listed")
 
@@ -123,14 +125,14 @@ def test_a_cut_affinity_column_gives_way_to_the_numa_node() -> None:
     assert has(topology, "GPU 0 (0,2,4,6,8,10) is cut off", "0,2,4,6,8,10,12,14")
 
 
-def test_an_affinity_printed_inside_a_job_is_kept() -> None:
+def test_an_affinity_printed_inside_a_job_is_used() -> None:
     nodes = "NUMA node0 CPU(s): 0-7\nNUMA node1 CPU(s): 8-15\nThread(s) per core: 1\n"
     topology = merge([nvidia_smi.read(topo("12-13", "1"), "a"), lscpu.read(nodes, "b")])
     assert (topology.gpus[0].numa, topology.gpus[0].cpus) == (1, frozenset((12, 13)))
     assert has(topology, "printed inside a job")
 
 
-def test_an_affinity_outside_its_numa_node_is_said() -> None:
+def test_an_affinity_outside_its_numa_node_is_noted() -> None:
     nodes = "NUMA node0 CPU(s): 0-7\nNUMA node1 CPU(s): 8-15\nThread(s) per core: 1\n"
     topology = merge([nvidia_smi.read(topo("0-3", "1"), "a"), lscpu.read(nodes, "b")])
     assert (topology.gpus[0].numa, topology.gpus[0].cpus) == (1, None)
@@ -153,7 +155,7 @@ def test_nvidia_smi_alone_gives_the_nodes_of_its_gpus_with_a_warning() -> None:
     assert has(topology, "nodes without a GPU are missing")
 
 
-def test_a_superchip_has_one_node_of_cpus_a_gpu_and_many_without() -> None:
+def test_a_superchip_has_one_node_with_cpus_per_gpu_and_many_without() -> None:
     topology = read_files(
         {"nvidia_smi": DATA / "nvidia-smi-superchip.txt", "numactl": DATA / "numactl-superchip.txt"}
     )
@@ -163,7 +165,7 @@ def test_a_superchip_has_one_node_of_cpus_a_gpu_and_many_without() -> None:
     assert [(node.id, len(node.cpus)) for node in alone.numa_nodes] == [(0, 36), (1, 36), (3, 0), (8, 0)]
 
 
-def test_a_gpu_on_a_node_without_cpus_is_said() -> None:
+def test_a_gpu_on_a_node_without_cpus_is_noted() -> None:
     text = "GPU[0] : (Topology) Numa Node: 6\nGPU[0] : (Topology) Numa Affinity: 6\n"
     topology = merge([rocm_smi.read(text, "a"), lscpu.read("NUMA node0 CPU(s): 0-7\n", "b")])
     assert has(topology, "GPU 0: NUMA node 6 (rocm-smi (a)) has no CPUs in lscpu (b)")
@@ -174,26 +176,26 @@ def gpus_of(first: str, second: str) -> NodeTopology:
 
 
 def test_gpus_are_matched_by_address_not_by_number() -> None:
-    machine = made.Machine(gpu_numa=(1, 0))
+    machine = machines.Machine(gpu_numa=(1, 0))
     turned = (
         f'[{{"gpu": 0, "bus": {{"bdf": "{machine.bus(1)}"}}, "asic": {{"market_name": "Example"}}}},'
         f' {{"gpu": 1, "bus": {{"bdf": "{machine.bus(0)}"}}}}]'
     )
-    topology = gpus_of(made.rocm_smi_json(machine), turned)
+    topology = gpus_of(machines.rocm_smi_json(machine), turned)
     assert [(gpu.index, gpu.numa, gpu.model) for gpu in topology.gpus] == [(0, 1, None), (1, 0, "Example")]
-    assert has(topology, "amd-smi (b) numbers GPU 0, 1 of rocm-smi (a) otherwise")
+    assert has(topology, "amd-smi (b) numbers GPU 0, 1 of rocm-smi (a) differently")
 
 
 def test_without_addresses_gpus_that_contradict_each_other_are_not_joined() -> None:
-    machine = made.Machine(gpu_numa=(1, 0))
-    topology = gpus_of(made.rocm_smi(machine), made.amd_smi_json(made.Machine(gpu_numa=(0, 1))))
+    machine = machines.Machine(gpu_numa=(1, 0))
+    topology = gpus_of(machines.rocm_smi(machine), machines.amd_smi_json(machines.Machine(gpu_numa=(0, 1))))
     assert [gpu.numa for gpu in topology.gpus] == [1, 0]
     assert {gpu.bus_id for gpu in topology.gpus} == {None}
     assert has(topology, "rocm-smi (a) says NUMA node 1", "amd-smi (b) says NUMA node 0", "cannot be matched")
 
 
 def test_a_job_with_some_of_the_gpus_keeps_its_numbers(tmp_path: Path) -> None:
-    made.write_sysfs(MI250X, tmp_path)
+    machines.write_sysfs(MI250X, tmp_path)
     shown = "".join(f"GPU[{i}] : PCI Bus: {MI250X.bus(gpu).upper()}\n" for i, gpu in enumerate((2, 3, 6)))
     topology = merge([rocm_smi.read(shown, "a"), sysfs.read(tmp_path)])
     assert [(gpu.index, gpu.bus_id, gpu.numa) for gpu in topology.gpus] == [
@@ -204,11 +206,11 @@ def test_a_job_with_some_of_the_gpus_keeps_its_numbers(tmp_path: Path) -> None:
     assert has(topology, "rocm-smi (a) shows 3 GPUs", "shows 8")
 
 
-def test_the_kernel_is_believed_about_a_gpu_of_the_same_address(tmp_path: Path) -> None:
-    machine = made.Machine(gpu_numa=(1, 0))
-    made.write_sysfs(machine, tmp_path)
+def test_the_kernels_numa_node_is_used_for_a_gpu_of_the_same_address(tmp_path: Path) -> None:
+    machine = machines.Machine(gpu_numa=(1, 0))
+    machines.write_sysfs(machine, tmp_path)
     wrong = (
-        made.rocm_smi_json(machine)
+        machines.rocm_smi_json(machine)
         .replace('Node": "1"', 'Node": "0"')
         .replace('Affinity": "1"', 'Affinity": "0"')
     )
@@ -217,22 +219,22 @@ def test_the_kernel_is_believed_about_a_gpu_of_the_same_address(tmp_path: Path) 
     assert has(topology, "GPU 0: rocm-smi (a) says NUMA node 0", "sysfs", "says 1; the second is used")
 
 
-def test_finer_places_come_from_the_kernel(tmp_path: Path) -> None:
-    machine = made.Machine(gpu_numa=(1, 0), gpu_cpus_l3=True)
-    made.write_sysfs(machine, tmp_path)
-    topology = merge([rocm_smi.read(made.rocm_smi_json(machine), "a"), sysfs.read(tmp_path)])
+def test_local_cpus_of_gpus_come_from_the_kernel(tmp_path: Path) -> None:
+    machine = machines.Machine(gpu_numa=(1, 0), gpu_cpus_l3=True)
+    machines.write_sysfs(machine, tmp_path)
+    topology = merge([rocm_smi.read(machines.rocm_smi_json(machine), "a"), sysfs.read(tmp_path)])
     assert [gpu.cpus for gpu in topology.gpus] == [machine.gpu_cpus(0), machine.gpu_cpus(1)]
 
 
-def test_a_source_that_sees_no_gpu_is_said(tmp_path: Path) -> None:
-    made.write_sysfs(made.Machine(gpu_numa=()), tmp_path)
-    topology = merge([sysfs.read(tmp_path), rocm_smi.read(made.rocm_smi(made.Machine()), "a")])
+def test_a_source_that_shows_no_gpu_is_noted(tmp_path: Path) -> None:
+    machines.write_sysfs(machines.Machine(gpu_numa=()), tmp_path)
+    topology = merge([sysfs.read(tmp_path), rocm_smi.read(machines.rocm_smi(machines.Machine()), "a")])
     assert len(topology.gpus) == 2
     assert has(topology, "rocm-smi (a) shows 2 GPUs", "shows none")
 
 
-def site(machine: made.Machine, reserved: CpuSet = frozenset()) -> NodeTopology:
-    """A profile that knows everything about a machine."""
+def site(machine: machines.Machine, reserved: CpuSet = frozenset()) -> NodeTopology:
+    """A profile that states everything about a machine."""
     gpus = tuple(
         Gpu(index=gpu, numa=numa, cpus=machine.gpu_cpus(gpu)) for gpu, numa in enumerate(machine.gpu_numa)
     )
@@ -243,10 +245,10 @@ def site(machine: made.Machine, reserved: CpuSet = frozenset()) -> NodeTopology:
 
 
 def from_files() -> NodeTopology:
-    return merge([rocm_smi.read(made.rocm_smi(MI250X), "a"), lscpu.read(NUMA_LINES, "b")])
+    return merge([rocm_smi.read(machines.rocm_smi(MI250X), "a"), lscpu.read(NUMA_LINES, "b")])
 
 
-def test_the_site_adds_reserved_cores_l3_groups_and_gpu_places() -> None:
+def test_the_site_adds_reserved_cores_l3_groups_and_local_cpus_of_gpus() -> None:
     joined = apply_site(from_files(), site(MI250X, reserved=frozenset((0, 8))))
     assert joined.reserved == frozenset((0, 64, 8, 72))
     assert [core.l3 for core in joined.cores] == [core.l3 for core in MI250X.cores()]
@@ -255,9 +257,11 @@ def test_the_site_adds_reserved_cores_l3_groups_and_gpu_places() -> None:
     assert has(joined, "L3 groups are the site profile's")
 
 
-def test_what_the_files_say_wins_and_is_said() -> None:
-    measured = merge([lscpu.read(made.lscpu_table(MI250X), "a"), rocm_smi.read(made.rocm_smi(MI250X), "b")])
-    other = made.Machine(
+def test_the_files_win_over_the_profile_with_a_note() -> None:
+    measured = merge(
+        [lscpu.read(machines.lscpu_table(MI250X), "a"), rocm_smi.read(machines.rocm_smi(MI250X), "b")]
+    )
+    other = machines.Machine(
         numa_ids=(0, 1, 2, 3), l3_per_numa=4, cores_per_l3=4, gpu_numa=(0, 0, 1, 1, 3, 3, 2, 2)
     )
     joined = apply_site(measured, site(other))
@@ -268,7 +272,7 @@ def test_what_the_files_say_wins_and_is_said() -> None:
 
 
 def test_a_profile_of_another_machine_adds_reserved_cores_only() -> None:
-    other = made.Machine(numa_ids=(0, 1), l3_per_numa=4, cores_per_l3=8, gpu_numa=(0,) * 8)
+    other = machines.Machine(numa_ids=(0, 1), l3_per_numa=4, cores_per_l3=8, gpu_numa=(0,) * 8)
     joined = apply_site(from_files(), site(other, reserved=frozenset((0, 500))))
     assert all(core.l3 is None for core in joined.cores)
     assert joined.reserved == frozenset((0, 64))
@@ -276,8 +280,8 @@ def test_a_profile_of_another_machine_adds_reserved_cores_only() -> None:
     assert has(joined, "the site reserves CPUs 500, which are not here")
 
 
-def test_a_tool_of_gpus_alone_gets_the_sites_cores() -> None:
-    joined = apply_site(merge([rocm_smi.read(made.rocm_smi(MI250X), "a")]), site(MI250X))
+def test_the_site_adds_cores_to_the_output_of_a_gpu_tool() -> None:
+    joined = apply_site(merge([rocm_smi.read(machines.rocm_smi(MI250X), "a")]), site(MI250X))
     assert joined.cores == MI250X.cores()
     assert joined.numa_nodes == MI250X.nodes()
     assert has(joined, "cores are the site profile's")
@@ -292,11 +296,11 @@ def test_unknown_nodes_of_gpus_come_from_the_site_when_the_count_agrees() -> Non
     fewer = msgspec.structs.replace(files, gpus=files.gpus[:4])
     joined = apply_site(fewer, site(MI250X))
     assert [gpu.numa for gpu in joined.gpus] == [None] * 4
-    assert has(joined, "the site profile has 8 GPUs, here are 4")
+    assert has(joined, "the site profile has 8 GPUs, this node has 4")
 
 
 def test_files_are_read_by_kind(tmp_path: Path) -> None:
-    made.write_sysfs(MI250X, tmp_path / "tree")
+    machines.write_sysfs(MI250X, tmp_path / "tree")
     windows = "Thread(s) per core: 2\n" + NUMA_LINES
     (tmp_path / "lscpu.txt").write_bytes(windows.replace("\n", "\r\n").encode("utf-16"))
     topology = read_files({"sysfs": tmp_path / "tree", "lscpu": tmp_path / "lscpu.txt"})
@@ -313,7 +317,7 @@ def test_wrong_files_are_refused(tmp_path: Path) -> None:
     for kind in KINDS:
         with pytest.raises(BadInputError, match="noise"):
             read_files({kind: tmp_path / "noise"})
-    with pytest.raises(BadInputError, match="no saved topology"):
+    with pytest.raises(BadInputError, match="not a saved topology"):
         read_folder(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""/sys and /proc: machines of an unusual shape, GPUs and NICs, and this very machine."""
+"""/sys and /proc: machines of an unusual shape, GPUs and NICs, and this machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import sysfs
-from hpclaunch.topology.sources import read_live
-from tests.topology import machines as made
+from hpclaunch.topology.sources import read_files, read_live
+from tests.topology import machines
 
 
 def put(root: Path, path: str, text: str) -> None:
@@ -19,23 +19,23 @@ def put(root: Path, path: str, text: str) -> None:
 
 
 def test_this_machine_agrees_with_what_the_kernel_grants_this_process() -> None:
-    topology = read_live(Path("/"))
+    topology = read_files({"sysfs": Path("/")})
     assert topology.allowed == frozenset(os.sched_getaffinity(0))
     assert topology.allowed <= topology.cpus
     assert len(topology.cpus) == os.sysconf("SC_NPROCESSORS_ONLN")
 
 
-def test_the_tree_is_the_one_the_variable_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made.write_sysfs(made.Machine(numa_ids=(0, 1, 6)), tmp_path)
+def test_the_variable_names_the_tree_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines.write_sysfs(machines.Machine(numa_ids=(0, 1, 6)), tmp_path)
     monkeypatch.setenv("HPCLAUNCH_SYSROOT", str(tmp_path))
     assert [node.id for node in read_live().numa_nodes] == [0, 1, 6]
 
 
 def test_offline_cpus_are_left_out_of_cores_nodes_and_grants(tmp_path: Path) -> None:
-    machine = made.Machine(numa_ids=(0, 1), l3_per_numa=1, cores_per_l3=2, threads=2, gpu_numa=())
-    made.write_sysfs(machine, tmp_path, allowed="0-7")
+    machine = machines.Machine(numa_ids=(0, 1), l3_per_numa=1, cores_per_l3=2, threads=2, gpu_numa=())
+    machines.write_sysfs(machine, tmp_path, allowed="0-7")
     put(tmp_path, "sys/devices/system/cpu/online", "0-2,4,6-7")
-    topology = read_live(tmp_path)
+    topology = read_files({"sysfs": tmp_path})
     assert [core.cpus for core in topology.cores] == [(0, 4), (1,), (2, 6), (7,)]
     assert [sorted(node.cpus) for node in topology.numa_nodes] == [[0, 1, 4], [2, 6, 7]]
     assert topology.allowed == frozenset((0, 1, 2, 4, 6, 7))
@@ -47,7 +47,7 @@ def test_trees_of_older_kernels_with_masks_and_without_the_online_list(tmp_path:
         put(tmp_path, f"{folder}/topology/thread_siblings", f"00000000,{1 << cpu | 1 << (cpu ^ 2):08x}")
         put(tmp_path, f"{folder}/online", "0" if cpu == 3 else "1")
     put(tmp_path, "sys/devices/system/node/node0/cpumap", "00000000,0000000f")
-    topology = read_live(tmp_path)
+    topology = read_files({"sysfs": tmp_path})
     assert [core.cpus for core in topology.cores] == [(0, 2), (1,)]
     assert sorted(topology.numa_nodes[0].cpus) == [0, 1, 2]
 
@@ -58,86 +58,86 @@ def test_a_cache_of_level_3_under_another_index(tmp_path: Path) -> None:
         put(tmp_path, f"sys/devices/system/cpu/cpu{cpu}/cache/index3/level", "2")
         put(tmp_path, f"sys/devices/system/cpu/cpu{cpu}/cache/index4/level", "3")
         put(tmp_path, f"sys/devices/system/cpu/cpu{cpu}/cache/index4/shared_cpu_list", "0-1")
-    assert [core.l3 for core in read_live(tmp_path).cores] == [0, 0]
+    assert [core.l3 for core in read_files({"sysfs": tmp_path}).cores] == [0, 0]
 
 
 def test_amd_gpus_come_in_the_order_of_the_compute_driver(tmp_path: Path) -> None:
-    machine = made.Machine(gpu_numa=(1, 1, 0, 0))
-    made.write_sysfs(machine, tmp_path)
-    made.kfd_node(tmp_path, 0, 0, 0)
+    machine = machines.Machine(gpu_numa=(1, 1, 0, 0))
+    machines.write_sysfs(machine, tmp_path)
+    machines.kfd_node(tmp_path, 0, 0, 0)
     for number, gpu in enumerate((2, 3, 0, 1), 1):
-        made.kfd_node(tmp_path, number, 440, int(machine.bus(gpu)[5:7], 16) << 8)
-    topology = read_live(tmp_path)
+        machines.kfd_node(tmp_path, number, 440, int(machine.bus(gpu)[5:7], 16) << 8)
+    topology = read_files({"sysfs": tmp_path})
     assert [gpu.bus_id for gpu in topology.gpus] == [machine.bus(gpu) for gpu in (2, 3, 0, 1)]
     assert [gpu.numa for gpu in topology.gpus] == [0, 0, 1, 1]
     assert not any("PCI order" in note for note in topology.notes)
 
 
-def test_a_gpu_that_was_not_granted_is_said(tmp_path: Path) -> None:
-    machine = made.Machine(gpu_numa=(1, 0))
-    made.write_sysfs(machine, tmp_path)
-    made.kfd_node(tmp_path, 1, 440, int(machine.bus(0)[5:7], 16) << 8)
+def test_a_gpu_that_was_not_granted_is_noted(tmp_path: Path) -> None:
+    machine = machines.Machine(gpu_numa=(1, 0))
+    machines.write_sysfs(machine, tmp_path)
+    machines.kfd_node(tmp_path, 1, 440, int(machine.bus(0)[5:7], 16) << 8)
     (tmp_path / "sys/class/kfd/kfd/topology/nodes/2").mkdir()
-    topology = read_live(tmp_path)
+    topology = read_files({"sysfs": tmp_path})
     assert [gpu.bus_id for gpu in topology.gpus] == [machine.bus(0)]
     assert any("KFD node 2 cannot be read" in note for note in topology.notes)
 
 
-def test_displays_and_processors_own_graphics_are_no_gpus(tmp_path: Path) -> None:
-    made.write_sysfs(made.Machine(gpu_numa=()), tmp_path)
-    made.pci_device(tmp_path, "0000:00:02.0", "0x030000", "0x8086", 0, "0-3")
-    made.pci_device(tmp_path, "0000:02:00.0", "0x030000", "0x1a03", 0, "0-3")
-    made.pci_device(tmp_path, "0000:03:00.0", "0x030000", "0x1002", 0, "0-3")
+def test_displays_and_integrated_graphics_are_not_gpus(tmp_path: Path) -> None:
+    machines.write_sysfs(machines.Machine(gpu_numa=()), tmp_path)
+    machines.pci_device(tmp_path, "0000:00:02.0", "0x030000", "0x8086", 0, "0-3")
+    machines.pci_device(tmp_path, "0000:02:00.0", "0x030000", "0x1a03", 0, "0-3")
+    machines.pci_device(tmp_path, "0000:03:00.0", "0x030000", "0x1002", 0, "0-3")
     put(tmp_path, "sys/bus/pci/devices/0000:03:00.0/boot_vga", "1")
-    assert read_live(tmp_path).gpus == ()
-    made.pci_device(tmp_path, "0000:81:00.0", "0x120000", "0x1002", 1, "4-7")
-    assert [gpu.bus_id for gpu in read_live(tmp_path).gpus] == ["0000:81:00.0"]
+    assert read_files({"sysfs": tmp_path}).gpus == ()
+    machines.pci_device(tmp_path, "0000:81:00.0", "0x120000", "0x1002", 1, "4-7")
+    assert [gpu.bus_id for gpu in read_files({"sysfs": tmp_path}).gpus] == ["0000:81:00.0"]
 
 
 def test_nvidia_gpus_in_pci_order_with_their_model_and_a_note(tmp_path: Path) -> None:
-    machine = made.Machine(gpu_numa=(1, 0))
-    made.write_sysfs(machine, tmp_path, vendor="0x10de")
+    machine = machines.Machine(gpu_numa=(1, 0))
+    machines.write_sysfs(machine, tmp_path, vendor="0x10de")
     put(tmp_path, f"proc/driver/nvidia/gpus/{machine.bus(1)}/information", "Model: \t\t Example X100\nIRQ: 1")
-    topology = read_live(tmp_path)
+    topology = read_files({"sysfs": tmp_path})
     assert [(gpu.numa, gpu.model) for gpu in topology.gpus] == [(1, None), (0, "Example X100")]
     assert any("CUDA_DEVICE_ORDER=PCI_BUS_ID" in note for note in topology.notes)
 
 
-def test_a_device_without_a_place_stays_unknown(tmp_path: Path) -> None:
-    made.write_sysfs(made.Machine(gpu_numa=()), tmp_path)
-    made.pci_device(tmp_path, "0000:81:00.0", "0x030200", "0x10de", -1, "0-31")
-    topology = read_live(tmp_path)
+def test_the_place_of_a_device_without_numa_node_stays_unknown(tmp_path: Path) -> None:
+    machines.write_sysfs(machines.Machine(gpu_numa=()), tmp_path)
+    machines.pci_device(tmp_path, "0000:81:00.0", "0x030200", "0x10de", -1, "0-31")
+    topology = read_files({"sysfs": tmp_path})
     assert (topology.gpus[0].numa, topology.gpus[0].cpus) == (None, None)
     assert "the NUMA node of GPU 0 is unknown" in topology.notes
 
 
-def test_one_nic_a_device_by_the_name_that_libraries_use(tmp_path: Path) -> None:
-    made.write_sysfs(made.Machine(gpu_numa=()), tmp_path)
+def test_one_nic_per_device_by_the_name_that_libraries_use(tmp_path: Path) -> None:
+    machines.write_sysfs(machines.Machine(gpu_numa=()), tmp_path)
     for address, numa in (("0000:21:00.0", 0), ("0000:a1:00.0", 1), ("0000:05:00.0", 0)):
-        made.pci_device(tmp_path, address, "0x020000", "0x17db", numa, "0-3")
-    made.network_device(tmp_path, "cxi", "cxi0", "0000:21:00.0")
-    made.network_device(tmp_path, "net", "hsn0", "0000:21:00.0")
-    made.network_device(tmp_path, "infiniband", "mlx5_0", "0000:a1:00.0")
-    made.network_device(tmp_path, "net", "ib0", "0000:a1:00.0")
-    made.network_device(tmp_path, "net", "eth0", "0000:05:00.0")
-    assert [(nic.name, nic.numa, nic.bus_id) for nic in read_live(tmp_path).nics] == [
+        machines.pci_device(tmp_path, address, "0x020000", "0x17db", numa, "0-3")
+    machines.network_device(tmp_path, "cxi", "cxi0", "0000:21:00.0")
+    machines.network_device(tmp_path, "net", "hsn0", "0000:21:00.0")
+    machines.network_device(tmp_path, "infiniband", "mlx5_0", "0000:a1:00.0")
+    machines.network_device(tmp_path, "net", "ib0", "0000:a1:00.0")
+    machines.network_device(tmp_path, "net", "eth0", "0000:05:00.0")
+    assert [(nic.name, nic.numa, nic.bus_id) for nic in read_files({"sysfs": tmp_path}).nics] == [
         ("cxi0", 0, "0000:21:00.0"),
         ("mlx5_0", 1, "0000:a1:00.0"),
     ]
 
 
 def test_nodes_that_list_the_same_cpus_count_as_one(tmp_path: Path) -> None:
-    made.write_sysfs(made.Machine(numa_ids=(0,), gpu_numa=()), tmp_path)
+    machines.write_sysfs(machines.Machine(numa_ids=(0,), gpu_numa=()), tmp_path)
     for node in (1, 2):
         put(tmp_path, f"sys/devices/system/node/node{node}/cpulist", "0-15")
-    topology = read_live(tmp_path)
+    topology = read_files({"sysfs": tmp_path})
     assert [len(node.cpus) for node in topology.numa_nodes] == [16, 0, 0]
     assert {core.numa for core in topology.cores} == {0}
     assert any("NUMA nodes 1, 2 list CPUs that another node has too" in note for note in topology.notes)
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "said"),
+    ("path", "text", "message"),
     [
         ("sys/devices/system/cpu/online", "0-3,x", "cpu/online, line 1: bad CPU list"),
         ("sys/devices/system/cpu/cpu0/topology/thread_siblings_list", "0--3", "thread_siblings_list, line 1"),
@@ -145,12 +145,12 @@ def test_nodes_that_list_the_same_cpus_count_as_one(tmp_path: Path) -> None:
         ("proc/self/status", "Name:\tx\nCpus_allowed_list:\tall", "self/status, line 2: bad"),
     ],
 )
-def test_damaged_files_are_refused(tmp_path: Path, path: str, text: str, said: str) -> None:
-    made.write_sysfs(made.Machine(), tmp_path, allowed="0-3")
+def test_damaged_files_are_refused(tmp_path: Path, path: str, text: str, message: str) -> None:
+    machines.write_sysfs(machines.Machine(), tmp_path, allowed="0-3")
     put(tmp_path, path, text)
     with pytest.raises(BadInputError) as caught:
         sysfs.read(tmp_path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_folder_without_a_tree_is_refused(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_a_folder_without_a_tree_is_refused(tmp_path: Path) -> None:
         sysfs.read(tmp_path)
 
 
-def test_a_pipe_in_the_place_of_a_file_does_not_hang_the_reader(tmp_path: Path) -> None:
-    made.write_sysfs(made.Machine(gpu_numa=()), tmp_path)
+def test_a_pipe_instead_of_a_file_does_not_hang_the_reader(tmp_path: Path) -> None:
+    machines.write_sysfs(machines.Machine(gpu_numa=()), tmp_path)
     (tmp_path / "proc/self").mkdir(parents=True)
     os.mkfifo(tmp_path / "proc/self/status")
     assert sysfs.read(tmp_path).allowed is None

@@ -48,6 +48,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
 
 
+@pytest.mark.slow
 def test_no_damaged_byte_goes_unnoticed(tmp_path: Path) -> None:
     """Each byte in turn: the file is refused by name, or the byte meant nothing: the same content."""
     path = tmp_path / "checkpoint.npz"

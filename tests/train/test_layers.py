@@ -53,6 +53,7 @@ def sampled_indices(values: Array, most: int = 60) -> list[tuple[int, ...]]:
     return [tuple(int(i) for i in np.unravel_index(place, values.shape)) for place in chosen]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_those_of_finite_differences(name: str) -> None:
     make, shape = CASES[name]

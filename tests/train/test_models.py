@@ -11,6 +11,8 @@ from hpclaunch.train.engine.models import NUMPY_MODELS, Network, cnn, mlp
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
 from hpclaunch.train.run_options import DEFAULT_LR, DEFAULT_OPTIMIZER
 
+pytestmark = pytest.mark.slow
+
 IMAGES, LABELS, _, _ = synthetic_digits(40, 1, 3)
 
 

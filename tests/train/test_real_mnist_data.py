@@ -12,6 +12,8 @@ from hpclaunch.train.data.dataset import load_dataset
 from hpclaunch.train.data.mnist_files import MNIST_FILES
 from tests.train.mirror import sends, serving
 
+pytestmark = pytest.mark.slow
+
 
 def folder() -> Path:
     return Path(os.environ["HPCLAUNCH_TEST_MNIST"]).resolve()

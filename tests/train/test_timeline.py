@@ -21,6 +21,8 @@ from hpclaunch.train.timeline_writer import Timeline
 from tests.train.interrupted import killed
 from tests.train.mpirun import RUNNER, environment, run_program, run_ranks, train, write_digits
 
+pytestmark = pytest.mark.slow
+
 Event = dict[str, Any]
 
 

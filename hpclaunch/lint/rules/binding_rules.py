@@ -1,4 +1,4 @@
-"""Rules on what binds ranks to CPUs: masks, maps, --cpus-per-task, --hint."""
+"""Rules about the binding of ranks to CPUs: masks, maps, --cpus-per-task, --hint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hpclaunch.lint.shell_syntax import Word
 
 _BLANK = r"[ \t\r\n]+"
 _LIST_PIECE = re.compile(r"(0x)?[0-9a-fA-F]+,?")
-_ONE_WORD = "take the blanks (spaces) out, so that the list is one word"
+_ONE_WORD = "remove the spaces, so that the list is one word"
 _BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
 
 
@@ -32,9 +32,8 @@ _BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
     "mask-undefined-variable",
     "error",
     what="A CPU mask or map is built from a variable that the script never sets.",
-    why="An unset variable is empty: `0x${fe}00` becomes `0x00`, a mask without a CPU, and the job fails or"
-    " its"
-    " ranks are bound to nothing that was planned.",
+    why="An unset variable is empty: `0x${fe}00` becomes `0x00`, a mask without a CPU. The job fails, or the"
+    " binding is not the intended one.",
     remedy="Write the digits themselves, or set the variable before the list.",
     bad='MASK="0x${fe}00,0x${fe}0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
     good='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
@@ -48,9 +47,9 @@ def mask_undefined_variable(context: Context) -> Iterator[Violation]:
         if name in misnamed:
             continue
         literal = re.fullmatch(r"[0-9a-fA-F]{1,4}", name)
-        remedy = f"write the digits: {name} in place of ${{{name}}}" if literal else f"set {name} before"
+        remedy = f"write the digits: {name} instead of ${{{name}}}" if literal else f"set {name} before"
         for line in sorted({ref.line for ref in refs}):
-            message = f"variable ${{{name}}} of a bind list is undefined, so it is empty there"
+            message = f"variable ${{{name}}} in a bind list is undefined, so it is empty"
             yield Violation(line, message, remedy, severity)
 
 
@@ -58,13 +57,14 @@ def mask_undefined_variable(context: Context) -> Iterator[Violation]:
     "variable-name-mismatch",
     "warning",
     what="A variable is set under one name and used under another.",
-    why="The name that is used is empty, and what was set is never read. In a bind list this is an error.",
+    why="The name that is used is empty, and the value that is set is never read. In a bind list this is an"
+    " error.",
     remedy="Use one name in both places.",
     bad='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MYMASKS ./app',
     good='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
 )
 def variable_name_mismatch(context: Context) -> Iterator[Violation]:
-    """Find pairs of an unset and an unused variable of like names."""
+    """Find pairs of an unset and an unused variable with similar names."""
     in_lists = unset_in_lists(context.script)
     for name, (ref, one) in mismatches(context.script).items():
         yield Violation(
@@ -78,8 +78,8 @@ def variable_name_mismatch(context: Context) -> Iterator[Violation]:
 @rule(
     "bind-list-blanks",
     "error",
-    what="A bind list is torn apart by blanks.",
-    why="The shell ends the word at the blank: the launcher gets a list that stops there, and takes the rest"
+    what="A bind list is broken by spaces.",
+    why="The shell ends the word at the space: the launcher gets a list that stops there, and takes the rest"
     " for the program's name.",
     remedy="Write the list as one word.",
     bad="srun --cpu-bind=map_cpu: 49,57, 17,25 ./app",
@@ -87,7 +87,7 @@ def variable_name_mismatch(context: Context) -> Iterator[Violation]:
     fixable=True,
 )
 def bind_list_blanks(context: Context) -> Iterator[Violation]:
-    """Find blanks inside bind lists: between words, inside quotes, in assignments."""
+    """Find spaces inside bind lists: between words, inside quotes, in assignments."""
     for launch in context.script.launches:
         yield from _blanks_in_option(launch)
     for assignments in context.script.variables.assignments.values():
@@ -106,7 +106,7 @@ def _blanks_in_option(launch: Launch) -> Iterator[Violation]:
         edit = Edit(words[0].start, words[-1].end, _raw(words))
         whole = "".join(word.visible for word in words)
         read = f"{launch.launcher} reads {words[0].visible!r} of {whole!r}"
-        message = f"the bind list is broken by blanks: {read}"
+        message = f"the bind list is broken by spaces: {read}"
         yield Violation(option.line, message, _ONE_WORD, edits=(edit,))
     elif _has_blank(option.value):
         yield _inside_quotes(option.line, option.value)
@@ -123,11 +123,11 @@ def _has_blank(word: Word) -> bool:
 def _inside_quotes(line: int, word: Word) -> Violation:
     plain = "\\" not in word.raw and all(part.kind in ("text", "variable") for part in word.parts)
     edits = (Edit(word.start, word.end, re.sub(_BLANK, "", word.raw)),) if plain else ()
-    return Violation(line, f"the bind list {word.visible!r} has blanks in it", _ONE_WORD, edits=edits)
+    return Violation(line, f"the bind list {word.visible!r} has spaces in it", _ONE_WORD, edits=edits)
 
 
 def _unquoted_assignments(script: Script) -> Iterator[Violation]:
-    """Find ``MASK=0xfe, 0xfe00``: an assignment for a command that is the rest of the list."""
+    """Find ``MASK=0xfe, 0xfe00``: the shell takes the rest of the list for a command."""
     for command in script.commands:
         if len(command.assignments) != 1 or not command.words:
             continue
@@ -137,16 +137,16 @@ def _unquoted_assignments(script: Script) -> Iterator[Violation]:
         if all(_LIST_PIECE.fullmatch(word.visible) for word in command.words):
             edit = Edit(value.start, command.words[-1].end, value.raw + _raw(command.words))
             shown = command.words[0].visible
-            message = f"the bind list in {one.name} is broken by blanks: the shell runs {shown!r}"
+            message = f"the bind list in {one.name} is broken by spaces: the shell runs {shown!r}"
             yield Violation(one.line, message, _ONE_WORD, edits=(edit,))
 
 
-# Problems that hpclaunch.binding.judge_masks names -> the rule of each.
+# Problem, as hpclaunch.binding.judge_masks names it -> its rule.
 _PROBLEMS: dict[str, Rule] = {
     "unparsable": Rule(
         id="bind-list-unreadable",
         severity="error",
-        what="An entry of a bind list is no mask and no CPU number.",
+        what="An entry of a bind list is neither a mask nor a CPU number.",
         why="srun refuses the list.",
         remedy="Masks are hexadecimal (`0xfe00`), maps are CPU numbers (`49`).",
         bad="srun --cpu-bind=mask_cpu:0xfe,0xgg ./app",
@@ -156,8 +156,8 @@ _PROBLEMS: dict[str, Rule] = {
         id="bind-list-empty",
         severity="error",
         what="A bind list is empty, or a mask in it names no CPU.",
-        why="An empty mask binds nothing: srun refuses it, or the rank runs where it likes.",
-        remedy="Name at least one CPU for each rank.",
+        why="An empty mask binds nothing: srun refuses it, or the rank runs on any CPU.",
+        remedy="Name at least one CPU per rank.",
         bad="srun --cpu-bind=mask_cpu:0x0,0xfe00 ./app",
         good="srun --cpu-bind=mask_cpu:0xfe,0xfe00 ./app",
     ),
@@ -173,36 +173,36 @@ _PROBLEMS: dict[str, Rule] = {
     "reserved": Rule(
         id="bind-reserved-cores",
         severity="error",
-        what="A mask or map names cores that the site keeps for the system.",
+        what="A mask or map names cores that the site reserves for the system.",
         why="A job that names a reserved core fails (LUMI-G: the first core of each L3 group).",
-        remedy="Leave them out: `hpclaunch topology --site SITE --format srun` prints a right list.",
-        bad="# LUMI-G keeps core 48\nsrun --cpu-bind=map_cpu:48,57 ./app",
+        remedy="Leave them out: `hpclaunch topology --site SITE --format srun` prints a correct list.",
+        bad="# LUMI-G reserves core 48\nsrun --cpu-bind=map_cpu:48,57 ./app",
         good="srun --cpu-bind=map_cpu:49,57 ./app",
     ),
     "shared": Rule(
         id="bind-shared-cores",
         severity="error",
         what="Masks repeat or overlap: two ranks get the same cores.",
-        why="They take turns on them, at half the speed, while other cores idle.",
-        remedy="Give each rank cores of its own.",
+        why="They take turns on these cores, at half the speed, while other cores are idle.",
+        remedy="Give each rank its own cores.",
         bad="srun --cpu-bind=mask_cpu:0xfe,0xfe ./app",
         good="srun --cpu-bind=mask_cpu:0xfe,0xfe00 ./app",
     ),
     "crosses-numa": Rule(
         id="bind-crosses-numa",
         severity="warning",
-        what="A rank's CPUs lie on several NUMA nodes though one would hold them.",
-        why="Part of its memory is then far from part of its cores.",
-        remedy="Stay on one NUMA node.",
+        what="A rank's CPUs are on several NUMA nodes although one NUMA node has enough.",
+        why="Part of the rank's memory is then far from part of its cores.",
+        remedy="Use CPUs of one NUMA node.",
         bad="# LUMI-G: cores 15 and 17 are on NUMA nodes 0 and 1\nsrun --cpu-bind=mask_cpu:0x28000 ./app",
         good="srun --cpu-bind=mask_cpu:0x60000 ./app",
     ),
     "crosses-l3": Rule(
         id="bind-crosses-l3",
         severity="warning",
-        what="A rank's CPUs lie in more L3 groups than needed.",
-        why="Its threads do not share a cache.",
-        remedy="Stay in one L3 group.",
+        what="A rank's CPUs are in more L3 groups than needed.",
+        why="The rank's threads do not share a cache.",
+        remedy="Use CPUs of one L3 group.",
         bad="# LUMI-G: cores 7 and 9 share no cache\nsrun --cpu-bind=mask_cpu:0x280 ./app",
         good="srun --cpu-bind=mask_cpu:0x600 ./app",
     ),
@@ -210,8 +210,8 @@ _PROBLEMS: dict[str, Rule] = {
         id="bind-far-from-gpu",
         severity="warning",
         what="A rank's CPUs are not near the GPU of its local rank.",
-        why="What it sends to the GPU crosses the node. Not reported where the script gives GPUs to ranks"
-        " in an order of its own.",
+        why="Data between the rank and its GPU crosses the node. This is not reported where the script itself"
+        " assigns GPUs to ranks in another order.",
         remedy="Order the list by GPU, or give each rank the GPU next to its cores.",
         bad="# LUMI-G: GPU 0 is next to cores 48-55\nsrun --cpu-bind=map_cpu:1,9,17,25,33,41,49,57 ./app",
         good="srun --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 ./app",
@@ -219,9 +219,9 @@ _PROBLEMS: dict[str, Rule] = {
     "count": Rule(
         id="bind-list-count",
         severity="warning",
-        what="A bind list has more or fewer entries than there are ranks on a node.",
-        why="Slurm starts over where there are too few, and two ranks share cores.",
-        remedy="Give one entry for each rank of a node.",
+        what="A bind list has more or fewer entries than there are ranks per node.",
+        why="If there are too few, Slurm starts again at the first entry, and two ranks share cores.",
+        remedy="Give one entry per rank of a node.",
         bad="srun --ntasks-per-node=4 --cpu-bind=map_cpu:1,9,17 ./app",
         good="srun --ntasks-per-node=4 --cpu-bind=map_cpu:1,9,17,25 ./app",
     ),
@@ -229,7 +229,7 @@ _PROBLEMS: dict[str, Rule] = {
 
 
 def _judged(problem: str, context: Context) -> Iterator[Violation]:
-    """Report one problem of each list, all ranks of it together."""
+    """Report one problem of each list, for all its ranks in one message."""
     for entry in bind_lists(context):
         findings = [one for one in judge_list(context, entry).findings if one.problem == problem]
         if not findings or (problem == "wrong-gpu" and _gpus_chosen(context, entry)):
@@ -246,14 +246,14 @@ def _joined(findings: list[Judged]) -> str:
 
 
 def _gpus_chosen(context: Context, entry: BindList) -> bool:
-    """Tell whether the script gives GPUs to ranks in an order of its own, so that none can be called far."""
+    """Tell whether the script itself assigns GPUs to ranks, so that it is not known which GPU is far."""
     script = context.script
-    if context.topology is None or any(launch.option("gpu-bind") for launch in script.launches):
+    if context.node_topology is None or any(launch.option("gpu-bind") for launch in script.launches):
         return True
     chosen = re.findall(r"VISIBLE_DEVICES=(.*)", script.text)
-    if chosen:  # by the local rank itself is the order that the list is judged by
+    if chosen:  # GPU N for local rank N is the order that the list is judged by
         return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
-    by_numa = judge(context.topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
+    by_numa = judge(context.node_topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
     far = any(one.problem == "wrong-gpu" for one in by_numa.findings)
     return not far and any(_starts_wrapper(launch) for launch in script.launches)
 
@@ -270,8 +270,8 @@ for _problem, _rule in _PROBLEMS.items():
 @rule(
     "bind-needs-whole-node",
     "warning",
-    what="A CPU mask or map in a job that gets parts of nodes.",
-    why="The list names CPUs of the whole node; the job may be given others, and then fails.",
+    what="A CPU mask or map in a job that gets only parts of nodes.",
+    why="The list names CPUs of the whole node. The job may get other CPUs, and then fails.",
     remedy="Add `#SBATCH --exclusive`, or use a queue of whole nodes.",
     bad="#SBATCH --partition=small-g\nsrun --cpu-bind=map_cpu:49,57 ./app",
     good="#SBATCH --partition=small-g\n#SBATCH --exclusive\nsrun --cpu-bind=map_cpu:49,57 ./app",
@@ -283,20 +283,22 @@ def bind_needs_whole_node(context: Context) -> Iterator[Violation]:
         return
     for entry in bind_lists(context):
         queue = ", ".join(name for name, _, _ in context.queues)
-        yield Violation(entry.line, f"a list of CPUs of the whole node, but {queue} gives parts of nodes")
+        yield Violation(
+            entry.line, f"the list names CPUs of the whole node, but {queue} gives parts of nodes"
+        )
 
 
 @rule(
     "cpus-per-task-differs",
     "error",
-    what="A bind list gives ranks fewer CPUs than `--cpus-per-task` asks for.",
-    why="The list wins: with map_cpu each rank runs on one CPU, and its threads take turns on it.",
-    remedy="Use mask_cpu with as many CPUs a rank, or ask for one CPU a task.",
+    what="A bind list gives ranks fewer CPUs than `--cpus-per-task` requests.",
+    why="srun follows the list: with map_cpu each rank runs on one CPU, and its threads take turns on it.",
+    remedy="Use mask_cpu with that many CPUs per rank, or request one CPU per task.",
     bad="#SBATCH --cpus-per-task=7\nsrun --cpu-bind=map_cpu:49,57 ./app",
     good="#SBATCH --cpus-per-task=7\nsrun --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000 ./app",
 )
 def cpus_per_task_differs(context: Context) -> Iterator[Violation]:
-    """Hold the size of a list's entries against --cpus-per-task."""
+    """Compare the size of a list's entries with --cpus-per-task."""
     given = context.requested.cpus_per_task
     if given is None or given.value < 2:
         return
@@ -305,7 +307,7 @@ def cpus_per_task_differs(context: Context) -> Iterator[Violation]:
         smallest = min(sizes, default=given.value)
         if smallest < given.value:
             got = "one CPU" if smallest == 1 else f"{smallest} CPUs"
-            wants = f"--cpus-per-task={given.value} asks for {given.value}"
+            wants = f"--cpus-per-task={given.value} requests {given.value}"
             elsewhere = f" (line {given.line})" if given.line != entry.line else ""
             message = f"{_BINDER[entry.kind]} binds each rank to {got}, though {wants}{elsewhere}"
             yield Violation(entry.line, message)
@@ -318,14 +320,14 @@ _BINDER = {"map": "map_cpu", "mask": "the mask"}
     "cpus-per-task-not-passed",
     "warning",
     what="`#SBATCH --cpus-per-task` does not reach srun.",
-    why="Since Slurm 22.05 srun does not take it over from sbatch: each rank gets one CPU, without a word"
+    why="Since Slurm 22.05 srun does not inherit it from sbatch: each rank gets one CPU, without a warning"
     " (man srun, --cpus-per-task).",
     remedy="Add `export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK` before srun, or `srun --cpus-per-task=N`.",
     bad="#SBATCH --cpus-per-task=72\nsrun ./app",
     good="#SBATCH --cpus-per-task=72\nexport SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\nsrun ./app",
 )
 def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
-    """Find srun lines that neither get the number of CPUs nor an explicit binding."""
+    """Find srun lines without a number of CPUs and without an explicit binding."""
     given, script = context.requested.cpus_per_task, context.script
     if given is None or given.value < 2:
         return
@@ -338,7 +340,7 @@ def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
 
 
 def _has_cpus(script: Script, launch: Launch) -> bool:
-    """Tell whether an srun is given its number of CPUs, or binds its ranks itself."""
+    """Tell whether an srun has a number of CPUs, or an explicit binding."""
     return launch.option("cpus-per-task", "cpus-per-gpu") is not None or _binds_itself(script, launch)
 
 
@@ -354,12 +356,12 @@ def _binds_itself(script: Script, launch: Launch) -> bool:
     "error",
     what="`--hint` and `--cpu-bind` in one job.",
     why="Both define a binding: srun refuses them together, or one of them is lost (man srun, --hint).",
-    remedy="Keep one; `--cpu-bind` where a list is given.",
+    remedy="Use one of them; `--cpu-bind` where a list is given.",
     bad="#SBATCH --hint=nomultithread\nsrun --cpu-bind=map_cpu:49,57 ./app",
     good="srun --cpu-bind=map_cpu:49,57 ./app",
 )
 def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
-    """Find --hint, of the job or of srun, beside a binding."""
+    """Find --hint, of the job or of srun, together with a binding."""
     script = context.script
     job_hint = script.directive("hint")
     for launch in script.launches:
@@ -372,8 +374,8 @@ def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
         ):
             continue
         if own := launch.option("hint"):
-            yield Violation(own.line, "--hint beside --cpu-bind: both define a binding")
+            yield Violation(own.line, "--hint and --cpu-bind: both define a binding")
         elif job_hint is not None:
-            message = f"--hint={job_hint.value} beside --cpu-bind of srun on line {option.line}"
+            message = f"--hint={job_hint.value} and --cpu-bind of srun on line {option.line}"
             yield Violation(job_hint.line, f"{message}: both define a binding")
             return

@@ -1,4 +1,4 @@
-"""Rules on what the ranks find around them: exported variables, rendezvous, network, MPI plugin."""
+"""Rules about the ranks' environment: exported variables, rendezvous, network, MPI plugin."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Mpi
 
 _EPHEMERAL = (32768, 60999)
-"""Ports that Linux hands out by itself (ip_local_port_range, man 7 ip)."""
+"""Ports that Linux gives to outgoing connections (ip_local_port_range, man 7 ip)."""
 _MAX_VALUE = 1 << 40
 _Bounds = tuple[int, int]
-"""The least and the greatest value of a number."""
+"""The lowest and the highest value of a number."""
 
 
 @rule(
     "export-comma-value",
     "error",
     what="A value with commas in srun's `--export`.",
-    why="The comma ends the variable: of `NCCL_SOCKET_IFNAME=hsn0,hsn1` the ranks get `hsn0`, and `hsn1` is"
-    " taken"
-    " for the name of a variable (man srun, --export).",
-    remedy="Export the variable before srun and say `--export=ALL`, or nothing.",
+    why="The comma ends the variable: of `NCCL_SOCKET_IFNAME=hsn0,hsn1` the ranks get `hsn0`, and srun takes"
+    " `hsn1` for the name of a variable (man srun, --export).",
+    remedy="Export the variable before srun, and write `--export=ALL` or no --export.",
     bad="srun --export=ALL,NCCL_SOCKET_IFNAME=hsn0,hsn1 ./app",
     good="export NCCL_SOCKET_IFNAME=hsn0,hsn1\nsrun --export=ALL ./app",
     fixable=True,
 )
 def export_comma_value(context: Context) -> Iterator[Violation]:
-    """Find items of --export that go on with the value before them."""
+    """Find items of --export that belong to the value before them."""
     script = context.script
     for launch in script.launches:
         option = launch.srun_option("export")
@@ -64,7 +63,7 @@ def _torn_values(script: Script, text: str) -> dict[str, str]:
 
 
 def _export_items(script: Script, text: str) -> dict[str, str]:
-    """Read ``ALL,A=1,B=x,y`` as meant: items that are no variable's name belong to the value before."""
+    """Read ``ALL,A=1,B=x,y`` as meant: items that are not a variable's name belong to the value before."""
     items: dict[str, str] = {}
     last = ""
     for item in _outside_quotes(text):
@@ -79,17 +78,17 @@ def _export_items(script: Script, text: str) -> dict[str, str]:
 
 
 def _is_torn(value: str) -> bool:
-    """Tell whether a comma stands outside of the quotes that srun would heed."""
+    """Tell whether a comma is outside of the quotes that srun reads."""
     return "," in re.sub(r"'[^']*'|\"[^\"]*\"", "", value)
 
 
 def _outside_quotes(text: str) -> list[str]:
-    """Split at the commas outside of quotes, which srun keeps together."""
+    """Split at the commas outside of quotes."""
     return [found for found in re.findall(r"((?:'[^']*'|\"[^\"]*\"|[^,'\"]|['\"])+)", text) if found]
 
 
 def _export_fix(script: Script, command: Command, option: Option, torn: dict[str, str]) -> tuple[Edit, ...]:
-    """Turn the torn values into export lines where srun stands on a line of its own."""
+    """Turn the torn values into export lines if srun is alone on its line."""
     word = option.value
     if word is None or word.text is None or re.search(r"['\"\\]", word.raw):
         return ()
@@ -106,7 +105,7 @@ def _export_fix(script: Script, command: Command, option: Option, torn: dict[str
 
 
 def _is_own_line(script: Script, command: Command) -> bool:
-    """Tell whether a command stands alone on its line, outside of every other command."""
+    """Tell whether a command is alone on its line and inside no other command."""
     before = script.text[script.text.rfind("\n", 0, command.start) + 1 : command.start]
     first = not before.strip() and command.before in ("", "\n")
     return first and not (command.assignments or command.depth or command.block)
@@ -116,14 +115,14 @@ def _is_own_line(script: Script, command: Command) -> bool:
     "mpi-plugin-not-offered",
     "warning",
     what="srun's `--mpi` names a plugin that the site does not document.",
-    why="Where it is not built srun refuses; where it does not fit the MPI every rank starts as rank 0 of 1,"
-    " without an error.",
-    remedy="Leave --mpi out for the site's default, or ask `srun --mpi=list`.",
+    why="If Slurm was built without it, srun fails. If it does not match the MPI, every rank starts as rank 0"
+    " of 1, without an error.",
+    remedy="Leave --mpi out for the site's default, or choose from `srun --mpi=list`.",
     bad="# LUMI-G documents pmi2 for containers, not pmix\nsrun --mpi=pmix ./app",
     good="srun ./app",
 )
 def mpi_plugin_not_offered(context: Context) -> Iterator[Violation]:
-    """Hold --mpi against the profile."""
+    """Compare --mpi with the profile."""
     profile = context.profile
     documented = _documented_plugins(profile.mpi) if profile else None
     if profile is None or documented is None:
@@ -139,7 +138,7 @@ def mpi_plugin_not_offered(context: Context) -> Iterator[Violation]:
 
 
 def _documented_plugins(mpi: Mpi) -> set[str] | None:
-    """Return the values of --mpi that a site documents; None where it documents none or leaves it open."""
+    """Return the values of --mpi that a site documents; None: none, or the choice is open."""
     plugins = {*mpi.alternatives, *filter(None, [mpi.plugin]), "none"}
     if mpi.plugin_open or (plugins == {"none"} and mpi.implementation is None):
         return None
@@ -150,10 +149,10 @@ def _documented_plugins(mpi: Mpi) -> set[str] | None:
 @rule(
     "master-port-ephemeral",
     "warning",
-    what="MASTER_PORT lies in the range that Linux hands out by itself (32768 to 60999).",
-    why="Any outgoing connection of any process may hold the port just then, and the rendezvous fails now and"
-    " then (man 7 ip, ip_local_port_range).",
-    remedy="Take one below: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))`.",
+    what="MASTER_PORT is in the range that Linux gives to outgoing connections (32768 to 60999).",
+    why="Another process's connection may already use the port, so the rendezvous fails from time to time"
+    " (man 7 ip, ip_local_port_range).",
+    remedy="Use a lower port: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))`.",
     bad="export MASTER_PORT=45678",
     good="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))",
 )
@@ -171,9 +170,8 @@ def master_port_ephemeral(context: Context) -> Iterator[Violation]:
     "master-port-fixed",
     "warning",
     what="MASTER_PORT is the same for every job.",
-    why="Two jobs on one node take each other's port. On whole nodes it is a note: only a job's own"
-    " leftovers can"
-    " hold the port.",
+    why="Two jobs on one node use the same port, and one fails. On whole nodes it is a note: only processes"
+    " left by an earlier job can use the port.",
     remedy="Derive it from the job: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))`.",
     bad="export MASTER_PORT=29500",
     good="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))",
@@ -187,7 +185,7 @@ def master_port_fixed(context: Context) -> Iterator[Violation]:
 
 
 def _ports(script: Script) -> Iterator[tuple[Assignment, int, int]]:
-    """Yield each assignment of MASTER_PORT with the least and the greatest port it can be."""
+    """Yield each assignment of MASTER_PORT with the lowest and the highest possible port."""
     for one in script.variables.all_assignments("MASTER_PORT"):
         if one.value is None:
             continue
@@ -203,7 +201,7 @@ def _span(text: str) -> _Bounds | None:
 
 
 def _arithmetic(parts: tuple[Part, ...]) -> _Bounds | None:
-    """Return the bounds of ``$((10000 + SLURM_JOB_ID % 10000))``; a variable is any number from 0 on."""
+    """Return the bounds of ``$((10000 + SLURM_JOB_ID % 10000))``; a variable may be any number from 0 up."""
     if len(parts) != 1 or parts[0].kind != "arithmetic" or len(parts[0].text) > 200:
         return None
     inside = re.sub(r"\$\{[^}]*\}|\$[\w$]+|\b[A-Za-z_]\w*", " x ", parts[0].text[3:-2])
@@ -215,7 +213,7 @@ def _arithmetic(parts: tuple[Part, ...]) -> _Bounds | None:
 
 
 def _bounds(node: ast.expr) -> _Bounds | None:
-    """Return the least and greatest value of an expression over numbers from 0 on."""
+    """Return the lowest and highest value of an expression over numbers from 0 up."""
     if isinstance(node, ast.Constant):
         value = node.value
         return (value, value) if type(value) is int and value < _MAX_VALUE else None
@@ -254,14 +252,14 @@ _OPERATIONS: dict[type[ast.operator], Callable[[_Bounds, _Bounds], _Bounds | Non
     "master-addr-unused",
     "warning",
     what="MASTER_ADDR is set, but neither exported nor used.",
-    why="No rank sees it: torch.distributed fails, or looks for rank 0 on its own node.",
-    remedy="Write `export MASTER_ADDR`, or take the line out where nothing needs it (Horovod, MPI).",
+    why="No rank gets it: torch.distributed fails, or looks for rank 0 on its own node.",
+    remedy="Write `export MASTER_ADDR`, or remove the line if nothing needs it (Horovod, MPI).",
     bad='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\nsrun python train.py',
     good='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\nexport MASTER_ADDR\n'
     "srun python train.py",
 )
 def master_addr_unused(context: Context) -> Iterator[Violation]:
-    """Find a rendezvous address that stays in the script's own shell."""
+    """Find a rendezvous address that no rank gets."""
     variables = context.script.variables
     made = variables.assignments.get("MASTER_ADDR", [])
     if (
@@ -282,13 +280,13 @@ def _all_exported(script: Script) -> bool:
     "socket-ifname-unknown",
     "warning",
     what="NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME names an interface that the site does not have.",
-    why="NCCL finds no interface and stops, or the ranks meet over another network.",
+    why="NCCL finds no interface and stops, or the ranks use another network.",
     remedy="Name the site's high-speed interfaces.",
     bad="# LUMI-G has hsn0 to hsn3\nexport NCCL_SOCKET_IFNAME=ib0",
     good="export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3",
 )
 def socket_ifname_unknown(context: Context) -> Iterator[Violation]:
-    """Hold the interfaces against the site's; a name is a beginning, with = in front the whole."""
+    """Compare the interfaces with the site's; a name is the beginning of one, after ``=`` the whole name."""
     profile = context.profile
     if profile is None or profile.node is None or not profile.node.nics:
         return
@@ -301,7 +299,7 @@ def socket_ifname_unknown(context: Context) -> Iterator[Violation]:
 
 
 def _unknown_interfaces(value: str, interfaces: list[str]) -> list[str]:
-    """Return the names in a value that fit no interface; ``^`` in front excludes interfaces."""
+    """Return the names in a value that match no interface; a value after ``^`` excludes interfaces."""
     if value.startswith("^"):
         return []
     exact, names = value.startswith("="), value.removeprefix("=").split(",")

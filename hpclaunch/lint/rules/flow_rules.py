@@ -1,4 +1,4 @@
-"""Rules on how the script runs on: exit status, pipes, thrown-away output, shell options."""
+"""Rules about exit status, pipes, discarded output and shell options."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
 @rule(
     "status-lost-in-pipe",
     "error",
-    what="The exit status of the launcher is lost behind a pipe.",
-    why="A pipeline ends with the status of its last command, and tee is always content: a failed training"
-    " counts as a success.",
-    remedy="Put `set -o pipefail` before it, or ask `${PIPESTATUS[0]}`.",
+    what="The exit status of the launcher is lost in a pipe.",
+    why="A pipeline has the status of its last command, and tee always succeeds: a failed training counts as"
+    " a success.",
+    remedy="Write `set -o pipefail` before it, or read `${PIPESTATUS[0]}`.",
     bad='srun python train.py | tee train.log\nif [ $? -eq 0 ]; then echo "Success"; fi',
     good='set -o pipefail\nif srun python train.py | tee train.log; then echo "Success"; fi',
 )
@@ -42,8 +42,8 @@ def status_lost_in_pipe(context: Context) -> Iterator[Violation]:
         last = _command_with_the_status(script, launch)
         if last is not None:
             reads = [r.line for r in script.shell.refs if r.name == "?" and r.offset > launch.command.end]
-            read = f", and line {reads[0]} asks for it" if reads else ""
-            message = f"the exit status of {launch.launcher} is lost behind the pipe: it is {last}'s{read}"
+            read = f", and line {reads[0]} reads it" if reads else ""
+            message = f"the exit status of {launch.launcher} is lost in the pipe: it is {last}'s{read}"
             yield Violation(launch.line, message)
 
 
@@ -94,10 +94,9 @@ def _pipefail_after(command: Command, on: bool) -> bool:
 @rule(
     "stderr-discarded",
     "warning",
-    what="The stderr of the launcher is thrown away.",
-    why="What Slurm, MPI, NCCL and Python say of a failure goes there; without it a dead job leaves no"
-    " reason.",
-    remedy="Leave stderr alone, or keep it in a file: `2>train.err`.",
+    what="The stderr of the launcher is discarded.",
+    why="Slurm, MPI, NCCL and Python report failures there; without it a failed job gives no reason.",
+    remedy="Do not redirect stderr, or write it to a file: `2>train.err`.",
     bad="srun python train.py 2>/dev/null",
     good="srun python train.py",
 )
@@ -106,17 +105,17 @@ def stderr_discarded(context: Context) -> Iterator[Violation]:
     script = context.script
     for launch in script.steps():
         if not launch.trivial and _loses_stderr(script, launch):
-            yield Violation(launch.line, f"stderr of {launch.launcher} is thrown away (/dev/null)")
+            yield Violation(launch.line, f"stderr of {launch.launcher} is discarded (/dev/null)")
     for command in script.commands:
         if [word.visible for word in command.words] == ["exec"] and _discards(command):
-            yield Violation(command.line, "stderr of everything behind this line is thrown away (/dev/null)")
+            yield Violation(command.line, "stderr of all commands after this line is discarded (/dev/null)")
     error = script.directive("error")
     if error is not None and error.value == "/dev/null":
-        yield Violation(error.line, "stderr of the job is thrown away (/dev/null)")
+        yield Violation(error.line, "stderr of the job is discarded (/dev/null)")
 
 
 def _loses_stderr(script: Script, launch: Launch) -> bool:
-    """Tell whether a launch throws its stderr away; a script may do so with Python that it only tries."""
+    """Tell whether a launch discards its stderr; a script may do so with Python that it only tries."""
     command = launch.command
     if launch.launcher == "python" and (command.condition or command.after == "||"):
         return False
@@ -139,7 +138,7 @@ def _discards(command: Command) -> bool:
 
 
 def _redirects_both(redirect: Redirect) -> bool:
-    """Tell whether a redirection is one of stdout and stderr: ``&>log``, ``>&log``."""
+    """Tell whether a redirection is for stdout and stderr: ``&>log``, ``>&log``."""
     to_number = (redirect.target.text or "").isdigit()
     return redirect.operator in ("&>", "&>>") or (
         redirect.operator == ">&" and not redirect.fd and not to_number
@@ -149,20 +148,20 @@ def _redirects_both(redirect: Redirect) -> bool:
 @rule(
     "tee-without-pipe",
     "error",
-    what="`tee` stands where nothing is piped into it.",
-    why="It does not see the launcher's output: it waits on stdin, or writes an empty log.",
+    what="Nothing is piped into `tee`.",
+    why="It does not get the launcher's output: it waits for stdin, or writes an empty log.",
     remedy="Write `COMMAND 2>&1 | tee LOG` with `set -o pipefail` before it.",
     bad="srun python train.py && tee train.log",
     good="set -o pipefail\nsrun python train.py 2>&1 | tee train.log",
 )
 def tee_without_pipe(context: Context) -> Iterator[Violation]:
-    """Find tee at the head of a pipeline without an input of its own."""
+    """Find tee at the beginning of a pipeline, without an input."""
     for command in context.script.commands:
         if command.name != "tee" or _has_input(command):
             continue
         chained = command.before in ("&&", "||")
         if not command.function and (chained or not command.block):
-            behind = f" behind {command.before}" if chained else ""
+            behind = f" after {command.before}" if chained else ""
             yield Violation(command.line, f"tee{behind} gets nothing: no pipe leads into it")
 
 
@@ -175,15 +174,15 @@ def _has_input(command: Command) -> bool:
     "set-option-misspelt",
     "error",
     what="An option of `set` is misspelt.",
-    why="`set -errext` is a row of letters to bash, -e -r -r -e -x -t: `t` ends the script behind the next"
-    " command, silently and with status 0; `-n`, in `-nounset`, runs nothing at all.",
+    why="bash reads `set -errext` as the letters -e -r -r -e -x -t: `t` ends the script after the next"
+    " command, silently and with status 0; `n`, in `-nounset`, runs no command at all.",
     remedy="Write `set -e -u -o pipefail`, or `set -o errexit -o nounset -o pipefail`.",
     bad="set -errext -nounset -o pipefail",
     good="set -e -u -o pipefail",
     fixable=True,
 )
 def set_option_misspelt(context: Context) -> Iterator[Violation]:
-    """Find long names behind one dash, unknown names behind -o, and letters that set does not know."""
+    """Find long names after one dash, unknown names after -o, and letters that set does not know."""
     for command in context.script.commands:
         if command.name == "set":
             yield from _set_words(command.words[1:])

@@ -1,4 +1,4 @@
-"""Rules on the modules that a script loads together."""
+"""Rules about the modules that a script loads."""
 
 from __future__ import annotations
 
@@ -90,9 +90,8 @@ def _without(modules: list[Module], names: list[str]) -> list[Module]:
     "module-cuda-mismatch",
     "error",
     what="Modules of different CUDA versions (or ROCm versions) are loaded together.",
-    why="The later one hides the libraries of the other: a program built for CUDA 11.7 does not find its"
-    " runtime"
-    " under 12.1. Versions that differ behind the point are a warning.",
+    why="The later one hides the libraries of the earlier one: a program built for CUDA 11.7 does not find"
+    " its runtime under 12.1. A different minor version is a warning.",
     remedy="Load modules that were built with one CUDA.",
     bad="module load cuda/12.1\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
     good="module load cuda/11.7\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
@@ -124,14 +123,15 @@ def _dotted(version: tuple[int, int]) -> str:
 @rule(
     "cuda-too-old-for-gpu",
     "error",
-    what="A module's CUDA cannot make code for the site's GPUs.",
-    why="CUDA 11.7 knows no sm_90: on a GH200 or H100 its programs have no kernel to run (needed: 11.8).",
-    remedy="Load a build with a CUDA that knows the GPU.",
+    what="A module's CUDA cannot compile code for the site's GPUs.",
+    why="CUDA 11.7 does not support sm_90: on a GH200 or H100 its programs have no kernel to run (needed:"
+    " 11.8).",
+    remedy="Load a build with a CUDA that supports the GPU.",
     bad="# GH200 is sm_90\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
     good="module load PyTorch/2.7.1-foss-2024a-CUDA-12.6.0",
 )
 def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
-    """Hold the CUDA of each module against the GPU's architecture."""
+    """Compare the CUDA of each module with the GPU's architecture."""
     node = context.profile.node if context.profile else None
     arch = node.gpu_arch if node and node.gpu_arch else ""
     if context.without_gpus:
@@ -139,8 +139,10 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
     for module, version in _versions(context.script, _CUDA):
         if cuda_addresses(_dotted(version), arch) is False:
             gpu = f"{arch} ({_GPU_NAMES[arch]})" if arch in _GPU_NAMES else arch
-            first = f"the first that does is {first_cuda(arch)}"
-            yield Violation(module.line, f"{module.name}: CUDA {_dotted(version)} knows no {gpu}; {first}")
+            first = f"the first version that does is {first_cuda(arch)}"
+            yield Violation(
+                module.line, f"{module.name}: CUDA {_dotted(version)} does not support {gpu}; {first}"
+            )
 
 
 @rule(
@@ -149,7 +151,7 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
     what="Modules of different EasyBuild toolchains are loaded together.",
     why="Each brings its own compiler runtime and MPI; Lmod refuses or swaps them, and two MPIs in one"
     " process hang.",
-    remedy="Load modules of one toolchain generation.",
+    remedy="Load modules of one toolchain version.",
     bad="module load OpenMPI/5.0.10-GCC-14.3.0\nmodule load SciPy-bundle/2022.05-foss-2022a",
     good="module load OpenMPI/4.1.4-GCC-11.3.0\nmodule load SciPy-bundle/2022.05-foss-2022a",
 )
@@ -171,8 +173,8 @@ def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
 @rule(
     "module-gpu-vendor",
     "warning",
-    what="A module for another maker's GPUs than the site's.",
-    why="CUDA finds no device on AMD GPUs, ROCm none on NVIDIA's.",
+    what="A module is for GPUs of another vendor than the site's.",
+    why="CUDA finds no device on AMD GPUs, and ROCm finds none on NVIDIA GPUs.",
     remedy="Load the site's GPU stack.",
     bad="# LUMI-G has AMD GPUs\nmodule load cuda/12.1",
     good="module load rocm",

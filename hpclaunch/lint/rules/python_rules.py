@@ -1,4 +1,4 @@
-"""Rules on the Python files that a script launches."""
+"""Rules about the Python files that a script launches."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _CALLBACKS = {
 @rule(
     "horovod-callback-arguments",
     "error",
-    what="A Horovod callback in a launched Python file gets arguments that no longer exist, or lacks"
+    what="A Horovod callback in a launched Python file has arguments that no longer exist, or lacks"
     " required ones.",
     why="Horovod 0.28 raises a TypeError at the start of training: `LearningRateWarmupCallback` has no"
-    " `lr`, and"
-    " `initial_lr` is required. The finding stands at the launch line and names the Python file and line.",
-    remedy="Pass what Horovod 0.28 takes: `LearningRateWarmupCallback(initial_lr=0.1 * hvd.size(),"
+    " `lr`, and `initial_lr` is required. The finding is reported at the launch line and names the Python"
+    " file and line.",
+    remedy="Pass the arguments of Horovod 0.28: `LearningRateWarmupCallback(initial_lr=0.1 * hvd.size(),"
     " warmup_epochs=3)`.",
     bad="srun python train.py  # hvd.callbacks.LearningRateWarmupCallback(lr=0.1)",
     good="srun python train.py  # hvd.callbacks.LearningRateWarmupCallback(initial_lr=0.1)",
 )
 def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
-    """Read the Python files that are launched and look at the calls of Horovod's callbacks."""
+    """Check the calls of Horovod's callbacks in the Python files that are launched."""
     seen: set[tuple[int, str]] = set()
     for launch in context.script.launches:
         for word in python_files(launch):
@@ -70,11 +70,11 @@ def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
 def _wrong_calls(source: str) -> Iterator[tuple[int, str]]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the file's own escapes are not our business
+            warnings.simplefilter("ignore")  # invalid escapes in the file are not reported
             tree = ast.parse(source)
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # Python will say so better
+        return  # Python itself reports it
     for call in calls:
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         signature = _CALLBACKS.get(called)
@@ -83,7 +83,7 @@ def _wrong_calls(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _mistake(call: ast.Call, signature: Signature) -> str | None:
-    """Return what is wrong with a call, None where it is right or cannot be told (``*args``)."""
+    """Return what is wrong with a call; None: nothing, or it is not known (``*args``)."""
     given = [keyword.arg for keyword in call.keywords if keyword.arg]
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
     if starred or len(given) < len(call.keywords):

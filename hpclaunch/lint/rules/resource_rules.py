@@ -1,4 +1,4 @@
-"""Rules on what is asked of the scheduler: directives, limits of node and queue, files of the job."""
+"""Rules about requests to the scheduler: directives, limits of node and queue, files of the job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hpclaunch.topology.node_topology import Core, NodeTopology
 from hpclaunch.walltime import format_walltime
 
 _NO_LIMIT = ("unlimited", "infinite", "-1")
-# A comment may well begin with a word like a shorter one.
+# A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
 
 
@@ -25,20 +25,20 @@ _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader
     "gpus-conflict",
     "error",
     what="`--gpus`, `--gpus-per-node` and `--gpus-per-task` contradict each other.",
-    why="`--gpus` counts the GPUs of the whole job: sbatch refuses the job, or gives other GPUs than meant."
-    " Where both agree it is a note: they stop to as soon as the number of nodes changes.",
-    remedy="Keep `--gpus-per-node` alone.",
+    why="`--gpus` counts the GPUs of the whole job: sbatch refuses the job, or gives other GPUs than"
+    " intended. Where both agree it is a note: they no longer agree when the number of nodes changes.",
+    remedy="Use `--gpus-per-node` only.",
     bad="#SBATCH --nodes=2\n#SBATCH --gpus=8\n#SBATCH --gpus-per-node=8",
     good="#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8",
 )
 def gpus_conflict(context: Context) -> Iterator[Violation]:
-    """Hold the ways to count GPUs against each other."""
+    """Compare the ways to count GPUs with each other."""
     requested = context.requested
     yield from _total_and_per_node(requested)
     per_node, per_task, ranks = requested.gpus_per_node, requested.gpus_per_task, requested.ranks_per_node
     if per_task and per_node and ranks and ranks * per_task.value != per_node.value:
-        product = f"{per_task.text} x {ranks} tasks a node is {ranks * per_task.value} GPUs"
-        yield Violation(per_task.line, f"{product}, {per_node.text} asks for {per_node.value}")
+        product = f"{per_task.text} x {ranks} tasks per node is {ranks * per_task.value} GPUs"
+        yield Violation(per_task.line, f"{product}, {per_node.text} requests {per_node.value}")
 
 
 def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
@@ -50,7 +50,7 @@ def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
     product = nodes * per_node.value
     if total.value != product:
         each = f"{per_node.text} x {nodes} nodes for {product}"
-        yield Violation(total.line, f"{total.text} asks for {total.value} GPUs in all, {each}")
+        yield Violation(total.line, f"{total.text} requests {total.value} GPUs in total, {each}")
     else:
         yield Violation(total.line, f"{total.text} repeats {per_node.text}", severity="note")
 
@@ -58,16 +58,16 @@ def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
 @rule(
     "cpus-over-node",
     "error",
-    what="Tasks x CPUs of a node are more than its cores that jobs may use.",
-    why="Such a job is refused, or waits for ever (LUMI-G: 56 of 64 cores are for jobs). More than the cores"
-    " but no more than the hardware threads is a warning.",
-    remedy="Ask for fewer tasks a node or CPUs a task.",
+    what="Tasks x CPUs per node are more than the node's cores that jobs may use.",
+    why="The scheduler refuses such a job, or it waits forever (LUMI-G: 56 of 64 cores are for jobs). More"
+    " than the cores but not more than the hardware threads is a warning.",
+    remedy="Request fewer tasks per node or CPUs per task.",
     bad="#SBATCH --ntasks-per-node=8\n#SBATCH --cpus-per-task=72",
     good="#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=72",
 )
 def cpus_over_node(context: Context) -> Iterator[Violation]:
-    """Hold tasks x CPUs against the site's node."""
-    topology, profile = context.topology, context.profile
+    """Compare tasks x CPUs with the site's node."""
+    topology, profile = context.node_topology, context.profile
     if topology is None or profile is None or not topology.cores or context.without_gpus:
         return
     threads = len(topology.usable)
@@ -77,7 +77,7 @@ def cpus_over_node(context: Context) -> Iterator[Violation]:
     for cpus, given, product in _cpus_requested(context.requested):
         if cpus > limit:
             severity: Severity | None = "warning" if cpus <= threads else None
-            yield Violation(given.line, f"{product} = {cpus} CPUs a node; {has}", severity=severity)
+            yield Violation(given.line, f"{product} = {cpus} CPUs per node; {has}", severity=severity)
 
 
 def _cores_for_jobs(topology: NodeTopology) -> list[Core]:
@@ -87,8 +87,8 @@ def _cores_for_jobs(topology: NodeTopology) -> list[Core]:
 
 def _cores_of_node(profile: SiteProfile, cores: int, reserved: int) -> str:
     source = cite(profile, profile.node.source if profile.node else None)
-    kept = f", {reserved} are reserved" if reserved else ""
-    return f"a node of {profile.name} gives {cores} cores to jobs{kept} ({source})"
+    others = f", {reserved} are reserved" if reserved else ""
+    return f"a node of {profile.name} gives {cores} cores to jobs{others} ({source})"
 
 
 def _multithread(context: Context) -> bool:
@@ -100,7 +100,7 @@ def _multithread(context: Context) -> bool:
 
 
 def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given, str]]:
-    """Yield (CPUs per node, where they are requested, the product in words)."""
+    """Yield (CPUs per node, the option that requests them, the product as text)."""
     ranks, each = requested.ranks_per_node, requested.cpus_per_task
     if each is not None:
         yield (ranks or 1) * each.value, each, f"{ranks or 1} tasks x {each.value} CPUs"
@@ -113,16 +113,15 @@ def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given,
 @rule(
     "tasks-over-cpus-per-gpu",
     "error",
-    what="More tasks x CPUs than `--cpus-per-gpu` and the number of GPUs give.",
-    why="The job gets cpus-per-gpu x GPUs CPUs on a node; more tasks do not fit, and Slurm refuses the step"
-    " (an"
-    " official sample asks for 128 tasks beside one GPU with 70 CPUs).",
-    remedy="Ask for as many tasks as GPUs, or for more CPUs a GPU.",
+    what="Tasks x CPUs are more than `--cpus-per-gpu` x GPUs.",
+    why="The job gets cpus-per-gpu x GPUs CPUs per node. More tasks do not fit, and Slurm refuses the step (a"
+    " site's own sample requests 128 tasks with one GPU and 70 CPUs).",
+    remedy="Request as many tasks as GPUs, or more CPUs per GPU.",
     bad="#SBATCH --ntasks-per-node=128\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
     good="#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
 )
 def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
-    """Hold tasks x CPUs of a node against CPUs x GPUs of it."""
+    """Compare tasks x CPUs per node with CPUs x GPUs per node."""
     requested = context.requested
     ranks, per_gpu, gpus = requested.ranks_per_node, requested.cpus_per_gpu, _gpus_per_node(requested)
     if ranks is None or per_gpu is None or gpus is None or context.owns_node:
@@ -131,7 +130,7 @@ def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
     if needed > gpus * per_gpu.value:
         given = f"{per_gpu.text} x {gpus} GPUs gives {gpus * per_gpu.value}"
         line = (requested.tasks_per_node or requested.tasks or per_gpu).line
-        yield Violation(line, f"{ranks} tasks need {needed} CPUs on a node; {given}")
+        yield Violation(line, f"{ranks} tasks need {needed} CPUs per node; {given}")
 
 
 def _gpus_per_node(requested: RequestedResources) -> int | None:
@@ -145,14 +144,14 @@ def _gpus_per_node(requested: RequestedResources) -> int | None:
 @rule(
     "gpus-over-node",
     "error",
-    what="More GPUs of a node are asked for than it has.",
+    what="More GPUs per node are requested than a node has.",
     why="The scheduler refuses the job: requested node configuration is not available.",
-    remedy="Ask for what a node has.",
-    bad="# Polaris has 4 GPUs a node\n#PBS -l select=1:ngpus=8",
+    remedy="Request what a node has.",
+    bad="# Polaris has 4 GPUs per node\n#PBS -l select=1:ngpus=8",
     good="#PBS -l select=1:ngpus=4",
 )
 def gpus_over_node(context: Context) -> Iterator[Violation]:
-    """Hold GPUs of a node against the site's."""
+    """Compare the GPUs per node with the site's node."""
     profile = context.profile
     if profile is None or profile.node is None or not profile.node.gpus:
         return
@@ -160,11 +159,13 @@ def gpus_over_node(context: Context) -> Iterator[Violation]:
     source = cite(profile, profile.node.source)
     for count, given in _gpus_requested(context.requested):
         if count > has:
-            yield Violation(given.line, f"{count} GPUs a node; a node of {profile.name} has {has} ({source})")
+            yield Violation(
+                given.line, f"{count} GPUs per node; a node of {profile.name} has {has} ({source})"
+            )
 
 
 def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given]]:
-    """Yield (GPUs per node, where they are requested), for each way to request them."""
+    """Yield (GPUs per node, the option that requests them) for each way to request them."""
     per_node, per_task, total = requested.gpus_per_node, requested.gpus_per_task, requested.gpus
     if per_node:
         yield per_node.value, per_node
@@ -177,14 +178,14 @@ def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given]
 @rule(
     "walltime-over-limit",
     "error",
-    what="The walltime is outside what the queue takes.",
-    why="The scheduler refuses the job, or holds it for ever.",
-    remedy="Ask for a time within the limit, or for another queue.",
+    what="The walltime is outside of the queue's limits.",
+    why="The scheduler refuses the job, or holds it forever.",
+    remedy="Request a time within the limit, or another queue.",
     bad="# accel of Olivia: 7 days\n#SBATCH --partition=accel\n#SBATCH --time=08-00:00:00",
     good="#SBATCH --partition=accel\n#SBATCH --time=07-00:00:00",
 )
 def walltime_over_limit(context: Context) -> Iterator[Violation]:
-    """Hold the walltime against the queue's limits."""
+    """Compare the walltime with the queue's limits."""
     given = context.requested.walltime_s
     for name, queue, about, why in _misfits(context):
         if given and about != "nodes":
@@ -194,14 +195,14 @@ def walltime_over_limit(context: Context) -> Iterator[Violation]:
 @rule(
     "nodes-over-limit",
     "error",
-    what="The number of nodes is outside what the queue takes.",
-    why="The scheduler refuses the job, or holds it for ever.",
-    remedy="Ask for a number of nodes within the limit, or for another queue.",
+    what="The number of nodes is outside of the queue's limits.",
+    why="The scheduler refuses the job, or holds it forever.",
+    remedy="Request a number of nodes within the limit, or another queue.",
     bad="# dev-g of LUMI-G: 32 nodes\n#SBATCH --partition=dev-g\n#SBATCH --nodes=64",
     good="#SBATCH --partition=standard-g\n#SBATCH --nodes=64",
 )
 def nodes_over_limit(context: Context) -> Iterator[Violation]:
-    """Hold the nodes against the queue's limits."""
+    """Compare the nodes with the queue's limits."""
     given = context.requested.nodes
     for name, queue, about, why in _misfits(context):
         if given and about == "nodes":
@@ -224,14 +225,14 @@ def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, w
 @rule(
     "walltime-unreadable",
     "error",
-    what="The walltime is none that the scheduler reads.",
-    why="sbatch and qsub refuse the job.",
+    what="The scheduler cannot read the walltime.",
+    why="sbatch or qsub refuses the job.",
     remedy="Write `HH:MM:SS`, for Slurm also `D-HH:MM:SS`.",
     bad="#SBATCH --time=2h",
     good="#SBATCH --time=02:00:00",
 )
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
-    """Find times that neither Slurm nor PBS reads."""
+    """Find times that the script's scheduler cannot read."""
     found, walltime = context.script.directive("walltime"), context.requested.walltime_s
     if found is None:
         return
@@ -240,17 +241,16 @@ def walltime_unreadable(context: Context) -> Iterator[Violation]:
         if value.lower() not in _NO_LIMIT and "$" not in value:
             yield Violation(found.line, f"{found.text}: not a time that {found.reader.kind} reads")
     elif not walltime.value and found.reader.refuses_zero_walltime:
-        yield Violation(found.line, f"{found.text}: {format_walltime(0)} is no time at all")
+        yield Violation(found.line, f"{found.text}: the walltime must be longer than {format_walltime(0)}")
 
 
 @rule(
     "queue-unknown",
     "warning",
     what="The partition, QOS or queue is not in the site's profile.",
-    why="It may be misspelt, and then the job is refused; or the profile does not know it, and its limits"
-    " cannot"
-    " be held against the job.",
-    remedy="Use one of the site's: `hpclaunch sites show SITE`.",
+    why="If it is misspelt, the scheduler refuses the job. If the profile does not know it, its limits are"
+    " not checked.",
+    remedy="Use one of the site's queues: `hpclaunch sites show SITE`.",
     bad="#SBATCH --partition=standart-g",
     good="#SBATCH --partition=standard-g",
 )
@@ -264,13 +264,15 @@ def queue_unknown(context: Context) -> Iterator[Violation]:
             if name not in profile.queues:
                 near = get_close_matches(name, profile.queues, n=1)
                 meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(profile.queues)}"
-                yield Violation(line, f"{name} is no queue that the profile of {profile.name} knows", meant)
+                yield Violation(
+                    line, f"{name} is not one of the queues in the profile of {profile.name}", meant
+                )
 
 
 @rule(
     "queue-without-gpus",
     "error",
-    what="GPUs are asked for in a queue whose nodes have none.",
+    what="GPUs are requested in a queue whose nodes have none.",
     why="The scheduler refuses the job.",
     remedy="Use a queue of GPU nodes.",
     bad="#SBATCH --partition=standard\n#SBATCH --gpus-per-node=8",
@@ -282,42 +284,46 @@ def queue_without_gpus(context: Context) -> Iterator[Violation]:
     wants = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     for name, line, queue in context.queues:
         if queue is not None and not queue.gpus and wants and wants.value:
-            yield Violation(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} asks for them")
+            yield Violation(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} requests them")
 
 
 @rule(
     "account-pattern",
     "warning",
-    what="The account does not look like one of the site's.",
-    why="The scheduler refuses accounts it does not know.",
-    remedy="Give the project's account.",
+    what="The account does not have the form of the site's accounts.",
+    why="The scheduler refuses accounts that it does not know.",
+    remedy="Give your project's account.",
     bad="#SBATCH --account=myproject",
     good="#SBATCH --account=project_465000001",
 )
 def account_pattern(context: Context) -> Iterator[Violation]:
-    """Hold the account against the site's pattern."""
+    """Compare the account with the site's pattern."""
     profile = context.profile
     found = context.script.directive("account")
     if profile is None or profile.account.pattern is None or found is None or not found.value:
         return
     if not re.fullmatch(profile.account.pattern, found.value) and "$" not in found.value:
         example = f"such as {profile.account.example}" if profile.account.example else None
-        yield Violation(found.line, f"account {found.value} is none of {profile.name}'s", example)
+        yield Violation(
+            found.line,
+            f"account {found.value} does not have the form of an account of {profile.name}",
+            example,
+        )
 
 
 @rule(
     "directive-missing",
     "error",
-    what="A directive that the site requires, or advises, is missing.",
-    why="The scheduler refuses the job (Polaris: `Resource: filesystems is required to be set`). What the"
-    " site only advises is a warning.",
-    remedy="Add the line, or give it on the command line of sbatch or qsub.",
+    what="A directive that the site requires or advises is missing.",
+    why="The scheduler refuses the job (Polaris: `Resource: filesystems is required to be set`). A directive"
+    " that the site only advises is a warning.",
+    remedy="Add the line, or give the option on the command line of sbatch or qsub.",
     bad="#PBS -A MyProject\n#PBS -l select=1:system=polaris",
     good="#PBS -A MyProject\n#PBS -l select=1:system=polaris\n#PBS -l filesystems=home:eagle\n"
     "#PBS -l place=scatter",
 )
 def directive_missing(context: Context) -> Iterator[Violation]:
-    """Hold the script against what the profile requires."""
+    """Compare the script's directives with those that the profile requires."""
     profile, reader = context.profile, context.script.reader
     if profile is None or reader is None or profile.scheduler.kind != reader.kind:
         return
@@ -333,37 +339,37 @@ def directive_missing(context: Context) -> Iterator[Violation]:
 def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation:
     line = f"#{reader.sentinel} {reader.account_option}{profile.account.example or 'PROJECT'}"
     source = cite(profile, profile.account.source)
-    return Violation(None, f"no account is named, and {profile.name} requires one ({source})", f"add {line}")
+    return Violation(None, f"no account is given, and {profile.name} requires one ({source})", f"add {line}")
 
 
 @rule(
     "directive-ignored",
     "error",
-    what="A directive stands behind the first command.",
-    why="sbatch and qsub stop to read directives at the first line that is a command: it does nothing.",
-    remedy="Move it up, before every command.",
+    what="A directive comes after the first command.",
+    why="sbatch and qsub read directives only up to the first command, so this directive is ignored.",
+    remedy="Move it before the first command.",
     bad="module load rocm\n#SBATCH --nodes=2",
     good="#SBATCH --nodes=2\nmodule load rocm",
 )
 def directive_ignored(context: Context) -> Iterator[Violation]:
-    """Find directives behind the first command, one finding a line."""
+    """Find directives after the first command, one finding per line."""
     lines = {d.line: d.text for d in reversed(context.script.directives) if not d.active}
     for line, text in sorted(lines.items()):
-        yield Violation(line, f"{text} stands behind the first command and is ignored")
+        yield Violation(line, f"{text} comes after the first command and is ignored")
 
 
 @rule(
     "directive-unknown",
     "warning",
     what="sbatch or qsub has no such option, or `#SBATCH` itself is misspelt.",
-    why="A misspelt `#SBATCH` is a comment; a misspelt option is refused at submission. A plugin of the"
-    " site may know it, so it is a warning.",
-    remedy="Correct the name. Options of srun alone (`--cpu-bind`) go to the srun line.",
+    why="A misspelt `#SBATCH` is a comment, and sbatch refuses a misspelt option. It is a warning, because a"
+    " plugin of the site may add the option.",
+    remedy="Correct the name. Options of srun only (`--cpu-bind`) belong in the srun line.",
     bad="#SBATCH --ntask-per-nodes=8",
     good="#SBATCH --ntasks-per-node=8",
 )
 def directive_unknown(context: Context) -> Iterator[Violation]:
-    """Find options that are not in sbatch's list, and words that are no option."""
+    """Find options that are not in sbatch's list, and words that are not options."""
     for found in context.script.directives:
         if not found.option.known and found.active:
             near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
@@ -380,16 +386,16 @@ def _misspelt_sentinels(text: str) -> Iterator[Violation]:
         if match is None or match[1] in _LONG_SENTINELS:
             continue
         for sentinel in get_close_matches(match[1].upper(), _LONG_SENTINELS, n=1, cutoff=0.75):
-            yield Violation(number, f"#{match[1]} is no directive, but a comment", f"write #{sentinel}")
+            yield Violation(number, f"#{match[1]} is a comment, not a directive", f"write #{sentinel}")
 
 
 @rule(
     "directive-variable",
     "error",
     what="A shell variable in a directive.",
-    why="Directives are comments to the shell: sbatch takes `$HOME` word for word (man sbatch, filename"
+    why="Directives are comments for the shell: sbatch takes `$HOME` literally (man sbatch, filename"
     " pattern).",
-    remedy="Write the value, use %j, %x and the like, or give the option on the command line.",
+    remedy="Write the value, use a pattern such as %j or %x, or give the option on the command line.",
     bad="#SBATCH --output=$HOME/logs/%j.out",
     good="#SBATCH --output=slurm-%j.out",
 )
@@ -406,15 +412,14 @@ def directive_variable(context: Context) -> Iterator[Violation]:
     "output-folder-missing",
     "warning",
     what="The folder of the job's output file does not exist.",
-    why="Slurm does not make it: the job dies at its start without a word. A `mkdir` in the script comes"
-    " too late."
-    " A warning, since the folder may exist on the cluster.",
-    remedy="Make the folder before submitting (`mkdir -p logs`), or write beside the script.",
+    why="Slurm does not create it: the job fails at its start and gives no reason. A `mkdir` in the script is"
+    " too late. It is a warning, because the folder may exist on the cluster.",
+    remedy="Create the folder before submitting (`mkdir -p logs`), or write into the folder of the script.",
     bad="#SBATCH --output=logs/%x-%j.out",
     good="#SBATCH --output=%x-%j.out",
 )
 def output_folder_missing(context: Context) -> Iterator[Violation]:
-    """Look for the folders of --output and --error."""
+    """Find folders of --output and --error that do not exist."""
     for folder, found in _output_folders(context.script).items():
         if "$" in folder or _exists(context, folder):
             continue
@@ -436,7 +441,7 @@ def _output_folders(script: Script) -> dict[str, Directive]:
 
 
 def _exists(context: Context, folder: str) -> bool:
-    """Tell whether a folder exists; True also where it cannot be looked for: another machine's folders."""
+    """Tell whether a folder exists; True also where that is not known: folders of another machine."""
     if "%" in folder:
         return False
     if folder.startswith("/"):
@@ -449,15 +454,15 @@ def _exists(context: Context, folder: str) -> bool:
     "line-endings",
     "error",
     what="Lines end as on Windows (CR LF).",
-    why="sbatch refuses such a script (`Batch script contains DOS line breaks`), and bash takes the CR for a"
+    why="sbatch refuses such a script (`Batch script contains DOS line breaks`), and bash reads the CR as"
     " part of the last word.",
-    remedy="Take the CRs out: `dos2unix SCRIPT`, or `--fix`.",
+    remedy="Remove the CRs: `dos2unix SCRIPT`, or `--fix`.",
     bad="#!/bin/bash\\r",
     good="#!/bin/bash",
     fixable=True,
 )
 def line_endings(context: Context) -> Iterator[Violation]:
-    """Find the first CR LF; the fix takes out all of them."""
+    """Find the first CR LF; the fix removes all of them."""
     text = context.script.text
     ends = [match.start() for match in re.finditer(r"\r\n", text)]
     if ends:

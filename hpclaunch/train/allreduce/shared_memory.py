@@ -37,7 +37,7 @@ _MOST_CACHED = 1024
 
 
 class SharedMemory:
-    """Memory of which each rank has a part of its own, and every rank of the node sees all parts."""
+    """Memory of which each rank has its own part, and every rank of the node sees all parts."""
 
     def __init__(self, comm: MPI.Intracomm, nbytes: int) -> None:
         """Allocate ``nbytes`` zeroed bytes on each rank of ``comm``; all of one node. Collective."""

@@ -1,7 +1,7 @@
 """Top-k sparsification with error feedback, over a ring that is sparse as long as that is shorter.
 
-Each rank sends the largest of its numbers; the others form its residual, which is added to the next gradients
-(A. F. Aji and K. Heafield, "Sparse communication for distributed gradient descent", EMNLP 2017,
+Each rank sends the largest of its numbers; all other numbers form its residual, which is added to the next
+gradients (A. F. Aji and K. Heafield, "Sparse communication for distributed gradient descent", EMNLP 2017,
 doi:10.18653/v1/D17-1045; proved by S. U. Stich et al., "Sparsified SGD with memory", NeurIPS 2018).
 Sums of sparse vectors fill up: each message is sparse or dense, whichever is shorter (C. Renggli et al.,
 "SparCML", SC 2019, doi:10.1145/3295500.3356222), so that it never sends more than the dense ring.
@@ -65,7 +65,7 @@ class TopKAllreduce(Algorithm):
             start = address - MPI.Get_address(made)
             if start >= 0 and start + array.nbytes <= made.nbytes:
                 return residual[start // array.itemsize :][: array.size]
-        raise ValueError("compression to topk needs an array of its own buffer, which has a residual")
+        raise ValueError("compression to topk needs an array in its buffer, which has a residual")
 
     def _select(self, array: Array, residual: Array) -> None:
         """Leave the largest numbers in ``array`` and all others in ``residual``."""

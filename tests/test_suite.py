@@ -1,0 +1,78 @@
+"""What the test suite promises: Ctrl-C works, a test that hangs ends with all it started, slow is marked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+CTRL_C = "tests/cli/test_jobs_commands.py::test_ctrl_c_ends_the_waiting_and_not_the_job"
+
+# One process stays in the tree of the test, one leaves it, and the test waits for both.
+HANGS = """
+import os, pathlib, subprocess
+def test_hangs():
+    pids = pathlib.Path(__file__).with_name("pids")
+    script = f'sleep 1000 & echo $! >> {pids}; setsid sleep 1000 & echo $! >> {pids}; exit'
+    subprocess.run(["bash", "-c", script])
+    subprocess.run(["bash", "-c", f"echo $$ >> {pids}; sleep 1000; :"], capture_output=True)
+def test_after_it():
+    pass
+"""
+
+
+def run_pytest(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run tests with this suite's settings in a process that has SIGINT ignored."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "COV"))}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *map(str, words)],
+        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+
+
+def test_ctrl_c_works_where_the_tests_run_in_the_background_of_a_shell() -> None:
+    """Which starts them with SIGINT ignored; a child would inherit that, and wait for ever."""
+    done = run_pytest("-q", "--timeout=60", CTRL_C)
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+def test_a_test_that_hangs_ends_with_all_it_started(tmp_path: Path) -> None:
+    file = tmp_path / "test_hanging.py"
+    file.write_text(HANGS)
+    done = run_pytest("-c", ROOT / "pyproject.toml", "-p", "tests.conftest", "--timeout=3", file)
+    assert "Timeout (>3.0s)" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+    pids = [int(word) for word in (tmp_path / "pids").read_text().split()]
+    assert len(pids) == 3
+    assert [pid for pid in pids if _runs(pid)] == []
+
+
+def _runs(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_every_test_has_a_time_limit_and_those_with_servers_or_ranks_are_slow(
+    request: pytest.FixtureRequest,
+) -> None:
+    """As far as they run now."""
+    usual = float(request.config.getini("timeout"))
+    for item in request.session.items:
+        limit = item.get_closest_marker("timeout")
+        assert (float(limit.args[0]) if limit else usual) > 0, item.nodeid
+        real = any(item.get_closest_marker(marker) for marker in ("mpi", "slurm", "sshd"))
+        assert not real or item.get_closest_marker("slow"), item.nodeid

@@ -1,0 +1,190 @@
+"""What this machine reports about a folder's file system: type, stripes, quota, room, storage of nodes."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from hpclaunch.check.folder_census import Census, take_census
+from hpclaunch.check.judge_node import parse_lustre_quota
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
+
+_TOOL_LIMIT_S = 20.0
+
+
+class Stripes(msgspec.Struct, frozen=True, kw_only=True):
+    """How Lustre spreads a file, or new files of a folder, over its servers."""
+
+    count: int
+    """-1: over all."""
+    size: int
+    """Bytes."""
+    progressive: bool = False
+    """The layout changes with the size of a file (PFL); ``count`` and ``size`` are of its first part."""
+
+
+class LocalStorage(msgspec.Struct, frozen=True, kw_only=True):
+    """Storage of a compute node, or of this machine."""
+
+    path: str
+    where: str
+    """``nodes of SITE`` or ``this machine``."""
+    kind: str = "unknown"
+    """Type of its file system; ``none``: the nodes have no disk."""
+    free_bytes: int | None = None
+    """None: it cannot be read from here."""
+
+
+class IoFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """All that an advice is made of."""
+
+    path: str
+    is_folder: bool
+    census: Census
+    file_system: str
+    """Its type, such as lustre or nfs4."""
+    mount: str
+    stripes: Stripes | None = None
+    """Of new files in the folder; None: it is not Lustre, or was not reported."""
+    largest_stripes: Stripes | None = None
+    """Of the largest file."""
+    free_bytes: int | None = None
+    """What the user may still write, by the file system and Lustre's quotas."""
+    free_files: int | None = None
+    quota_read: bool = False
+    """Whether Lustre reported a quota."""
+    local: LocalStorage
+    site: str | None = None
+    site_striping: str | None = None
+    """The site's own advice."""
+    site_source: str | None = None
+
+
+def gather_io(host: Host, path: str, profile: SiteProfile | None, limit_s: float) -> IoFacts:
+    """Read the facts about ``path`` of this machine; ``limit_s``: seconds for counting files.
+
+    Raises BadInputError where there is no such file or folder.
+    """
+    census = take_census(path, limit_s)
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    kind, mount = file_system(folder)
+    stripes = parse_stripes(_lfs(host, "getstripe", "-d", folder))
+    limits = _lustre_quotas(host, folder) if stripes else []
+    room = os.statvfs(folder)
+    striping, source = _site_advice(profile)
+    return IoFacts(
+        path=path,
+        is_folder=os.path.isdir(path),
+        census=census,
+        file_system="lustre" if stripes else kind,
+        mount=mount,
+        stripes=stripes,
+        largest_stripes=_largest_stripes(host, census) if stripes else None,
+        free_bytes=_least(room.f_bavail * room.f_frsize, *(space for space, _ in limits)),
+        free_files=_least(room.f_favail if room.f_files else None, *(files for _, files in limits)),
+        quota_read=any(limit != (None, None) for limit in limits),
+        local=local_storage(profile),
+        site=profile.name if profile else None,
+        site_striping=striping,
+        site_source=source,
+    )
+
+
+def _largest_stripes(host: Host, census: Census) -> Stripes | None:
+    return parse_stripes(_lfs(host, "getstripe", census.largest)) if census.largest else None
+
+
+def _lustre_quotas(host: Host, folder: str) -> list[tuple[int | None, int | None]]:
+    """Bytes and files that the user and its groups may still use."""
+    return [parse_lustre_quota(_lfs(host, "quota", "-q", *owner, folder)) for owner in _owners()]
+
+
+def _site_advice(profile: SiteProfile | None) -> tuple[str | None, str | None]:
+    """The site's advice on striping, and the page that has it."""
+    storages = profile.storage.values() if profile else ()
+    advised = next((storage for storage in storages if storage.striping), None)
+    if profile is None or advised is None:
+        return None, None
+    source = profile.sources.get(advised.source or "")
+    return advised.striping, source.url if source else None
+
+
+def file_system(folder: str) -> tuple[str, str]:
+    """Type and mount point of the file system of ``folder`` (proc(5), mountinfo)."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return "unknown", "/"
+    path, found = Path(folder).resolve(), ("unknown", Path("/"))
+    for line in lines:  # later mounts hide earlier ones
+        before, _, after = line.partition(" - ")
+        point = Path(before.split()[4].encode().decode("unicode_escape"))
+        if path.is_relative_to(point) and len(point.parts) >= len(found[1].parts):
+            found = after.split()[0], point
+    return found[0], str(found[1])
+
+
+def parse_stripes(text: str) -> Stripes | None:
+    """Read what ``lfs getstripe`` prints of a folder or a file; None where it has no stripes."""
+    counts = re.findall(r"\bl?m?m?_?stripe_count:\s*(-?\d+)", text)
+    sizes = re.findall(r"\bl?m?m?_?stripe_size:\s*(\d+)", text)
+    if not counts or not sizes:
+        return None
+    return Stripes(count=int(counts[0]), size=int(sizes[0]), progressive="lcm_" in text or len(counts) > 1)
+
+
+def local_storage(profile: SiteProfile | None) -> LocalStorage:
+    """The storage of the site's nodes, or where no site is named or its node unknown, of this machine."""
+    node = profile.node if profile else None
+    if profile and node and not site_scheduler(profile).starts_at_once:
+        place = node.local_scratch
+        return LocalStorage(
+            path=place or "/tmp",  # noqa: S108
+            where=f"nodes of {profile.name}",
+            kind="unknown" if place else "none",
+        )
+    path = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108
+    room = os.statvfs(path)
+    return LocalStorage(
+        path=path,
+        where="this machine",
+        kind=file_system(path)[0],
+        free_bytes=room.f_bavail * room.f_frsize,
+    )
+
+
+def _owners() -> list[tuple[str, str]]:
+    """Options of ``lfs quota`` for this user and its groups."""
+    import grp
+
+    groups = [grp.getgrgid(number).gr_name for number in {os.getgid(), *os.getgroups()} if _has_name(number)]
+    return [("-u", getpass.getuser()), *(("-g", name) for name in sorted(groups))]
+
+
+def _has_name(group: int) -> bool:
+    import grp
+
+    try:
+        return bool(grp.getgrgid(group))
+    except KeyError:
+        return False
+
+
+def _lfs(host: Host, *argv: str) -> str:
+    """What ``lfs`` prints; nothing where there is none, or it fails."""
+    try:
+        answer = host.run(("lfs", *argv), timeout_s=_TOOL_LIMIT_S)
+    except RefusedError:
+        return ""
+    return answer.stdout if answer.exit_code == 0 else ""
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)

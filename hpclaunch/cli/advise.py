@@ -1,0 +1,99 @@
+"""``hpclaunch advise``: what to do before a job runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from hpclaunch.check.io_advice import Advice
+    from hpclaunch.check.io_facts import IoFacts
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Give advice on what a job uses.
+
+    Example: hpclaunch advise io /scratch/project/train --site lumi-g
+    """
+
+
+@command.command(name="io")
+@click.argument("path", type=click.Path())
+@click.option("--site", help="Site profile: its storage of nodes and its advice on striping.")
+@click.option("--limit", "limit_s", type=click.FloatRange(min=0.1), default=20.0, show_default=True,
+              metavar="SECONDS", help="Stop counting files after this time.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+def advise_io(path: str, site: str | None, limit_s: float, as_json: bool) -> None:
+    """Count the files of PATH, read its file system, and say how ranks should read it.
+
+    It reads type, striping and quotas of the file system, and the room of the nodes' own storage. Advice:
+    pack small files, stripe large ones, stage to the nodes, read by shares; each with its source.
+
+    Example: hpclaunch advise io data --limit 5
+    """
+    import os
+
+    from hpclaunch.check.io_advice import advise_io as advise
+    from hpclaunch.check.io_facts import gather_io
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.site.load_profile import load_site
+
+    profile = load_site(site) if site else None
+    facts = gather_io(LocalHost(), os.path.abspath(path), profile, limit_s)
+    found = advise(facts)
+    if as_json:
+        import msgspec
+
+        document = {
+            "facts": msgspec.to_builtins(facts),
+            "advice": [msgspec.to_builtins(one) for one in found],
+        }
+        click.echo(json.dumps(document))
+        return
+    for line in (*_facts(facts), ""):
+        click.echo(line)
+    for number, one in enumerate(found, 1):
+        for line in _advice(number, one):
+            click.echo(line)
+
+
+def _facts(facts: IoFacts) -> list[str]:
+    from hpclaunch.check.judge_node import format_bytes
+
+    census, local = facts.census, facts.local
+    lines = [
+        f"{facts.path}: {census.files:,} files in {census.folders:,} folders, {format_bytes(census.bytes)}; "
+        f"{census.small_files:,} files below 1 MiB, {census.large_files:,} above 1 GiB, "
+        f"at most {census.most_in_a_folder:,} entries in a folder"
+    ]
+    if not census.complete:
+        lines.append(f"stopped after {census.seconds:.1f} s (--limit): there are more files")
+    if census.unreadable:
+        lines.append(f"{census.unreadable:,} folders cannot be listed")
+    lines.append(f"file system: {facts.file_system}, mounted on {facts.mount}")
+    if facts.stripes:
+        layout = "progressive layout, first part " if facts.stripes.progressive else ""
+        lines.append(
+            f"stripes of new files: {layout}{facts.stripes.count} of {format_bytes(facts.stripes.size)}"
+        )
+    room = "unknown" if facts.free_bytes is None else format_bytes(facts.free_bytes)
+    files = "not limited" if facts.free_files is None else f"{facts.free_files:,} files"
+    lines.append(f"room: {room}, {files}{' (by quota)' if facts.quota_read else ''}")
+    free = (
+        "room not known from here" if local.free_bytes is None else f"{format_bytes(local.free_bytes)} free"
+    )
+    kind = "no disk, /tmp is memory" if local.kind == "none" else local.kind
+    lines.append(f"storage of {local.where}: {local.path} ({kind}), {free}")
+    return lines
+
+
+def _advice(number: int, one: Advice) -> list[str]:
+    return [
+        f"{number}. {one.text[0].upper()}{one.text[1:]}.",
+        f"   why: {one.why}",
+        *(f"     {line}" for line in one.commands),
+        f"   source: {one.source}",
+    ]

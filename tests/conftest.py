@@ -61,9 +61,8 @@ _MPI_VARIABLES = {
 }
 
 
-# Tests with real servers or MPI take seconds: they are slow by rule. With several workers of pytest-xdist
-# those of a group run in one of them, where they share a cluster and do not crowd out each other's ranks.
-_GROUPS = {"slurm": "servers", "sshd": "servers", "mpi": "ranks"}
+# Tests with real servers or MPI take seconds: they are slow by rule.
+_REAL = ("slurm", "sshd", "mpi")
 _REAL_LIMIT_S = 300  # default of the others: timeout in pyproject.toml
 
 
@@ -83,20 +82,18 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _group(item: pytest.Item) -> str | None:
-    return next((name for marker, name in _GROUPS.items() if item.get_closest_marker(marker)), None)
+def _is_real(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(marker) for marker in _REAL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the groups first: each of them takes a worker for long, the other workers share the rest."""
-    order = list(dict.fromkeys(_GROUPS.values()))
-    items.sort(key=lambda item: order.index(group) if (group := _group(item)) else len(order))
+    """Put the long tests first, so that several workers end at about the same time."""
+    items.sort(key=lambda item: not _is_real(item))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Give the tests with real servers or MPI their group, their time limit and the marker ``slow``."""
-    if group := _group(item):
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Give the tests with real servers or MPI their time limit and the marker ``slow``."""
+    if _is_real(item):
         item.add_marker(pytest.mark.slow)
         if not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_REAL_LIMIT_S))

@@ -63,7 +63,7 @@ _MPI_VARIABLES = {
 
 # Tests with real servers or MPI take seconds: they are slow by rule.
 _REAL = ("slurm", "sshd", "mpi")
-_REAL_LIMIT_S = 300  # default of the others: timeout in pyproject.toml
+_REAL_LIMIT_S = 900  # default of the other tests: timeout in pyproject.toml
 
 
 def pytest_configure() -> None:

@@ -14,6 +14,7 @@ from hpclaunch.check.judge_node import format_bytes
 LUSTRE_WIKI = "https://wiki.lustre.org/Lustre_Striping_Best_Practices"
 CSCS_GUIDE = "https://docs.cscs.ch/guides/storage/"
 OUR_TRAINING = "docs/reference/training.md, --reading"
+OUR_STAGING = "docs/how-to/data.md"
 MANY_FILES = 10_000
 """From here on the files are many: opening each costs the metadata server several messages."""
 _LOCAL_TYPES = ("ext4", "ext3", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "ramfs")
@@ -139,18 +140,18 @@ def _stage(facts: IoFacts) -> Iterator[Advice]:
     fits = local.free_bytes is None or local.free_bytes >= needed * _ROOM_FACTOR
     if is_local(facts) or not facts.census.complete or not fits:
         return
-    text = "copy the data to the nodes' own storage before the ranks start; each epoch then reads there"
+    text = "stage the data to the nodes' own storage before the ranks start; each epoch then reads there"
     if local.kind in ("none", *_MEMORY_TYPES):
-        text = "copy only what is small: the nodes' own storage is their memory, which the job needs"
-    room = "its room is not known from here"
+        text = "stage only what is small: the nodes' own storage is their memory, which the job needs"
+    room = "its room is checked when the job starts"
     if local.free_bytes is not None:
         room = f"{format_bytes(local.free_bytes)} are free there"
     yield Advice(
         name="stage",
         text=text,
         why=f"{format_bytes(needed)} for {local.path} ({local.where}); {room}",
-        commands=(f"cp -r {shlex.quote(facts.path)} {shlex.quote(local.path)}/",),
-        source=CSCS_GUIDE,
+        commands=(f"hpclaunch submit --stage {shlex.quote(facts.path)} ...",),
+        source=f"{CSCS_GUIDE}; {OUR_STAGING}",
     )
 
 

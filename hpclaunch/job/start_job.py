@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpclaunch.errors import RefusedError
+from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
@@ -32,6 +32,7 @@ from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.preflight_plan import PROBE
 from hpclaunch.plan.script_text import render
+from hpclaunch.plan.staging_plan import STAGE, split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
@@ -57,9 +58,12 @@ def start(
     if here:
         _need_local_parts(plan)
     scheduler = _scheduler(prepared, plan)
+    workdir = _workdir(prepared, host, folder)
+    if plan.staging is not None:
+        _need_sources(prepared, host, workdir)
     if test_first:
         try_submission(host, scheduler, plan, script, note)
-    record = _record(prepared, plan, place, now, scheduler.kind, _workdir(prepared, host, folder))
+    record = _record(prepared, plan, place, now, scheduler.kind, workdir)
     store.create(record)
     host.make_folder(folder)
     if prepared.request.command.bundled and not here:
@@ -68,6 +72,8 @@ def start(
         send_files(host, _runner(), f"{folder}/runner")
     if plan.preflight is not None:
         host.write_file(f"{folder}/{PROBE}", probe_file())
+    if plan.staging is not None:
+        host.write_file(f"{folder}/{STAGE}", (resource_dir("remote") / STAGE).read_bytes())
     if prepared.sync is not None:
         from hpclaunch.host.sync import sync_folder
 
@@ -157,6 +163,19 @@ def _record(
 def _indices(plan: LaunchPlan) -> tuple[int, ...]:
     text = plan.request.array
     return array_indices(text, site_scheduler(plan.profile)) if text else ()
+
+
+def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:
+    """Raise BadInputError for a source of ``--stage`` that is not there; one in ``--sync`` comes later."""
+    for text in prepared.request.stage:
+        source, _ = split_item(text)
+        if prepared.sync is not None and not source.startswith("/"):
+            continue
+        if not host.exists(source if source.startswith("/") else f"{workdir}/{source}"):
+            raise BadInputError(
+                f"--stage {text}: {source} does not exist on {host.name}",
+                "name a folder or file that the nodes see, or SRC:DEST",
+            )
 
 
 def _need_local_parts(plan: LaunchPlan) -> None:

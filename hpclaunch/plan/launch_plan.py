@@ -1,6 +1,8 @@
 """LaunchPlan: everything that a script needs, computed."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+from typing import Literal
+
 import msgspec
 
 from hpclaunch.binding.node_binding import NodeBinding
@@ -34,6 +36,23 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     """Submits the script again without the nodes in ``$left_out``; None: the job ends where one fails."""
 
 
+class Staging(msgspec.Struct, frozen=True, kw_only=True):
+    """What is copied to the nodes before the ranks start; all words are shell text."""
+
+    launch: tuple[str, ...]
+    """Start one process per node."""
+    nodes: int
+    root: str
+    """Folder of the nodes' own storage."""
+    pairs: tuple[tuple[str, str], ...]
+    """Source and target of each item; ``$stage_root`` is the folder of this job below ``root``."""
+    node_names: str
+    """Command that prints the names of the nodes."""
+    afterwards: Literal["stay", "leave", "keep"]
+    """The processes on the nodes stay and remove the copies when they are ended, or leave them to others to
+    remove, or to later jobs."""
+
+
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a script needs, computed; templates only lay it out."""
 
@@ -58,6 +77,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     supervision: Supervision | None
     """None: neither restarts nor a watchdog were requested."""
     preflight: Preflight | None = None
+    staging: Staging | None = None
     settings: tuple[Setting, ...]
     warnings: tuple[str, ...] = ()
 

@@ -26,6 +26,7 @@ from hpclaunch.plan.script_body import (
     script_writes_log,
     shell_lines,
 )
+from hpclaunch.plan.staging_plan import plan_staging
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import reason_with_source
@@ -72,6 +73,7 @@ def make_plan(
         argv=rank_words(request, profile, place),
         supervision=_supervision(request, profile, layout),
         preflight=_preflight(request, profile, layout),
+        staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
         warnings=_warnings(request, layout),
     )

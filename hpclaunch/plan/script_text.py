@@ -42,6 +42,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         array_index=array.index_variable if array else None,
         supervision=plan.supervision,
         preflight=plan.preflight,
+        staging=plan.staging,
         report=plan.binding is not None,
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),

@@ -144,6 +144,15 @@ class SettingsTable(_Struct):
     space: tuple[str, ...] = key(
         "Folder that must have free space, for --check and --preflight.", default=(), metavar="FOLDER"
     )
+    stage: tuple[str, ...] = key(
+        "Folder, file or tar (to be unpacked) that is copied to storage of the nodes before the ranks start;"
+        " HPCLAUNCH_STAGED is its path there.",
+        default=(),
+        metavar="SRC[:DEST]",
+    )
+    keep_staged: bool = key(
+        "Do not remove what was staged at the end of the job.", default=False, options=("--keep-staged",)
+    )
 
     after: tuple[str, ...] = key(
         "Start when these jobs have succeeded: ids of hpclaunch or of the scheduler.",

@@ -43,6 +43,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     every launcher."""
     plugin_list: tuple[str, ...] = ()
     """Command that lists its MPI plugins; empty: it has none to choose from."""
+    overlap: tuple[str, ...] = ()
+    """Options that let a process per node run while the ranks do; empty: there are none."""
     rank_guard: tuple[Line, ...] = ()
     """Lines of a rank's shell that end a job whose ranks would not find each other, where that is certain."""
 

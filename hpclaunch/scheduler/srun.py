@@ -78,6 +78,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
     local_rank: str = "$SLURM_LOCALID"
     cpu_bindings: tuple[str, ...] = ("mask_cpu", "map_cpu", "cores")
     plugin_list: tuple[str, ...] = ("srun", "--mpi=list")
+    overlap: tuple[str, ...] = ("--overlap",)  # shares all resources with all steps (man srun, 22.05)
     rank_guard: tuple[Line, ...] = (_GUARD,)
 
     def words(self, launch: Launch) -> tuple[str, ...]:

@@ -125,7 +125,7 @@ def commands(found: IoFacts) -> dict[str, tuple[str, ...]]:
 def test_many_small_files_are_packed_and_staged() -> None:
     assert commands(facts()) == {
         "pack": ("mksquashfs /d /d.sqsh", "tar -cf /d.tar -C /d ."),
-        "stage": ("cp -r /d /local/",),
+        "stage": ("hpclaunch submit --stage /d ...",),
         "shard": ("hpclaunch submit ... mnist -- --reading shard",),
     }
     few = msgspec_replace(MANY_SMALL, files=MANY_FILES - 1, small_files=MANY_FILES - 1)
@@ -156,13 +156,13 @@ def test_the_sites_own_advice_is_cited_with_its_source() -> None:
 @pytest.mark.parametrize(
     ("local", "text"),
     [
-        (LocalStorage(path="/local", where="nodes of x"), "copy the data to the nodes' own storage"),
-        (LocalStorage(path="/tmp", where="nodes of x", kind="none"), "copy only what is small"),
+        (LocalStorage(path="/local", where="nodes of x"), "stage the data to the nodes' own storage"),
+        (LocalStorage(path="/tmp", where="nodes of x", kind="none"), "stage only what is small"),
         (
             LocalStorage(path="/tmp", where="this machine", kind="tmpfs", free_bytes=500 * GB),
-            "copy only what is small",
+            "stage only what is small",
         ),
-        (LocalStorage(path="/tmp", where="this machine", kind="xfs", free_bytes=500 * GB), "copy the data"),
+        (LocalStorage(path="/tmp", where="this machine", kind="xfs", free_bytes=500 * GB), "stage the data"),
         (LocalStorage(path="/tmp", where="this machine", kind="xfs", free_bytes=140 * GB), None),
     ],
 )
@@ -265,4 +265,4 @@ def test_recorded_answers_of_lfs_lead_to_advice_with_the_sites_source(tmp_path: 
     assert by_name["stripe"]["source"] == "https://docs.lumi-supercomputer.eu/storage/"
     assert "lumi-g advises" in by_name["stripe"]["why"]
     assert "2.83 GiB are left for 4.66 GiB" in by_name["room"]["why"]
-    assert by_name["stage"]["text"].startswith("copy only what is small")
+    assert by_name["stage"]["text"].startswith("stage only what is small")

@@ -135,6 +135,14 @@ def cases() -> dict[str, dict[str, Any]]:
             "preflight": True,
         },
         "generic-slurm.gpus": {"site": "generic-slurm", "nodes": 2, "tasks_per_node": 4, "gpus_per_task": 1},
+        "generic-slurm.staging": {
+            "site": "generic-slurm",
+            "nodes": 2,
+            "stage": ("/data/it's all/train", "env.sqsh:/local/env.sqsh"),
+            "max_restarts": 1,
+        },
+        "polaris.staging": {**known["polaris"], "nodes": 2, "stage": ("/eagle/train.tar",), "array": "0-3"},
+        "local.staging": {"site": "local", "tasks": 2, "stage": ("data",), "keep_staged": True},
     }
 
 

@@ -1,0 +1,177 @@
+#!/bin/bash
+# the name in squeue
+#SBATCH --job-name=mnist
+# nodes
+#SBATCH --nodes=2
+# ranks on each node
+#SBATCH --ntasks-per-node=1
+# CPUs for each rank
+#SBATCH --cpus-per-task=1
+# whole nodes, also where the partition shares them
+#SBATCH --exclusive
+# walltime limit
+#SBATCH --time=00:30:00
+# stdout and stderr of the job
+#SBATCH --output=hpclaunch-%j.out
+# seconds of warning before the limit (man sbatch)
+#SBATCH --signal=B:USR1@120
+# the job may come back after a checkpoint
+#SBATCH --requeue
+# a restart writes on in the same log
+#SBATCH --open-mode=append
+
+# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# 2 nodes x 1 ranks = 2 ranks.
+# The binding is left to the launcher: the node is not described, or --binding off.
+
+set -eo pipefail
+
+# The folder of this job's log, result and exit status.
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# Ends the staging, and removes what was staged.
+stage_control='' stage_nodes='' stage_reader=''
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_unstage() {
+  [ -z "$stage_reader" ] || kill "$stage_reader" 2> /dev/null || :
+  [ -z "$stage_nodes" ] || { kill "$stage_nodes" 2> /dev/null; wait "$stage_nodes"; } || :
+}
+
+# The exit status is written however the job ends.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  hpclaunch_unstage
+  [ -z "${restarting:-}" ] || exit 0  # not the end
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# number of ranks of the job
+export HPCLAUNCH_TASKS=2
+
+# the training runner, which submit copies to the job folder
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# settings of an outer allocation, which srun would read as options
+unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
+  SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE SLURM_EXPORT_ENV \
+  SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_SOCKET \
+  SLURM_GPUS_PER_TASK SLURM_HINT SLURM_MEM_BIND SLURM_MEM_BIND_LIST SLURM_MEM_BIND_PREFER \
+  SLURM_MEM_BIND_SORT SLURM_MEM_BIND_TYPE SLURM_MEM_BIND_VERBOSE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
+  SLURM_MEM_PER_NODE SLURM_NETWORK SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_SOCKET \
+  SLURM_OVERCOMMIT SLURM_PROFILE SLURM_THREADS_PER_CORE SLURM_TRES_PER_TASK
+
+# since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)
+export SRUN_CPUS_PER_TASK=1
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+
+# threads for each rank: --cpus-per-task
+export OMP_NUM_THREADS=1
+
+# Staging: data are copied to storage of the nodes before the ranks start, and removed at the end.
+stage_root=${TMPDIR:-/tmp}/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}
+stager=$HPCLAUNCH_JOB_FOLDER/stage.py
+stage_items=('/data/it'"'"'s all/train' "$stage_root"/train env.sqsh /local/env.sqsh)
+stage_control=$(mktemp -d "$HPCLAUNCH_JOB_FOLDER/staging.XXXXXX")
+scontrol show hostnames "$SLURM_JOB_NODELIST" > "$HPCLAUNCH_JOB_FOLDER/nodes"
+srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --mpi=none --cpu-bind=none --kill-on-bad-exit=0 --overlap python3 \
+  "$stager" node "$stage_control" 2 stay "${stage_items[@]}" &
+stage_nodes=$!
+python3 "$stager" reader "$stage_control" 2 "$stage_nodes" "${stage_items[@]}" 2> "$stage_control/reason" &
+stage_reader=$!
+if ! wait "$stage_reader"; then
+  cat "$stage_control/reason" >&2
+  sed -n 's/^hpclaunch: //p' "$stage_control/reason" > "$HPCLAUNCH_JOB_FOLDER/reason"
+  exit 1
+fi
+stage_reader=
+export HPCLAUNCH_STAGED="$stage_root"/train:/local/env.sqsh
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank, as the variables that torch.distributed and others read
+export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=2
+# an MPI that is started by a plugin which it does not speak gives no error
+if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
+  case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
+    ,*libmpi* | *libopen-pal.so.80*)
+      echo "each rank would run alone, as 'rank 0 of 1': the MPI of $1 does not speak srun's plugin;" \
+        "--mpi pmix is for Open MPI, pmi2 for MPICH (srun --mpi=list), none starts it so on purpose" |
+        tee "$HPCLAUNCH_JOB_FOLDER/reason" >&2
+      exit 1 ;;
+  esac
+fi
+# Run the program and tell a checkpoint from a failure. Launchers signal all of a rank's processes, so this
+# shell must live through the signal that is meant for the program.
+trap : USR1 TERM
+code=0
+"$@" || code=$?
+if [ "$code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
+  [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+  exit 0
+fi
+exit "$code"
+HPCLAUNCH_RANK
+
+# Supervision of the launch: a signal before the walltime limit, restarts from a checkpoint, a watchdog.
+export HPCLAUNCH_CHECKPOINT_SIGNAL=USR1  # what a program gets when it must write a checkpoint and leave
+export HPCLAUNCH_CHECKPOINT_EXIT_CODE=85  # what it leaves with: "call me again"
+restarts_file=$HPCLAUNCH_JOB_FOLDER/restarts
+HPCLAUNCH_RESTART=0  # how often this job was restarted from a checkpoint
+if [ -r "$restarts_file" ]; then read -r HPCLAUNCH_RESTART < "$restarts_file"; fi
+export HPCLAUNCH_RESTART
+export HPCLAUNCH_HEARTBEAT=$HPCLAUNCH_JOB_FOLDER/heartbeat  # a program that prints nothing may touch this file
+export PYTHONUNBUFFERED=1  # the watchdog and people read the log while it is written
+rm -f "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+
+srun --kill-on-bad-exit=1 --cpu-bind=cores \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist' --checkpoint-dir checkpoints --resume &
+launcher=$!
+trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
+
+while caught='' status=0; do
+  wait "$launcher" || status=$?
+  # A caught signal makes wait return 128+N before the launcher has ended.
+  [ "$caught" ] && [ "$status" -gt 128 ] || break
+done
+
+if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
+  if [ "$HPCLAUNCH_RESTART" -ge 1 ]; then
+    echo "checkpointed, and all 1 restarts (--max-restarts) are used up" > "$HPCLAUNCH_JOB_FOLDER/reason"
+    exit 85
+  fi
+  restarting=1  # this is not the job's end: no exit status is written
+  echo $((HPCLAUNCH_RESTART + 1)) > "$restarts_file.new"
+  mv "$restarts_file.new" "$restarts_file"
+  echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 1"
+  trap 'exit 0' TERM
+  if scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"; then
+    sleep 60 & wait $!  # until this run is ended for that
+    exit 0
+  fi
+  echo 'hpclaunch: this job may not requeue itself here, so the next job of a chain takes over'
+  if ! sbatch --parsable "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"; then
+    restarting=
+    echo "checkpointed, but neither requeued nor followed: the log says why; hpclaunch resubmit starts it again" > "$HPCLAUNCH_JOB_FOLDER/reason"
+    exit 85
+  fi
+  mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"
+  exit 0
+fi
+exit "$status"

@@ -1,0 +1,113 @@
+#!/bin/bash
+
+# Written by hpclaunch VERSION for local: This machine - the installed MPI's mpiexec on its own cores, measured when a job starts.
+# 1 nodes x 2 ranks = 2 ranks.
+# CPUs and GPUs of each local rank:
+#   rank 0: CPUs 0  NUMA node 0
+#   rank 1: CPUs 1  NUMA node 0
+
+set -eo pipefail
+
+# The folder of this job's log, result and exit status.
+export HPCLAUNCH_JOB_ID="$$"
+export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$$"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# Ends the staging, and removes what was staged.
+stage_control='' stage_nodes='' stage_reader=''
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_unstage() {
+  [ -z "$stage_reader" ] || kill "$stage_reader" 2> /dev/null || :
+  [ -z "$stage_nodes" ] || { kill "$stage_nodes" 2> /dev/null; wait "$stage_nodes"; } || :
+}
+
+# The exit status is written however the job ends.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  hpclaunch_unstage
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# the Python and MPI of this hpclaunch, first
+export PATH=/opt/env/bin:"$PATH"
+
+# number of ranks of the job
+export HPCLAUNCH_TASKS=2
+
+# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
+
+# Open MPI (5, and 4) must not count cores: the plan did
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_rmaps_base_oversubscribe=1
+
+# Open MPI refuses root, who is the only user in many containers
+[ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# rendezvous: the job's first node
+MASTER_ADDR=127.0.0.1
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + $$ % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=1
+
+# Staging: data are copied to storage of the nodes before the ranks start.
+stage_root=${TMPDIR:-/tmp}/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}
+stager=$HPCLAUNCH_JOB_FOLDER/stage.py
+stage_items=(data "$stage_root"/data)
+stage_control=$(mktemp -d "$HPCLAUNCH_JOB_FOLDER/staging.XXXXXX")
+echo localhost > "$HPCLAUNCH_JOB_FOLDER/nodes"
+python3 \
+  "$stager" node "$stage_control" 1 keep "${stage_items[@]}" &
+stage_nodes=$!
+python3 "$stager" reader "$stage_control" 1 "$stage_nodes" "${stage_items[@]}" 2> "$stage_control/reason" &
+stage_reader=$!
+if ! wait "$stage_reader"; then
+  cat "$stage_control/reason" >&2
+  sed -n 's/^hpclaunch: //p' "$stage_control/reason" > "$HPCLAUNCH_JOB_FOLDER/reason"
+  exit 1
+fi
+stage_reader=
+wait "$stage_nodes" || :
+stage_nodes=
+export HPCLAUNCH_STAGED="$stage_root"/data
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank, as the variables that torch.distributed and others read
+export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=2
+# CPUs planned for each local rank
+cpus=(0 1)
+# bind this shell, and so the program that it becomes (man taskset)
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
+root=${HPCLAUNCH_SYSROOT:-}
+while read -r key value; do
+  case $key in
+    Cpus_allowed_list:) got_cpus=$value ;;
+    Mems_allowed_list:) got_mems=$value ;;
+  esac
+done < "$root/proc/self/status"
+read -r host < "$root/proc/sys/kernel/hostname"
+verdict=ok
+[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
+  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  none '' '' "$verdict"
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+mpiexec -n 2 \
+  bash -c "$rank_start" rank \
+  /opt/env/bin/python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,216 @@
+#!/bin/bash -l
+# the name in qstat
+#PBS -N mnist
+# the project that pays
+#PBS -A MyProject
+# the first queue that fits: up to 2 nodes, 01:00:00
+#PBS -q debug
+# nodes, and what each of them must be
+#PBS -l select=2:system=polaris
+# walltime limit
+#PBS -l walltime=00:30:00
+# stderr goes where stdout goes
+#PBS -j oe
+# a job for each index
+#PBS -J 0-3
+# file systems the job needs (home, eagle); a job that names none is refused (https://docs.alcf.anl.gov/running-jobs/, read 2026-11-20)
+#PBS -l filesystems=home:eagle
+# each chunk on its own node (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
+#PBS -l place=scatter
+
+# Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# 2 nodes x 4 ranks = 8 ranks.
+# CPUs and GPUs of each local rank:
+#   rank 0: CPUs 24-31  GPU 0  NUMA node 3
+#   rank 1: CPUs 16-23  GPU 1  NUMA node 2
+#   rank 2: CPUs 8-15  GPU 2  NUMA node 1
+#   rank 3: CPUs 0-7  GPU 3  NUMA node 0
+
+set -eo pipefail
+
+# The folder of this job's log, result and exit status.
+export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
+export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
+# Each job of the array has an index, and its own folder for its log, result and exit status.
+export HPCLAUNCH_ARRAY_INDEX=$PBS_ARRAY_INDEX
+HPCLAUNCH_JOB_FOLDER=$HPCLAUNCH_JOB_FOLDER/$HPCLAUNCH_ARRAY_INDEX
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
+
+# Ends the staging, and removes what was staged.
+stage_control='' stage_nodes='' stage_reader=''
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_unstage() {
+  [ -z "$stage_reader" ] || kill "$stage_reader" 2> /dev/null || :
+  [ -z "$stage_nodes" ] || { kill "$stage_nodes" 2> /dev/null; wait "$stage_nodes"; } || :
+  [ -z "$stage_control" ] || timeout 120 mpiexec -n 2 --ppn 1 --cpu-bind none python3 \
+    "$stager" remove "$stage_control" 2 - "${stage_items[@]}" \
+    || echo "hpclaunch: not all that was staged could be removed: ${stage_items[*]}" >&2
+}
+
+# The exit status is written however the job ends.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  hpclaunch_unstage
+  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
+  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# PBS starts a job in the home folder
+cd "$PBS_O_WORKDIR"
+
+# number of ranks of the job
+export HPCLAUNCH_TASKS=8
+
+# the training runner, which submit copies to the job folder
+export PYTHONPATH="${HPCLAUNCH_JOB_FOLDER%/*}/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# the folder of ALCF's own modules (https://docs.alcf.anl.gov/polaris/data-science/python/, read 2026-11-20)
+module use /soft/modulefiles
+
+# Python with torch, TensorFlow, Horovod and mpi4py for Cray MPICH (https://docs.alcf.anl.gov/polaris/data-science/python/, read 2026-11-20)
+module load conda
+
+# the environment of that module (https://docs.alcf.anl.gov/polaris/data-science/python/, read 2026-11-20)
+conda activate base
+
+# the NICs read GPU memory directly where both are attached to one host bridge (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+export NCCL_NET_GDR_LEVEL="PHB"
+
+# a ring may enter a node by one NIC and leave it by another (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+export NCCL_CROSS_NIC="1"
+
+# collectives may use the network's own algorithms (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+export NCCL_COLLNET_ENABLE="1"
+
+# prevents libfabric from registering host memory with CUDA, which can deadlock (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+export FI_CXI_DISABLE_HOST_REGISTER="1"
+
+# libfabric's default memory monitor, memhooks, can deadlock with NCCL (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+export FI_MR_CACHE_MONITOR="userfaultfd"
+
+# completion queues large enough for collectives over many ranks (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+export FI_CXI_DEFAULT_CQ_SIZE="131072"
+
+# NCCL's plugin for Slingshot and the hwloc it needs (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+export LD_LIBRARY_PATH="/soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib:/soft/libraries/hwloc/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+# fail rather than fall back to TCP when the Slingshot plugin cannot be loaded (https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20)
+export NCCL_NET="AWS Libfabric"
+
+# compute nodes reach the internet through the proxy only (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
+export http_proxy="http://proxy.alcf.anl.gov:3128"
+
+# compute nodes reach the internet through the proxy only (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
+export https_proxy="http://proxy.alcf.anl.gov:3128"
+
+# compute nodes reach the internet through the proxy only (https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20)
+export ftp_proxy="http://proxy.alcf.anl.gov:3128"
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < "$PBS_NODEFILE"
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + (${PBS_JOBID%%[!0-9]*} + PBS_ARRAY_INDEX) % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=8
+
+# Staging: data are copied to storage of the nodes before the ranks start, and removed at the end.
+stage_root=/local/scratch/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}-$HPCLAUNCH_ARRAY_INDEX
+stager=${HPCLAUNCH_JOB_FOLDER%/*}/stage.py
+stage_items=(/eagle/train.tar "$stage_root"/train)
+stage_control=$(mktemp -d "$HPCLAUNCH_JOB_FOLDER/staging.XXXXXX")
+awk '!seen[$0]++' "$PBS_NODEFILE" > "$HPCLAUNCH_JOB_FOLDER/nodes"
+mpiexec -n 2 --ppn 1 --cpu-bind none python3 \
+  "$stager" node "$stage_control" 2 leave "${stage_items[@]}" &
+stage_nodes=$!
+python3 "$stager" reader "$stage_control" 2 "$stage_nodes" "${stage_items[@]}" 2> "$stage_control/reason" &
+stage_reader=$!
+if ! wait "$stage_reader"; then
+  cat "$stage_control/reason" >&2
+  sed -n 's/^hpclaunch: //p' "$stage_control/reason" > "$HPCLAUNCH_JOB_FOLDER/reason"
+  exit 1
+fi
+stage_reader=
+wait "$stage_nodes" || :
+stage_nodes=
+export HPCLAUNCH_STAGED="$stage_root"/train
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank, as the variables that torch.distributed and others read
+export RANK="$PMI_RANK" LOCAL_RANK="$PMI_LOCAL_RANK" WORLD_SIZE=8
+# CPUs planned for each local rank
+cpus=(24-31 16-23 8-15 0-7)
+# GPUs of each local rank, nearest to its cores
+gpus=(0 1 2 3)
+# NUMA nodes of each local rank's cores
+numa=(3 2 1 0)
+# PCI addresses of those GPUs
+bus=(0000:07:00.0 0000:46:00.0 0000:85:00.0 0000:c7:00.0)
+# this rank sees only its own
+export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
+# CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
+root=${HPCLAUNCH_SYSROOT:-}
+while read -r key value; do
+  case $key in
+    Cpus_allowed_list:) got_cpus=$value ;;
+    Mems_allowed_list:) got_mems=$value ;;
+  esac
+done < "$root/proc/self/status"
+read -r host < "$root/proc/sys/kernel/hostname"
+# PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
+found=()
+for ((n = 0; ; n++)); do
+  node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
+  [ -r "$node" ] || break
+  simd_count=0 location_id=0 domain=0
+  while read -r key value; do
+    case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
+  done < "$node"
+  [ "$simd_count" != 0 ] || continue  # a CPU
+  printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
+  found+=("$id")
+done
+for node in "$root"/proc/driver/nvidia/gpus/*; do
+  [ ! -e "$node" ] || found+=("${node##*/}")
+done
+IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
+got_bus='' got_gpu_numa=''
+for gpu in "${mine[@]}"; do
+  id=unknown on=unknown
+  if [[ $gpu =~ ^[0-9]+$ ]]; then id=${found[gpu]:-unknown}; fi
+  if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
+  got_bus+=,$id got_gpu_numa+=,$on
+done
+verdict=ok
+[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+case $got_bus in
+  *unknown*) ;;  # no driver shows the addresses here
+  ",${bus[LOCAL_RANK]}") ;;
+  *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
+esac
+for on in ${got_gpu_numa//,/ }; do
+  case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
+done
+printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
+  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+  "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
+# Become the program.
+exec "$@"
+HPCLAUNCH_RANK
+
+mpiexec -n 8 --ppn 4 --cpu-bind list:24-31:16-23:8-15:0-7 \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,69 @@
+"""What is staged and where, as the request says it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.plan.staging_plan import plan_staging, split_item
+from hpclaunch.site.load_profile import load_site
+
+
+def request(*stage: str, keep: bool = False) -> JobRequest:
+    command = Command(argv=("true",))
+    return JobRequest(site="x", command=command, stage=stage, keep_staged=keep)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target"),
+    [
+        ("/data/train", "/data/train", "train"),
+        ("/data/train/", "/data/train/", "train"),
+        ("data/train.tar", "data/train.tar", "train"),
+        ("x.tar.gz", "x.tar.gz", "x"),
+        ("x.tar:x.tar", "x.tar", "x.tar"),
+        ("env.sqsh", "env.sqsh", "env.sqsh"),
+        ("/a/b:/local/c", "/a/b", "/local/c"),
+        ("/a/b:c/d", "/a/b", "c/d"),
+        ("/a:b:/c", "/a:b", "/c"),
+    ],
+)
+def test_an_item_is_a_source_and_perhaps_a_target(text: str, source: str, target: str) -> None:
+    assert split_item(text) == (source, target)
+
+
+@pytest.mark.parametrize("text", ["", ":", "/", ":x", "/a:..", "/a:../b", "/a:/", "/a:."])
+def test_an_item_without_a_place_is_refused(text: str) -> None:
+    with pytest.raises(BadInputError, match="--stage"):
+        split_item(text)
+
+
+def test_two_sources_with_one_target_are_refused() -> None:
+    with pytest.raises(BadInputError, match="two sources have the same target"):
+        plan_staging(request("/a/x", "/b/x.tar"), load_site("generic-slurm"), 2)
+
+
+def test_keeping_nothing_is_refused() -> None:
+    with pytest.raises(BadInputError, match="--keep-staged without --stage"):
+        plan_staging(request(keep=True), load_site("generic-slurm"), 2)
+    assert plan_staging(request(), load_site("generic-slurm"), 2) is None
+
+
+@pytest.mark.parametrize(
+    ("site", "keep", "afterwards", "root"),
+    [
+        ("generic-slurm", False, "stay", "${TMPDIR:-/tmp}"),
+        ("generic-slurm", True, "keep", "${TMPDIR:-/tmp}"),
+        ("polaris", False, "leave", "/local/scratch"),
+        ("local", False, "leave", "${TMPDIR:-/tmp}"),
+    ],
+)
+def test_the_copies_are_removed_by_what_can_still_run_when_a_job_is_cancelled(
+    site: str, keep: bool, afterwards: str, root: str
+) -> None:
+    """Slurm starts nothing more in a cancelled job, so a process on each node waits for that."""
+    staging = plan_staging(request("/data", keep=keep), load_site(site), 2)
+    assert staging is not None
+    assert (staging.afterwards, staging.root) == (afterwards, root)
+    assert bool(staging.launch) == (site != "local")

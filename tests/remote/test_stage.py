@@ -1,0 +1,316 @@
+"""Staging: every node gets the whole source, verified, or nothing that a later job takes for it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from hpclaunch.remote import stage
+from tests.remote.staging import STAGE, Nodes, content, make_data_set
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return make_data_set(tmp_path / "source")
+
+
+def test_it_runs_on_old_interpreters() -> None:
+    ast.parse(Path(STAGE).read_text(), feature_version=(3, 6))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_a_folder_reaches_every_node(tmp_path: Path, source: Path, count: int) -> None:
+    nodes = Nodes(tmp_path, count)
+    status, output, errors = nodes.stage(source)
+    assert (status, errors) == (0, "")
+    assert f"hpclaunch: staged {source} to " in output
+    assert f"verified on {count} node(s), in " in output
+    assert "copied from node to node" in output
+    for target in nodes.targets:
+        assert content(target) == content(source)
+    assert nodes.leftovers() == []
+
+
+def test_a_link_to_a_folder_is_followed(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "link").symlink_to(source)
+    nodes = Nodes(tmp_path, 1)
+    assert nodes.stage(tmp_path / "link")[0] == 0
+    assert content(nodes.targets[0]) == content(source)
+
+
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tgz", "tar.xz"])
+def test_a_tar_is_unpacked(tmp_path: Path, source: Path, suffix: str) -> None:
+    archive = tmp_path / f"data.{suffix}"
+    subprocess.run(["tar", "--auto-compress", "-cf", archive, "-C", source, "."], check=True)
+    nodes = Nodes(tmp_path, 2)
+    status, _, errors = nodes.stage(archive)
+    assert (status, errors) == (0, "")
+    for target in nodes.targets:
+        assert content(target) == content(source)
+
+
+@pytest.mark.parametrize("name", ["env.sqsh", "data.tar"])
+def test_a_file_stays_a_file(tmp_path: Path, source: Path, name: str) -> None:
+    """A squashfs image; also a tar whose target is called so."""
+    image = tmp_path / name
+    with tarfile.open(image, "w") as tar:
+        tar.add(source, ".")
+    nodes = Nodes(tmp_path, 2, name)
+    assert nodes.stage(image)[0] == 0
+    for target in nodes.targets:
+        assert target.read_bytes() == image.read_bytes()
+
+
+FAKE_SBCAST = """#!/bin/sh
+[ "$1" = --force ] && cp "$2" "$3" && echo "$2" >> "$FAKE_SBCAST_LOG"
+exit "${FAKE_SBCAST_STATUS:-0}"
+"""
+
+
+@pytest.mark.parametrize("status", ["0", "1"])
+@pytest.mark.parametrize("name", ["env.sqsh", "data.tar"])
+def test_a_file_goes_by_sbcast_in_a_job_of_slurms(
+    tmp_path: Path, source: Path, name: str, status: str
+) -> None:
+    """Where it fails, the nodes copy from one another."""
+    image, log = tmp_path / name, tmp_path / "log"
+    with tarfile.open(image, "w") as tar:
+        tar.add(source, ".")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sbcast").write_text(FAKE_SBCAST)
+    (tmp_path / "bin" / "sbcast").chmod(0o755)
+    nodes = Nodes(tmp_path, 1, "data" if name == "data.tar" else name)
+    done, output, _ = nodes.stage(
+        image,
+        SLURM_JOB_ID="1",
+        PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        FAKE_SBCAST_LOG=str(log),
+        FAKE_SBCAST_STATUS=status,
+    )
+    assert done == 0
+    assert ("(sbcast)" in output) == (status == "0")
+    assert ("sbcast failed; copying from node to node" in output) == (status == "1")
+    assert log.read_text().split() == [str(image)]
+    target = nodes.targets[0]
+    assert content(target) == (content(source) if target.name == "data" else content(image))
+    assert nodes.leftovers() == []
+
+
+def test_a_whole_copy_is_used_again_and_any_other_is_replaced(tmp_path: Path, source: Path) -> None:
+    nodes = Nodes(tmp_path, 2)
+    nodes.stage(source, "keep")
+    first = nodes.targets[0] / "run"
+    inode = first.stat().st_ino
+    assert "2 had it already" in nodes.stage(source, "keep")[1]
+    assert first.stat().st_ino == inode
+    first.write_text("#!/bin/no\n")
+    (nodes.targets[1] / "more").touch()
+    assert "had it already" not in nodes.stage(source, "keep")[1]
+    (source / "run").write_text("#!/bin/ba\n")
+    assert "had it already" not in nodes.stage(source, "keep")[1]
+    for target in nodes.targets:
+        assert content(target) == content(source)
+    assert nodes.leftovers() == []
+
+
+def test_what_was_not_staged_is_not_replaced(tmp_path: Path, source: Path) -> None:
+    nodes = Nodes(tmp_path, 2)
+    nodes.targets[1].mkdir(parents=True)
+    (nodes.targets[1] / "mine").touch()
+    status, _, errors = nodes.stage(source)
+    assert status == 1
+    assert f"{nodes.targets[1]}: it exists, and was not made by --stage" in errors
+    assert content(nodes.targets[1]) == {"mine": content(nodes.targets[1])["mine"]}
+
+
+def test_a_job_removes_its_own_copies_only(tmp_path: Path, source: Path) -> None:
+    first, second = Nodes(tmp_path, 2, job="first"), Nodes(tmp_path, 2, job="second")
+    first.stage(source, "keep")
+    assert "2 had it already" in second.stage(source)[1]
+    second.remove(source)
+    assert content(first.targets[0]) == content(source)
+    first.remove(source)
+    assert not any(target.parent.exists() for target in first.targets), "nothing is left"
+
+
+@pytest.mark.parametrize(("afterwards", "stays"), [("stay", False), ("keep", True)])
+def test_a_process_that_stays_removes_its_copy_when_the_job_ends(
+    tmp_path: Path, source: Path, afterwards: str, stays: bool
+) -> None:
+    nodes = Nodes(tmp_path, 2)
+    reader, processes = nodes.start(source, afterwards)
+    assert reader.wait(timeout=60) == 0
+    assert all(content(target) == content(source) for target in nodes.targets)
+    for process in processes:
+        if afterwards == "stay":
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+    assert [target.exists() for target in nodes.targets] == [stays] * 2
+    assert nodes.leftovers() == []
+
+
+@pytest.mark.parametrize("afterwards", ["stay", "keep", "leave"])
+def test_a_job_that_is_cancelled_while_it_stages_leaves_nothing(tmp_path: Path, afterwards: str) -> None:
+    source = make_data_set(tmp_path / "source", [60_000_000])
+    nodes = Nodes(tmp_path, 3)
+    reader, processes = nodes.start(source, afterwards)
+    while not any((target.parent / f".{target.name}.part").exists() for target in nodes.targets):
+        time.sleep(0.01)
+    for process in (reader, *processes):
+        process.terminate()
+    for process in (reader, *processes):
+        process.wait(timeout=60)
+    nodes.remove(source)
+    assert [target for target in nodes.targets if target.exists() and afterwards != "keep"] == []
+    assert nodes.leftovers() == []
+
+
+def test_kills_at_random_moments_leave_nothing_that_is_taken_for_whole(tmp_path: Path, source: Path) -> None:
+    """20 more, on two nodes of a real Slurm: tests/long_staging.py."""
+    check_kills(Nodes(tmp_path, 3), source, kills=6, seed=3)
+
+
+def check_kills(nodes: Nodes, source: Path, kills: int, seed: int) -> None:
+    moments = random.Random(seed)
+    start = time.monotonic()
+    assert nodes.stage(source, "keep")[0] == 0
+    usual_s = time.monotonic() - start
+    before = content(source)
+    for turn in range(kills):
+        (source / "run").write_text(f"#!/bin/sh\n# {turn}\n")
+        reader, processes = nodes.start(source, "keep")
+        time.sleep(moments.uniform(0, usual_s))
+        for process in moments.sample([reader, *processes], 2):
+            process.kill()
+        for process in (reader, *processes):
+            process.terminate()
+            process.communicate(timeout=120)
+        for target in nodes.targets:
+            if stage.Place(str(target)).whole() is not None:
+                assert content(target) in (content(source), before)
+        assert nodes.stage(source, "keep")[0] == 0
+        for target in nodes.targets:
+            assert content(target) == content(source)
+        before = content(source)
+        assert nodes.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("missing", "not a folder or regular file"), ("fifo", "train/pipe: not a file, folder or link")],
+)
+def test_a_source_that_cannot_be_copied_is_named(
+    tmp_path: Path, source: Path, fault: str, message: str
+) -> None:
+    if fault == "fifo":
+        os.mkfifo(source / "train" / "pipe")
+    status, _, errors = Nodes(tmp_path, 2).stage(tmp_path / "none" if fault == "missing" else source)
+    assert status == 1
+    assert message in errors
+
+
+def test_nodes_without_room_are_named_before_anything_is_copied() -> None:
+    item, facts = {"source": "/data", "target": "/local/data"}, {"bytes": 10_000_000, "files": 500}
+    there = [
+        {"name": "n1.77", "free": 20_000_000, "inodes": None},
+        {"name": "n2.78", "free": 9_000_000, "inodes": 1000},
+    ]
+    stage._check_room(item, "folder", facts, there[:1])
+    with pytest.raises(stage.StageError, match="needs 10,500,000 bytes in /local, and n2 has 9,000,000"):
+        stage._check_room(item, "folder", facts, there)
+    there[1] |= {"free": 20_000_000, "inodes": 400}
+    with pytest.raises(stage.StageError, match="has 500 files, and n2 has inodes for 400"):
+        stage._check_room(item, "folder", facts, there)
+
+
+def test_a_disk_that_fills_up_meanwhile_ends_all_with_its_name(tmp_path: Path) -> None:
+    source = make_data_set(tmp_path / "source", [8_000_000])
+    small = tmp_path / "node1" / "local"
+    small.mkdir(parents=True)
+    alone = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    program = (
+        "import sys; from pathlib import Path; from tests.remote.staging import Nodes; import json; "
+        "nodes = Nodes(Path(sys.argv[1]), 2); print(json.dumps(nodes.stage(Path(sys.argv[2]))))"
+    )
+    script = f'mount -t tmpfs -o size=6m none "{small}" && export PYTHONPATH="$PWD" && exec "$@"'
+    command = [*alone, "bash", "-c", script, "bash", sys.executable, "-c", program]
+    done = subprocess.run([*command, str(tmp_path), str(source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    status, _, errors = json.loads(done.stdout)
+    assert status == 1
+    assert "it needs 8," in errors
+    assert not (tmp_path / "node0" / "local" / "data").exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "/tmp/hpclaunch-out", "train/../../out"])
+def test_an_archive_may_not_write_outside_of_its_target(tmp_path: Path, name: str) -> None:
+    archive = tmp_path / "bad.tar"
+    with tarfile.open(archive, "w") as tar:
+        member = tarfile.TarInfo(name)
+        member.size = 4
+        tar.addfile(member, io.BytesIO(b"evil"))
+    status, _, errors = Nodes(tmp_path, 1).stage(archive)
+    assert status == 1
+    assert "would be written outside of" in errors
+
+
+def test_an_archive_may_not_write_through_a_link(tmp_path: Path) -> None:
+    archive = tmp_path / "bad.tar"
+    with tarfile.open(archive, "w") as tar:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        tar.addfile(link)
+        member = tarfile.TarInfo("link/out")
+        tar.addfile(member, io.BytesIO(b""))
+    status, _, errors = Nodes(tmp_path, 1).stage(archive)
+    assert status == 1
+    assert "would be written outside of" in errors
+    assert not (tmp_path / "out").exists()
+
+
+def stream(*blocks: bytes) -> io.BytesIO:
+    """Blocks as a node gets them."""
+    return io.BytesIO(b"".join(stage._LENGTH.pack(len(block)) + block for block in blocks))
+
+
+def test_data_that_were_changed_or_cut_on_the_way_are_refused() -> None:
+    senders = stage.Senders([], [], "")
+    digest = hashlib.sha256(b"abc").hexdigest().encode()
+    assert list(stage.receive(stream(b"ab", b"c", b"", digest), senders)) == [b"ab", b"c"]
+    with pytest.raises(stage.StageError, match="not what was sent"):
+        list(stage.receive(stream(b"ab", b"d", b"", digest), senders))
+    with pytest.raises(stage.StageError, match="connection"):
+        list(stage.receive(stream(b"ab"), senders))
+
+
+def test_the_tree_reaches_every_node_once() -> None:
+    for count in range(1, 40):
+        reached = list(stage.children(-1, count))
+        for at in reached:
+            reached += stage.children(at, count)
+        assert sorted(reached) == list(range(count))
+
+
+def test_nodes_whose_processes_end_early_end_the_reader(tmp_path: Path, source: Path) -> None:
+    """The launcher is gone, and one node has never reported."""
+    nodes = Nodes(tmp_path, 2)
+    reader, processes = nodes.start(source)
+    processes[1].kill()
+    processes[0].kill()
+    for process in processes:
+        process.wait()
+    _, errors = reader.communicate(timeout=60)
+    assert reader.returncode == 1
+    assert "the processes on the nodes ended early" in errors or "connection" in errors

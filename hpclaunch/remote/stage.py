@@ -8,8 +8,8 @@ This file goes with the job. It imports nothing of hpclaunch and runs on any Pyt
     stage.py remove CONTROL NODES - SOURCE TARGET...           one process per node: remove this job's copies
 
 CONTROL is a folder on a file system that all nodes share, new for this run and readable by its owner only;
-through it the processes find each other. SOURCE and TARGET may be repeated. AFTERWARDS is ``stay`` (until
-SIGTERM, then remove the copies), ``leave`` (end; another process removes them) or ``keep``; LAUNCHER is the
+through it the processes find each other. SOURCE and TARGET may be repeated. AFTERWARDS is ``stay`` (until a
+signal, then remove the copies), ``leave`` (end; another process removes them) or ``keep``; LAUNCHER is the
 process id of what starts the processes on the nodes. A regular file is sent by Slurm's
 sbcast where there is one. Everything else travels over TCP down a binary tree of the nodes: each node passes
 on what it receives while it unpacks it.
@@ -48,6 +48,8 @@ SILENCE_S = 600.0
 """The longest silence of a connection or a lock."""
 REPORT_S = 30.0
 ROOM_FACTOR = 1.05
+_ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+"""Of the job: Slurm sends SIGTERM to a cancelled one; srun passes SIGUSR1 on, and kills on SIGTERM."""
 _EXPLANATION_S = 2.0
 _LATE_FILES_S = 10.0
 """After the end of a process its last file may take this long to arrive on a network file system."""
@@ -56,7 +58,7 @@ Json = Dict[str, Any]
 
 
 class Ended(BaseException):
-    """The job ends: SIGTERM or SIGINT."""
+    """The job ends: one of `_ENDINGS` came."""
 
 
 class StageError(Exception):
@@ -188,18 +190,26 @@ class Place:
         return dict(record)
 
     def clear_part(self) -> None:
-        """Remove an unfinished copy."""
-        if os.path.lexists(self.part):
-            _remove(self.part)
+        """Remove an unfinished copy, and one whose removal was interrupted."""
+        for path in (self.part, f"{self.part}.old"):
+            if os.path.lexists(path):
+                _remove(path)
 
     def clear(self) -> None:
         """Remove an unfinished copy, and a finished one that this program made."""
         self.clear_part()
+        self.clear_copy()
+
+    def clear_copy(self) -> None:
+        """Remove a finished copy that this program made; StageError for what it has not made."""
         if os.path.lexists(self.target):
             if not os.path.exists(self.record):
                 raise StageError(f"{self.target}: it exists, and was not made by --stage")
-            os.rename(self.target, self.part)
-            _remove(self.part)
+            old = f"{self.part}.old"
+            if os.path.lexists(old):
+                _remove(old)
+            os.rename(self.target, old)
+            _remove(old)
         with contextlib.suppress(OSError):
             os.unlink(self.record)
 
@@ -434,7 +444,7 @@ class Pipe(io.RawIOBase):
 
 def node(control: str, nodes: int, afterwards: str, items: List[Json]) -> None:
     """One per node: get each item, verify it, report; at the end of the job remove it."""
-    for ending in (signal.SIGTERM, signal.SIGINT):
+    for ending in _ENDINGS:
         signal.signal(ending, _end)
     try:
         for number, item in enumerate(items):
@@ -442,7 +452,7 @@ def node(control: str, nodes: int, afterwards: str, items: List[Json]) -> None:
         while afterwards == "stay":
             signal.pause()
     except Ended:
-        for ending in (signal.SIGTERM, signal.SIGINT):
+        for ending in _ENDINGS:
             signal.signal(ending, signal.SIG_IGN)
         if afterwards == "keep":
             for item in items:
@@ -490,9 +500,7 @@ def _one_item(control: str, number: int, name: str, place: Place) -> Json:
         if name not in order:
             _remove(place.part)
             return {"reused": True}
-        if whole is not None:
-            place.clear()
-            os.makedirs(place.part, 0o700)
+        place.clear_copy()
         files = _copy(plan, order.index(name), listener, place)
     copy = os.path.join(place.part, "copy")
     verify(copy, files)

@@ -19,7 +19,7 @@ stage_control='' stage_nodes='' stage_reader=''
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_unstage() {
   [ -z "$stage_reader" ] || kill "$stage_reader" 2> /dev/null || :
-  [ -z "$stage_nodes" ] || { kill "$stage_nodes" 2> /dev/null; wait "$stage_nodes"; } || :
+  [ -z "$stage_nodes" ] || { kill -TERM "$stage_nodes" 2> /dev/null; wait "$stage_nodes"; } || :
 }
 
 # The exit status is written however the job ends.

@@ -43,7 +43,7 @@ stage_control='' stage_nodes='' stage_reader=''
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_unstage() {
   [ -z "$stage_reader" ] || kill "$stage_reader" 2> /dev/null || :
-  [ -z "$stage_nodes" ] || { kill "$stage_nodes" 2> /dev/null; wait "$stage_nodes"; } || :
+  [ -z "$stage_nodes" ] || { kill -TERM "$stage_nodes" 2> /dev/null; wait "$stage_nodes"; } || :
   [ -z "$stage_control" ] || timeout 120 mpiexec -n 2 --ppn 1 --cpu-bind none python3 \
     "$stager" remove "$stage_control" 2 - "${stage_items[@]}" \
     || echo "hpclaunch: not all that was staged could be removed: ${stage_items[*]}" >&2

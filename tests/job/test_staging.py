@@ -1,0 +1,161 @@
+"""``hpclaunch submit --stage``: on this machine, and on two nodes of a real Slurm with their own storage."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.remote.staging import content, make_data_set
+from tests.testbed.cluster import Slurm
+
+SHOW = 'cd "$HPCLAUNCH_STAGED" && find . -type f -exec sha256sum {} + | sort && echo "on $(hostname)"'
+
+
+def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True, timeout=300
+    )
+
+
+def sums(folder: Path) -> str:
+    """What SHOW prints of a copy."""
+    command = "find . -type f -exec sha256sum {} + | sort"
+    return subprocess.run(
+        ["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return make_data_set(tmp_path / "it's all")
+
+
+@pytest.mark.mpi
+def test_a_job_on_this_machine_finds_its_data_and_leaves_nothing(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "local").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "local"))
+    done = hpclaunch("submit", "--site", "local", "--stage", str(source), "--", "sh", "-c", SHOW)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert sums(source) in done.stdout
+    assert "verified on 1 node(s), in" in done.stdout
+    assert list((tmp_path / "local").glob("hpclaunch-*")) == []
+
+
+@pytest.mark.mpi
+def test_two_items_are_named_in_their_order_and_may_stay(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "second").write_text("2")
+    items = ("--stage", f"{source}:{tmp_path}/a/data", "--stage", f"{tmp_path / 'second'}:{tmp_path}/b/two")
+    words = (
+        "submit",
+        "--site",
+        "local",
+        *items,
+        "--keep-staged",
+        "--",
+        "sh",
+        "-c",
+        'echo "$HPCLAUNCH_STAGED"',
+    )
+    done = hpclaunch(*words)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert f"{tmp_path}/a/data:{tmp_path}/b/two\n" in done.stdout
+    assert content(tmp_path / "a" / "data") == content(source)
+    assert (tmp_path / "b" / "two").read_text() == "2"
+    assert "1 had it already" in hpclaunch(*words).stdout
+
+
+@pytest.mark.mpi
+def test_a_job_whose_data_cannot_be_staged_fails_before_its_ranks_start(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "there").mkdir()
+    item = f"{source}:{tmp_path}/there"
+    done = hpclaunch("submit", "--site", "local", "--stage", item, "--", "echo", "started")
+    assert done.returncode == 1
+    assert "started" not in done.stdout.splitlines()
+    assert "it exists, and was not made by --stage" in done.stderr
+
+
+def test_a_source_that_is_not_there_is_refused_before_anything_is_submitted(tmp_path: Path) -> None:
+    done = hpclaunch("submit", "--site", "local", "--stage", f"{tmp_path}/none", "--", "true")
+    assert done.returncode == 3
+    assert f"--stage {tmp_path}/none: {tmp_path}/none does not exist" in done.stderr
+    assert json.loads(hpclaunch("jobs", "--json").stdout or "[]") == []
+
+
+# --- two nodes, each with its own /dev/shm ------------------------------------------------------------
+
+ON_TWO = ("submit", "--site", "generic-slurm", "--nodes", "2", "--tasks-per-node", "1", "--time", "5m")
+
+
+@pytest.fixture
+def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    return slurm
+
+
+def on_the_nodes(cluster: Slurm) -> list[str]:
+    """What all nodes have in the folder of the tests."""
+    command = "find /dev/shm/stage -mindepth 1 2> /dev/null || :"
+    done = cluster.run("srun", "--nodes=4", "--ntasks=4", "--mpi=none", "sh", "-c", command)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("form", ["folder", "tar", "image"])
+def test_two_nodes_get_the_data(on_slurm: Slurm, tmp_path: Path, source: Path, form: str) -> None:
+    wanted, show = source, SHOW
+    if form != "folder":
+        wanted = tmp_path / ("all.tar" if form == "tar" else "all.sqsh")
+        with tarfile.open(wanted, "w") as tar:
+            tar.add(source, ".")
+    if form == "image":
+        show = 'sha256sum < "$HPCLAUNCH_STAGED" && echo "on $(hostname)"'
+    item = f"{wanted}:/dev/shm/stage/data"
+    done = hpclaunch(*ON_TWO, "--wait", "--stage", item, "--", "sh", "-c", show)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert {line for line in done.stdout.splitlines() if line.startswith("on ")} == {"on n1", "on n2"}
+    expected = sums(source) if form != "image" else content(wanted)[""]
+    for line in expected.splitlines():
+        assert done.stdout.count(line) == 2, done.stdout
+    how = "(read once, copied from node to node)" if form == "folder" else "(sbcast)"
+    assert "verified on 2 node(s), in " in done.stdout
+    assert how in done.stdout
+    assert on_the_nodes(on_slurm) == []
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("phase", ["staging", "running"])
+def test_a_cancelled_job_leaves_nothing_on_its_nodes(
+    on_slurm: Slurm, tmp_path: Path, phase: str, source: Path
+) -> None:
+    if phase == "staging":
+        source = make_data_set(tmp_path / "large", [300_000_000])
+    started = hpclaunch(
+        *(*ON_TWO, "--no-wait", "--stage", f"{source}:/dev/shm/stage/data", "--"),
+        *("sh", "-c", "echo running; sleep 1000"),
+    )
+    assert started.returncode == 0, started.stderr
+    job = started.stdout.strip()
+    folder = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job
+
+    def reached() -> bool:
+        if phase == "staging":
+            return any(path.name == "0.plan" for path in folder.glob("staging.*/*"))
+        return "running" in ((folder / "out.log").read_text() if (folder / "out.log").exists() else "")
+
+    until = time.monotonic() + 120
+    while not reached():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    assert hpclaunch("cancel", job).returncode == 0
+    assert hpclaunch("wait", job).stdout.strip() == "cancelled"
+    assert on_the_nodes(on_slurm) == []

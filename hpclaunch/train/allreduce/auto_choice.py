@@ -40,8 +40,9 @@ class AutoAllreduce(Algorithm):
     """At the first array of a size (to a power of two), dtype and place, all candidates sum it in turn.
 
     The least time of the slowest rank counts, or the median where ranks share cores; rank 0 decides, so that
-    the ranks agree. Without a clear winner it is the job's own MPI. The choice holds until `close`. It may differ from run to run, and with it the last bits of a sum over more than two ranks;
-    ``measured=False`` takes shared memory for all arrays, whose bits do not change.
+    the ranks agree. Without a clear winner it is the job's own MPI. The choice holds until `close`. It may
+    differ from run to run, and with it the last bits of a sum over more than two ranks; ``measured=False``
+    takes shared memory for all arrays, whose bits do not change.
     """
 
     name = "auto"

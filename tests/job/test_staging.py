@@ -14,6 +14,7 @@ import pytest
 
 from tests.remote.staging import content, make_data_set
 from tests.testbed.cluster import Slurm
+from tests.train.mpirun import write_digits
 
 SHOW = 'cd "$HPCLAUNCH_STAGED" && find . -type f -exec sha256sum {} + | sort && echo "on $(hostname)"'
 
@@ -48,6 +49,19 @@ def test_a_job_on_this_machine_finds_its_data_and_leaves_nothing(
     assert sums(source) in done.stdout
     assert "verified on 1 node(s), in" in done.stdout
     assert list((tmp_path / "local").glob("hpclaunch-*")) == []
+
+
+@pytest.mark.mpi
+def test_the_bundled_training_reads_what_was_staged(tmp_path: Path) -> None:
+    digits = write_digits(tmp_path / "digits", 301, 50)
+    done = hpclaunch(
+        *("submit", "--site", "local", "--tasks", "2", "--stage", str(digits), "--json", "mnist", "--"),
+        *("--data", "$HPCLAUNCH_STAGED", "--epochs", "1"),
+    )
+    assert done.returncode == 0, done.stderr
+    source = json.loads(done.stdout)["result"]["dataset_source"]
+    assert source.split(" (")[0].endswith("/digits")
+    assert not source.startswith(str(digits))
 
 
 @pytest.mark.mpi

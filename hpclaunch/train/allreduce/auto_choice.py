@@ -61,7 +61,7 @@ class AutoAllreduce(Algorithm):
             self._short = [*self._long, TreeAllreduce(comm)]
         self._chosen: dict[Kind, Algorithm] = {}
         self._quick: dict[tuple[int, int, np.dtype[Any]], Algorithm] = {}
-        """By address (0 for short arrays), bytes and dtype: finding the kind takes longer than a short sum."""
+        """By address (0 for short arrays), bytes and dtype: finding the kind takes longer than this."""
         self._measuring_bytes = 0
         crowded = _share_cores(comm)
         self._typical = np.median if crowded else np.min

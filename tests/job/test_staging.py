@@ -147,12 +147,16 @@ def test_two_nodes_get_the_data(on_slurm: Slurm, tmp_path: Path, source: Path, f
 
 
 @pytest.mark.slurm
-@pytest.mark.parametrize("phase", ["staging", "running"])
+@pytest.mark.parametrize(
+    ("phase", "delay_s"), [("staging", 0.0), ("staging", 0.2), ("sbcast", 0.0), ("running", 0.0)]
+)
 def test_a_cancelled_job_leaves_nothing_on_its_nodes(
-    on_slurm: Slurm, tmp_path: Path, phase: str, source: Path
+    on_slurm: Slurm, tmp_path: Path, phase: str, delay_s: float, source: Path
 ) -> None:
-    if phase == "staging":
+    if phase != "running":
         source = make_data_set(tmp_path / "large", [300_000_000])
+    if phase == "sbcast":
+        source = next((source / "train").glob("0 *"))
     started = hpclaunch(
         *(*ON_TWO, "--no-wait", "--stage", f"{source}:/dev/shm/stage/data", "--"),
         *("sh", "-c", "echo running; sleep 1000"),
@@ -162,6 +166,8 @@ def test_a_cancelled_job_leaves_nothing_on_its_nodes(
     folder = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job
 
     def reached() -> bool:
+        if phase == "sbcast":
+            return len(list(folder.glob("staging.*/0.node.*"))) == 2
         if phase == "staging":
             return any(path.name == "0.plan" for path in folder.glob("staging.*/*"))
         return "running" in ((folder / "out.log").read_text() if (folder / "out.log").exists() else "")
@@ -170,6 +176,10 @@ def test_a_cancelled_job_leaves_nothing_on_its_nodes(
     while not reached():
         assert time.monotonic() < until
         time.sleep(0.02)
+    time.sleep(delay_s)
     assert hpclaunch("cancel", job).returncode == 0
     assert hpclaunch("wait", job).stdout.strip() == "cancelled"
+    while on_slurm.run("squeue", "-h", "-t", "completing").stdout.strip():  # its processes are ending
+        assert time.monotonic() < until + 120
+        time.sleep(0.2)
     assert on_the_nodes(on_slurm) == []

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 PROGRESS_FILE = "progress.json"
-_REDRAW_S = 0.2
+_REDRAW_S = 0.1
 _COLUMNS = 80
 
 

@@ -37,7 +37,7 @@ import sys
 import tarfile
 import threading
 import time
-from queue import Queue
+from queue import Empty, Full, Queue
 from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 BLOCK = 1 << 20
@@ -416,6 +416,7 @@ class Pipe(io.RawIOBase):
         self._blocks: Queue[bytes] = Queue(8)
         self._rest = b""
         self._ended = False
+        self._stopped = threading.Event()
         self.abandoned = threading.Event()
 
     def readable(self) -> bool:
@@ -423,10 +424,13 @@ class Pipe(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """As `io.RawIOBase`; waits for `put`."""
+        """As `io.RawIOBase`; waits for `put`, and raises StageError after `stop`."""
         while not self._rest and not self._ended:
-            self._rest = self._blocks.get()
-            self._ended = not self._rest
+            if self._stopped.is_set():
+                raise StageError("stopped")
+            with contextlib.suppress(Empty):
+                self._rest = self._blocks.get(timeout=POLL_S)
+                self._ended = not self._rest
         count = min(len(buffer), len(self._rest))
         buffer[:count], self._rest = self._rest[:count], self._rest[count:]
         return count
@@ -434,35 +438,60 @@ class Pipe(io.RawIOBase):
     def put(self, block: bytes) -> None:
         """Give the reader a block; an empty one is the end."""
         while not self.abandoned.is_set():
-            with contextlib.suppress(Exception):
-                self._blocks.put(block, timeout=0.5)
+            with contextlib.suppress(Full):
+                self._blocks.put(block, timeout=POLL_S)
                 return
+
+    def stop(self) -> None:
+        """Let the reader end where it waits for a block: there will be none."""
+        self._stopped.set()
 
 
 # --- the processes ----------------------------------------------------------------------------------------
 
 
 def node(control: str, nodes: int, afterwards: str, items: List[Json]) -> None:
-    """One per node: get each item, verify it, report; at the end of the job remove it."""
+    """One per node: get each item, verify it, report; where this fails or the job ends, remove it."""
     for ending in _ENDINGS:
         signal.signal(ending, _end)
     try:
-        for number, item in enumerate(items):
-            _get_item(control, number, item)
-        while afterwards == "stay":
-            signal.pause()
-    except Ended:
-        for ending in _ENDINGS:
-            signal.signal(ending, signal.SIG_IGN)
-        if afterwards == "keep":
-            for item in items:
-                Place(item["target"]).clear_part()
-        else:
-            remove(control, nodes, "", items)
+        try:
+            for number, item in enumerate(items):
+                _get_item(control, number, item)
+            while afterwards == "stay" and not _ended:
+                time.sleep(1.0)  # not signal.pause, which misses a signal that came a moment before
+            if _ended:
+                raise Ended
+        except BaseException:
+            _clean(control, nodes, afterwards, items)
+            raise
+    except Ended:  # once more, for it may have come while a failure was cleaned up; it comes only once
+        _clean(control, nodes, afterwards, items)
+
+
+_ended: List[int] = []
+"""The first signal that ends the job."""
 
 
 def _end(number: int, frame: object) -> None:
-    raise Ended
+    """A cancelled job gets several signals: the first one counts, and the removal is not disturbed."""
+    if not _ended:
+        _ended.append(number)
+        raise Ended
+
+
+def _clean(control: str, nodes: int, afterwards: str, items: List[Json]) -> None:
+    if afterwards != "keep":
+        remove(control, nodes, "", items)
+        return
+    for item in items:
+        _clear_part(Place(item["target"]))
+
+
+def _clear_part(place: Place) -> None:
+    if os.path.isdir(place.folder):
+        with place.locked():
+            place.clear_part()
 
 
 def _get_item(control: str, number: int, item: Json) -> None:
@@ -537,21 +566,34 @@ def _copy(plan: Json, index: int, listener: socket.socket, place: Place) -> Json
         pipe.abandoned.set()
 
     thread = threading.Thread(target=unpack_all, daemon=True)
-    thread.start()
     try:
+        thread.start()
         for block in receive(_accept(listener, plan["token"]), senders):
             pipe.put(block)
         pipe.put(b"")
         thread.join()
     finally:
-        senders.close()
+        try:
+            pipe.stop()
+            senders.close()
+            _wait_for_thread(thread)
+        finally:  # a signal may have come in between; only the first one raises
+            pipe.stop()
+            _wait_for_thread(thread)
     if isinstance(found[0], BaseException):
         raise StageError(f"{found[0]}") from found[0]
     return dict(found[0])
 
 
+def _wait_for_thread(thread: threading.Thread) -> None:
+    """What is removed next must not grow meanwhile."""
+    while thread.is_alive():
+        thread.join()
+
+
 def reader(control: str, nodes: int, launcher: str, items: List[Json]) -> None:
     """Read each source once, give it to the nodes, report when all have verified it."""
+    signal.signal(signal.SIGTERM, _end)  # so that sbcast ends with this process
     try:
         for number, item in enumerate(items):
             start = time.monotonic()
@@ -757,6 +799,8 @@ def main(argv: List[str]) -> int:
         if mode != "node":  # the reader reports for all nodes
             print(f"hpclaunch: {error}", file=sys.stderr, flush=True)
         return 1
+    except Ended:
+        return 128 + signal.SIGTERM
     return 0
 
 

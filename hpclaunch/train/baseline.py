@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .data.dataset import wait_for_all
+from .collective import wait_for_all
 from .data.image_sources import Source
 from .engine import ENGINES, Images, Labels
 from .exchange import COMMS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MESSAGE_BYTES = 1 << 30  # below the 32-bit counts of MPI 3
+_WAIT_S = 0.02  # between two tests of a waiting rank
 
 
 class AgreedError(Exception):
@@ -78,3 +80,10 @@ def same_everywhere(comm: MPI.Intracomm, array: Array, what: str) -> list[str]:
 def largest(comm: MPI.Intracomm, value: Any) -> Any:
     """The largest of the ranks' values; collective."""
     return max(comm.allgather(value))
+
+
+def wait_for_all(comm: MPI.Intracomm) -> None:
+    """A barrier that sleeps: MPI's own would spin on the cores that rank 0 may need."""
+    request = comm.Ibarrier()
+    while not request.Test():
+        time.sleep(_WAIT_S)

@@ -78,7 +78,8 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
 
 
 def _add_data(add: Add, default: Options) -> None:
-    add("--data", dest="data_dir", type=Path, metavar="DIR", help="folder with MNIST's four IDX files")
+    data = "folder with MNIST's four IDX files; variables are expanded, such as '$HPCLAUNCH_STAGED'"
+    add("--data", dest="data_dir", type=_expanded, metavar="DIR", help=data)
     add("--dataset", choices=DATASETS, default=default.dataset, help="auto: synthetic without network")
     add("--reading", choices=READINGS, default=default.reading, help="how images come from files to ranks")
     add(
@@ -86,6 +87,11 @@ def _add_data(add: Add, default: Options) -> None:
         action=argparse.BooleanOptionalAction,
         help="prepare batches in a thread (default: with --reading shard)",
     )
+
+
+def _expanded(text: str) -> Path:
+    """The path on this node: what is staged there is known to the job only."""
+    return Path(os.path.expandvars(text))
 
 
 def _add_training(add: Add, default: Options) -> None:

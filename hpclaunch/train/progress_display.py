@@ -19,7 +19,7 @@ PROGRESS_FILE = "progress.json"
 """In the folder of HPCLAUNCH_JOB_FOLDER."""
 
 _REDRAW_S = 0.1
-_REWRITE_S = 0.5
+_REWRITE_S = 0.2
 # What goes through the launcher arrives a little later than what is drawn directly.
 _AFTER_LINE_S = 0.2
 _COLUMNS = 80

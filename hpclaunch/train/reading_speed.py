@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .collective import largest, on_all_ranks, on_rank_0
-from .data.dataset import wait_for_all
+from .collective import largest, on_all_ranks, on_rank_0, wait_for_all
 from .run_errors import BadRequestError, TrainError
 
 if TYPE_CHECKING:

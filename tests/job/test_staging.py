@@ -14,6 +14,7 @@ import pytest
 
 from tests.remote.staging import content, make_data_set
 from tests.testbed.cluster import Slurm
+from tests.train.mpirun import write_digits
 
 SHOW = 'cd "$HPCLAUNCH_STAGED" && find . -type f -exec sha256sum {} + | sort && echo "on $(hostname)"'
 
@@ -48,6 +49,19 @@ def test_a_job_on_this_machine_finds_its_data_and_leaves_nothing(
     assert sums(source) in done.stdout
     assert "verified on 1 node(s), in" in done.stdout
     assert list((tmp_path / "local").glob("hpclaunch-*")) == []
+
+
+@pytest.mark.mpi
+def test_the_bundled_training_reads_what_was_staged(tmp_path: Path) -> None:
+    digits = write_digits(tmp_path / "digits", 301, 50)
+    done = hpclaunch(
+        *("submit", "--site", "local", "--tasks", "2", "--stage", str(digits), "--json", "mnist", "--"),
+        *("--data", "$HPCLAUNCH_STAGED", "--epochs", "1"),
+    )
+    assert done.returncode == 0, done.stderr
+    source = json.loads(done.stdout)["result"]["dataset_source"]
+    assert source.split(" (")[0].endswith("/digits")
+    assert not source.startswith(str(digits))
 
 
 @pytest.mark.mpi
@@ -133,12 +147,16 @@ def test_two_nodes_get_the_data(on_slurm: Slurm, tmp_path: Path, source: Path, f
 
 
 @pytest.mark.slurm
-@pytest.mark.parametrize("phase", ["staging", "running"])
+@pytest.mark.parametrize(
+    ("phase", "delay_s"), [("staging", 0.0), ("staging", 0.2), ("sbcast", 0.0), ("running", 0.0)]
+)
 def test_a_cancelled_job_leaves_nothing_on_its_nodes(
-    on_slurm: Slurm, tmp_path: Path, phase: str, source: Path
+    on_slurm: Slurm, tmp_path: Path, phase: str, delay_s: float, source: Path
 ) -> None:
-    if phase == "staging":
+    if phase != "running":
         source = make_data_set(tmp_path / "large", [300_000_000])
+    if phase == "sbcast":
+        source = next((source / "train").glob("0 *"))
     started = hpclaunch(
         *(*ON_TWO, "--no-wait", "--stage", f"{source}:/dev/shm/stage/data", "--"),
         *("sh", "-c", "echo running; sleep 1000"),
@@ -148,6 +166,8 @@ def test_a_cancelled_job_leaves_nothing_on_its_nodes(
     folder = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job
 
     def reached() -> bool:
+        if phase == "sbcast":
+            return len(list(folder.glob("staging.*/0.node.*"))) == 2
         if phase == "staging":
             return any(path.name == "0.plan" for path in folder.glob("staging.*/*"))
         return "running" in ((folder / "out.log").read_text() if (folder / "out.log").exists() else "")
@@ -156,6 +176,10 @@ def test_a_cancelled_job_leaves_nothing_on_its_nodes(
     while not reached():
         assert time.monotonic() < until
         time.sleep(0.02)
+    time.sleep(delay_s)
     assert hpclaunch("cancel", job).returncode == 0
     assert hpclaunch("wait", job).stdout.strip() == "cancelled"
+    while on_slurm.run("squeue", "-h", "-t", "completing").stdout.strip():  # its processes are ending
+        assert time.monotonic() < until + 120
+        time.sleep(0.2)
     assert on_the_nodes(on_slurm) == []

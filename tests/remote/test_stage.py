@@ -177,6 +177,23 @@ def test_a_job_that_is_cancelled_while_it_stages_leaves_nothing(tmp_path: Path, 
     assert nodes.leftovers() == []
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_signals_at_random_moments_leave_nothing(tmp_path: Path, source: Path, seed: int) -> None:
+    """As a cancelled job of Slurm gets them: SIGTERM to all, SIGUSR1 by srun, one after the other."""
+    moments = random.Random(seed)
+    nodes = Nodes(tmp_path, 3)
+    reader, processes = nodes.start(source, "stay")
+    time.sleep(moments.uniform(0, 1.5))
+    reader.terminate()
+    for process in processes:
+        for number in moments.sample([signal.SIGTERM, signal.SIGUSR1], 2):
+            process.send_signal(number)  # one that comes before it handles them ends it, with nothing made
+    for process in (reader, *processes):
+        process.wait(timeout=60)
+    assert [target for target in nodes.targets if target.exists()] == []
+    assert nodes.leftovers() == []
+
+
 def test_kills_at_random_moments_leave_nothing_that_is_taken_for_whole(tmp_path: Path, source: Path) -> None:
     """20 more, on two nodes of a real Slurm: tests/long_staging.py."""
     check_kills(Nodes(tmp_path, 3), source, kills=6, seed=3)

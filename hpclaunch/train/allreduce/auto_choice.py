@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -27,7 +28,11 @@ _SLOW_S = 1e-2  # a sum this slow waits for other programs: repeating it tells l
 # Longer arrays do not fit the caches, so what was called before makes no difference to a single call.
 _LONG_BYTES = 1 << 23
 _BUDGET_S = 0.15
-_LEAST_ROUNDS, _MOST_ROUNDS = 3, 100
+_LEAST_ROUNDS, _LEAST_ROUNDS_CROWDED, _MOST_ROUNDS = 3, 9, 100
+_MOST_CACHED = 1024  # choices by address
+# Another algorithm must be this much faster than the job's own MPI to be chosen instead: then an error of the
+# measurement costs little.
+_CLEARLY_FASTER = 0.9
 
 Kind = tuple[int, bool, np.dtype[Any]]
 
@@ -35,9 +40,10 @@ Kind = tuple[int, bool, np.dtype[Any]]
 class AutoAllreduce(Algorithm):
     """At the first array of a size (to a power of two), dtype and place, all candidates sum it in turn.
 
-    The least time of the slowest rank counts; rank 0 decides, so that the ranks agree. The choice holds until
-    `close`. It may differ from run to run, and with it the last bits of a sum over more than two ranks;
-    ``measured=False`` takes shared memory for all arrays, whose bits do not change.
+    The least time of the slowest rank counts, or the median where ranks share cores; rank 0 decides, so that
+    the ranks agree. Without a clear winner it is the job's own MPI. The choice holds until `close`. It may
+    differ from run to run, and with it the last bits of a sum over more than two ranks; ``measured=False``
+    takes shared memory for all arrays, whose bits do not change.
     """
 
     name = "auto"
@@ -54,11 +60,16 @@ class AutoAllreduce(Algorithm):
             self._long += [LibraryAllreduce(comm), RingAllreduce(comm), HalvingDoublingAllreduce(comm)]
             self._short = [*self._long, TreeAllreduce(comm)]
         self._chosen: dict[Kind, Algorithm] = {}
-        self._quick: dict[tuple[int, np.dtype[Any]], Algorithm] = {}
+        self._quick: dict[tuple[int, int, np.dtype[Any]], Algorithm] = {}
+        """By address (0 for short arrays), bytes and dtype: finding the kind takes longer than this."""
         self._measuring_bytes = 0
+        crowded = _share_cores(comm)
+        self._typical = np.median if crowded else np.min
+        self._least_rounds = _LEAST_ROUNDS_CROWDED if crowded else _LEAST_ROUNDS
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in memory that the node's ranks share, which serves all candidates."""
+        self._quick.clear()  # an ordinary array may have had the same address before
         return self._home.buffer(items, dtype)
 
     def prepare(self, array: Array) -> None:
@@ -68,17 +79,21 @@ class AutoAllreduce(Algorithm):
 
     def sum(self, array: Array) -> None:
         """As `Algorithm.sum`, by the candidate chosen for such arrays."""
-        quick = self._quick.get((array.nbytes, array.dtype))
-        if quick is not None:
-            quick._sum(array)  # it checks the array itself: a second check costs short arrays much
-            return
-        chosen = self._chosen.get(self._kind(array))
+        short = array.nbytes <= DIRECT_BYTES
+        key = (0 if short else MPI.Get_address(array), array.nbytes, array.dtype)
+        chosen = self._quick.get(key)
         if chosen is None:
-            super().sum(array)
+            chosen = self._chosen.get(self._kind(array))
+            if chosen is None:
+                super().sum(array)
+                return
+            if len(self._quick) >= _MOST_CACHED:
+                self._quick.clear()
+            self._quick[key] = chosen
+        elif short:
+            chosen._sum(array)  # it checks the array itself: a second check costs short arrays much
             return
         chosen.sum(array)
-        if 0 < array.nbytes <= DIRECT_BYTES:
-            self._quick[array.nbytes, array.dtype] = chosen
 
     def _sum(self, array: Array) -> None:
         self._choose(array)._sum(array)
@@ -132,7 +147,7 @@ class AutoAllreduce(Algorithm):
         first = self._slowest(np.min(trials, axis=0))
         least = np.where((array.nbytes < _LONG_BYTES) & (first < _SLOW_S), _LEAST_CALLS, 1)
         calls = np.clip(_SAMPLE_S / first, least, _MOST_CALLS).astype(int)
-        rounds = int(np.clip(_BUDGET_S / (first * calls).sum(), _LEAST_ROUNDS, _MOST_ROUNDS))
+        rounds = int(np.clip(_BUDGET_S / (first * calls).sum(), self._least_rounds, _MOST_ROUNDS))
         samples = [
             [
                 self._seconds(candidate, array, int(times))
@@ -140,7 +155,10 @@ class AutoAllreduce(Algorithm):
             ]
             for _ in range(rounds)
         ]
-        return int(self._slowest(np.min(samples, axis=0)).argmin())
+        seconds = self._slowest(self._typical(samples, axis=0))
+        library = next(at for at, candidate in enumerate(candidates) if candidate.name == "mpi")
+        best = int(seconds.argmin())
+        return best if seconds[best] < _CLEARLY_FASTER * seconds[library] else library
 
     def _slowest(self, seconds: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """By candidate, the time of the slowest rank; the same bits on all ranks."""
@@ -157,6 +175,14 @@ class AutoAllreduce(Algorithm):
         for _ in range(calls):
             candidate._sum(array)
         return (time.perf_counter() - start) / calls
+
+
+def _share_cores(comm: MPI.Intracomm) -> bool:
+    """Whether a node has more ranks than cores: then waiting for a core is part of every sum. Collective."""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    crowded = node.Get_size() > (os.cpu_count() or 1)
+    node.Free()
+    return bool(comm.allreduce(crowded, op=MPI.LOR))
 
 
 def on_one_node(comm: MPI.Intracomm) -> bool:

@@ -132,7 +132,8 @@ class SharedAllreduce(Algorithm):
 
     def holds(self, array: Array) -> bool:
         """Whether ``array`` lies in one of the buffers."""
-        return self._place(array) in self._resident or self._find_resident(array) is not None
+        address = MPI.Get_address(array)
+        return any(memory.offset(address, array.nbytes) is not None for memory in self._buffers)
 
     def _sum(self, array: Array) -> None:
         """Choose by size and place; all ranks choose alike, for an array is in the same buffer on all."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..collective import wait_for_all
 from ..run_errors import BadDataError, BadRequestError, TrainError
 from .idx_format import check_pair, parse_content, read_bytes, unpack
 from .mnist_files import MNIST_FILES, NoNetworkError, chosen_mirrors, default_cache, obtain
@@ -27,7 +27,6 @@ T = TypeVar("T")
 
 DATASETS = ("auto", "mnist", "synthetic")
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
-_WAIT_S = 0.02  # between two tests of a waiting rank
 
 
 @dataclass(frozen=True)
@@ -185,10 +184,3 @@ def _broadcast(data: Dataset | None, comm: Intracomm) -> Dataset:
         comm.Bcast(array, root=0)
     train_images, train_labels, test_images, test_labels = arrays
     return Dataset(name, source, train_images, train_labels, test_images, test_labels)
-
-
-def wait_for_all(comm: Intracomm) -> None:
-    """A barrier that sleeps: MPI's own would spin on the cores that rank 0 may need."""
-    request = comm.Ibarrier()
-    while not request.Test():
-        time.sleep(_WAIT_S)

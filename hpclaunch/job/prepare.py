@@ -16,6 +16,7 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
+from hpclaunch.plan.software_settings import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
@@ -83,10 +84,7 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
         request = msgspec.structs.replace(request, nodes=allocation.nodes)
         origin = f"the allocation {allocation.job_id}"
         settings = (*settings, Setting(name="nodes", value=str(allocation.nodes), origin=origin))
-    if request.environment is None and profile.environment is not None:
-        request = msgspec.structs.replace(request, environment=profile.environment)
-        origin = f"site profile {profile.name}"
-        settings = (*settings, Setting(name="environment", value=str(profile.environment), origin=origin))
+    request, settings = with_software(request, settings, profile)
     interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
     if interactive:
         _check_interactive(request, scheduler)

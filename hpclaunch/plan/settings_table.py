@@ -82,6 +82,7 @@ GROUPS = {
     "check": "Before it starts",
     "after": "Other jobs",
     "max_restarts": "Restarts and hangs",
+    "container": "Software",
     "exclude": "",
 }
 """First key of a group -> its title in ``submit --help``; empty: keys of the job file only."""
@@ -175,8 +176,30 @@ class SettingsTable(_Struct):
         "End a job without output and heartbeat for this long, such as 30m.", default=None
     )
 
+    container: str | None = key(
+        "Container image that the program runs in: a SIF file, a folder or an address such as docker://...;"
+        " on CSCS' machines also a TOML file.",
+        default=None,
+        metavar="IMAGE",
+    )
+    container_bind: tuple[str, ...] = key(
+        "Folder or file that the container sees in addition to the working folder, the job's folder and the"
+        " site's file systems.",
+        default=(),
+        metavar="SRC[:DEST]",
+    )
+    venv: str | None = key(
+        "Folder of a virtual environment that is activated; with a container it is one inside of it.",
+        default=None,
+        metavar="PATH",
+    )
+    conda: str | None = key(
+        "Name or path of a conda environment that is activated.", default=None, metavar="ENV"
+    )
+    module: tuple[str, ...] = key("Module to load, after those of environment.", default=(), metavar="NAME")
+    env: dict[str, str] = key("Environment variable of the job.", default={}, metavar="NAME=VALUE")
+
     exclude: tuple[str, ...] = key("Nodes that the job must not run on.", default=())
-    env: dict[str, str] = key("Environment variables of the job.", default={})
     environment: "Environment | None" = key(
         "Software that the job needs in addition to the site's setup.",
         "that of the site profile",

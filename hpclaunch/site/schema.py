@@ -381,6 +381,8 @@ class Container(_Strict, frozen=True, kw_only=True):
     """Paths to bind for MPI and the fabric."""
     modules: tuple[str, ...] = ()
     """Shell lines that load what is needed (``module use ...``, ``module load ...``)."""
+    annotations: dict[str, str] = {}
+    """For the container engine: annotations of an image that is named without a definition (TOML file)."""
     images: tuple[str, ...] = ()
     """Images, or folders of images, that the site provides."""
     note: str | None = None

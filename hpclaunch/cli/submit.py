@@ -100,7 +100,8 @@ def _pairs(_ctx: click.Context, option: click.Parameter, texts: tuple[str, ...])
     help="Run in the allocation of this shell (salloc). Default: if there is one.",
 )
 @click.option(
-    "--host", help="Submit over ssh on [user@]host[:port], or with site on the profile's login host."
+    "--host",
+    help="Submit over ssh on [user@]host[:port], or with [user@]site on the profile's login host.",
 )
 @click.option(
     "--sync",

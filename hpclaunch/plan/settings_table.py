@@ -82,6 +82,7 @@ GROUPS = {
     "check": "Before it starts",
     "after": "Other jobs",
     "max_restarts": "Restarts and hangs",
+    "remote_dir": "Another machine",
     "container": "Software",
     "exclude": "",
 }
@@ -174,6 +175,13 @@ class SettingsTable(_Struct):
     )
     idle_timeout: str | None = key(
         "End a job without output and heartbeat for this long, such as 30m.", default=None
+    )
+
+    remote_dir: str | None = key(
+        "With --host: folder there that gets the folders of jobs: script, log, result, copied code.",
+        "the user's folder on scratch where the profile names it, else that of ~/.local/state",
+        default=None,
+        metavar="DIR",
     )
 
     container: str | None = key(

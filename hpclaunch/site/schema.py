@@ -428,6 +428,9 @@ class Storage(_Strict, frozen=True, kw_only=True):
 
     path: str
     """Where it is mounted; may hold shell variables."""
+    job_folder: str | None = None
+    """The user's folder there, for the folders of jobs that are submitted over ssh; may use $USER, and
+    $SLURM_JOB_ACCOUNT for the account. The first file system that has one counts."""
     kind: str | None = None
     """Lustre, GPFS, NFS, ..."""
     quota: str | None = None

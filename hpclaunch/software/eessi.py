@@ -143,8 +143,8 @@ def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
 def in_eessi_container(eessi: JobEessi, gpu_flag: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command that runs ``argv`` in ``eessi_container.sh`` (EESSI/software-layer-scripts, 2026).
 
-    Each rank has its own folder, for CernVM-FS. With --resume and a link to the image in that folder the script
-    does not copy the image.
+    Each rank has its own folder, for CernVM-FS. With --resume and a link to the image in it the script makes
+    no copy of the image.
     """
     words = ["eessi_container.sh", "--mode", "exec", "--repository", "software.eessi.io"]
     if gpu_flag == ("--nv",):

@@ -39,6 +39,7 @@ def command(job: str, as_json: bool) -> None:
         if record.exit_code is None
         else f"{record.state}, exit code {record.exit_code}",
         "reason": record.reason,
+        "binding": record.binding.finding if record.binding else None,
         "site": f"{record.site} ({record.scheduler} {record.scheduler_id or 'without id'})",
         "size": f"{record.nodes} nodes, {record.tasks} ranks",
         "created": record.created,

@@ -102,6 +102,7 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     ranks = layout.binding.ranks
     lists = ((format_cpu_list(rank.cpus),) for rank in ranks)
     lines.append(_array("cpus", lists, "CPUs planned for each local rank"))
+    lines.append(_array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores"))
     if (variable := profile.binding.gpu_visible_var) and rank_gpus(layout):
         lines += _gpu_lines(request, layout, variable)
     if profile.binding.cpu == "taskset":
@@ -121,7 +122,6 @@ def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterato
     visible = visible_gpus(framework.device_by_local_rank, gpus)
     if not visible:
         yield _array("gpus", gpus, "GPUs of each local rank, nearest to its cores")
-    yield _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores")
     yield _array("bus", (_known_bus(rank, layout.bus_ids) for rank in ranks), "PCI addresses of those GPUs")
     if visible:
         yield from _all_visible(gpus, visible, variable)

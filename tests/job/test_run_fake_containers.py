@@ -40,7 +40,10 @@ SITES = {
     "olivia": ("apptainer", "[module load NRIS/GPU]"),
     "polaris": ("apptainer", "[module use /soft/modulefiles, module load apptainer]"),
     "daint": ("container-engine", "[]"),
+    "clariden": ("container-engine", "[]"),
+    "santis": ("container-engine", "[]"),
 }
+ALPS = ("daint", "clariden", "santis")
 ACCOUNTS = {"lumi-g": "project_465000001", "olivia": "nn1234k"}
 
 
@@ -119,7 +122,7 @@ def test_a_program_opens_files_of_the_working_folder_and_of_the_project(
     cwd = root / ("scratch/p1/me" if where == "by the link" else "pfs/the project/me")
     account = ("--account", ACCOUNTS.get(site, "g123"))
     words = ("--site", str(profile(root, site)), *account, "--container", str(root / "image"), "--dry-run")
-    outer = () if site == "daint" else ("/site/opt/mpi",)
+    outer = () if site in ALPS else ("/site/opt/mpi",)
     more = root / "more"
     more.mkdir()
     (more / "file").write_text("named\n")

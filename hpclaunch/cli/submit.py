@@ -46,7 +46,7 @@ def _option(row: Row) -> click.Option:
     """Return the option of a setting; its value is None or () where it is left out."""
     name = row.name.replace("_", "-")
     usual = f"--{name}/--no-{name}" if row.kind is bool else f"--{name}"
-    kind: Any = click.IntRange(*row.limits) if row.limits else int if row.kind is int else None
+    kind: Any = click.IntRange(*row.limits) if row.limits else row.kind if row.kind in (int, float) else None
     if get_origin(row.kind) is Literal:
         kind = click.Choice(get_args(row.kind))
     is_list = get_origin(row.kind) is tuple

@@ -13,6 +13,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.command_rules import command_problems
+from hpclaunch.plan.cost import check_budget, cost_at_most
 from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
@@ -58,6 +59,8 @@ def make_plan(
     """
     layout = _layout(request, profile, topology, place.allocation)
     by_local_rank = framework_of(request).device_by_local_rank
+    if not place.allocation:
+        check_budget(request, profile, layout)
     check_sharing(request.framework, by_local_rank, rank_gpus(layout))
     scheduler = site_scheduler(profile)
     cpus_per_task = _scheduler_cpus(request, profile, layout)
@@ -80,7 +83,7 @@ def make_plan(
         preflight=_preflight(request, profile, layout),
         staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
-        warnings=_warnings(request, layout, settings),
+        warnings=_warnings(request, profile, layout, place, settings),
         problems=command_problems(request, layout.nodes, layout.tasks_per_node),
     )
 
@@ -270,12 +273,20 @@ def _computed(
     return tuple(settled)
 
 
-def _warnings(request: JobRequest, layout: JobLayout, settings: tuple[Setting, ...]) -> tuple[str, ...]:
+def _warnings(
+    request: JobRequest,
+    profile: SiteProfile,
+    layout: JobLayout,
+    place: JobPlace,
+    settings: tuple[Setting, ...],
+) -> tuple[str, ...]:
     notes = layout.binding.notes if layout.binding else ()
     queue = (layout.choice.warning,) if layout.choice.warning else ()
     unseen = request.space and not (request.check or request.preflight)
     space = ("--space has an effect only with --check or --preflight",) if unseen else ()
-    return (*queue, *space, *framework_notes(request, layout, settings), *notes)
+    cost = None if place.allocation else cost_at_most(request, profile, layout)
+    costs = (cost.text,) if cost else ()
+    return (*queue, *space, *framework_notes(request, layout, settings), *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

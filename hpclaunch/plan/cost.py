@@ -50,7 +50,7 @@ def check_budget(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
     if cost is None:
         raise BadInputError(
             f"--budget {request.budget:g}: the profile of {profile.name} does not state what a job costs",
-            "leave --budget out, or add billing: to a profile of your own",
+            "leave --budget out, or add billing: to your own profile",
         )
     if cost.amount > request.budget:
         raise BadInputError(

@@ -19,6 +19,7 @@ COMMANDS = {
     "jobs": "List the jobs that were submitted from here.",
     "status": "Show the state of a job.",
     "logs": "Print the output of a job.",
+    "fetch": "Bring files of a job to this machine.",
     "wait": "Wait for a job; exit with its status.",
     "cancel": "Cancel jobs.",
     "resubmit": "Submit the request of a recorded job again.",

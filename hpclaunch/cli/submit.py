@@ -49,14 +49,14 @@ def _option(row: Row) -> click.Option:
     kind: Any = click.IntRange(*row.limits) if row.limits else row.kind if row.kind in (int, float) else None
     if get_origin(row.kind) is Literal:
         kind = click.Choice(get_args(row.kind))
-    is_list = get_origin(row.kind) is tuple
+    is_list = get_origin(row.kind) in (tuple, dict)
     return click.Option(
         [*(row.options or (usual,)), row.name],
         type=kind,
         is_flag=row.kind is bool,
         default=None,
         multiple=is_list and not row.commas,
-        callback=_split if row.commas else None,
+        callback=_split if row.commas else _pairs if get_origin(row.kind) is dict else None,
         metavar=row.metavar,
         help=row.help,
     )
@@ -64,6 +64,17 @@ def _option(row: Row) -> click.Option:
 
 def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
     return tuple(filter(None, re.split(r"[,\s]+", value or "")))
+
+
+def _pairs(_ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+    """Return NAME=VALUE texts as a mapping; of two with the same name the last one counts."""
+    pairs = dict[str, str]()
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param=option)
+        pairs[name] = value
+    return pairs or None
 
 
 @click.command(cls=_SubmitCommand, params=[_option(row) for row in rows() if row.group])
@@ -89,7 +100,8 @@ def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     help="Run in the allocation of this shell (salloc). Default: if there is one.",
 )
 @click.option(
-    "--host", help="Submit over ssh on [user@]host[:port], or with site on the profile's login host."
+    "--host",
+    help="Submit over ssh on [user@]host[:port], or with [user@]site on the profile's login host.",
 )
 @click.option(
     "--sync",

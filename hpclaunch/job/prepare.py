@@ -18,6 +18,7 @@ from hpclaunch.plan.program import find_framework
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
+from hpclaunch.plan.software_settings import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
@@ -33,7 +34,7 @@ class SubmitMode(msgspec.Struct, frozen=True, kw_only=True):
     """In the allocation that this shell is in; None: if it is in one."""
     interactive: bool = False
     host: str | None = None
-    """Submit over ssh on ``[user@]host[:port]``, or with ``site`` on the profile's login host."""
+    """Submit over ssh on ``[user@]host[:port]``, or with ``[user@]site`` on the profile's login host."""
     sync: Path | None = None
     """Folder of this machine that goes along, where the job then runs; only with ``host``."""
 
@@ -87,10 +88,11 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
         request = msgspec.structs.replace(request, nodes=allocation.nodes)
         origin = f"the allocation {allocation.job_id}"
         settings = (*settings, Setting(name="nodes", value=str(allocation.nodes), origin=origin))
-    if request.environment is None and profile.environment is not None:
-        request = msgspec.structs.replace(request, environment=profile.environment)
-        origin = f"site profile {profile.name}"
-        settings = (*settings, Setting(name="environment", value=str(profile.environment), origin=origin))
+    if host is None and any(each.name == "remote-dir" and each.origin == "command line" for each in settings):
+        raise BadInputError(
+            f"--remote-dir {request.remote_dir}: the job stays here", "add --host, or leave it out"
+        )
+    request, settings = with_software(request, settings, profile)
     request, settings = _with_framework(request, settings, host, mode.sync, workdir)
     interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
     if interactive:
@@ -147,11 +149,14 @@ def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
         raise BadInputError("--interactive and --here work on this machine only", "leave --host out")
     if mode.sync is not None and not mode.sync.is_dir():
         raise BadInputError(f"--sync {mode.sync}: there is no such folder", "name the folder of your code")
-    if mode.host != "site":
+    user, at, place = mode.host.rpartition("@")
+    if place != "site":
         return mode.host
     if not profile.login.hosts:
         raise BadInputError(f"--host site: the profile {profile.name} names no login host", "name the host")
-    return profile.login.hosts[0]
+    jumps = profile.login.proxy_jump
+    route = [*(jumps.split(",") if jumps else ()), profile.login.hosts[0]]
+    return ",".join(f"{user}{at}{host}" for host in route)
 
 
 def _topology(profile: SiteProfile) -> NodeTopology | None:

@@ -50,7 +50,7 @@ def start(
     """
     now = dt.datetime.now(dt.timezone.utc).astimezone()
     job_id = new_job_id(now)
-    state = _state_folder(prepared, store, host)
+    state = _state_folder(prepared, store, host, note)
     folder = f"{state}/jobs/{job_id}"
     place = _place(prepared, store, host, job_id, folder, note)
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
@@ -93,13 +93,13 @@ def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> N
         raise BadInputError(problems[0].message, problems[0].hint)
 
 
-def _state_folder(prepared: Prepared, store: Store, host: Host) -> str:
-    """Return the folder whose ``jobs`` holds the job folders: the store's, or its twin on the other host."""
+def _state_folder(prepared: Prepared, store: Store, host: Host, note: Note) -> str:
+    """Return the folder whose ``jobs`` holds the job folders: the store's, or one on the other host."""
     if prepared.host is None:
         return str(store.root)
-    from hpclaunch.host.ssh import state_folder
+    from hpclaunch.job.remote_folder import job_root
 
-    return state_folder(host)
+    return job_root(host, prepared.request, prepared.profile, note)
 
 
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:

@@ -394,6 +394,8 @@ class Container(_Strict, frozen=True, kw_only=True):
     """Paths to bind for MPI and the fabric."""
     modules: tuple[str, ...] = ()
     """Shell lines that load what is needed (``module use ...``, ``module load ...``)."""
+    annotations: dict[str, str] = {}
+    """For the container engine: annotations of an image that is named without a definition (TOML file)."""
     images: tuple[str, ...] = ()
     """Images, or folders of images, that the site provides."""
     note: str | None = None
@@ -439,6 +441,9 @@ class Storage(_Strict, frozen=True, kw_only=True):
 
     path: str
     """Where it is mounted; may hold shell variables."""
+    job_folder: str | None = None
+    """The user's folder there, for the folders of jobs that are submitted over ssh; may use $USER, and
+    $SLURM_JOB_ACCOUNT for the account. The first file system that has one counts."""
     kind: str | None = None
     """Lustre, GPFS, NFS, ..."""
     quota: str | None = None

@@ -34,8 +34,11 @@ from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler, array_state
+from hpclaunch.text_table import printable
 
 NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
+LAST_KNOWN = "as last known on "
+"""Begins the reason of a job whose processes cannot be seen from here."""
 _LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID)
 
 _Files = Mapping[str, bytes]
@@ -48,7 +51,7 @@ Note = Callable[[str], None]
 
 def to_stderr(text: str) -> None:
     """Print a note on stderr."""
-    sys.stderr.write(f"hpclaunch: {text}\n")
+    sys.stderr.write(f"hpclaunch: {printable(text)}\n")
 
 
 def now() -> str:
@@ -155,7 +158,7 @@ def last_known(record: JobRecord) -> JobRecord:
     """Return the record of a job whose processes cannot be seen from here: it runs, as far as is known."""
     there = record.machine.host if record.machine else "a machine that is not recorded"
     why = "it cannot be seen from here: another machine, a container, or a restart since"
-    return replace(record, state="running", reason=f"as last known on {there}; {why}")
+    return replace(record, state="running", reason=f"{LAST_KNOWN}{there}; {why}")
 
 
 def _judged(

@@ -65,7 +65,7 @@ class LocalHost:
     def read_file(self, path: str) -> bytes | None:
         """Return a file's bytes; None: it does not exist."""
         try:
-            with open(path, "rb", opener=_open_at_once) as file:
+            with open(path, "rb", opener=open_at_once) as file:
                 return file.read()
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -91,7 +91,7 @@ class LocalHost:
     def tail(self, path: str, offset: int) -> bytes:
         """Return up to 1 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=open_at_once) as file:
                 file.seek(offset)
                 return file.read(_PIECE_BYTES)
         except FileNotFoundError:
@@ -100,7 +100,7 @@ class LocalHost:
             raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def open_at_once(path: str, flags: int) -> int:
     """Open a file without waiting for somebody who writes, should it be a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 

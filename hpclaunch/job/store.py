@@ -18,7 +18,7 @@ import msgspec
 
 from hpclaunch.atomic_file import new_folder, write_new_file
 from hpclaunch.errors import BadInputError
-from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.host.this_machine import LocalHost, open_at_once
 from hpclaunch.job.record import JobRecord
 from hpclaunch.scheduler.registry import KINDS
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
@@ -94,7 +94,7 @@ class Store:
         """Return a job's record; raises BadInputError where it is missing or damaged, naming the file."""
         path = f"{self.jobs}/{job_id}/{RECORD}"  # making a Path takes as long as reading the file
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=open_at_once) as file:
                 record = msgspec.json.decode(file.read(), type=JobRecord)
         except FileNotFoundError:
             raise BadInputError(f"{path}: no such record") from None

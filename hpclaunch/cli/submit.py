@@ -164,6 +164,8 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
         say_what(prepared)
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
+    for problem in plan.problems:
+        click.echo(f"hpclaunch: submitting this job is refused: {problem}", err=True)
     if as_json:
         import json
 

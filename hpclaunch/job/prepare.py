@@ -10,9 +10,11 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.template_files import script_templates
+from hpclaunch.plan.framework_notes import FOUND
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
+from hpclaunch.plan.program import find_framework
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
@@ -37,6 +39,8 @@ class SubmitMode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _USUAL = SubmitMode()
+_MAX_SOURCE = 1_000_000
+"""Bytes; a larger Python file is generated, and is not read."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +91,7 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
         request = msgspec.structs.replace(request, environment=profile.environment)
         origin = f"site profile {profile.name}"
         settings = (*settings, Setting(name="environment", value=str(profile.environment), origin=origin))
+    request, settings = _with_framework(request, settings, host, mode.sync, workdir)
     interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
     if interactive:
         _check_interactive(request, scheduler)
@@ -101,6 +106,31 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
         host=host,
         sync=mode.sync,
     )
+
+
+def _with_framework(
+    request: JobRequest, settings: tuple[Setting, ...], host: str | None, sync: Path | None, workdir: str
+) -> tuple[JobRequest, tuple[Setting, ...]]:
+    """Settle the framework by what the launched Python file imports, where none was named.
+
+    A file on another machine is not read.
+    """
+    if request.framework is not None or request.command.bundled or (host and sync is None):
+        return request, settings
+    folder = sync or Path(workdir)
+
+    def read(name: str) -> str | None:
+        path = folder / name
+        try:
+            return path.read_text() if path.is_file() and path.stat().st_size < _MAX_SOURCE else None
+        except (OSError, ValueError):
+            return None
+
+    found = find_framework(request.command.argv, read)
+    if found is None:
+        return request, settings
+    setting = Setting(name="framework", value=found.name, origin=f"{FOUND}{found.reason}")
+    return msgspec.structs.replace(request, framework=found.name), (*settings, setting)
 
 
 def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
@@ -177,6 +207,11 @@ def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
         python=python_here(prepared.profile), after=_after(prepared), allocation=prepared.allocation
     )
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    if prepared.host is None or prepared.sync is not None:
+        from hpclaunch.job.program_check import missing_here
+
+        missing = missing_here(prepared.request, prepared.sync or Path(prepared.workdir))
+        plan = msgspec.structs.replace(plan, problems=(*plan.problems, *missing))
     return plan, render(plan, place, script_templates())
 
 

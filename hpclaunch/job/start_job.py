@@ -20,6 +20,7 @@ from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
 from hpclaunch.job.mpi_plugin import choose_plugin
 from hpclaunch.job.prepare import Prepared, python_here
+from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import Note, refresh, to_stderr
@@ -60,6 +61,7 @@ def start(
         _need_local_parts(plan)
     scheduler = _scheduler(prepared, plan)
     workdir = _workdir(prepared, host, folder)
+    _refuse(plan, prepared, host, workdir)
     if plan.staging is not None:
         _need_sources(prepared, host, workdir)
     if test_first:
@@ -90,6 +92,15 @@ def _send_parts(
 
         synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync")
         note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")
+
+
+def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> None:
+    """Refuse a command that would fail when the job starts."""
+    problems = list(plan.problems) or list(file_problems(prepared, host, workdir))
+    if not problems and not site_scheduler(prepared.profile).starts_at_once:  # the job itself says it at once
+        problems += option_problems(prepared.request)
+    if problems:
+        raise BadInputError(problems[0].message, problems[0].hint)
 
 
 def _state_folder(prepared: Prepared, store: Store, host: Host) -> str:

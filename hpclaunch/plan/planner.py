@@ -12,7 +12,10 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.allocation import check_fit
-from hpclaunch.plan.frameworks import check_framework
+from hpclaunch.plan.command_rules import command_problems
+from hpclaunch.plan.framework_notes import about_framework, framework_notes
+from hpclaunch.plan.frameworks import check_framework, framework_of
+from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.preflight_plan import plan_preflight
@@ -54,6 +57,8 @@ def make_plan(
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
     layout = _layout(request, profile, topology, place.allocation)
+    by_local_rank = framework_of(request).device_by_local_rank
+    check_sharing(request.framework, by_local_rank, rank_gpus(layout))
     scheduler = site_scheduler(profile)
     cpus_per_task = _scheduler_cpus(request, profile, layout)
     header = _header(request, profile, layout, place, cpus_per_task)
@@ -75,7 +80,8 @@ def make_plan(
         preflight=_preflight(request, profile, layout),
         staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
-        warnings=_warnings(request, layout),
+        warnings=_warnings(request, layout, settings),
+        problems=command_problems(request, layout.nodes, layout.tasks_per_node),
     )
 
 
@@ -264,12 +270,12 @@ def _computed(
     return tuple(settled)
 
 
-def _warnings(request: JobRequest, layout: JobLayout) -> tuple[str, ...]:
+def _warnings(request: JobRequest, layout: JobLayout, settings: tuple[Setting, ...]) -> tuple[str, ...]:
     notes = layout.binding.notes if layout.binding else ()
     queue = (layout.choice.warning,) if layout.choice.warning else ()
     unseen = request.space and not (request.check or request.preflight)
     space = ("--space has an effect only with --check or --preflight",) if unseen else ()
-    return (*queue, *space, *notes)
+    return (*queue, *space, *framework_notes(request, layout, settings), *notes)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:
@@ -280,6 +286,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
         f"{plan.nodes} nodes x {plan.tasks_per_node} ranks = {plan.tasks} ranks.",
+        *about_framework(plan),
     ]
     if plan.binding is None:
         return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")

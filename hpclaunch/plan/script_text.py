@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from hpclaunch.plan.frameworks import shows_all_gpus
+from hpclaunch.plan.frameworks import framework_of
+from hpclaunch.plan.gpu_visibility import visible_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import about
@@ -46,7 +47,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         report=plan.binding is not None,
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),
-        own_gpus=_own_gpus(plan),
+        sees_all_gpus=_sees_all(plan),
         job_id=shlex.quote(place.job_id) if place.job_id else f'"{number}"',
         folder=shlex.quote(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
     )
@@ -71,7 +72,7 @@ def _visible_var(plan: LaunchPlan) -> str | None:
     return plan.profile.binding.gpu_visible_var if any(rank.gpus for rank in ranks) else None
 
 
-def _own_gpus(plan: LaunchPlan) -> int:
-    """Return how many of the GPUs that a rank sees are its own; 0: all of them."""
+def _sees_all(plan: LaunchPlan) -> bool:
+    """Return whether a rank sees more GPUs than its own."""
     gpus = tuple(rank.gpus for rank in plan.binding.ranks) if plan.binding else ()
-    return len(gpus[0]) if shows_all_gpus(plan.request, gpus) else 0
+    return bool(any(gpus) and visible_gpus(framework_of(plan.request).device_by_local_rank, gpus))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import Command, JobRequest, Setting
 from hpclaunch.plan.settings_table import rows
 
@@ -119,7 +120,11 @@ def _shown(command: Command) -> tuple[str, ...]:
 
 
 def _usual_name(command: Command) -> str:
+    """Return the name of the program: of ``python train.py`` and ``python -m train`` it is train."""
     word = "mnist" if command.bundled else PurePath(command.argv[0]).name
+    if not command.bundled and (target := python_target(command.argv)):
+        module = (target.module or "").rpartition(".")[2]
+        word = PurePath(target.file).stem if target.file else module or word
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", word).strip("-.")[:64] or "job"
 
 

@@ -117,8 +117,10 @@ class SettingsTable(_Struct):
     time: str | None = key("Walltime limit: 30m, 2h, 02:00:00, 1-12:00:00.", default=None)
     exclusive: bool = key("Whole nodes, not shared with other jobs.", default=True)
 
-    framework: Literal["horovod", "torch", "deepspeed", "mpi4py", "none"] | None = key(
-        "Framework of the program: sets what this framework needs, nothing else.", default=None
+    framework: Literal["horovod", "torch", "deepspeed", "jax", "mpi4py", "none"] | None = key(
+        "Framework of the program: sets what this framework needs, nothing else.",
+        "the one that the launched Python file imports",
+        default=None,
     )
     zero_stage: int | None = key("ZeRO stage of DeepSpeed.", default=None, limits=(0, 3))
     timeline: str | None = key("File for the Horovod timeline.", default=None, metavar="FILE")

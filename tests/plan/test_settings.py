@@ -62,7 +62,11 @@ def test_env_merges_and_directives_add_up(config: Path, tmp_path: Path) -> None:
 
 def test_the_name_follows_the_command() -> None:
     assert merged(JobSettings(command=("mnist", "--epochs", "1")))[0].name == "mnist"
-    assert merged(JobSettings(command=("/opt/my prog.py",)))[0].name == "my-prog.py"
+    assert merged(JobSettings(command=("/opt/my prog.py",)))[0].name == "my-prog"
+    assert merged(JobSettings(command=("python3", "-u", "src/train.py", "--lr", "1")))[0].name == "train"
+    assert merged(JobSettings(command=("python", "-m", "lib.train")))[0].name == "train"
+    assert merged(JobSettings(command=("python", "-c", "pass")))[0].name == "python"
+    assert merged(JobSettings(command=("./a.out", "x.py")))[0].name == "a.out"
     assert merged(JobSettings(command=("$",)))[0].name == "job"
 
 

@@ -10,6 +10,7 @@ import click
 
 from hpclaunch import __version__
 from hpclaunch.errors import EXIT_FAILED, EXIT_INTERRUPTED, HpclaunchError
+from hpclaunch.text_table import printable
 
 # Command -> its line in the help; its module in hpclaunch.cli has the same name. Listing them imports none.
 COMMANDS = {
@@ -22,6 +23,7 @@ COMMANDS = {
     "fetch": "Bring files of a job to this machine.",
     "wait": "Wait for a job; exit with its status.",
     "cancel": "Cancel jobs.",
+    "forget": "Remove the records of ended jobs.",
     "resubmit": "Submit the request of a recorded job again.",
     "lint": "List what is wrong with a batch script.",
     "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
@@ -42,7 +44,8 @@ class LazyGroup(click.Group):
         except HpclaunchError as error:
             if ctx.params["debug"]:
                 raise
-            click.echo(f"hpclaunch: {error}", err=True)
+            lines = str(error).splitlines()  # they may hold what a scheduler, a host or a file says
+            click.echo("hpclaunch: " + "\n".join(map(printable, lines)), err=True)
             ctx.exit(error.exit_code)
         except (click.ClickException, click.Abort, click.exceptions.Exit, OSError):
             raise

@@ -11,6 +11,7 @@ import click
 
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
 from hpclaunch.plan.settings_table import WHERE, Row, rows
+from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:
     from hpclaunch.host.host_interface import Host
@@ -261,7 +262,7 @@ def _exit_code(record: JobRecord) -> int:
     if record.state == "done":
         return 0
     if record.reason:
-        click.echo(f"hpclaunch: job {record.id} {record.state}: {record.reason}", err=True)
+        click.echo(f"hpclaunch: job {record.id} {record.state}: {printable(record.reason)}", err=True)
     if record.bundled and record.exit_code == EXIT_BAD_INPUT:
         return EXIT_BAD_INPUT
     return EXIT_FAILED

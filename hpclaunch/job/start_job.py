@@ -14,9 +14,10 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
+from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
-from hpclaunch.job.follow_job import submit_job
+from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
 from hpclaunch.job.mpi_plugin import choose_plugin
 from hpclaunch.job.prepare import Prepared, python_here
 from hpclaunch.job.program_check import file_problems, option_problems
@@ -65,10 +66,20 @@ def start(
         _need_sources(prepared, host, workdir)
     if test_first:
         try_submission(host, scheduler, plan, script, note)
-    record = _record(prepared, plan, place, now, scheduler.kind, workdir)
+    record = _record(prepared, plan, place, now, scheduler, workdir)
     store.create(record)
+    with not_submitted_if_it_fails(store, record, note):
+        _send_parts(prepared, plan, host, record, state, note)
+    return submit_job(store, host, scheduler, record, script, note), plan
+
+
+def _send_parts(
+    prepared: Prepared, plan: LaunchPlan, host: Host, record: JobRecord, state: str, note: Note
+) -> None:
+    """Put into the job's folder what the script needs: the runner, probes, the user's code."""
+    folder = record.folder
     host.make_folder(folder)
-    if prepared.request.command.bundled and not here:
+    if prepared.request.command.bundled and not site_scheduler(prepared.profile).starts_at_once:
         from hpclaunch.host.sync import send_files  # it loads much that a job on this machine does not need
 
         send_files(host, _runner(), f"{folder}/runner")
@@ -81,7 +92,6 @@ def start(
 
         synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync")
         note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")
-    return submit_job(store, host, scheduler, record, script), plan
 
 
 def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> None:
@@ -144,7 +154,12 @@ def _workdir(prepared: Prepared, host: Host, folder: str) -> str:
 
 
 def _record(
-    prepared: Prepared, plan: LaunchPlan, place: JobPlace, now: dt.datetime, scheduler: str, workdir: str
+    prepared: Prepared,
+    plan: LaunchPlan,
+    place: JobPlace,
+    now: dt.datetime,
+    scheduler: Scheduler,
+    workdir: str,
 ) -> JobRecord:
     assert place.folder is not None  # noqa: S101
     assert place.job_id is not None  # noqa: S101
@@ -152,7 +167,8 @@ def _record(
         id=place.job_id,
         name=plan.request.name,
         site=plan.profile.name,
-        scheduler=scheduler,
+        scheduler=scheduler.kind,
+        machine=machine_identity() if scheduler.starts_at_once else None,
         folder=place.folder,
         host=prepared.host,
         workdir=workdir,

@@ -53,12 +53,18 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
     )
 
 
-def _coming_back(plan: LaunchPlan, scheduler: Scheduler) -> dict[str, str]:
+def _coming_back(plan: LaunchPlan, scheduler: Scheduler) -> dict[str, str | tuple[str, ...]]:
     """Return the shell text by which a job comes back: requeued, or as the next of a chain."""
     if plan.supervision is None:
-        return {}
+        return {"kept_files": ("exit_status",), "cancel_next": ""}
     again = scheduler.submit_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')
-    return {"requeue": scheduler.requeue, "submit_again": " ".join(again)}
+    chain = scheduler.requeue and not plan.request.array
+    return {
+        "kept_files": ("exit_status", "reason", "restarts", *(("next_id",) if chain else ())),
+        "requeue": scheduler.find_commands + scheduler.requeue if scheduler.requeue else "",
+        "submit_again": scheduler.find_commands + " ".join(again),
+        "cancel_next": scheduler.find_commands + " ".join(scheduler.cancel_command('"$1"')) if chain else "",
+    }
 
 
 def _visible_var(plan: LaunchPlan) -> str | None:

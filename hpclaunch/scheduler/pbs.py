@@ -59,15 +59,20 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         return ("qsub", script)
 
     def parse_submit(self, answer: CommandResult) -> str:
-        """Return the id, which a site's hook may print among other lines."""
+        """Return the id, which a site's hook may print among other lines.
+
+        With ``-W block=true`` qsub prints it, waits for the job and exits with the job's status (man qsub):
+        an id with its server is that of a job, whatever the exit status.
+        """
+        server = "?" if answer.exit_code == 0 else ""
         for line in reversed(answer.stdout.splitlines()):
-            if answer.exit_code == 0 and re.fullmatch(r"\d+(\[\])?(\.[\w.-]+)?", line.strip()):
+            if re.fullmatch(rf"\d+(\[\])?(\.[\w.-]+){server}", line.strip()):
                 return line.strip()
         raise RefusedError(f"PBS refused the job: {_words(answer)}")
 
     def find_command(self) -> tuple[str, ...]:
-        """List the jobs that are waiting or running, of all users: qstat -f takes no user."""
-        return ("qstat", "-f")
+        """List the jobs of all users, also those that have ended meanwhile: qstat -f takes no user."""
+        return ("qstat", "-x", "-f")
 
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose qsub was given the script."""
@@ -193,6 +198,8 @@ SCHEDULER = PbsScheduler(
     ),
     # Recorded: operators may, ordinary users not (qrerun-root, qrerun-user), nor anybody after qsub -r n.
     requeue='qrerun "$PBS_JOBID"',
+    # A job's PATH is the server's default; that of qsub is in PBS_O_PATH (man qsub, ENVIRONMENT VARIABLES).
+    find_commands="PATH=$PATH:$PBS_O_PATH ",
     id_pattern=r"\d+(\[\d*\])?(\.[\w.-]+)?",
     # qstat itself turns the server's seconds into local times, without their zone. A site's own qstat that
     # shows what another user has requested would be off by that user's zone: its answer does not tell.

@@ -14,6 +14,7 @@ from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request_texts import check_texts
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
@@ -75,6 +76,7 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
 
     Raises BadInputError where the job cannot be started in this mode.
     """
+    check_texts(request)
     profile = load_site(request.site)
     scheduler = site_scheduler(profile)
     host = _remote(mode, profile)

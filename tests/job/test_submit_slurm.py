@@ -83,8 +83,8 @@ def test_names_paths_and_arguments_arrive_exactly_as_given(on_slurm: Slurm, tmp_
     text = "$(id) `id` ${x:=$(id)}${x@P}\n#SBATCH --nodes=4\n\u202e 'a' \"b\" \\ \t"
     (tmp_path / "job.yaml").write_text(json.dumps({"env": {"TEXT": text}, "account": "a.b+c@d/e,f:1"}))
     words = ("submit", "--site", "generic-slurm", "--mpi", "none", "--name", name, "--wait", "--json")
-    words = (*words, "--file", str(tmp_path / "job.yaml"), "--directive", '--comment="it\'s mine #1"', "--")
-    command = [sys.executable, "-m", "hpclaunch", *words, sys.executable, "-c", SAY, *HOSTILE]
+    more = ("--file", str(tmp_path / "job.yaml"), "--directive", '--comment="it\'s mine #1"', "--")
+    command = [sys.executable, "-m", "hpclaunch", *words, *more, sys.executable, "-c", SAY, *HOSTILE]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert answer.returncode == 0, answer.stderr
     (line,) = (line for line in answer.stderr.splitlines() if line.startswith("GOT "))

@@ -16,6 +16,7 @@ from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.program import find_framework
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request_texts import check_texts
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
 from hpclaunch.plan.software_settings import with_software
@@ -80,6 +81,7 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
 
     Raises BadInputError where the job cannot be started in this mode.
     """
+    check_texts(request)
     profile = load_site(request.site)
     scheduler = site_scheduler(profile)
     host = _remote(mode, profile)

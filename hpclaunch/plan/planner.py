@@ -22,6 +22,7 @@ from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.preflight_plan import plan_preflight
 from hpclaunch.plan.rank_counts import resolve
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request_texts import check_names, check_overridden
 from hpclaunch.plan.script_body import (
     launch_words,
     plugin_is_open,
@@ -57,6 +58,7 @@ def make_plan(
     ``topology`` is the node of the site, or the live one for ``local``; None where it is unknown.
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
+    check_names(request)
     layout = _layout(request, profile, topology, place.allocation)
     by_local_rank = framework_of(request).device_by_local_rank
     if not place.allocation:
@@ -66,6 +68,8 @@ def make_plan(
     cpus_per_task = _scheduler_cpus(request, profile, layout)
     header = _header(request, profile, layout, place, cpus_per_task)
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
+    for_rank = rank_setup(request, profile, layout)
+    check_overridden(request, for_rank)
     return LaunchPlan(
         request=request,
         profile=profile,
@@ -76,7 +80,7 @@ def make_plan(
         binding=layout.binding,
         header=header,
         environment=shell_lines(request, profile, layout, place, for_launcher),
-        rank_setup=rank_setup(request, profile, layout),
+        rank_setup=for_rank,
         launch=launch_words(request, profile, layout, place),
         argv=rank_words(request, profile, place),
         supervision=_supervision(request, profile, layout),

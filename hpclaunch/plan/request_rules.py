@@ -7,7 +7,8 @@ the page that states it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -207,19 +208,51 @@ def check_directives(scheduler: Scheduler, directives: Iterable[str]) -> None:
             raise BadInputError(f"--directive {text!r} is not one line", "give one directive each time")
         if not text.startswith("-"):
             raise BadInputError(f"--directive {text!r} is not an option", "write it as --mail-type=END")
+        try:
+            words = shlex.split(text, comments=True)
+        except ValueError:
+            raise BadInputError(
+                f"--directive {text!r} has a quote without its partner", 'write --comment="it\'s mine"'
+            ) from None
         for names, instead in scheduler.owned_options.items():
-            found = re.findall(r"-[lW] \S+|\S+", names)
-            if any(_is_option(text, name, joined=scheduler.joins_values) for name in found):
+            if any(map(_matcher(scheduler, names), _options(scheduler, text, words))):
                 raise BadInputError(
                     f"--directive {text!r} would contradict what was computed from the request",
                     f"use {instead}",
                 )
 
 
-def _is_option(text: str, name: str, *, joined: bool) -> bool:
-    if name.startswith("--") or not joined:
-        return re.match(re.escape(name) + r"(=|\s|$)", text) is not None
-    if " " in name:
-        option, resource = name.split()
-        return re.match(rf"{option}\s*(\S+,)?{resource}=", text) is not None
-    return re.match(rf"{name}(?!-)", text) is not None
+def _options(scheduler: Scheduler, text: str, words: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the options of a directive, each with its value: a line may hold several, beginnings of names
+    count (``--tim=5``), and letters may run together (``-Ht5``)."""
+    if reader := scheduler.directive_reader():
+        yield from ((option.name, option.value or "") for option in reader.read_text(text))
+    else:
+        for word, following in zip(words, (*words[1:], ""), strict=True):
+            name, equals, value = word.partition("=")
+            if name.startswith("-"):
+                yield name.lstrip("-") if name.startswith("--") else name, value if equals else following
+
+
+def _matcher(scheduler: Scheduler, names: str) -> Callable[[tuple[str, str]], bool]:
+    """Return whether an option is one of ``names``, as ``owned_options`` writes them."""
+    found = re.findall(r"-[lW] \S+|\S+", names)
+
+    def matches(option: tuple[str, str]) -> bool:
+        name, value = option
+        return any(_is_option(name, value, owned, joined=scheduler.joins_values) for owned in found)
+
+    return matches
+
+
+def _is_option(name: str, value: str, owned: str, *, joined: bool) -> bool:
+    if owned.startswith("--"):  # GNU getopt and argparse take the beginning of a name
+        return len(name) > 1 and owned[2:].startswith(name)
+    if " " in owned:
+        option, resource = owned[1:].split()
+        return name == f"{option}:{resource}" or (
+            name.lstrip("-") == option and re.search(rf"(^|,){resource}=", value) is not None
+        )
+    if name.startswith("-"):  # read without the scheduler's own reader
+        return name == owned or (joined and name.startswith(owned))
+    return name == owned[1:]

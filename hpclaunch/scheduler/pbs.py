@@ -184,6 +184,7 @@ SCHEDULER = PbsScheduler(
         "-o": "nothing: `hpclaunch logs` shows the output",
         "-J": "--array",
         "-W depend": "--after",
+        "-W block": "hpclaunch submit --wait",
     },
     queue_kinds=("queue",),
     measured_binding="none",

@@ -198,7 +198,7 @@ printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=
   "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
   "$(IFS=,; echo "${mine[*]:-none}")" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000 \

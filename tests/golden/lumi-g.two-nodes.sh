@@ -203,7 +203,7 @@ if [ "$verdict" != ok ]; then
   exit 1
 fi
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000 \

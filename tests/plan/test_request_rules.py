@@ -131,6 +131,12 @@ def test_accounts() -> None:
         "--output=x",
         "--job-name=x",
         "--qos=debug",
+        "--tim=5",
+        "--job-nam=z",
+        "--wait",
+        "-Ht 5",
+        "--mail-type=END --time=5",
+        "-e err.log",
     ],
 )
 def test_directives_that_contradict_the_plan_are_refused(text: str) -> None:
@@ -139,19 +145,32 @@ def test_directives_that_contradict_the_plan_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["-l select=4", "-lselect=4", "-l place=pack,walltime=1:00", "-A x", "-N x", "-q y"]
+    "text",
+    [
+        "-W umask=22,depend=afterok:1",
+        "-W block=true",
+        "-j oe -A x",
+        "-l select=4",
+        "-lselect=4",
+        "-l place=pack,walltime=1:00",
+        "-A x",
+        "-N x",
+        "-q y",
+    ],
 )
 def test_pbs_directives_that_contradict_the_plan_are_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="would contradict"):
         request_rules.check_directives(PBS, [text])
 
 
-@pytest.mark.parametrize("text", ["--mail-type=END", "--nodelist=n1", "--nice", "--constraint=a&b", "-x n3"])
+@pytest.mark.parametrize(
+    "text", ["--mail-type=END", "--nodelist=n1", "--nice", "--constraint=a&b", "-x n3", "--wait-all-nodes=1"]
+)
 def test_other_directives_pass(text: str) -> None:
     request_rules.check_directives(SLURM, [text])
 
 
-@pytest.mark.parametrize("text", ["", "  ", "--a\n--b", "mail-type=END"])
+@pytest.mark.parametrize("text", ["", "  ", "--a\n--b", "mail-type=END", "--comment=it's"])
 def test_directives_must_be_one_option_line(text: str) -> None:
     with pytest.raises(BadInputError, match="--directive"):
         request_rules.check_directives(SLURM, [text])

@@ -47,6 +47,31 @@ def hpclaunch(*words: str, cwd: Path | None = None) -> subprocess.CompletedProce
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
+def test_a_sync_that_fails_is_a_failure_of_the_job(login: Path, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "link").symlink_to("/etc/passwd")
+    words = (
+        "--host",
+        "login",
+        "--sync",
+        str(code),
+        "--site",
+        "generic-slurm",
+        "--no-test-only",
+        "--mpi",
+        "none",
+    )
+    refused = hpclaunch("submit", *words, "--", "true")
+    assert refused.returncode == 3
+    assert "leads outside" in refused.stderr
+    waited = hpclaunch("wait", "--json")
+    assert (waited.returncode, json.loads(waited.stdout)["state"]) == (1, "failed")
+    assert "nothing was submitted: " in waited.stderr
+    assert " was failed already" in hpclaunch("cancel", "last").stdout
+    assert " forgotten" in hpclaunch("forget", "last").stdout
+
+
 # What a shell, a scheduler or a person's locale might change on the way.
 HOSTILE = ["$(id)", "it's", 'a "b" `id` \\', "line\nbreak", "\u00fc \u65e5\u672c \U0001f600", "", "--json"]
 

@@ -161,6 +161,8 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
         from hpclaunch.cli._submit_check import say_what
 
         say_what(prepared)
+    for refusal in plan.refusals:
+        click.echo(f"hpclaunch: a submission would be refused: {refusal}", err=True)
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
     if as_json:

@@ -55,6 +55,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Where the job runs; empty: in the home folder of another host, or in what ``sync`` takes there."""
     host: str | None = None
     sync: Path | None = None
+    refusals: tuple[str, ...] = ()
+    """Why it is not submitted; a dry run only warns of them."""
     resubmit_of: str | None = None
     """Id of the job that is repeated."""
 
@@ -90,8 +92,11 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
         origin = f"site profile {profile.name}"
         settings = (*settings, Setting(name="environment", value=str(profile.environment), origin=origin))
     interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
+    refusals: tuple[str, ...] = ()
     if interactive:
         _check_interactive(request, scheduler)
+    elif mode.interactive and allocation is None:
+        refusals = ("--interactive has no effect: jobs on this machine start at once and show their output",)
     return Prepared(
         request=request,
         settings=settings,
@@ -99,6 +104,7 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
         topology=_topology(profile),
         allocation=allocation,
         interactive=interactive,
+        refusals=refusals,
         workdir=workdir,
         host=host,
         sync=mode.sync,
@@ -178,8 +184,14 @@ def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
     place = JobPlace(
         python=python_here(prepared.profile), after=_after(prepared), allocation=prepared.allocation
     )
-    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    plan = plan_of(prepared, place)
     return plan, render(plan, place, script_templates())
+
+
+def plan_of(prepared: Prepared, place: JobPlace) -> LaunchPlan:
+    """Return the plan of a prepared job, with all reasons for which it would not be submitted."""
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    return msgspec.structs.replace(plan, refusals=(*prepared.refusals, *plan.refusals))
 
 
 def _after(prepared: Prepared) -> tuple[str, ...]:

@@ -80,6 +80,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     staging: Staging | None = None
     settings: tuple[Setting, ...]
     warnings: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    """Why it would not be submitted; a dry run only warns of them."""
 
     @property
     def tasks(self) -> int:

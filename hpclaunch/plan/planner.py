@@ -15,6 +15,7 @@ from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.frameworks import check_framework
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.no_effect import no_effect
 from hpclaunch.plan.preflight_plan import plan_preflight
 from hpclaunch.plan.rank_counts import resolve
 from hpclaunch.plan.request import JobRequest, Setting
@@ -62,6 +63,7 @@ def make_plan(
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
     for_rank = rank_setup(request, profile, layout)
     check_overridden(request, for_rank)
+    without_effect = no_effect(request, profile, layout, place, settings)
     return LaunchPlan(
         request=request,
         profile=profile,
@@ -79,7 +81,8 @@ def make_plan(
         preflight=_preflight(request, profile, layout),
         staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
-        warnings=_warnings(request, layout),
+        warnings=(*without_effect.warnings, *(layout.binding.notes if layout.binding else ())),
+        refusals=without_effect.refusals,
     )
 
 
@@ -93,7 +96,7 @@ def _layout(
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
-    walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
+    walltime_s = parse_walltime_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives)
     request_rules.check_abilities(scheduler, request)
@@ -266,14 +269,6 @@ def _computed(
     if request.time is None:
         settled.append(Setting(name="time", value=format_walltime(layout.walltime_s), origin="default"))
     return tuple(settled)
-
-
-def _warnings(request: JobRequest, layout: JobLayout) -> tuple[str, ...]:
-    notes = layout.binding.notes if layout.binding else ()
-    queue = (layout.choice.warning,) if layout.choice.warning else ()
-    unseen = request.space and not (request.check or request.preflight)
-    space = ("--space has an effect only with --check or --preflight",) if unseen else ()
-    return (*queue, *space, *notes)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

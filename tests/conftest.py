@@ -70,8 +70,9 @@ def pytest_configure() -> None:
     """Make a test's environment the same however the tests were started.
 
     An outer job's variables are taken out, and those that change how Python writes: without bytecode each
-    program that a test starts would be compiled again. Ctrl-C works in what the tests start: a shell without
-    job control starts background commands with SIGINT ignored, and a child inherits that.
+    program that a test starts would be compiled again. Ctrl-C and a closed terminal work in what the tests
+    start: a shell without job control starts background commands with SIGINT ignored, nohup with SIGHUP
+    ignored, and a child inherits that.
     """
     for name in [n for n in os.environ if n.startswith(_FOREIGN) and not n.startswith(_OURS)]:
         del os.environ[name]
@@ -80,6 +81,8 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _is_real(item: pytest.Item) -> bool:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hpclaunch.job.record import JobRecord
+    from hpclaunch.job.store import Store
 
 _SHOWN = (
     "id", "name", "site", "scheduler", "scheduler_id", "state", "exit_code", "reason", "nodes", "tasks",
-    "command", "created", "started", "ended", "folder", "workdir",
+    "host", "command", "created", "started", "ended", "folder", "workdir",
 )  # fmt: skip
 
 
@@ -37,6 +40,85 @@ def describe(record: JobRecord) -> dict[str, Any]:
             str(i): {"state": job.state, "exit_code": job.exit_code, "reason": job.reason} for i, job in jobs
         }
     return shown
+
+
+def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose jobs by what their records say; see ``JobFilter``."""
+    for option in (
+        click.option("--since", metavar="AGE|DATE", help="Only jobs since then: 2h, 7d, 2026-11-21."),
+        click.option("--name", "names", multiple=True, metavar="PATTERN", help="Only jobs with such a name."),
+        click.option("--site", "sites", multiple=True, help="Only jobs of this site."),
+    ):
+        command = option(command)
+    return command
+
+
+def chosen(
+    records: list[JobRecord], sites: tuple[str, ...], names: tuple[str, ...], since: str | None
+) -> list[JobRecord]:
+    """Return the records of these sites whose name fits one of the patterns, not older than ``since``."""
+    from fnmatch import fnmatchcase
+
+    earliest = moment(since) if since else None
+    return [
+        record
+        for record in records
+        if (not sites or record.site in sites)
+        and (not names or any(fnmatchcase(record.name, pattern) for pattern in names))
+        and (earliest is None or _submitted(record) >= earliest)
+    ]
+
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def moment(text: str) -> dt.datetime:
+    """Return the time that is meant by an age (``2h``) or a date, local where it names no zone.
+
+    Raises click.BadParameter.
+    """
+    try:
+        if text[-1:] in _UNITS_S:
+            age = dt.timedelta(seconds=int(text[:-1]) * _UNITS_S[text[-1]])
+            return dt.datetime.now(dt.timezone.utc) - age
+        return dt.datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{text!r} is neither an age, such as 30m, 2h, 7d, nor a date, such as 2026-11-21"
+        ) from None
+
+
+def _submitted(record: JobRecord) -> dt.datetime:
+    try:
+        return dt.datetime.fromisoformat(record.created).astimezone()
+    except ValueError:
+        return dt.datetime.max.replace(tzinfo=dt.timezone.utc)  # a damaged time hides no job
+
+
+def shown_state(record: JobRecord) -> str:
+    """Return the state as people read it: of a job that cannot be seen from here, where it was last known."""
+    from hpclaunch.job.refresh import LAST_KNOWN
+
+    away = record.state == "running" and (record.reason or "").startswith(LAST_KNOWN)
+    return f"{record.state}, {str(record.reason).partition(';')[0]}" if away else record.state
+
+
+def up_to_date(store: Store, record: JobRecord) -> JobRecord:
+    """Return the record with its state of now; with the last known one, and a note, where that is unknown."""
+    from hpclaunch.errors import RefusedError
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.refresh import refresh
+    from hpclaunch.scheduler.registry import get_scheduler
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+
+    if record.state in FINAL_STATES and record.state != "lost":
+        return record
+    try:
+        with open_host(record.host) as host:
+            return refresh(store, host, get_scheduler(record.scheduler), record)
+    except RefusedError as error:
+        click.echo(f"hpclaunch: job {record.id} is shown as it was last known: {error}", err=True)
+        return record
 
 
 def outcome(record: JobRecord, result: dict[str, Any] | None) -> dict[str, Any]:

@@ -15,19 +15,12 @@ def command(job: str, as_json: bool) -> None:
 
     Example: hpclaunch status last
     """
-    from hpclaunch.cli._jobs import describe
-    from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.refresh import refresh
+    from hpclaunch.cli._jobs import describe, shown_state, up_to_date
     from hpclaunch.job.store import Store
-    from hpclaunch.scheduler.registry import get_scheduler
-    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
     from hpclaunch.text_table import text_table
 
     store = Store()
-    record = store.find(job)
-    if record.state not in FINAL_STATES or record.state == "lost":
-        with open_host(record.host) as host:
-            record = refresh(store, host, get_scheduler(record.scheduler), record)
+    record = up_to_date(store, store.find(job))
     if as_json:
         import json
 
@@ -35,7 +28,7 @@ def command(job: str, as_json: bool) -> None:
         return
     shown = {
         "job": f"{record.id} ({record.name})",
-        "state": record.state
+        "state": shown_state(record)
         if record.exit_code is None
         else f"{record.state}, exit code {record.exit_code}",
         "reason": record.reason,

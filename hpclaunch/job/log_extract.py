@@ -21,8 +21,8 @@ REASON, NEXT_ID = "reason", "next_id"
 # Of what ranks say they are the first lines will do: a program may say it at every step.
 _LOOK = """
 stat --printf='%n\\0%Y\\n' -- "$@"
-grep -aHZE -e "$SAID" -- "$@"
-grep -aHZEi -m 20000 -e "$RANK_SAID" -- "$@"
+grep -D skip -aHZE -e "$SAID" -- "$@"
+grep -D skip -aHZEi -m 20000 -e "$RANK_SAID" -- "$@"
 exit 0
 """
 _TIMEOUT_S = 300.0  # gigabytes of logs, on a slow file system

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from hpclaunch.host.machine_identity import MachineIdentity
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.preflight_report import NodeVerdict
 from hpclaunch.scheduler.scheduler_interface import JobState
@@ -33,7 +34,10 @@ class JobRecord(msgspec.Struct, kw_only=True):
     """Slurm's or PBS' job id; for local jobs ``PID:STARTTIME`` of the script's shell."""
     exit_code: int | None = None
     host: str | None = None
-    """Where it was submitted over ssh, as ``[user@]host[:port]``; None: on this machine."""
+    """Where it was submitted over ssh, as ``[user@]host[:port]``, jump hosts of the profile before it with
+    commas between; None: on this machine."""
+    machine: MachineIdentity | None = None
+    """Of a job without a queue: where its processes run; ``scheduler_id`` means nothing elsewhere."""
     folder: str
     """Absolute path of the job folder, on that host: script, log, result, exit status."""
     workdir: str

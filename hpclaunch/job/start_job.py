@@ -14,11 +14,13 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
+from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
-from hpclaunch.job.follow_job import submit_job
+from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
 from hpclaunch.job.prepare import Prepared, plan_of, python_here
+from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import Note, refresh, to_stderr
@@ -48,26 +50,35 @@ def start(
     """
     now = dt.datetime.now(dt.timezone.utc).astimezone()
     job_id = new_job_id(now)
-    state = _state_folder(prepared, store, host)
+    state = _state_folder(prepared, store, host, note)
     folder = f"{state}/jobs/{job_id}"
     place = _place(prepared, store, host, job_id, folder, note)
     plan = plan_of(prepared, place)
-    if plan.refusals:
-        raise BadInputError("\n".join(plan.refusals), "nothing was submitted")
     script = render(plan, place, script_templates())
     here = site_scheduler(prepared.profile).starts_at_once
     if here:
         _need_local_parts(plan)
     scheduler = _scheduler(prepared, plan)
     workdir = _workdir(prepared, host, folder)
+    _refuse(plan, prepared, host, workdir)
     if plan.staging is not None:
         _need_sources(prepared, host, workdir)
     if test_first:
         try_submission(host, scheduler, plan, script, note)
-    record = _record(prepared, plan, place, now, scheduler.kind, workdir)
+    record = _record(prepared, plan, place, now, scheduler, workdir)
     store.create(record)
+    with not_submitted_if_it_fails(store, record, note):
+        _send_parts(prepared, plan, host, record, state, note)
+    return submit_job(store, host, scheduler, record, script, note), plan
+
+
+def _send_parts(
+    prepared: Prepared, plan: LaunchPlan, host: Host, record: JobRecord, state: str, note: Note
+) -> None:
+    """Put into the job's folder what the script needs: the runner, probes, the user's code."""
+    folder = record.folder
     host.make_folder(folder)
-    if prepared.request.command.bundled and not here:
+    if prepared.request.command.bundled and not site_scheduler(prepared.profile).starts_at_once:
         from hpclaunch.host.sync import send_files  # it loads much that a job on this machine does not need
 
         send_files(host, _runner(), f"{folder}/runner")
@@ -80,16 +91,24 @@ def start(
 
         synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync")
         note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")
-    return submit_job(store, host, scheduler, record, script), plan
 
 
-def _state_folder(prepared: Prepared, store: Store, host: Host) -> str:
-    """Return the folder whose ``jobs`` holds the job folders: the store's, or its twin on the other host."""
+def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> None:
+    """Refuse a command that would fail when the job starts."""
+    problems = list(plan.problems) or list(file_problems(prepared, host, workdir))
+    if not problems and not site_scheduler(prepared.profile).starts_at_once:  # the job itself says it at once
+        problems += option_problems(prepared.request)
+    if problems:
+        raise BadInputError(problems[0].message, problems[0].hint)
+
+
+def _state_folder(prepared: Prepared, store: Store, host: Host, note: Note) -> str:
+    """Return the folder whose ``jobs`` holds the job folders: the store's, or one on the other host."""
     if prepared.host is None:
         return str(store.root)
-    from hpclaunch.host.ssh import state_folder
+    from hpclaunch.job.remote_folder import job_root
 
-    return state_folder(host)
+    return job_root(host, prepared.request, prepared.profile, note)
 
 
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
@@ -135,7 +154,12 @@ def _workdir(prepared: Prepared, host: Host, folder: str) -> str:
 
 
 def _record(
-    prepared: Prepared, plan: LaunchPlan, place: JobPlace, now: dt.datetime, scheduler: str, workdir: str
+    prepared: Prepared,
+    plan: LaunchPlan,
+    place: JobPlace,
+    now: dt.datetime,
+    scheduler: Scheduler,
+    workdir: str,
 ) -> JobRecord:
     assert place.folder is not None  # noqa: S101
     assert place.job_id is not None  # noqa: S101
@@ -143,7 +167,8 @@ def _record(
         id=place.job_id,
         name=plan.request.name,
         site=plan.profile.name,
-        scheduler=scheduler,
+        scheduler=scheduler.kind,
+        machine=machine_identity() if scheduler.starts_at_once else None,
         folder=place.folder,
         host=prepared.host,
         workdir=workdir,

@@ -8,25 +8,32 @@
   LOCAL_SIZE, which its own launcher sets (deepspeed/launcher/launch.py); its hostfile is ``HOST slots=N``
   (deepspeed.ai/getting-started, "Resource Configuration").
 - horovod: HOROVOD_CONTROLLER and HOROVOD_CPU_OPERATIONS (horovod/common/utils/env_parser.cc, 0.28.1).
-- GPUs: their programs take the device whose number is the local rank ("Pin each GPU to a single process" in
-  Horovod's README; ``cuda:LOCAL_RANK`` in torch's and DeepSpeed's tutorials), so each rank must see them all.
+- GROUP_RANK, the number of the node, is torchrun's (pytorch.org/docs/stable/elastic/run.html); Lightning 2
+  reads it where Slurm does not tell (lightning/fabric/plugins/environments/lightning.py).
+- jax: JAX_COORDINATOR_ADDRESS and, in newer releases, JAX_LOCAL_DEVICE_IDS are read by
+  ``jax.distributed.initialize`` (jax/_src/distributed.py; from which release on is not known here). It gets
+  its other two numbers from Slurm and Open MPI; elsewhere a program passes them on from JAX_NUM_PROCESSES and
+  JAX_PROCESS_ID, names that are usual and that JAX itself does not read.
+- GPUs: `gpu_visibility.py`.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from pathlib import PurePath
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.plan.gpu_visibility import local_rank_fits, rank_gpus
+from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.zero_stage import deepspeed_config, own_config, zero_lines
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.shell_quoting import literal
 
 
 class Framework(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,47 +49,73 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     """It writes HOROVOD_TIMELINE."""
     hostfile: bool = False
     """``HOST slots=N`` for each node, in the job's folder."""
-    all_gpus: bool = False
-    """Each rank sees all GPUs of its node, its own at the number of its local rank; else its own alone."""
+    device_by_local_rank: bool = False
+    """Its programs take the GPU whose number is the local rank; else a rank takes the first that it sees."""
     nccl: bool = False
     """On GPUs its tensors go by NCCL or RCCL, which want the fabric's plugin."""
+    coordinator: bool = False
+    """JAX_COORDINATOR_ADDRESS, and JAX_LOCAL_DEVICE_IDS where GPUs are planned."""
     module: str | None = None
     """What a Python must be able to import."""
+    imports: tuple[str, ...] = ()
+    """Modules by whose import a program is known to use it."""
 
 
 _TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
-UNNAMED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
-"""None was named: the bundled runner, or a program of which nothing is known."""
+BUNDLED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
+"""The bundled runner: it takes the GPU of its local rank modulo those that it sees."""
 
+UNKNOWN = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True, device_by_local_rank=True)
+"""None was named, and the program does not show one."""
+
+# In the order in which they are looked for: Horovod and DeepSpeed programs import torch, too, and JAX
+# programs may take torch's data loaders.
 FRAMEWORKS = {
-    "horovod": Framework(by_mpi=True, timeline=True, all_gpus=True, nccl=True, module="horovod"),
-    "torch": Framework(
-        rank_variables=(*_TORCH, "LOCAL_WORLD_SIZE"),
-        rendezvous=True,
-        all_gpus=True,
+    "horovod": Framework(
+        by_mpi=True,
+        timeline=True,
+        device_by_local_rank=True,
         nccl=True,
-        module="torch",
+        module="horovod",
+        imports=("horovod",),
     ),
     "deepspeed": Framework(
         rank_variables=(*_TORCH, "LOCAL_WORLD_SIZE", "LOCAL_SIZE"),
         rendezvous=True,
-        all_gpus=True,
+        device_by_local_rank=True,
         nccl=True,
         hostfile=True,
         module="deepspeed",
+        imports=("deepspeed",),
     ),
-    "mpi4py": Framework(by_mpi=True, module="mpi4py"),
+    "jax": Framework(
+        rank_variables=("JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
+        rendezvous=True,
+        coordinator=True,
+        device_by_local_rank=True,
+        nccl=True,
+        module="jax",
+        imports=("jax", "flax"),
+    ),
+    "torch": Framework(
+        rank_variables=(*_TORCH, "LOCAL_WORLD_SIZE", "GROUP_RANK"),
+        rendezvous=True,
+        device_by_local_rank=True,
+        nccl=True,
+        module="torch",
+        imports=("torch", "accelerate", "lightning", "pytorch_lightning", "transformers"),
+    ),
+    "mpi4py": Framework(by_mpi=True, module="mpi4py", imports=("mpi4py",)),
     "none": Framework(),
 }
-
-_CONFIG_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--deepspeed")
-"""DeepSpeed's own option, how argparse may spell it, and that of the Hugging Face trainer."""
 
 
 def framework_of(request: JobRequest) -> Framework:
     """Return the row of the request's framework."""
-    return FRAMEWORKS[request.framework] if request.framework else UNNAMED
+    if request.framework:
+        return FRAMEWORKS[request.framework]
+    return BUNDLED if request.command.bundled else UNKNOWN
 
 
 def check_framework(request: JobRequest) -> None:
@@ -109,6 +142,13 @@ def framework_lines(
     lines: list[Line] = []
     if framework.rendezvous:
         lines += rendezvous(scheduler, array=bool(request.array))
+    if framework.coordinator:
+        lines.append(
+            Line(
+                text='export JAX_COORDINATOR_ADDRESS="$MASTER_ADDR:$MASTER_PORT"',
+                reason="where the ranks of JAX meet, as jax.distributed.initialize reads it",
+            )
+        )
     if request.framework == "horovod":
         lines += _horovod(profile)
     if request.timeline:
@@ -116,26 +156,37 @@ def framework_lines(
     if framework.hostfile:
         lines += _hostfile(scheduler, nodes, tasks_per_node)
     if request.zero_stage is not None:
-        lines += _zero(request, profile)
+        lines += zero_lines(request, interpreter(request, profile))
     return tuple(lines)
 
 
 def rank_lines(
-    request: JobRequest, profile: SiteProfile, nodes: int, tasks_per_node: int, needed: frozenset[str]
+    request: JobRequest,
+    profile: SiteProfile,
+    layout: JobLayout,
+    needed: frozenset[str],
 ) -> tuple[Line, ...]:
     """Return the shell lines by which each rank knows who it is.
 
-    ``needed``: RANK and LOCAL_RANK, as far as the rank's shell itself reads them; where the framework does
+    ``needed``: RANK and LOCAL_RANK, as far as the rank's shell itself reads them; where the program must
     not, they stay in that shell.
     """
-    names = framework_of(request).rank_variables
-    launcher = site_launcher(profile)
+    launcher, tasks_per_node = site_launcher(profile), layout.tasks_per_node
+    gpus = rank_gpus(layout)
+    names = [
+        name
+        for name in framework_of(request).rank_variables
+        if name != "LOCAL_RANK" or local_rank_fits(framework_of(request).device_by_local_rank, gpus)
+    ]
     who = {"RANK": launcher.rank, "LOCAL_RANK": launcher.local_rank}
     values = {
         **{name: f'"{value}"' for name, value in who.items()},
-        "WORLD_SIZE": str(nodes * tasks_per_node),
+        "WORLD_SIZE": str(layout.tasks),
         "LOCAL_WORLD_SIZE": str(tasks_per_node),
         "LOCAL_SIZE": str(tasks_per_node),
+        "GROUP_RANK": f"$(({re.sub(r'^[$](?=[A-Z])', '', launcher.rank)} / {tasks_per_node}))",
+        "JAX_NUM_PROCESSES": str(layout.tasks),
+        "JAX_PROCESS_ID": f'"{launcher.rank}"',
     }
     lines = []
     if own := [name for name in who if name in needed and name not in names]:
@@ -143,23 +194,17 @@ def rank_lines(
         lines.append(Line(text=text, reason="rank and local rank, for this shell only"))
     if names:
         text = "export " + " ".join(f"{name}={values[name]}" for name in names)
-        reader = "DeepSpeed" if request.framework == "deepspeed" else "torch.distributed"
-        others = "" if request.framework else " and others"
-        reason = f"the rank, as the variables that {reader}{others} {'read' if others else 'reads'}"
-        lines.append(Line(text=text, reason=reason))
+        lines.append(Line(text=text, reason=f"the rank, as the variables that {_readers(request)}"))
     if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
-        lines.append(_own_config(config))
+        lines.append(own_config(config))
     return tuple(lines)
 
 
-def shows_all_gpus(request: JobRequest, gpus: tuple[tuple[int, ...], ...]) -> bool:
-    """Whether each rank sees all GPUs of the node, given those of each local rank.
-
-    Only where all ranks have the same number of GPUs and no two share one.
-    """
-    every = [gpu for each in gpus for gpu in each]
-    alike = len({len(each) for each in gpus}) == 1
-    return framework_of(request).all_gpus and alike and len(set(every)) == len(every) > 0
+def _readers(request: JobRequest) -> str:
+    named = {"deepspeed": "DeepSpeed reads", "jax": "JAX programs pass on to jax.distributed.initialize"}
+    if request.framework is None:
+        return "torch.distributed and others read"
+    return named.get(request.framework, "torch.distributed reads")
 
 
 def rendezvous(scheduler: Scheduler, array: bool = False) -> tuple[Line, ...]:
@@ -199,7 +244,7 @@ def _horovod(profile: SiteProfile) -> list[Line]:
 def _timeline(request: JobRequest) -> list[Line]:
     """A bare name is a file in the job's folder for Horovod, so that no two jobs write the same one."""
     file = request.timeline or ""
-    path = shlex.quote(file)
+    path = literal(file)
     if request.framework == "horovod" and "/" not in file:
         path = f'"$HPCLAUNCH_JOB_FOLDER"/{path}'
     return [
@@ -224,55 +269,6 @@ def _hostfile(scheduler: Scheduler, nodes: int, tasks_per_node: int) -> list[Lin
             reason="where that file is, for programs that start others",
         ),
     ]
-
-
-# --- ZeRO --------------------------------------------------------------------------------------------------
-
-_SET_STAGE = (
-    "import json, sys; given, stage, own = sys.argv[1:]; config = json.load(open(given)); "
-    'config.setdefault("zero_optimization", {})["stage"] = int(stage); '
-    'json.dump(config, open(own, "w"), indent=2)'
-)
-
-
-def deepspeed_config(argv: tuple[str, ...]) -> str | None:
-    """Return the configuration that a command names for DeepSpeed; None: it names none.
-
-    ``--deepspeed`` is a switch in DeepSpeed's own programs and takes a file in others.
-    """
-    for word, following in zip(argv, (*argv[1:], ""), strict=True):
-        option, equals, value = word.partition("=")
-        file = value if equals else following
-        if option in _CONFIG_OPTIONS and file.endswith(".json") and not file.startswith("-"):
-            return file
-    return None
-
-
-def _zero(request: JobRequest, profile: SiteProfile) -> list[Line]:
-    """DeepSpeed reads its stage from its JSON configuration only, so the job gets one with that stage."""
-    stage, given = request.zero_stage, deepspeed_config(request.command.argv)
-    own = Line(
-        text='export HPCLAUNCH_DS_CONFIG="$HPCLAUNCH_JOB_FOLDER/ds_config.json"',
-        reason="DeepSpeed's configuration of this job",
-    )
-    if given is None:
-        fragment = json.dumps({"zero_optimization": {"stage": stage}})
-        text = f"printf '%s\\n' {shlex.quote(fragment)} > \"$HPCLAUNCH_DS_CONFIG\""
-        return [own, Line(text=text, reason="the command names none: this one holds the ZeRO stage alone")]
-    python = shlex.quote(interpreter(request, profile))
-    text = f'{python} -c {shlex.quote(_SET_STAGE)} {shlex.quote(given)} {stage} "$HPCLAUNCH_DS_CONFIG"'
-    return [own, Line(text=text, reason=f"a copy of {given}, with ZeRO stage {stage}")]
-
-
-def _own_config(config: str) -> Line:
-    """Replace the file among the program's arguments; quoted words in a pattern stand for themselves."""
-    quoted = shlex.quote(config)
-    text = (
-        f"given={quoted}\n"
-        'for word; do shift; case $word in "$given" | --*="$given") '
-        'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac; set -- "$@" "$word"; done'
-    )
-    return Line(text=text, reason="the job's own configuration of DeepSpeed instead of the given one")
 
 
 def interpreter(request: JobRequest, profile: SiteProfile) -> str:

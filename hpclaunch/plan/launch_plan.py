@@ -53,6 +53,17 @@ class Staging(msgspec.Struct, frozen=True, kw_only=True):
     remove, or to later jobs."""
 
 
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job would fail as it is: submitting it is refused, a dry run warns."""
+
+    message: str
+    hint: str | None
+    """What would be right."""
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message
+
+
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a script needs, computed; templates only lay it out."""
 
@@ -80,8 +91,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     staging: Staging | None = None
     settings: tuple[Setting, ...]
     warnings: tuple[str, ...] = ()
-    refusals: tuple[str, ...] = ()
-    """Why it would not be submitted; a dry run only warns of them."""
+    problems: tuple[Problem, ...] = ()
 
     @property
     def tasks(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
@@ -28,8 +29,8 @@ _DEFAULTS = ("user config", "site profile", "default", "computed", "job 2", "the
 class Found(NamedTuple):
     """What has no effect."""
 
-    refusals: tuple[str, ...]
-    """Sentences about options of this command; nothing is submitted with them."""
+    problems: tuple[Problem, ...]
+    """Options of this command; nothing is submitted with them."""
     warnings: tuple[str, ...]
 
 
@@ -42,7 +43,7 @@ def no_effect(
 ) -> Found:
     """Return which of the given settings have no effect on the job."""
     origins = {setting.name.replace("-", "_"): setting.origin for setting in settings}
-    refusals: list[str] = [layout.choice.refusal] if layout.choice.refusal else []
+    problems = [layout.choice.problem] if layout.choice.problem else []
     warnings = [*_times(request, profile, place, origins), *_undocumented_plugin(request, profile)]
     for name, sentence in _without_effect(request, profile, layout, place):
         origin = origins.get(name)
@@ -51,8 +52,8 @@ def no_effect(
         if origin.startswith("job file"):
             warnings.append(f"{sentence} ({origin})")
         else:
-            refusals.append(sentence)
-    return Found(tuple(refusals), tuple(warnings))
+            problems.append(Problem(message=sentence, hint="leave it out"))
+    return Found(tuple(problems), tuple(warnings))
 
 
 def _without_effect(

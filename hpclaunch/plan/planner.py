@@ -12,7 +12,11 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.allocation import check_fit
-from hpclaunch.plan.frameworks import check_framework
+from hpclaunch.plan.command_rules import command_problems
+from hpclaunch.plan.cost import check_budget, cost_at_most
+from hpclaunch.plan.framework_notes import about_framework, framework_notes
+from hpclaunch.plan.frameworks import check_framework, framework_of
+from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.no_effect import no_effect
@@ -57,6 +61,10 @@ def make_plan(
     """
     check_names(request)
     layout = _layout(request, profile, topology, place.allocation)
+    by_local_rank = framework_of(request).device_by_local_rank
+    if not place.allocation:
+        check_budget(request, profile, layout)
+    check_sharing(request.framework, by_local_rank, rank_gpus(layout))
     scheduler = site_scheduler(profile)
     cpus_per_task = _scheduler_cpus(request, profile, layout)
     header = _header(request, profile, layout, place, cpus_per_task)
@@ -81,8 +89,8 @@ def make_plan(
         preflight=_preflight(request, profile, layout),
         staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
-        warnings=(*without_effect.warnings, *(layout.binding.notes if layout.binding else ())),
-        refusals=without_effect.refusals,
+        warnings=(*without_effect.warnings, *_warnings(request, profile, layout, place, settings)),
+        problems=(*without_effect.problems, *command_problems(request, layout.nodes, layout.tasks_per_node)),
     )
 
 
@@ -216,13 +224,15 @@ def _header(
         warn_s=parse_walltime_s(request.warn_before) if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
+    named = given.union(_directive_key(d.text) for d in profile.directives)
     site = tuple(
         Line(text=d.text, reason=reason_with_source(profile, d.reason, d.source))
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
-    return (*scheduler.header(want), *site, *extra)
+    usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
+    return (*usual, *site, *extra)
 
 
 def _log_name(request: JobRequest, scheduler: Scheduler) -> str:
@@ -271,6 +281,19 @@ def _computed(
     return tuple(settled)
 
 
+def _warnings(
+    request: JobRequest,
+    profile: SiteProfile,
+    layout: JobLayout,
+    place: JobPlace,
+    settings: tuple[Setting, ...],
+) -> tuple[str, ...]:
+    notes = layout.binding.notes if layout.binding else ()
+    cost = None if place.allocation else cost_at_most(request, profile, layout)
+    costs = (cost.text,) if cost else ()
+    return (*framework_notes(request, layout, settings), *notes, *costs)
+
+
 def about(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the comment at the head of a script: what it is, and which rank gets what."""
     profile = plan.profile
@@ -279,6 +302,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
         f"{plan.nodes} nodes x {plan.tasks_per_node} ranks = {plan.tasks} ranks.",
+        *about_framework(plan),
     ]
     if plan.binding is None:
         return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")

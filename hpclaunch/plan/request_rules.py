@@ -14,6 +14,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.array_indices import array_indices
+from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.queue_limits import cite, misfit
@@ -28,7 +29,7 @@ class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
     queue: Queue | None
     reason: str
-    refusal: str | None = None
+    problem: Problem | None = None
     """Why no job is submitted to it: the profile does not have it."""
 
 
@@ -82,7 +83,7 @@ def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) 
     for name in named.split(","):
         queue = profile.queues.get(name)
         if queue is None:
-            return msgspec.structs.replace(choice, refusal=_unknown_queue(profile, name))
+            return msgspec.structs.replace(choice, problem=_unknown_queue(profile, name))
         problem = misfit(queue, nodes, walltime_s)
         if not queue.gpus and profile.node is not None and profile.node.gpus:
             problem = "its nodes have no GPUs, and the profile describes the GPU nodes"
@@ -96,16 +97,17 @@ def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) 
     return choice
 
 
-def _unknown_queue(profile: SiteProfile, name: str) -> str:
+def _unknown_queue(profile: SiteProfile, name: str) -> Problem:
     from difflib import get_close_matches  # only messages need it
 
     near = get_close_matches(name, profile.queues, n=1)
     meant = f"; did you mean {near[0]}?" if near else ""
     kinds = sorted({queue.kind for queue in profile.queues.values()})
     own = f"extends: {profile.name}, queues: {{{name}: {{}}}}"
-    return (
-        f"--partition {name}: {profile.name} has the {' and '.join(kinds)}s {', '.join(profile.queues)}"
-        f"{meant}\n  if the site has it: add it in your profile, --site my.yaml with {own}"
+    listed = f"{profile.name} has the {' and '.join(kinds)}s {', '.join(profile.queues)}"
+    return Problem(
+        message=f"--partition {name}: {listed}{meant}",
+        hint=f"if the site has it, add it in your profile: --site my.yaml with {own}",
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.plan.frameworks import framework_lines, rank_lines, shows_all_gpus
+from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
+from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
@@ -85,34 +86,16 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     read = {"RANK": bool(request.max_restarts or request.idle_timeout), "LOCAL_RANK": False}
     needed = read if layout.binding is None else dict.fromkeys(read, True)
     names = frozenset(name for name, wanted in needed.items() if wanted)
-    lines = list(rank_lines(request, profile, layout.nodes, layout.tasks_per_node, names))
+    lines = list(rank_lines(request, profile, layout, names))
     if layout.tasks > 1 and request.mpi != "none":
         lines += site_launcher(profile).rank_guard
     if layout.binding is None:
         return tuple(lines)
     ranks = layout.binding.ranks
-    lists = " ".join(format_cpu_list(rank.cpus) for rank in ranks)
-    lines.append(Line(text=f"cpus=({lists})", reason="CPUs planned for each local rank"))
-    variable = profile.binding.gpu_visible_var
-    if variable and any(rank.gpus for rank in ranks):
-        gpus = tuple(rank.gpus for rank in ranks)
-        everyone = shows_all_gpus(request, gpus)
-        if not everyone:
-            lines.append(_array("gpus", gpus, "GPUs of each local rank, nearest to its cores"))
-        lines += [
-            _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores"),
-            _array(
-                "bus", (_known_bus(rank, layout.bus_ids) for rank in ranks), "PCI addresses of those GPUs"
-            ),
-            _visible(variable, gpus if everyone else None),
-        ]
-        if variable == "CUDA_VISIBLE_DEVICES":
-            lines.append(
-                Line(
-                    text="export CUDA_DEVICE_ORDER=PCI_BUS_ID",
-                    reason="CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)",
-                )
-            )
+    lists = ((format_cpu_list(rank.cpus),) for rank in ranks)
+    lines.append(_array("cpus", lists, "CPUs planned for each local rank"))
+    if (variable := profile.binding.gpu_visible_var) and rank_gpus(layout):
+        lines += _gpu_lines(request, layout, variable)
     if profile.binding.cpu == "taskset":
         lines.append(
             Line(
@@ -123,13 +106,37 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     return tuple(lines)
 
 
-def _visible(variable: str, gpus: tuple[tuple[int, ...], ...] | None) -> Line:
-    """Show each rank its own GPUs; ``gpus``: all of them, in the order of the ranks."""
-    if gpus is None:
-        return Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own")
-    listed = ",".join(str(gpu) for each in gpus for gpu in each)
-    reason = "all GPUs in the order of the ranks: the program takes that of its local rank's number"
-    return Line(text=f"export {variable}={listed}", reason=reason)
+def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterator[Line]:
+    """Yield the lines that show each rank its GPUs, and what the proof compares them with."""
+    gpus, framework = rank_gpus(layout), framework_of(request)
+    ranks = layout.binding.ranks if layout.binding else ()
+    visible = visible_gpus(framework.device_by_local_rank, gpus)
+    if not visible:
+        yield _array("gpus", gpus, "GPUs of each local rank, nearest to its cores")
+    yield _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores")
+    yield _array("bus", (_known_bus(rank, layout.bus_ids) for rank in ranks), "PCI addresses of those GPUs")
+    if visible:
+        yield from _all_visible(gpus, visible, variable)
+    else:
+        yield Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own")
+    if framework.coordinator:
+        yield Line(
+            text='export JAX_LOCAL_DEVICE_IDS="${own[LOCAL_RANK]}"',
+            reason="of these JAX takes the rank's own (newer releases; older ones: that of the local rank)",
+        )
+    if variable == "CUDA_VISIBLE_DEVICES":
+        yield Line(
+            text="export CUDA_DEVICE_ORDER=PCI_BUS_ID",
+            reason="CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)",
+        )
+
+
+def _all_visible(gpus: Gpus, visible: tuple[int, ...], variable: str) -> Iterator[Line]:
+    yield Line(
+        text=f"export {variable}={','.join(map(str, visible))}",
+        reason="all GPUs in the order of the ranks: number LOCAL_RANK of them is the rank's own",
+    )
+    yield _array("own", positions(gpus, visible), "the numbers of each local rank's GPUs in that list")
 
 
 def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
@@ -140,7 +147,8 @@ def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
 
 def _array(name: str, rows: Iterable[tuple[int | str, ...]], reason: str) -> Line:
     """Return a bash array with one comma-separated word for each local rank."""
-    words = " ".join(",".join(map(str, row)) or "''" for row in rows)
+    texts = [",".join(map(str, row)) for row in rows]
+    words = " ".join(f"'{text}'" if "," in text or not text else text for text in texts)
     return Line(text=f"{name}=({words})", reason=reason)
 
 

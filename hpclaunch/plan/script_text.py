@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpclaunch.plan.frameworks import shows_all_gpus
+from hpclaunch.plan.frameworks import framework_of
+from hpclaunch.plan.gpu_visibility import visible_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import about
@@ -46,18 +47,24 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         report=plan.binding is not None,
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),
-        own_gpus=_own_gpus(plan),
+        sees_all_gpus=_sees_all(plan),
         job_id=literal(place.job_id) if place.job_id else f'"{number}"',
         folder=literal(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
     )
 
 
-def _coming_back(plan: LaunchPlan, scheduler: Scheduler) -> dict[str, str]:
+def _coming_back(plan: LaunchPlan, scheduler: Scheduler) -> dict[str, str | tuple[str, ...]]:
     """Return the shell text by which a job comes back: requeued, or as the next of a chain."""
     if plan.supervision is None:
-        return {}
+        return {"kept_files": ("exit_status",), "cancel_next": ""}
     again = scheduler.submit_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')
-    return {"requeue": scheduler.requeue, "submit_again": " ".join(again)}
+    chain = scheduler.requeue and not plan.request.array
+    return {
+        "kept_files": ("exit_status", "reason", "restarts", *(("next_id",) if chain else ())),
+        "requeue": scheduler.find_commands + scheduler.requeue if scheduler.requeue else "",
+        "submit_again": scheduler.find_commands + " ".join(again),
+        "cancel_next": scheduler.find_commands + " ".join(scheduler.cancel_command('"$1"')) if chain else "",
+    }
 
 
 def _visible_var(plan: LaunchPlan) -> str | None:
@@ -65,7 +72,7 @@ def _visible_var(plan: LaunchPlan) -> str | None:
     return plan.profile.binding.gpu_visible_var if any(rank.gpus for rank in ranks) else None
 
 
-def _own_gpus(plan: LaunchPlan) -> int:
-    """Return how many of the GPUs that a rank sees are its own; 0: all of them."""
+def _sees_all(plan: LaunchPlan) -> bool:
+    """Return whether a rank sees more GPUs than its own."""
     gpus = tuple(rank.gpus for rank in plan.binding.ranks) if plan.binding else ()
-    return len(gpus[0]) if shows_all_gpus(plan.request, gpus) else 0
+    return bool(any(gpus) and visible_gpus(framework_of(plan.request).device_by_local_rank, gpus))

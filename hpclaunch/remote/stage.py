@@ -21,12 +21,14 @@ leaves nothing that is taken for whole.
 """
 
 import contextlib
+import ctypes
 import fcntl
 import hashlib
 import io
 import json
 import os
 import secrets
+import select
 import shutil
 import signal
 import socket
@@ -37,6 +39,7 @@ import sys
 import tarfile
 import threading
 import time
+import traceback
 from queue import Empty, Full, Queue
 from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -451,33 +454,61 @@ class Pipe(io.RawIOBase):
 
 
 def node(control: str, nodes: int, afterwards: str, items: List[Json]) -> None:
-    """One per node: get each item, verify it, report; where this fails or the job ends, remove it."""
+    """One per node: get each item, verify it, report; where this fails or the job ends, remove it.
+
+    A worker process does the work. This one waits for its end and for signals, so that a signal at any
+    moment ends the worker as SIGKILL does, and never the removal.
+    """
+    signals, signalled = os.pipe()
     for ending in _ENDINGS:
-        signal.signal(ending, _end)
-    try:
-        try:
-            for number, item in enumerate(items):
-                _get_item(control, number, item)
-            while afterwards == "stay" and not _ended:
-                time.sleep(1.0)  # not signal.pause, which misses a signal that came a moment before
-            if _ended:
-                raise Ended
-        except BaseException:
-            _clean(control, nodes, afterwards, items)
-            raise
-    except Ended:  # once more, for it may have come while a failure was cleaned up; it comes only once
+        signal.signal(ending, lambda _number, _frame: os.write(signalled, b"e"))
+    worker, over = _start_worker(control, items)
+    ready = select.select([signals, over], [], [])[0]
+    if signals in ready:
+        os.kill(worker, signal.SIGKILL)
+    failed = os.waitpid(worker, 0)[1] != 0
+    if signals not in ready and not failed and afterwards == "stay":
+        ready = select.select([signals], [], [])[0]
+    if signals in ready or failed:
         _clean(control, nodes, afterwards, items)
+    if failed and signals not in ready:
+        raise StageError("its worker failed")
 
 
-_ended: List[int] = []
-"""The first signal that ends the job."""
+def _start_worker(control: str, items: List[Json]) -> Tuple[int, int]:
+    """Its process id, and a file descriptor that can be read when it has ended."""
+    over, held = os.pipe()
+    worker = os.fork()
+    if worker:
+        os.close(held)
+        return worker, over
+    status = 1
+    try:
+        _end_with_parent()
+        for ending in _ENDINGS:  # Slurm signals all processes; the parent decides
+            signal.signal(ending, signal.SIG_IGN)
+        for number, item in enumerate(items):
+            _get_item(control, number, item)
+        status = 0
+    except StageError:
+        pass  # `_get_item` has reported it
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def _end_with_parent() -> None:
+    """Let the kernel kill this process when its parent has ended (man 2 prctl, PR_SET_PDEATHSIG)."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _end(number: int, frame: object) -> None:
-    """A cancelled job gets several signals: the first one counts, and the removal is not disturbed."""
-    if not _ended:
-        _ended.append(number)
-        raise Ended
+    raise Ended
 
 
 def _clean(control: str, nodes: int, afterwards: str, items: List[Json]) -> None:

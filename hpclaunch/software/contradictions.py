@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import SiteProfile
@@ -23,6 +25,30 @@ def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str,
         *_two_pythons(environment),
         *_like_options(environment),
     )
+
+
+def unusable(environment: Environment) -> tuple[str, ...]:
+    """Return what is wrong with the texts of an environment that a command line gets, one sentence each.
+
+    A text that begins with a dash would be an option there, and one with a line break ends a list of paths.
+    """
+    wrong: list[str] = []
+
+    def look(value: object, key: str) -> None:
+        if isinstance(value, dict):
+            for name, part in value.items():
+                look(part, f"{key}.{name}".strip("."))
+        elif isinstance(value, list | tuple):
+            for part in value:
+                look(part, key)
+        elif isinstance(value, str):
+            if not value.strip() or value.startswith(("-", ":")):
+                wrong.append(f"{key}: {value!r} is not a name or path")
+            elif re.search(r"[\0-\x1f\x7f]", value):
+                wrong.append(f"{key}: {value!r} has a control character, such as a line break, in it")
+
+    look(msgspec.to_builtins(environment), "")
+    return tuple(wrong)
 
 
 def loaded(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ import shlex
 # $NAME, ${NAME}, ${NAME:-TEXT} and ${NAME:+TEXT}. Other expansions can run commands: $(...), and $[...],
 # ${a[...]} and ${NAME@P}, whose text bash evaluates a second time (man bash, EXPANSION).
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
-_VARIABLE = re.compile(rf"\$(?:{_NAME}|\{{{_NAME}(?::?[-+](?:[A-Za-z0-9_./:=@%,+-]|\${_NAME})*)?\}})")
+_INNER = rf"(?:[^\\\"`${{}}]|\${_NAME}|\$\{{{_NAME}\}})*"
+_VARIABLE = re.compile(rf"\$(?:{_NAME}|\{{{_NAME}(?::?[-+]{_INNER})?\}})")
 
 
 def literal(text: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 _EXIT_INTERRUPTED = 130
 
 
+_REPORT_S = 20.0
+"""Time for the one process that reports: at the first failure a launcher ends all others, with this wait."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on this rank and return its exit code.
 
@@ -52,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if problem:
         if reports:
             _complain(problem)
+        else:
+            time.sleep(_REPORT_S)
         return EXIT_FAILED
     try:
         requested = _requested(comm, argv)

@@ -19,9 +19,12 @@
 #SBATCH --time=00:30:00
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
+# each run writes on in the same log: Slurm, too, may requeue the job
+#SBATCH --open-mode=append
 
-# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-22.
 # 2 nodes x 8 ranks = 16 ranks.
+# Framework: horovod; named in the request.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 49-55  GPU 0  NUMA node 3
 #   rank 1: CPUs 57-63  GPU 1  NUMA node 3
@@ -40,13 +43,22 @@ export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason"
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
 # The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
   trap - EXIT
-  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
-  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
 trap hpclaunch_end EXIT
@@ -133,8 +145,10 @@ cpus=(49-55 57-63 17-23 25-31 1-7 9-15 33-39 41-47)
 numa=(3 3 1 1 0 0 2 2)
 # PCI addresses of those GPUs
 bus=(0000:c1:00.0 0000:c6:00.0 0000:c9:00.0 0000:ce:00.0 0000:d1:00.0 0000:d6:00.0 0000:d9:00.0 0000:de:00.0)
-# all GPUs in the order of the ranks: the program takes that of its local rank's number
+# all GPUs in the order of the ranks: number LOCAL_RANK of them is the rank's own
 export ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7
+# the numbers of each local rank's GPUs in that list
+own=(0 1 2 3 4 5 6 7)
 # The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
 root=${HPCLAUNCH_SYSROOT:-}
 while read -r key value; do
@@ -161,7 +175,8 @@ for node in "$root"/proc/driver/nvidia/gpus/*; do
   [ ! -e "$node" ] || found+=("${node##*/}")
 done
 IFS=, read -ra mine <<< "${ROCR_VISIBLE_DEVICES:-}"
-mine=("${mine[@]:LOCAL_RANK * 1:1}")  # of all that it sees, those planned for it
+sees=("${mine[@]}") mine=()
+for n in ${own[LOCAL_RANK]//,/ }; do mine+=("${sees[n]:-none}"); done  # those planned for it
 got_bus='' got_gpu_numa=''
 for gpu in "${mine[@]}"; do
   id=unknown on=unknown

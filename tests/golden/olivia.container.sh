@@ -19,6 +19,8 @@
 #SBATCH --time=00:30:00
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
+# each run writes on in the same log: Slurm, too, may requeue the job
+#SBATCH --open-mode=append
 
 # Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 1 nodes x 4 ranks = 4 ranks.
@@ -36,13 +38,22 @@ export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason"
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
 # The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
   trap - EXIT
-  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
-  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
 trap hpclaunch_end EXIT
@@ -67,8 +78,33 @@ module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 # module given in environment
 module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 
-# paths inside the container: the MPI and fabric of the site, and those that the job names
-export APPTAINER_BIND="$EBROOTLIBFABRIC,$EBROOTNCCL,$EBROOTOPENMPI,$EBROOTAWSMINOFIMINNCCL,$EBROOTCUDA:/usr/local/cuda,/usr/lib64,/cluster"
+# adds to the binds that modules have set; those whose variable is not set here are left out
+hpclaunch_bind() {
+  for bind; do
+    [ -z "${bind%%:*}" ] || APPTAINER_BIND=${APPTAINER_BIND:+$APPTAINER_BIND,}$bind
+  done
+  export APPTAINER_BIND
+}
+
+# binds folders that exist, under the real path and under the name of a link that leads there
+hpclaunch_bind_folders() {
+  for folder; do
+    real=$(readlink -e -- "$folder") || continue
+    [ "$real" != / ] || continue
+    case $folder$real in *[,:]*)
+      echo "hpclaunch: a path with comma or colon is not bound into the container: $folder" >&2
+      continue ;;
+    esac
+    hpclaunch_bind "$real"
+    [ "$real" = "$folder" ] || hpclaunch_bind "$real:$folder"
+  done
+}
+
+# in the container: MPI and fabric of the site
+hpclaunch_bind "$EBROOTLIBFABRIC" "$EBROOTNCCL" "$EBROOTOPENMPI" "$EBROOTAWSMINOFIMINNCCL" "$EBROOTCUDA:/usr/local/cuda" "/usr/lib64" "/cluster"
+
+# in the container: the site's file systems, the job's folder and the working folder
+hpclaunch_bind_folders "/cluster/work/projects/$SLURM_JOB_ACCOUNT" "/cluster/projects/$SLURM_JOB_ACCOUNT" "$HPCLAUNCH_JOB_FOLDER" "$PWD"
 
 # settings of an outer allocation, which srun would read as options
 unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \

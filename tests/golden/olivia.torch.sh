@@ -19,9 +19,12 @@
 #SBATCH --time=00:30:00
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
+# each run writes on in the same log: Slurm, too, may requeue the job
+#SBATCH --open-mode=append
 
 # Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 4 ranks = 8 ranks.
+# Framework: torch; named in the request.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
 #   rank 1: CPUs 72-143  GPU 1  NUMA node 1
@@ -36,13 +39,22 @@ export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason"
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
 # The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
   trap - EXIT
-  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
-  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
 trap hpclaunch_end EXIT
@@ -159,7 +171,7 @@ fi
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed reads
-export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=8 LOCAL_WORLD_SIZE=4
+export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 GROUP_RANK=$((SLURM_PROCID / 4))
 # an MPI that is started by a plugin which it does not speak gives no error
 if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
   case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
@@ -176,8 +188,10 @@ cpus=(0-71 72-143 144-215 216-287)
 numa=(0 1 2 3)
 # PCI addresses of those GPUs
 bus=(0009:01:00.0 0019:01:00.0 0029:01:00.0 0039:01:00.0)
-# all GPUs in the order of the ranks: the program takes that of its local rank's number
+# all GPUs in the order of the ranks: number LOCAL_RANK of them is the rank's own
 export CUDA_VISIBLE_DEVICES=0,1,2,3
+# the numbers of each local rank's GPUs in that list
+own=(0 1 2 3)
 # CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
 # The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
@@ -206,7 +220,8 @@ for node in "$root"/proc/driver/nvidia/gpus/*; do
   [ ! -e "$node" ] || found+=("${node##*/}")
 done
 IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
-mine=("${mine[@]:LOCAL_RANK * 1:1}")  # of all that it sees, those planned for it
+sees=("${mine[@]}") mine=()
+for n in ${own[LOCAL_RANK]//,/ }; do mine+=("${sees[n]:-none}"); done  # those planned for it
 got_bus='' got_gpu_numa=''
 for gpu in "${mine[@]}"; do
   id=unknown on=unknown

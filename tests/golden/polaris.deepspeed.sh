@@ -18,6 +18,7 @@
 
 # Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 4 ranks = 8 ranks.
+# Framework: deepspeed; named in the request.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 24-31  GPU 0  NUMA node 3
 #   rank 1: CPUs 16-23  GPU 1  NUMA node 2
@@ -32,13 +33,22 @@ export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason"
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
 # The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
   trap - EXIT
-  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
-  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
 trap hpclaunch_end EXIT
@@ -128,8 +138,10 @@ cpus=(24-31 16-23 8-15 0-7)
 numa=(3 2 1 0)
 # PCI addresses of those GPUs
 bus=(0000:07:00.0 0000:46:00.0 0000:85:00.0 0000:c7:00.0)
-# all GPUs in the order of the ranks: the program takes that of its local rank's number
+# all GPUs in the order of the ranks: number LOCAL_RANK of them is the rank's own
 export CUDA_VISIBLE_DEVICES=0,1,2,3
+# the numbers of each local rank's GPUs in that list
+own=(0 1 2 3)
 # CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
 # The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
@@ -158,7 +170,8 @@ for node in "$root"/proc/driver/nvidia/gpus/*; do
   [ ! -e "$node" ] || found+=("${node##*/}")
 done
 IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
-mine=("${mine[@]:LOCAL_RANK * 1:1}")  # of all that it sees, those planned for it
+sees=("${mine[@]}") mine=()
+for n in ${own[LOCAL_RANK]//,/ }; do mine+=("${sees[n]:-none}"); done  # those planned for it
 got_bus='' got_gpu_numa=''
 for gpu in "${mine[@]}"; do
   id=unknown on=unknown

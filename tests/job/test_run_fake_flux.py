@@ -102,7 +102,10 @@ def test_a_job_is_followed_and_cancelled(tmp_path: Path, server: Path) -> None:
     while record.state == "running" and time.monotonic() < until:
         record = refresh(store, HOST, FLUX, record)
     assert (record.state, record.exit_code) == ("cancelled", 143)
-    assert (Path(record.folder) / "exit_status").read_text() == "129\n"
+    status = Path(record.folder) / "exit_status"
+    while not status.exists() and time.monotonic() < until:  # the script writes it when Flux has signalled it
+        time.sleep(0.02)
+    assert status.read_text() == "129\n"
     FLUX.parse_cancel(HOST.run(FLUX.cancel_command(record.scheduler_id or "")))  # it has ended already
 
 

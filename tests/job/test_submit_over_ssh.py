@@ -88,6 +88,86 @@ def test_the_profiles_login_host_is_taken(login: Path, tmp_path: Path) -> None:
     assert (login / "jobs" / job / "exit_status").read_text() == "0\n"
 
 
+def test_the_profiles_jump_host_is_taken_unless_the_persons_configuration_names_a_way(
+    login: Path, server: Sshd, start_sshd: Callable[..., Sshd], tmp_path: Path
+) -> None:
+    jump = start_sshd()
+    config = tmp_path / "home" / ".ssh" / "config"
+    config.write_text(server.host_block("login") + jump.host_block("jump"))
+    assert hpclaunch("sites", "new", "ours", "--extends", "generic-slurm").returncode == 0
+    (profile,) = Path(os.environ["XDG_CONFIG_HOME"]).rglob("ours.yaml")
+    profile.write_text(profile.read_text() + "\nlogin:\n  hosts: [login]\n  proxy_jump: jump\n")
+    words = ("--site", "ours", "--host", "site", "--mpi", "none", "--json", "--", "true")
+    answer = hpclaunch("submit", *words)
+    assert answer.returncode == 0, answer.stderr
+    assert (connections(jump), connections(server)) == (1, 1)
+    waited = hpclaunch("wait", json.loads(answer.stdout)["id"], "--json")
+    assert json.loads(waited.stdout)["state"] == "done", waited.stderr
+    assert (connections(jump), connections(server)) == (2, 2)
+    assert json.loads(hpclaunch("status", "last", "--json").stdout)["host"] == "jump,login"
+    config.write_text(server.host_block("login", "ProxyJump none") + jump.host_block("jump"))
+    assert hpclaunch("submit", *words).returncode == 0
+    assert (connections(jump), connections(server)) == (2, 3)
+
+
+SCRATCH = """
+login:
+  hosts: [login]
+storage:
+  scratch: {{path: {0}, job_folder: {0}/$SLURM_JOB_ACCOUNT/my own}}
+"""
+
+
+def test_the_option_and_the_profiles_scratch_decide_where_jobs_live(login: Path, tmp_path: Path) -> None:
+    assert hpclaunch("sites", "new", "ours", "--extends", "generic-slurm").returncode == 0
+    (profile,) = Path(os.environ["XDG_CONFIG_HOME"]).rglob("ours.yaml")
+    profile.write_text(profile.read_text() + SCRATCH.format(tmp_path / "scratch"))
+    (tmp_path / "scratch" / "p1").mkdir(parents=True)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "run.sh").write_text('echo made > made; pwd; echo "$HPCLAUNCH_JOB_FOLDER"\n')
+    words = (
+        "--site",
+        "ours",
+        "--host",
+        "site",
+        "--account",
+        "p1",
+        "--sync",
+        str(tmp_path / "code"),
+        "--json",
+    )
+    program = ("--wait", "--mpi", "none", "--", "bash", "run.sh")
+
+    def folder_of(*more: str) -> Path:
+        answer = hpclaunch("submit", *words, *more, *program)
+        assert answer.returncode == 0, answer.stderr
+        (folder,) = (
+            line for line in answer.stderr.splitlines() if line.endswith(json.loads(answer.stdout)["id"])
+        )
+        assert f"{folder}/code" in answer.stderr.splitlines()
+        return Path(folder).parent
+
+    scratch = tmp_path / "scratch" / "p1" / "my own" / "hpclaunch"
+    assert folder_of() == scratch / "jobs"
+    fetched = hpclaunch("fetch", "last", "--to", str(tmp_path / "home" / "got"))
+    assert fetched.returncode == 0, fetched.stderr
+    assert (tmp_path / "home" / "got" / "code" / "made").read_text() == "made\n"
+    assert not (tmp_path / "home" / "got" / "code" / "run.sh").exists()
+    assert folder_of("--remote-dir", f"{tmp_path}/else where") == tmp_path / "else where" / "jobs"
+    assert not (login / "jobs").exists()
+
+
+@pytest.mark.parametrize(
+    ("folder", "finding"),
+    [("relative", "relative is not an absolute path"), ("/etc/passwd/x", "/etc/passwd is not a folder")],
+)
+def test_a_remote_folder_that_cannot_be_used_is_refused(login: Path, folder: str, finding: str) -> None:
+    words = ("--site", "generic-slurm", "--host", "login", "--remote-dir", folder, "--", "true")
+    answer = hpclaunch("submit", *words)
+    assert (answer.returncode, finding in answer.stderr) == (3, True), answer.stderr
+    assert json.loads(hpclaunch("jobs", "--json").stdout) == []
+
+
 def test_the_bundled_training_needs_nothing_installed_there(login: Path) -> None:
     words = (
         "--site",
@@ -134,6 +214,7 @@ def test_a_job_is_resubmitted_where_it_was(login: Path) -> None:
         (("--host", "login"), 3, "which site is it"),
         (("--site", "generic-slurm", "--host", "site"), 3, "names no login host"),
         (("--site", "generic-slurm", "--sync", "."), 3, "there is no --host"),
+        (("--site", "generic-slurm", "--remote-dir", "/x"), 3, "the job stays here"),
         (("--site", "generic-slurm", "--host", "login", "--interactive"), 3, "this machine only"),
         (("--site", "generic-slurm", "--host", "login", "--sync", "nosuch"), 3, "nosuch"),
     ],

@@ -135,8 +135,8 @@ def test_lumi_gs_script_runs_on_lumi_g_nodes_with_the_masks_that_slurm_accepts(
     got = [line.split()[1:] for line in answer.stderr.splitlines() if line.startswith("GOT")]
     assert len(got) == 16
     documented = ["49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47"]
-    for local_rank, gpu, *cpus in got:
-        assert gpu == local_rank
+    for local_rank, visible, *cpus in got:
+        assert visible.split(",")[int(local_rank)] == local_rank
         assert {int(cpu) for cpu in cpus} == parse_cpu_list(documented[int(local_rank)])
 
 

@@ -14,25 +14,29 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.settings_files import read_layers
-from hpclaunch.plan.frameworks import FRAMEWORKS, deepspeed_config, shows_all_gpus
+from hpclaunch.plan.frameworks import FRAMEWORKS
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.settings import JobSettings, merge
+from hpclaunch.plan.zero_stage import deepspeed_config
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from tests.testbed.cluster import Slurm
 
-NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "LOCAL_SIZE", "MASTER_ADDR", "MASTER_PORT")
+RENDEZVOUS = {"MASTER_ADDR", "MASTER_PORT"}
+TORCH = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", *RENDEZVOUS}
+JAX = {"JAX_COORDINATOR_ADDRESS", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES", *RENDEZVOUS}
 SETS: dict[str, set[str]] = {
     "horovod": {"HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS"},
-    "torch": set(NAMES) - {"LOCAL_SIZE"},
-    "deepspeed": {*NAMES, "HPCLAUNCH_HOSTFILE"},
+    "torch": {*TORCH, "GROUP_RANK"},
+    "deepspeed": {*TORCH, "LOCAL_SIZE", "HPCLAUNCH_HOSTFILE"},
+    "jax": JAX,
     "mpi4py": set(),
     "none": set(),
 }
-WATCHED = (*NAMES, "HPCLAUNCH_HOSTFILE", "HPCLAUNCH_DS_CONFIG")
+WATCHED = (*TORCH, *JAX, "LOCAL_SIZE", "GROUP_RANK", "HPCLAUNCH_HOSTFILE", "HPCLAUNCH_DS_CONFIG")
 SHOW = (
     "import json, os, sys; print('VARS ' + json.dumps({n: v for n, v in os.environ.items() if n in "
     f"{(*WATCHED, 'HPCLAUNCH_JOB_FOLDER')!r} or n.startswith('HOROVOD_')" + "} | {'argv': sys.argv[1:]}))"
@@ -75,6 +79,13 @@ def test_ranks_on_this_machine_get_what_it_needs_and_nothing_else(framework: str
     assert {frozenset(each) - {"argv", "HPCLAUNCH_JOB_FOLDER"} for each in found} == {
         frozenset(SETS[framework])
     }
+    if framework == "jax":
+        assert sorted(each["JAX_PROCESS_ID"] for each in found) == ["0", "1", "2", "3"]
+        assert {each["JAX_NUM_PROCESSES"] for each in found} == {"4"}
+        address, _, port = found[0]["JAX_COORDINATOR_ADDRESS"].partition(":")
+        assert (address, port) == (found[0]["MASTER_ADDR"], found[0]["MASTER_PORT"])
+    if framework == "torch":
+        assert {each["GROUP_RANK"] for each in found} == {"0"}
     if "RANK" in SETS[framework]:
         assert sorted(each["RANK"] for each in found) == ["0", "1", "2", "3"]
         assert sorted(each["LOCAL_RANK"] for each in found) == ["0", "1", "2", "3"]
@@ -112,6 +123,8 @@ def test_ranks_on_two_nodes_of_slurm_know_who_they_are(
     }  # fmt: skip
     assert {(each["WORLD_SIZE"], each["LOCAL_WORLD_SIZE"]) for each in found.values()} == {("4", "2")}
     assert {each["MASTER_ADDR"] for each in found.values()} == {node_of["0"]}
+    if framework == "torch":
+        assert [found[rank]["GROUP_RANK"] for rank in "0123"] == ["0", "0", "1", "1"]
     assert node_of["0"] != node_of["2"]
     (port,) = {int(each["MASTER_PORT"]) for each in found.values()}
     assert 10000 <= port < 20000
@@ -153,16 +166,15 @@ def test_without_a_configuration_the_job_gets_one_with_the_stage_alone(tmp_path:
     assert json.loads(config.read_text()) == {"zero_optimization": {"stage": 0}}
 
 
-@pytest.mark.mpi
-def test_a_configuration_that_is_not_there_ends_the_job_before_its_ranks_start(tmp_path: Path) -> None:
+def test_a_configuration_that_is_not_there_is_refused(tmp_path: Path) -> None:
     answer = hpclaunch(
         *("submit", "--site", "local", "--tasks", "1", "--framework", "deepspeed", "--zero-stage", "2"),
         *("--", sys.executable, "-c", SHOW, "--deepspeed_config", "nosuch.json"),
         cwd=tmp_path,
     )
-    assert answer.returncode == 1
-    assert ranks(answer.stdout) == []
-    assert "nosuch.json" in answer.stdout
+    assert answer.returncode == 3
+    assert answer.stdout == ""
+    assert "nosuch.json: there is no such file" in answer.stderr
 
 
 @pytest.mark.parametrize(
@@ -207,22 +219,11 @@ def test_where_the_timeline_goes(asked: dict[str, Any], path: str) -> None:
     assert f"export HOROVOD_TIMELINE={path}" in lines
 
 
-def test_programs_that_number_gpus_by_the_local_rank_see_them_all() -> None:
-    asked = {"account": "project_465000001", "framework": "torch"}
-    lines = [line.text for line in planned("lumi-g", **asked).rank_setup]
-    assert "export ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7" in lines
-    sharing = [line.text for line in planned("lumi-g", **asked, tasks_per_node=16).rank_setup]
-    assert 'export ROCR_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"' in sharing
-    request = JobRequest(site="x", command=Command(argv=("a",)), framework="horovod")
-    assert shows_all_gpus(request, ((2, 3), (0, 1)))
-    assert not shows_all_gpus(request, ())
-
-
 @pytest.mark.slurm
 def test_the_binding_of_ranks_that_see_all_gpus_is_proven_by_their_own(
     lumig: Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two GPUs a rank: those of local rank 1 are the third and fourth of all that it sees."""
+    """Two GPUs per rank: those of local rank 1 are the second and the sixth of all that it sees."""
     monkeypatch.setenv("SLURM_CONF", str(lumig.conf))
     monkeypatch.setenv("BASH_ENV", "/usr/share/modules/init/bash")
     monkeypatch.setenv("MODULEPATH", str(Path(__file__).parent.parent / "data" / "modulefiles"))
@@ -239,7 +240,7 @@ def test_the_binding_of_ranks_that_see_all_gpus_is_proven_by_their_own(
     listed = seen.pop().split()[1].split(",")
     assert sorted(listed) == list("01234567")
     own = {line.split("local_rank=")[1][0]: line.split(" gpus=")[1].split()[0] for line in reports}
-    assert own == {str(rank): ",".join(listed[2 * rank : 2 * rank + 2]) for rank in range(4)}
+    assert own == {str(rank): f"{listed[rank]},{listed[rank + 4]}" for rank in range(4)}
     assert len(reports) == 8
 
 

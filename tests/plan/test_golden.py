@@ -78,6 +78,14 @@ def cases() -> dict[str, dict[str, Any]]:
             "framework": "horovod",
             "timeline": "timeline.json",
         },
+        "lumi-g.jax": {
+            **known["lumi-g"],
+            "nodes": 2,
+            "command": PROGRAM,
+            "framework": "jax",
+            "gpus_per_task": 2,
+        },
+        "lumi-g.unknown": {**known["lumi-g"], "nodes": 2, "command": Command(argv=("./train", "--lr", "1"))},
         "olivia.torch": {
             **known["olivia"],
             "nodes": 2,

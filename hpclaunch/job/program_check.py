@@ -1,0 +1,74 @@
+"""What the command of a job lacks where it will run: files, and options that its program takes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hpclaunch.host.host_interface import Host
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.prepare import Prepared
+from hpclaunch.plan.command_rules import needed_files
+from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.request import JobRequest
+
+_LOOK_S = 60.0
+_MISSING = 'cd -- "$1" || exit 0; shift; for file; do [ -e "$file" ] || printf "%s\\0" "$file"; done'
+# Exit status 3 and the reason; 0 also where numpy, which the parser needs, is not installed here.
+_PARSE = """
+import sys
+try:
+    from hpclaunch.train.option_parser import HelpRequested, parse
+    from hpclaunch.train.run_errors import TrainError
+except ImportError:
+    sys.exit(0)
+try:
+    parse(sys.argv[1:])
+except HelpRequested:
+    pass
+except TrainError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem, ...]:
+    """Return a problem for each needed file that is not in ``workdir`` on the host.
+
+    With ``--sync`` they must be in the folder of this machine that is copied.
+    """
+    paths = needed_files(prepared.request)
+    if not paths:
+        return ()
+    if prepared.sync is not None:
+        missing = [path for path in paths if not (prepared.sync / path).exists()]
+        return tuple(_missing(path, f"in {prepared.sync}, which --sync copies", None) for path in missing)
+    answer = host.run(["sh", "-c", _MISSING, "sh", workdir, *paths], timeout_s=_LOOK_S)
+    missing = [path for path in answer.stdout.split("\0") if path]
+    if prepared.host is None:
+        return tuple(_missing(path, f"in {workdir}", None) for path in missing)
+    return tuple(_missing(path, f"in {workdir} on {prepared.host}", Path(path)) for path in missing)
+
+
+def missing_here(request: JobRequest, folder: Path) -> tuple[Problem, ...]:
+    """Return a problem for each needed file that is not in a folder of this machine, for a dry run."""
+    missing = [path for path in needed_files(request) if not (folder / path).exists()]
+    return tuple(_missing(path, f"in {folder}", None) for path in missing)
+
+
+def _missing(path: str, where: str, here: Path | None) -> Problem:
+    hint = "the job runs in that folder; name the file from there"
+    if here is not None and not here.is_absolute() and here.exists():
+        hint = "it is in this folder here: --sync . copies the folder, and the job runs in the copy"
+    return Problem(message=f"{path}: there is no such file {where}", hint=hint)
+
+
+def option_problems(request: JobRequest) -> tuple[Problem, ...]:
+    """Return what the bundled training says about its options, if anything."""
+    if not request.command.bundled:
+        return ()
+    answer = LocalHost().run([sys.executable, "-c", _PARSE, *request.command.argv], timeout_s=_LOOK_S)
+    if answer.exit_code != 3:
+        return ()
+    message, _, usage = answer.stdout.strip().partition("\n")
+    return (Problem(message=f"options of the training: {message}", hint=usage.strip() or None),)

@@ -1,0 +1,150 @@
+"""What a command starts: the Python file or module, and the framework that it imports. Pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+
+import msgspec
+
+from hpclaunch.plan.frameworks import FRAMEWORKS
+
+ReadText = Callable[[str], str | None]
+"""Text of a file, by its path from the job's folder; None: it cannot be read."""
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+_MAX_FILES = 50
+
+
+class PythonTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The Python code that a command starts; one of these is set."""
+
+    file: str | None = None
+    module: str | None = None
+    code: str | None = None
+    """Text after ``-c``."""
+
+
+class FoundFramework(msgspec.Struct, frozen=True, kw_only=True):
+    """A framework, and by which import it is known."""
+
+    name: str
+    reason: str
+    """Such as ``train.py, line 3: import torch``."""
+
+
+class _Import(msgspec.Struct, frozen=True):
+    module: str
+    line: int
+    level: int = 0
+    """Dots of a relative import."""
+
+
+def python_target(argv: tuple[str, ...]) -> PythonTarget | None:
+    """Return what the first Python of a command runs, or the command itself if its name ends in ``.py``."""
+    for at, word in enumerate(argv):
+        if _PYTHON.fullmatch(PurePosixPath(word).name):
+            return _target(argv[at + 1 :])
+    return PythonTarget(file=argv[0]) if argv and argv[0].endswith(".py") else None
+
+
+def _target(words: tuple[str, ...]) -> PythonTarget | None:
+    """Return what an interpreter with these arguments runs (man python); None: what comes from stdin."""
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "-":
+        word = words[at]
+        if word in _WITH_VALUE:
+            at += 1
+        elif not word.startswith("--") and (found := re.search(r"[mc]", word)):
+            value = word[found.end() :] or next(iter(words[at + 1 :]), "")
+            return PythonTarget(module=value) if found[0] == "m" else PythonTarget(code=value)
+        at += 1
+    return PythonTarget(file=words[at]) if at < len(words) and words[at] != "-" else None
+
+
+def find_framework(argv: tuple[str, ...], read: ReadText) -> FoundFramework | None:
+    """Return the framework of a command's Python program; None: it shows none, or cannot be read.
+
+    The imports of the launched file decide. If it imports no framework, those of the modules next to it do
+    that it imports, as Python would find them in the file's folder; up to 50 files are read.
+    """
+    target = python_target(argv)
+    if target is None:
+        return None
+    if target.code is not None:
+        return _first([("the program after -c", imported) for imported in imports_of(target.code)])
+    names = [target.file] if target.file else list(_module_files("", target.module or ""))
+    start = next((name for name in names if read(name) is not None), None)
+    if start is None:
+        return None
+    return _search(start, read, from_root=target.module is not None)
+
+
+def _search(start: str, read: ReadText, *, from_root: bool) -> FoundFramework | None:
+    """Look at a file, then at the modules that it finds in its folder (``-m``: in the working folder)."""
+    root = "" if from_root else str(PurePosixPath(start).parent)
+    seen, waiting = {start}, [start]
+    while waiting and len(seen) <= _MAX_FILES:
+        found = [(name, imported) for name in waiting for imported in imports_of(read(name) or "")]
+        if framework := _first(found):
+            return framework
+        waiting = []
+        for name, imported in found:
+            folder = root if not imported.level else str(PurePosixPath(name).parents[imported.level - 1])
+            for path in _module_files(folder, imported.module):
+                if path not in seen and len(seen) <= _MAX_FILES and read(path) is not None:
+                    seen.add(path)
+                    waiting.append(path)
+    return None
+
+
+def _module_files(folder: str, module: str) -> Iterator[str]:
+    """Yield the paths where a module's text may be, and those of the package that holds it."""
+    if not module:
+        return
+    path = PurePosixPath(folder, *module.split("."))
+    yield f"{path}.py"
+    yield f"{path}/__main__.py"
+    yield f"{path}/__init__.py"
+    if "." in module:
+        yield f"{path.parent}.py"
+
+
+def imports_of(source: str) -> list[_Import]:
+    """Return the imports anywhere in a program; none where its text is not Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in the file are not reported
+            tree = ast.parse(source)
+        nodes = list(ast.walk(tree))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # Python itself reports it
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found += [_Import(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += _from_imports(node)
+    return sorted(found, key=lambda each: each.line)
+
+
+def _from_imports(node: ast.ImportFrom) -> list[_Import]:
+    """Return ``from A import B`` as A, and as A.B, which may be a module too."""
+    module = node.module or ""
+    whole = [_Import(module, node.lineno, node.level)] if module else []
+    dot = "." if module else ""
+    return [*whole, *(_Import(f"{module}{dot}{alias.name}", node.lineno, node.level) for alias in node.names)]
+
+
+def _first(found: list[tuple[str, _Import]]) -> FoundFramework | None:
+    """Return the first framework of the table that one of the imports belongs to."""
+    for name, framework in FRAMEWORKS.items():
+        for where, imported in found:
+            top = imported.module.partition(".")[0]
+            if not imported.level and top in framework.imports:
+                return FoundFramework(name=name, reason=f"{where}, line {imported.line}: imports {top}")
+    return None

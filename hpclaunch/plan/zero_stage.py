@@ -1,0 +1,64 @@
+"""DeepSpeed's configuration with the ZeRO stage of ``--zero-stage``. Pure."""
+
+from __future__ import annotations
+
+import json
+
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.software.shell_quoting import literal
+
+_CONFIG_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--deepspeed")
+"""DeepSpeed's own option, how argparse may spell it, and that of the Hugging Face trainer."""
+
+_SET_STAGE = (
+    "import json, sys; given, stage, own = sys.argv[1:]; config = json.load(open(given)); "
+    'config.setdefault("zero_optimization", {})["stage"] = int(stage); '
+    'json.dump(config, open(own, "w"), indent=2)'
+)
+
+
+def deepspeed_config(argv: tuple[str, ...]) -> str | None:
+    """Return the configuration that a command names for DeepSpeed; None: it names none.
+
+    ``--deepspeed`` is a switch in DeepSpeed's own programs and takes a file in others.
+    """
+    for word, following in zip(argv, (*argv[1:], ""), strict=True):
+        option, equals, value = word.partition("=")
+        file = value if equals else following
+        if option in _CONFIG_OPTIONS and file.endswith(".json") and not file.startswith("-"):
+            return file
+    return None
+
+
+def zero_lines(request: JobRequest, python: str) -> list[Line]:
+    """Return the lines that make the job's configuration; ``python``: the interpreter of the job.
+
+    DeepSpeed reads its stage from its JSON configuration only, so the job gets one with that stage.
+    """
+    stage, given = request.zero_stage, deepspeed_config(request.command.argv)
+    own = Line(
+        text='export HPCLAUNCH_DS_CONFIG="$HPCLAUNCH_JOB_FOLDER/ds_config.json"',
+        reason="DeepSpeed's configuration of this job",
+    )
+    if given is None:
+        fragment = json.dumps({"zero_optimization": {"stage": stage}})
+        text = f"printf '%s\\n' {literal(fragment)} > \"$HPCLAUNCH_DS_CONFIG\""
+        return [own, Line(text=text, reason="the command names none: this one holds the ZeRO stage alone")]
+    words = " ".join(map(literal, (python, "-c", _SET_STAGE, given, str(stage))))
+    text = f'{words} "$HPCLAUNCH_DS_CONFIG"'
+    return [own, Line(text=text, reason=f"a copy of {given}, with ZeRO stage {stage}")]
+
+
+def own_config(config: str) -> Line:
+    """Return the line that replaces the file among the program's arguments.
+
+    Quoted words in a pattern of ``case`` stand for themselves.
+    """
+    quoted = literal(config)
+    text = (
+        f"given={quoted}\n"
+        'for word; do shift; case $word in "$given" | --*="$given") '
+        'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac; set -- "$@" "$word"; done'
+    )
+    return Line(text=text, reason="the job's own configuration of DeepSpeed instead of the given one")

@@ -1,0 +1,167 @@
+"""Visible GPUs and LOCAL_RANK agree: for every site, framework and number of GPUs per rank."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import resource_dir
+from hpclaunch.plan.frameworks import FRAMEWORKS
+from hpclaunch.plan.gpu_visibility import are_shared, positions, visible_gpus
+from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.planner import make_plan
+from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.profile_node import site_topology
+from tests.plan.test_golden import ACCOUNTS
+
+# A program that takes its device as the tutorials say, on made-up devices: those that the variable lists.
+TAKE_DEVICE = """
+import json, os, sys
+variable, framework, hvd_local_rank = sys.argv[1:]
+devices = os.environ[variable].split(",")
+number = int(os.environ.get("LOCAL_RANK", 0))
+if framework == "horovod":
+    number = int(hvd_local_rank)  # hvd.local_rank(), which MPI tells
+elif framework in ("mpi4py", "none"):
+    number = 0
+number = int(os.environ.get("JAX_LOCAL_DEVICE_IDS", str(number)).split(",")[0])
+if number >= len(devices):
+    sys.exit("invalid device ordinal")  # what CUDA and HIP say
+print(json.dumps([devices[number], devices]))
+"""
+
+
+def _sites() -> list[str]:
+    names = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
+    profiles = {name: load_site(name) for name in names}
+    return [
+        name
+        for name, profile in profiles.items()
+        if profile.binding.gpu_visible_var and (node := site_topology(profile)) and node.gpus
+    ]
+
+
+SITES = _sites()
+
+
+def test_sites_with_gpus_are_found() -> None:
+    assert {"lumi-g", "polaris", "daint", "olivia"} <= set(SITES)
+
+
+def plan(site: str, framework: Any, **counts: Any) -> LaunchPlan:
+    profile = load_site(site)
+    request = JobRequest(
+        site=site, account=ACCOUNTS.get(site), command=Command(argv=("./a",)), framework=framework, **counts
+    )
+    return make_plan(request, profile, site_topology(profile), JobPlace())
+
+
+def _run_rank(setup: str, plan_: LaunchPlan, rank: int, framework: str | None) -> tuple[str, list[str]]:
+    variable = plan_.profile.binding.gpu_visible_var
+    names = ("SLURM_PROCID", "SLURM_LOCALID", "PMI_RANK", "PMI_LOCAL_RANK", "PMIX_RANK")
+    ranks = dict.fromkeys((*names, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"), str(rank))
+    words = (str(variable), str(framework), str(rank))
+    answer = subprocess.run(
+        ["bash", "-c", f'set -e\n{setup}\nexec "$@"', "rank", sys.executable, "-c", TAKE_DEVICE, *words],
+        env={"PATH": os.environ["PATH"], **ranks},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    device, visible = json.loads(answer.stdout)
+    return device, visible
+
+
+@pytest.mark.parametrize("framework", [*FRAMEWORKS, None])
+@pytest.mark.parametrize("site", SITES)
+def test_set_device_of_the_local_rank_takes_a_gpu_that_is_the_ranks_own(
+    site: str, framework: str | None
+) -> None:
+    node = site_topology(load_site(site))
+    assert node is not None
+    count = len(node.gpus)
+    by_local_rank = framework not in ("mpi4py", "none")
+    shared = {"tasks_per_node": 2 * count}
+    if framework and by_local_rank:
+        with pytest.raises(BadInputError, match="takes the GPU whose number is its local rank"):
+            plan(site, framework, **shared)
+    for counts in (
+        {},
+        *({"gpus_per_task": each} for each in range(2, count + 1) if count % each == 0),
+        {"tasks_per_node": max(1, count - 1)},
+        *([] if framework and by_local_rank else [shared]),
+    ):
+        planned = plan(site, framework, **counts)
+        assert planned.binding is not None
+        setup = "\n".join(line.text for line in planned.rank_setup if "taskset" not in line.text)
+        for rank in sorted({0, planned.tasks_per_node - 1}):
+            device, _ = _run_rank(setup, planned, rank, framework)
+            assert int(device) == planned.binding.ranks[rank].gpus[0], (counts, rank)
+
+
+gpus_of_ranks = st.lists(st.integers(1, 4), min_size=1, max_size=8).flatmap(
+    lambda sizes: st.permutations(range(sum(sizes))).map(
+        lambda order: tuple(
+            tuple(order[sum(sizes[:rank]) : sum(sizes[: rank + 1])]) for rank in range(len(sizes))
+        )
+    )
+)
+
+
+@given(gpus_of_ranks)
+def test_number_local_rank_of_all_visible_ones_is_the_ranks_own(gpus: tuple[tuple[int, ...], ...]) -> None:
+    visible = visible_gpus(True, gpus)
+    assert sorted(visible) == sorted(gpu for each in gpus for gpu in each)
+    for rank, own in enumerate(gpus):
+        assert visible[rank] == own[0]
+        assert tuple(visible[at] for at in positions(gpus, visible)[rank]) == own
+
+
+@pytest.mark.parametrize("gpus", [((0,), (0,)), ((0,), ())])
+def test_ranks_that_share_gpus_see_only_their_own(gpus: tuple[tuple[int, ...], ...]) -> None:
+    assert are_shared(gpus)
+    assert visible_gpus(True, gpus) == ()
+
+
+def test_an_unknown_program_whose_ranks_share_gpus_gets_no_local_rank() -> None:
+    names = " ".join(line.text for line in plan("lumi-g", None, tasks_per_node=16).rank_setup)
+    assert "export RANK=" in names
+    assert "LOCAL_RANK=" not in names.split("export RANK=")[1].split("cpus=")[0]
+
+
+def test_jax_gets_its_coordinator_and_the_numbers_of_its_gpus() -> None:
+    planned = plan("lumi-g", "jax", nodes=2, gpus_per_task=2)
+    assert 'export JAX_COORDINATOR_ADDRESS="$MASTER_ADDR:$MASTER_PORT"' in [
+        line.text for line in planned.environment
+    ]
+    setup = "\n".join(line.text for line in planned.rank_setup)
+    shown = subprocess.run(
+        ["bash", "-c", f"{setup}\nenv"],
+        env={"PATH": os.environ["PATH"], "SLURM_PROCID": "5", "SLURM_LOCALID": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    found = dict(line.split("=", 1) for line in shown if line.startswith(("JAX_", "ROCR_")))
+    assert (found["JAX_PROCESS_ID"], found["JAX_NUM_PROCESSES"]) == ("5", "8")
+    own = found["JAX_LOCAL_DEVICE_IDS"].split(",")
+    assert planned.binding is not None
+    listed = found["ROCR_VISIBLE_DEVICES"].split(",")
+    assert tuple(int(listed[int(each)]) for each in own) == planned.binding.ranks[1].gpus
+
+
+def test_the_rule_stands_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md").read_text()
+    assert "sees no fewer GPUs than its `LOCAL_RANK` counts" in " ".join(page.split())

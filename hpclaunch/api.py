@@ -121,7 +121,7 @@ class JobHandle:
         return self.record.id
 
     def status(self) -> JobRecord:
-        """Ask for the job's state and return the record. Raises RefusedError where nobody can be asked."""
+        """Ask for the job's state and return the record. Raises RefusedError without an answer."""
         return self._with_host(lambda store, host: refresh(store, host, self._scheduler(), self.record))
 
     def wait(self, on_output: Callable[[bytes], None] | None = None) -> JobRecord:

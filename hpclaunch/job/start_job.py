@@ -19,8 +19,8 @@ from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
 from hpclaunch.job.imported_framework import read_on, with_framework
-from hpclaunch.job.mpi_plugin import choose_plugin
-from hpclaunch.job.prepare import Prepared, python_here
+from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
+from hpclaunch.job.prepare import Prepared, plan_of, python_here
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.record import ArrayJob, JobRecord
@@ -32,7 +32,6 @@ from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
-from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.preflight_plan import PROBE
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.staging_plan import STAGE, split_item
@@ -60,7 +59,7 @@ def start(
         request, settings = with_framework(prepared.request, prepared.settings, read)
         prepared = msgspec.structs.replace(prepared, request=request, settings=settings)
     place = _place(prepared, store, host, job_id, folder, note)
-    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    plan = plan_of(prepared, place)
     script = render(plan, place, script_templates())
     here = site_scheduler(prepared.profile).starts_at_once
     if here:
@@ -119,6 +118,7 @@ def _state_folder(prepared: Prepared, store: Store, host: Host, note: Note) -> s
 
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
     request, scheduler = prepared.request, site_scheduler(prepared.profile)
+    check_plugin(request, prepared.profile, host)
     plugin = choose_plugin(request, prepared.profile, host)
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")

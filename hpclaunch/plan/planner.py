@@ -19,6 +19,7 @@ from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.no_effect import no_effect
 from hpclaunch.plan.preflight_plan import plan_preflight
 from hpclaunch.plan.rank_counts import resolve
 from hpclaunch.plan.request import JobRequest, Setting
@@ -70,6 +71,7 @@ def make_plan(
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
     for_rank = rank_setup(request, profile, layout)
     check_overridden(request, for_rank)
+    without_effect = no_effect(request, profile, layout, place, settings)
     return LaunchPlan(
         request=request,
         profile=profile,
@@ -87,8 +89,8 @@ def make_plan(
         preflight=_preflight(request, profile, layout),
         staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
-        warnings=_warnings(request, profile, layout, place, settings),
-        problems=command_problems(request, layout.nodes, layout.tasks_per_node),
+        warnings=(*without_effect.warnings, *_warnings(request, profile, layout, place, settings)),
+        problems=(*without_effect.problems, *command_problems(request, layout.nodes, layout.tasks_per_node)),
     )
 
 
@@ -102,7 +104,7 @@ def _layout(
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
-    walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
+    walltime_s = parse_walltime_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives)
     request_rules.check_abilities(scheduler, request)
@@ -222,13 +224,15 @@ def _header(
         warn_s=parse_walltime_s(request.warn_before) if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
+    named = given.union(_directive_key(d.text) for d in profile.directives)
     site = tuple(
         Line(text=d.text, reason=reason_with_source(profile, d.reason, d.source))
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
-    return (*scheduler.header(want), *site, *extra)
+    usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
+    return (*usual, *site, *extra)
 
 
 def _log_name(request: JobRequest, scheduler: Scheduler) -> str:
@@ -285,12 +289,9 @@ def _warnings(
     settings: tuple[Setting, ...],
 ) -> tuple[str, ...]:
     notes = layout.binding.notes if layout.binding else ()
-    queue = (layout.choice.warning,) if layout.choice.warning else ()
-    unseen = request.space and not (request.check or request.preflight)
-    space = ("--space has an effect only with --check or --preflight",) if unseen else ()
     cost = None if place.allocation else cost_at_most(request, profile, layout)
     costs = (cost.text,) if cost else ()
-    return (*queue, *space, *framework_notes(request, layout, settings), *notes, *costs)
+    return (*framework_notes(request, layout, settings), *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings_table import rows
 from hpclaunch.plan.zero_stage import deepspeed_config
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.job_header import PLAIN_WORD, Line
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 
 _MAX_BYTES = 4096
 """Of a name, a path or a directive; Linux takes no longer path (limits.h, PATH_MAX)."""
@@ -43,6 +44,13 @@ SCRIPT_OWN = name_set(
 """Variables of the templates' own: a job that sets one would change what the script does."""
 
 
+# The name's last word: TOKENIZERS_PARALLELISM and MAX_TOKENS hold no secret.
+_SECRET = re.compile(
+    r"(token|secret|passwd|password|passphrase|credentials?|api_?key|(access|private|secret)_?key)[0-9]*$",
+    re.IGNORECASE,
+)
+
+
 def check_texts(request: JobRequest) -> None:
     """Refuse texts that no script could carry unchanged; raises BadInputError with the option or key."""
     for path, text in _texts(request, ()):
@@ -57,6 +65,18 @@ def check_texts(request: JobRequest) -> None:
         _check_variable(name)
     if request.python is not None and request.python.startswith(("%", "-")):  # %1: a job of bash
         raise BadInputError(f"--python {request.python!r} is not a program", "give its path")
+
+
+def check_secrets(request: JobRequest, settings: Iterable[Setting], scheduler: Scheduler) -> None:
+    """Refuse variables that look like secrets, since scripts and records contain the variables of ``env``."""
+    for name in request.env:
+        if _SECRET.search(name):
+            origin = next((s.origin for s in settings if s.name == f"env {name}"), "the request")
+            instead = scheduler.environment_hint.format(name=name)
+            raise BadInputError(
+                f"{origin}: env {name} looks like a secret; scripts and records contain variables",
+                f"{instead}, or keep it in a file that only you can read",
+            )
 
 
 def check_names(request: JobRequest) -> None:

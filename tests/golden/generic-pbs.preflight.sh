@@ -3,6 +3,8 @@
 #PBS -N mnist
 # nodes, and what each of them must be
 #PBS -l select=2:ncpus=1:mpiprocs=1
+# each chunk on another node, shared with no other job
+#PBS -l place=scatter:excl
 # walltime limit
 #PBS -l walltime=00:30:00
 # stderr goes where stdout goes

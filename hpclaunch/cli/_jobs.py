@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hpclaunch.job.record import JobRecord
+    from hpclaunch.job.store import Store
 
 _SHOWN = (
     "id", "name", "site", "scheduler", "scheduler_id", "state", "exit_code", "reason", "nodes", "tasks",
@@ -30,13 +33,129 @@ def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 def describe(record: JobRecord) -> dict[str, Any]:
     """Return the facts of a job that ``--json`` prints, ready for JSON."""
+    import msgspec
+
     shown = {name: getattr(record, name) for name in _SHOWN}
+    shown |= {
+        "host": record.host,
+        "machine": msgspec.to_builtins(record.machine),
+        "queue": record.plan.get("queue"),
+        "limit_s": record.plan.get("walltime_s") if record.machine is None else None,
+        "elapsed_s": elapsed_s(record),
+        "restarts": record.restarts,
+        "log": f"{record.folder}/out.log",
+        "node_names": node_names(record),
+        "failure": msgspec.to_builtins(record.failure),
+        "binding": {"ok": record.binding.ok, "finding": record.binding.finding} if record.binding else None,
+    }
     if record.array:
         jobs = record.array.items()
         shown["array"] = {
             str(i): {"state": job.state, "exit_code": job.exit_code, "reason": job.reason} for i, job in jobs
         }
     return shown
+
+
+def elapsed_s(record: JobRecord) -> int | None:
+    """Return how long the job ran, or runs by now; None: it has not started, or its times are damaged."""
+    try:
+        start = dt.datetime.fromisoformat(record.started or "")
+        end = dt.datetime.fromisoformat(record.ended) if record.ended else dt.datetime.now(dt.timezone.utc)
+        return max(0, int((end - start).total_seconds()))
+    except (ValueError, TypeError):
+        return None
+
+
+def node_names(record: JobRecord) -> list[str]:
+    """Return the names of the job's nodes, as far as its ranks or its preflight have reported them."""
+    ranks = record.binding.ranks if record.binding else ()
+    return list(dict.fromkeys([*(rank.host for rank in ranks), *(node.host for node in record.preflight)]))
+
+
+def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose jobs by what their records say; see ``JobFilter``."""
+    for option in (
+        click.option("--since", metavar="AGE|DATE", help="Only jobs since then: 2h, 7d, 2026-11-21."),
+        click.option("--name", "names", multiple=True, metavar="PATTERN", help="Only jobs with such a name."),
+        click.option("--site", "sites", multiple=True, help="Only jobs of this site."),
+    ):
+        command = option(command)
+    return command
+
+
+def chosen(
+    records: list[JobRecord], sites: tuple[str, ...], names: tuple[str, ...], since: str | None
+) -> list[JobRecord]:
+    """Return the records of these sites whose name fits one of the patterns, not older than ``since``."""
+    from fnmatch import fnmatchcase
+
+    earliest = moment(since) if since else None
+    return [
+        record
+        for record in records
+        if (not sites or record.site in sites)
+        and (not names or any(fnmatchcase(record.name, pattern) for pattern in names))
+        and (earliest is None or _submitted(record) >= earliest)
+    ]
+
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def moment(text: str) -> dt.datetime:
+    """Return the time that is meant by an age (``2h``) or a date, local where it names no zone.
+
+    Raises click.BadParameter.
+    """
+    try:
+        if text[-1:] in _UNITS_S:
+            age = dt.timedelta(seconds=int(text[:-1]) * _UNITS_S[text[-1]])
+            return dt.datetime.now(dt.timezone.utc) - age
+        return dt.datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{text!r} is neither an age, such as 30m, 2h, 7d, nor a date, such as 2026-11-21"
+        ) from None
+
+
+def _submitted(record: JobRecord) -> dt.datetime:
+    try:
+        return dt.datetime.fromisoformat(record.created).astimezone()
+    except ValueError:
+        return dt.datetime.max.replace(tzinfo=dt.timezone.utc)  # a damaged time hides no job
+
+
+def shown_state(record: JobRecord) -> str:
+    """Return the state as people read it: of a job that cannot be seen from here, where it was last known."""
+    from hpclaunch.job.refresh import LAST_KNOWN
+
+    away = record.state == "running" and (record.reason or "").startswith(LAST_KNOWN)
+    return f"{record.state}, {str(record.reason).partition(';')[0]}" if away else record.state
+
+
+def up_to_date(store: Store, record: JobRecord) -> JobRecord:
+    """Return the record with its state of now; with the last known one, and a note, where that is unknown."""
+    from msgspec.structs import replace
+
+    from hpclaunch.errors import RefusedError
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.log_extract import RESTARTS
+    from hpclaunch.job.refresh import refresh, restarts_in
+    from hpclaunch.scheduler.registry import get_scheduler
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+
+    if record.state in FINAL_STATES and record.state != "lost":
+        return record
+    try:
+        with open_host(record.host) as host:
+            record = refresh(store, host, get_scheduler(record.scheduler), record)
+            if record.plan.get("supervision") and record.state == "running":
+                counted = host.read_file(f"{record.folder}/{RESTARTS}")
+                return replace(record, restarts=restarts_in(counted))
+            return record
+    except RefusedError as error:
+        click.echo(f"hpclaunch: job {record.id} is shown as it was last known: {error}", err=True)
+        return record
 
 
 def outcome(record: JobRecord, result: dict[str, Any] | None) -> dict[str, Any]:

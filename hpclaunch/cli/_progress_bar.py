@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import BinaryIO
 
+from hpclaunch.cli._terminal_text import for_reader
+
 PROGRESS_FILE = "progress.json"
 _REDRAW_S = 0.1
 _COLUMNS = 80
@@ -25,6 +27,7 @@ class JobOutput:
         self._output = output
         self._read = read
         self._draws = output.isatty()
+        self._shown_text = for_reader(output)
         self._shown = ""
         self._at_line_start = True
         self._not_before = 0.0
@@ -32,7 +35,7 @@ class JobOutput:
     def forward(self, chunk: bytes) -> None:
         """Write a piece of the job's output."""
         self.clear()
-        self._output.write(chunk)
+        self._output.write(self._shown_text(chunk))
         self._output.flush()
         self._at_line_start = chunk.endswith(b"\n")
 

@@ -3,34 +3,74 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
+
+from hpclaunch.cli._jobs import chosen, job_filters
+
+if TYPE_CHECKING:
+    from hpclaunch.job.record import JobRecord
+    from hpclaunch.job.store import Store
+
+_STATES = ("created", "queued", "running", "done", "failed", "cancelled", "lost")
 
 
 @click.command()
 @click.option("-n", "newest", type=click.IntRange(min=1), help="List only the N newest jobs.")
+@click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Only jobs in this state.")
+@job_filters
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout: a list of jobs.")
-def command(newest: int | None, as_json: bool) -> None:
+def command(
+    newest: int | None,
+    states: tuple[str, ...],
+    sites: tuple[str, ...],
+    names: tuple[str, ...],
+    since: str | None,
+    as_json: bool,
+) -> None:
     """List the jobs that were submitted from here, the newest last.
 
-    Each scheduler, on this machine or another host, is asked once for all its jobs.
+    Each scheduler, on this machine or another host, is asked once for all its jobs. JOBID is the scheduler's
+    id. --site, --state and --name may be repeated; a name may hold * and ?.
 
-    Example: hpclaunch jobs -n 10
+    \b
+    Examples:
+      hpclaunch jobs -n 10
+      hpclaunch jobs --site lumi-g --state running --since 2d
     """
-    import datetime as dt
+    from hpclaunch.cli._jobs import describe
+    from hpclaunch.job.store import Store
 
-    from hpclaunch.cli._jobs import age, describe
+    store = Store()
+    filtered = bool(sites or states or names or since)
+    records, damaged = store.list(None if filtered else newest)
+    for sentence in damaged:
+        click.echo(f"hpclaunch: {sentence}", err=True)
+    records = chosen(records, sites, names, since)
+    if newest and not states:
+        records = records[-newest:]
+    records = _refreshed(store, records)
+    if states:
+        records = [record for record in records if record.state in states]
+        records = records[-newest:] if newest else records
+    if as_json:
+        click.echo(json.dumps([describe(record) for record in records]))
+    elif records:
+        click.echo(_table(records))
+    elif filtered:
+        click.echo("no job fits", err=True)
+    else:
+        click.echo("no jobs yet: submit one with hpclaunch submit", err=True)
+
+
+def _refreshed(store: Store, records: list[JobRecord]) -> list[JobRecord]:
+    """Return the records with their states of now, as far as their hosts and schedulers can be asked."""
     from hpclaunch.errors import RefusedError
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.refresh import refresh_all
-    from hpclaunch.job.store import Store
     from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
-    from hpclaunch.text_table import text_table
 
-    store = Store()
-    records, damaged = store.list(newest)
-    for sentence in damaged:
-        click.echo(f"hpclaunch: {sentence}", err=True)
     fresh = {record.id: record for record in records}
     for name in sorted({record.host for record in records if record.state not in FINAL_STATES}, key=str):
         try:
@@ -39,19 +79,28 @@ def command(newest: int | None, as_json: bool) -> None:
                 fresh |= {record.id: record for record in refresh_all(store, host, there)}
         except RefusedError as error:
             click.echo(f"hpclaunch: jobs on {name} are shown in their last known state: {error}", err=True)
-    records = [fresh[record.id] for record in records]
-    if as_json:
-        click.echo(json.dumps([describe(record) for record in records]))
-        return
-    if not records:
-        click.echo("no jobs yet: submit one with hpclaunch submit", err=True)
-        return
+    return [fresh[record.id] for record in records]
+
+
+def _table(records: list[JobRecord]) -> str:
+    import datetime as dt
+
+    from hpclaunch.cli._jobs import age, shown_state
+    from hpclaunch.text_table import text_table
+
     now = dt.datetime.now(dt.timezone.utc)
-    rows = []
-    for record in records:
-        code = "" if record.exit_code is None else str(record.exit_code)
-        ranks = f"{record.nodes} x {record.tasks // max(record.nodes, 1)}"
-        rows.append(
-            (record.id, record.name, record.site, record.state, code, ranks, age(record.created, now))
+    rows = [
+        (
+            record.id,
+            record.scheduler_id or "",
+            record.name,
+            record.site,
+            shown_state(record),
+            "" if record.exit_code is None else str(record.exit_code),
+            f"{record.nodes} x {record.tasks // max(record.nodes, 1)}",
+            age(record.created, now),
         )
-    click.echo(text_table(rows, ("ID", "NAME", "SITE", "STATE", "EXIT", "NODES x RANKS", "AGE")))
+        for record in records
+    ]
+    header = ("ID", "JOBID", "NAME", "SITE", "STATE", "EXIT", "NODES x RANKS", "AGE")
+    return text_table(rows, header, max_widths={2: 40})

@@ -8,6 +8,7 @@ import sys
 import click
 
 from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli._terminal_text import for_reader
 
 
 @click.command()
@@ -43,7 +44,8 @@ def command(job: str, follow: bool, index: int | None) -> None:
                 finally:
                     output.clear()
             else:
-                read_log(host, record, _print)
+                shown = for_reader(sys.stdout.buffer)
+                read_log(host, record, lambda data: _print(shown(data)))
     except BrokenPipeError:
         # The reader (head, less) left; Python must not try to flush the remaining output at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

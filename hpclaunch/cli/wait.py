@@ -8,6 +8,7 @@ import click
 
 from hpclaunch.cli._jobs import complete_job
 from hpclaunch.errors import EXIT_FAILED
+from hpclaunch.text_table import printable
 
 
 @click.command()
@@ -35,7 +36,7 @@ def command(ctx: click.Context, job: str, as_json: bool) -> None:
         record = wait_job(store, host, get_scheduler(record.scheduler), record)
         result = result_of(host, record) if as_json else None
     if record.reason:
-        click.echo(f"hpclaunch: job {record.id} {record.state}: {record.reason}", err=True)
+        click.echo(f"hpclaunch: job {record.id} {record.state}: {printable(record.reason)}", err=True)
     if as_json:
         click.echo(json.dumps(outcome(record, result)))
     else:

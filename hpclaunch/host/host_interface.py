@@ -15,6 +15,10 @@ class NoAnswerError(RefusedError):
     """A command gave no answer in time; it is not known whether it did its work."""
 
 
+class UnreadableFileError(RefusedError):
+    """A file exists and cannot be read, while the host works: others may be readable."""
+
+
 def with_retry(operation: Callable[[], T]) -> T:
     """Do something that may be done twice; repeat it once where it got no answer."""
     try:
@@ -53,7 +57,10 @@ class Host(Protocol):
         ...
 
     def read_file(self, path: str) -> bytes | None:
-        """Return a file's bytes; None: it does not exist. Raises RefusedError where it cannot be read."""
+        """Return a file's bytes; None: it does not exist.
+
+        Raises UnreadableFileError where it cannot be read, RefusedError where the host cannot be asked.
+        """
         ...
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, NoAnswerError, with_retry
+from hpclaunch.host.host_interface import Host, NoAnswerError, UnreadableFileError, with_retry
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
 from hpclaunch.host.ssh_auth import Ask, ask_on_terminal
 from hpclaunch.host.ssh_config import read_config, split_route
@@ -238,7 +238,7 @@ class SshHost:
         messages = _text(err)
         for line in messages.splitlines():
             if ": Cannot " in line and not line.endswith(_ABSENT):
-                raise RefusedError(f"{self.name}: {line.removeprefix('tar: ')}")
+                raise UnreadableFileError(f"{self.name}: {line.removeprefix('tar: ')}")
         try:
             found = _unpacked(out)
         except (tarfile.TarError, ValueError, ArithmeticError, LookupError, RecursionError) as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from hpclaunch.atomic_file import write_file
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import NoAnswerError
+from hpclaunch.host.host_interface import NoAnswerError, UnreadableFileError
 
 # Status files, scripts and results are small; larger files are read in pieces with tail().
 _PIECE_BYTES = 1 << 20
@@ -65,11 +65,12 @@ class LocalHost:
     def read_file(self, path: str) -> bytes | None:
         """Return a file's bytes; None: it does not exist."""
         try:
-            return Path(path).read_bytes()
+            with open(path, "rb", opener=open_at_once) as file:
+                return file.read()
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
+            raise UnreadableFileError(f"{path}: cannot be read: {error.strerror}") from None
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the files that exist."""
@@ -90,13 +91,18 @@ class LocalHost:
     def tail(self, path: str, offset: int) -> bytes:
         """Return up to 1 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=open_at_once) as file:
                 file.seek(offset)
                 return file.read(_PIECE_BYTES)
         except FileNotFoundError:
             return b""
         except OSError as error:
             raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for somebody who writes, should it be a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:

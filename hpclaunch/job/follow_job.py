@@ -22,9 +22,9 @@ from hpclaunch.host.host_interface import Host, NoAnswerError
 from hpclaunch.job.array_log import ArrayLogReader
 from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, LOG, SCRIPT
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import Note, now, refresh, to_stderr
+from hpclaunch.job.refresh import NOT_SUBMITTED, Note, is_elsewhere, keep, now, refresh, to_stderr
 from hpclaunch.job.store import Store
-from hpclaunch.job.submission import submit_once
+from hpclaunch.job.submission import prevent_submission, submit_once
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, Scheduler
 
 RESULT = "result.json"
@@ -67,28 +67,46 @@ def _sigterm_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def submit_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, script: str) -> JobRecord:
+@contextmanager
+def not_submitted_if_it_fails(store: Store, record: JobRecord, note: Note) -> Iterator[None]:
+    """Make the job ``failed`` where the block, which comes before its submission, fails or is interrupted."""
+    try:
+        yield
+    except (BadInputError, RefusedError, KeyboardInterrupt) as error:
+        why = error.message if isinstance(error, BadInputError | RefusedError) else "interrupted"
+        reason = f"nothing was submitted: {why}"
+        keep(store, replace(record, state="failed", ended=now(), reason=reason), note)
+        raise
+
+
+def submit_job(
+    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, script: str, note: Note = to_stderr
+) -> JobRecord:
     """Write the script, submit it exactly once and return the saved record with the scheduler's id.
 
     Raises RefusedError with the scheduler's own words; the record then is ``failed`` and has them. Where
     the scheduler gave no answer in time the record stays ``created`` with that reason; ``refresh`` finds out.
+    Where it has the job and the record cannot be saved, that is noted, with the id.
     """
     path = f"{record.folder}/{SCRIPT}"
-    host.make_folder(record.folder)
-    host.write_file(path, script.encode(), mode=0o755)
+    with not_submitted_if_it_fails(store, record, note):
+        host.make_folder(record.folder)
+        host.write_file(path, script.encode(), mode=0o755)
     with _uninterrupted():
         try:
             env = dict.fromkeys(scheduler.overriding(script))
             scheduler_id = submit_once(host, scheduler, path, record.folder, record.workdir, env)
         except NoAnswerError as error:
-            store.save(replace(record, reason=f"{error.message}; it may have been submitted or not"))
+            reason = f"{error.message}; it may have been submitted or not"
+            keep(store, replace(record, reason=reason), note)
             raise
         except RefusedError as error:
-            store.save(replace(record, state="failed", ended=now(), reason=error.message))
+            keep(store, replace(record, state="failed", ended=now(), reason=error.message), note)
             raise
         started = now() if scheduler.starts_at_once else None
         state = "running" if started else "queued"
-        return store.save(replace(record, scheduler_id=scheduler_id, state=state, started=started))
+        record = replace(record, scheduler_id=scheduler_id, state=state, started=started)
+        return keep(store, record, lambda text: note(f"{scheduler.title} has job {scheduler_id}; {text}"))
 
 
 def log_text(host: Host, record: JobRecord) -> str:
@@ -116,6 +134,8 @@ def wait_job(
     the job first. ``on_poll`` is called whenever the output was read. Raises RefusedError for a job whose
     submission was not finished.
     """
+    if record.state == "created":
+        record = refresh(store, host, scheduler, record, note)
     _need_id(record)
     try:
         with _sigterm_interrupts() if interrupt_cancels else nullcontext():
@@ -123,7 +143,7 @@ def wait_job(
     except KeyboardInterrupt:
         if interrupt_cancels:
             note(f"interrupted: cancelling job {record.id}")
-            cancel_job(store, host, scheduler, record)
+            cancel_job(store, host, scheduler, record, note)
         raise
 
 
@@ -139,20 +159,20 @@ def _wait(
 ) -> JobRecord:
     log = _log_reader(host, record, on_output)
     if record.state in FINAL_STATES or not scheduler.starts_at_once:  # else it may be over in a moment
-        record = refresh(store, host, scheduler, record)
+        record = refresh(store, host, scheduler, record, note)
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
         ended = _follow(host, record, log, on_poll, pause_s, wake=not ended)
         pause_s = poll_s[0] if ended else min(pause_s * 1.5, poll_s[1])
         try:
-            record = refresh(store, host, scheduler, record)
+            record = refresh(store, host, scheduler, record, note)
             reachable = True
         except RefusedError as error:
             if reachable:
                 note(f"{error.message}; waiting for it")
             reachable = False
     if record.state == "lost" and not scheduler.starts_at_once:
-        record = _look_again(store, host, scheduler, record)
+        record = _look_again(store, host, scheduler, record, note)
     log.drain(late_s=_LATE_FILES_S if record.started and not scheduler.starts_at_once else 0.0, over=True)
     return record
 
@@ -177,11 +197,11 @@ def _follow(
         step_s = min(step_s * 1.2, _LOG_POLL_MAX_S)
 
 
-def _look_again(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+def _look_again(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> JobRecord:
     until = time.monotonic() + _LATE_FILES_S
     while record.state == "lost" and time.monotonic() < until:
         time.sleep(0.5)
-        record = refresh(store, host, scheduler, record)
+        record = refresh(store, host, scheduler, record, note)
     return record
 
 
@@ -190,7 +210,7 @@ class LogReader:
 
     def __init__(self, host: Host, record: JobRecord, on_output: Callable[[bytes], None] | None) -> None:
         self._host, self._path, self._on_output = host, f"{record.folder}/{LOG}", on_output
-        self._offset = 0
+        self._offset, self._last = 0, b""
 
     def drain(self, late_s: float = 0.0, *, over: bool = False) -> None:
         """Pass on what is there; ``late_s``: wait so long for a file that is not there yet."""
@@ -199,9 +219,21 @@ class LogReader:
         until = time.monotonic() + late_s
         while not self._host.exists(self._path) and time.monotonic() < until:
             time.sleep(0.2)
-        while data := self._host.tail(self._path, self._offset):
-            self._offset += len(data)
+        while data := self._next_piece():
+            self._offset, self._last = self._offset + len(data), data[-1:]
             self._on_output(data)
+
+    def _next_piece(self) -> bytes:
+        """Return what follows; all of it where the file was emptied for another run of the job.
+
+        The last byte that was read shows that: it is read once more each time.
+        """
+        if self._offset:
+            data = self._host.tail(self._path, self._offset - 1)
+            if data[:1] == self._last:
+                return data[1:]
+            self._offset = 0
+        return self._host.tail(self._path, 0)
 
 
 _Log = LogReader | ArrayLogReader
@@ -211,31 +243,77 @@ def _log_reader(host: Host, record: JobRecord, on_output: Callable[[bytes], None
     return (ArrayLogReader if record.array else LogReader)(host, record, on_output)
 
 
-def cancel_job(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+def cancel_job(
+    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note = to_stderr
+) -> JobRecord:
     """Cancel a job and return its record, which may still be running where the scheduler takes its time.
 
-    A final record is returned as it is. Raises RefusedError where the scheduler refuses or cannot be asked.
+    A final record is returned as it is; one whose submission has not begun is never submitted. A file that
+    cannot be written does not keep the scheduler from being asked. Raises RefusedError where the scheduler
+    refuses, and where the job's processes are on another machine.
     """
     if record.state in FINAL_STATES:
         return record
+    if record.state == "created" and not record.scheduler_id:
+        return _cancel_submission(store, host, scheduler, record, note)
+    if is_elsewhere(record):
+        there = record.machine.host if record.machine else "the machine that runs it"
+        raise RefusedError(
+            f"job {record.id} runs on {there}, as last known, and cannot be cancelled from here",
+            f"on {there}: hpclaunch cancel {record.id}; where it is over: hpclaunch forget --force",
+        )
     scheduler_id = _need_id(record)
     with _uninterrupted():
         # Said before it is done: another process that waits must not take the end for a failure.
-        host.write_file(f"{record.folder}/{CANCELLED}", f"{now()}\n".encode())
+        marked = _mark_cancelled(host, record, f"{now()}\n".encode())
         while True:
             try:
                 scheduler.parse_cancel(host.run(scheduler.cancel_command(scheduler_id)))
             except RefusedError:
-                host.write_file(f"{record.folder}/{CANCELLED}", b"")
+                _mark_cancelled(host, record, b"")
                 raise
-            record = refresh(store, host, scheduler, record)
+            try:
+                record = refresh(store, host, scheduler, record, note)
+            except RefusedError as error:
+                note(f"cancelled, but its state is not known: {error.message}")
+                return record
+            if record.state in ("failed", "lost") and not marked:
+                ended = replace(record, state="cancelled", reason=None, ended=record.ended or now())
+                return keep(store, ended, note)
             if record.state in FINAL_STATES or record.scheduler_id == scheduler_id:
                 return record
             scheduler_id = _need_id(record)  # the next job of a chain had taken over
 
 
+def _mark_cancelled(host: Host, record: JobRecord, mark: bytes) -> bool:
+    """Return whether the job's folder took the mark."""
+    try:
+        host.write_file(f"{record.folder}/{CANCELLED}", mark)
+    except (BadInputError, RefusedError):
+        return False
+    return True
+
+
+def _cancel_submission(
+    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note
+) -> JobRecord:
+    """End a job that the scheduler does not have, or raise RefusedError where it may have it."""
+    if prevent_submission(host, record.folder):
+        ended = replace(record, state="cancelled", ended=now(), reason="nothing was submitted")
+        return keep(store, ended, note)
+    record = refresh(store, host, scheduler, record, note)
+    if record.state == "created":
+        _need_id(record)
+    return cancel_job(store, host, scheduler, record, note)
+
+
 def _need_id(record: JobRecord) -> str:
     if record.scheduler_id is None and record.state not in FINAL_STATES:
+        if record.reason == NOT_SUBMITTED:
+            raise RefusedError(
+                f"job {record.id}: {record.reason}",
+                f"hpclaunch cancel {record.id} makes sure that it never is",
+            )
         raise RefusedError(
             f"job {record.id} has no id from {record.scheduler}: its submission was not finished",
             f"look with {record.scheduler}'s own commands whether {record.folder}/{SCRIPT} is there",

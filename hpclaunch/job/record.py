@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from hpclaunch.host.machine_identity import MachineIdentity
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.preflight_report import NodeVerdict
 from hpclaunch.scheduler.scheduler_interface import JobState
@@ -18,6 +19,21 @@ class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     started: str | None = None
     ended: str | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job failed, as far as its log tells."""
+
+    rank: str | None = None
+    """The rank that failed first, or several as the launcher writes them: ``0-3,7``."""
+    node: str | None = None
+    exit_code: int | None = None
+    """Of that rank."""
+    cause: str | None = None
+    """The known error, in a few words."""
+    remedy: str | None = None
+    lines: tuple[str, ...] = ()
+    """The decisive lines of the log; the last ones where no known error is in it."""
 
 
 class JobRecord(msgspec.Struct, kw_only=True):
@@ -35,6 +51,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     host: str | None = None
     """Where it was submitted over ssh, as ``[user@]host[:port]``, jump hosts of the profile before it with
     commas between; None: on this machine."""
+    machine: MachineIdentity | None = None
+    """Of a job without a queue: where its processes run; ``scheduler_id`` means nothing elsewhere."""
     folder: str
     """Absolute path of the job folder, on that host: script, log, result, exit status."""
     workdir: str
@@ -53,6 +71,10 @@ class JobRecord(msgspec.Struct, kw_only=True):
     plan: dict[str, Any]
     array: dict[int, ArrayJob] = {}
     """Index -> that job of an array; its files are in the folder of that name; empty where it is none."""
+    restarts: int = 0
+    """How often it came back after a checkpoint; counted at its end."""
+    failure: Failure | None = None
+    """Of a failed job with a log; of an array that of its first failed job."""
     binding: BindingVerdict | None = None
     """The ranks' reports on their binding; None before the end, or where none was planned."""
     preflight: tuple[NodeVerdict, ...] = ()

@@ -9,12 +9,14 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from hpclaunch.errors import RefusedError
-from hpclaunch.host.host_interface import Host, NoAnswerError
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import Host, NoAnswerError, UnreadableFileError
+from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.job.array_status import (
     array_paths,
     array_verdict,
@@ -24,19 +26,36 @@ from hpclaunch.job.array_status import (
     with_array_status,
 )
 from hpclaunch.job.binding_report import BindingVerdict, verdict
-from hpclaunch.job.failure_causes import alone, first_death, refused_mask
-from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, NEXT_ID, REASON, SCRIPT, Trace, read_traces
+from hpclaunch.job.failed_ranks import FailureLog
+from hpclaunch.job.failure_causes import alone, failure_of, first_death, own_exit_code, refused_mask
+from hpclaunch.job.log_extract import (
+    CANCELLED,
+    EXIT_STATUS,
+    NEXT_ID,
+    REASON,
+    RESTARTS,
+    SCRIPT,
+    Trace,
+    read_failures,
+    read_traces,
+)
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
-from hpclaunch.job.record import ArrayJob, JobRecord
+from hpclaunch.job.record import ArrayJob, Failure, JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
-from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler, array_state
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, Scheduler, array_state
+from hpclaunch.text_table import printable
 
-_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID)
+NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
+LAST_KNOWN = "as last known on "
+"""Begins the reason of a job whose processes cannot be seen from here."""
+_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS)
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""
+
+_LINE_SHOWN = 200  # characters of a log's line in a reason
 
 _QUERY_TIMEOUT_S = 120.0
 
@@ -45,7 +64,7 @@ Note = Callable[[str], None]
 
 def to_stderr(text: str) -> None:
     """Print a note on stderr."""
-    sys.stderr.write(f"hpclaunch: {text}\n")
+    sys.stderr.write(f"hpclaunch: {printable(text)}\n")
 
 
 def now() -> str:
@@ -53,15 +72,31 @@ def now() -> str:
     return dt.datetime.now(dt.timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
-def refresh(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+def keep(store: Store, record: JobRecord, note: Note) -> JobRecord:
+    """Save the record and return what is stored now; where nothing can be written, say so and go on without.
+
+    A full disk must not hide what the scheduler reports. It is noted once for each store.
+    """
+    try:
+        return store.save(record)
+    except BadInputError as error:
+        if not store.is_unwritable:
+            note(f"{error.message}; the state shown is right, and is not saved")
+        store.is_unwritable = True
+        return record
+
+
+def refresh(
+    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note = to_stderr
+) -> JobRecord:
     """Ask for the state of a job, save and return its record; a final record is returned unchanged.
 
     Raises RefusedError where the scheduler cannot be asked and the job left no exit status.
     """
-    (record,), trouble = _refresh_group(store, host, scheduler, [record])
-    if trouble and record.state not in FINAL_STATES:
+    (fresh,), trouble = _refresh_group(store, host, scheduler, [record], note)
+    if trouble and fresh.state not in FINAL_STATES:
         raise trouble
-    return record
+    return fresh
 
 
 def refresh_all(
@@ -71,76 +106,135 @@ def refresh_all(
     fresh: dict[str, JobRecord] = {}
     for kind in sorted({record.scheduler for record in records}):
         group = [record for record in records if record.scheduler == kind]
-        refreshed, trouble = _refresh_group(store, host, get_scheduler(kind), group)
+        refreshed, trouble = _refresh_group(store, host, get_scheduler(kind), group, note)
         fresh |= {record.id: record for record in refreshed}
-        if trouble:
+        if isinstance(trouble, UnreadableFileError):
+            note(f"its job is shown as it was last known: {trouble.message}")
+        elif trouble:
             note(f"{kind} jobs are shown as they were last known: {trouble.message}")
     return [fresh[record.id] for record in records]
 
 
 def _refresh_group(
-    store: Store, host: Host, scheduler: Scheduler, records: Sequence[JobRecord]
+    store: Store, host: Host, scheduler: Scheduler, records: Sequence[JobRecord], note: Note
 ) -> tuple[list[JobRecord], RefusedError | None]:
-    records = [_recovered(store, host, scheduler, record) for record in records]
-    asked_for = [record for record in records if _is_open(record) and record.scheduler_id]
+    records = [_recovered(store, host, scheduler, record, note) for record in records]
+    bad = {record.id: error for record in records if (error := _unusable_id(scheduler, record))}
+    asked_for = [r for r in records if _is_open(r) and r.scheduler_id and r.id not in bad]
+    away = dict[str, JobRecord]()
     if scheduler.starts_at_once:  # there is no queue: a job that left its exit status is over
-        over = host.read_files([f"{record.folder}/{EXIT_STATUS}" for record in asked_for])
-        asked_for = [record for record in asked_for if f"{record.folder}/{EXIT_STATUS}" not in over]
+        over, unreadable = _read_each(host, {r.id: [f"{r.folder}/{EXIT_STATUS}"] for r in asked_for})
+        bad |= unreadable
+        asked_for = [r for r in asked_for if f"{r.folder}/{EXIT_STATUS}" not in over and r.id not in bad]
+        away = {r.id: last_known(r) for r in asked_for if is_elsewhere(r)}
+        asked_for = [r for r in asked_for if r.id not in away]
     wanted = {record.scheduler_id or "": open_indices(record) for record in asked_for}
     known, trouble = _ask(host, scheduler, wanted)
     try:
-        left = _left_behind(host, records, known)
+        left, unreadable = _left_behind(host, records, known)
     except RefusedError as error:  # the host itself cannot be asked
         return list(records), trouble or error
-    judged = [_judged(old, known.get(old.scheduler_id or ""), left, trouble is None) for old in records]
+    bad |= unreadable
+    judged = [
+        old
+        if old.id in bad or old.id in away
+        else _judged(old, scheduler, known.get(old.scheduler_id or ""), left, trouble is None)
+        for old in records
+    ]
     changed = [new for new, old in zip(judged, records, strict=True) if new != old]
     ended = [folder for new in changed if new.state in FINAL_STATES for folder in _run_folders(new)]
+    failed = [folder for new in changed for folder in _run_folders(new, "failed")]
     try:
-        traces = read_traces(host, ended)
+        logs = _Logs(read_traces(host, ended), read_failures(host, failed))
     except RefusedError as error:
         return list(records), trouble or error
-    saved = {
-        new.id: store.save(_explained(new, traces, left) if new.state in FINAL_STATES else new)
+    saved = away | {
+        new.id: keep(store, _explained(new, logs, left) if new.state in FINAL_STATES else new, note)
         for new in changed
     }
-    return [saved.get(old.id, old) for old in records], trouble
+    return [saved.get(old.id, old) for old in records], trouble or next(iter(bad.values()), None)
 
 
-def _judged(record: JobRecord, status: JobStatus | None, left: _Files, asked: bool) -> JobRecord:
+def _unusable_id(scheduler: Scheduler, record: JobRecord) -> RefusedError | None:
+    """Return what is wrong with a damaged id, about which a scheduler cannot be asked."""
+    if record.scheduler_id is None or scheduler.is_id(record.scheduler_id) or not _is_open(record):
+        return None
+    return UnreadableFileError(f"{record.folder}/record.json: {record.scheduler_id!r} is not an id of a job")
+
+
+def is_elsewhere(record: JobRecord) -> bool:
+    """Return whether the processes of a job without a queue cannot be seen from here for certain."""
+    here = get_scheduler(record.scheduler).starts_at_once
+    return here and not machine_identity().sees_processes_of(record.machine)
+
+
+def last_known(record: JobRecord) -> JobRecord:
+    """Return the record of a job whose processes cannot be seen from here: it runs, as far as is known."""
+    there = record.machine.host if record.machine else "a machine that is not recorded"
+    why = "it cannot be seen from here: another machine, a container, or a restart since"
+    return replace(record, state="running", reason=f"{LAST_KNOWN}{there}; {why}")
+
+
+def _judged(
+    record: JobRecord, scheduler: Scheduler, status: JobStatus | None, left: _Files, asked: bool
+) -> JobRecord:
     """Return the record with its state from the scheduler, if ``asked``, and from its small files."""
     if not _is_open(record) and record.state != "lost":
         return record
     if record.array:
         asked = asked and record.scheduler_id is not None and _is_open(record)
         return with_array_status(record, status, left, now(), asked=asked)
-    return _with_status(record, status, left, asked=asked)
+    return _with_status(record, scheduler, status, left, asked=asked)
 
 
-def _run_folders(record: JobRecord) -> list[str]:
-    """Return the folders with a log: the job's own, of an array one per job."""
-    return [f"{record.folder}/{index}" for index in sorted(record.array)] or [record.folder]
+def _run_folders(record: JobRecord, state: JobState | None = None) -> list[str]:
+    """Return the folders with a log, of runs in that state: the job's own, of an array one per job."""
+    if record.array:
+        runs = sorted(record.array.items())
+        return [f"{record.folder}/{index}" for index, job in runs if state in (None, job.state)]
+    return [record.folder] if state in (None, record.state) else []
 
 
 def _is_open(record: JobRecord) -> bool:
     return record.state not in FINAL_STATES
 
 
-def _left_behind(host: Host, records: Sequence[JobRecord], known: Mapping[str, JobStatus]) -> _Files:
+def _left_behind(
+    host: Host, records: Sequence[JobRecord], known: Mapping[str, JobStatus]
+) -> tuple[dict[str, bytes], dict[str, UnreadableFileError]]:
     """Read, in one round trip, what the jobs that neither wait nor run left in their folders."""
-    folders, paths = [], list[str]()
+    wanted: dict[str, list[str]] = {}
     for record in records:
         if record.array and (_is_open(record) or record.state == "lost"):
-            paths += [f"{record.folder}/{CANCELLED}", *array_paths(record)]
+            wanted[record.id] = [f"{record.folder}/{CANCELLED}", *array_paths(record)]
             continue
         status = known.get(record.scheduler_id or "")
         if (record.state not in FINAL_STATES or record.state == "lost") and not (
             status and status.state not in FINAL_STATES
         ):
-            folders.append(record.folder)
-    return host.read_files([*paths, *(f"{folder}/{name}" for folder in folders for name in _LEFT)])
+            wanted[record.id] = [f"{record.folder}/{name}" for name in _LEFT]
+    return _read_each(host, wanted)
 
 
-def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord) -> JobRecord:
+def _read_each(
+    host: Host, wanted: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, bytes], dict[str, UnreadableFileError]]:
+    """Read files by the ids of their jobs: one that cannot be read is a fault of that job only."""
+    try:
+        return host.read_files([path for paths in wanted.values() for path in paths]), {}
+    except UnreadableFileError:
+        pass
+    files: dict[str, bytes] = {}
+    unreadable: dict[str, UnreadableFileError] = {}
+    for job_id, paths in wanted.items():
+        try:
+            files |= host.read_files(paths)
+        except UnreadableFileError as error:
+            unreadable[job_id] = error
+    return files, unreadable
+
+
+def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> JobRecord:
     """Return the record of a job whose submission was cut off, with its id where there is one by now."""
     if record.state != "created" or record.scheduler_id:
         return record
@@ -149,8 +243,10 @@ def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
     except NoAnswerError:
         return record
     except RefusedError as error:
-        return store.save(replace(record, state="failed", ended=now(), reason=error.message))
-    return store.save(replace(record, scheduler_id=found, state="queued", reason=None)) if found else record
+        return keep(store, replace(record, state="failed", ended=now(), reason=error.message), note)
+    if found is None:
+        return replace(record, reason=record.reason or NOT_SUBMITTED)
+    return keep(store, replace(record, scheduler_id=found, state="queued", reason=None), note)
 
 
 def _ask(
@@ -179,13 +275,16 @@ def _unknown(wanted: Mapping[str, frozenset[int]], known: Mapping[str, JobStatus
     return [i for i, indices in wanted.items() if i not in known or indices - known[i].jobs.keys()]
 
 
-def _with_status(record: JobRecord, status: JobStatus | None, files: _Files, asked: bool) -> JobRecord:
+def _with_status(
+    record: JobRecord, scheduler: Scheduler, status: JobStatus | None, files: _Files, asked: bool
+) -> JobRecord:
     """Return the record with its state from the scheduler or, where that does not know it, the exit file."""
     if status and status.state not in FINAL_STATES:
         started = status.started or record.started
         return replace(record, state=status.state, reason=status.reason, started=started)
     left = _exit_status(files, record)
-    if following := _following(files, record):
+    following = _next_id(scheduler, files, record)
+    if following and following.partition(";")[0] != (record.scheduler_id or "").partition(";")[0]:
         record = replace(record, scheduler_id=following)
         status = None  # how the job before it in the chain ended does not matter
         if left is None:
@@ -198,6 +297,8 @@ def _with_status(record: JobRecord, status: JobStatus | None, files: _Files, ask
     if status.state != "done" and code == 0:
         code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
     own = _reason(files, record) if status.state == "failed" else None
+    if status.state == "failed" and own is None and not following and f"{record.folder}/{NEXT_ID}" in files:
+        own = f"{status.reason}; {record.folder}/{NEXT_ID} holds no id of a next job"
     return replace(
         record,
         state=status.state,
@@ -208,41 +309,61 @@ def _with_status(record: JobRecord, status: JobStatus | None, files: _Files, ask
     )
 
 
-def _explained(record: JobRecord, traces: Mapping[str, Trace], files: _Files) -> JobRecord:
+class _Logs(NamedTuple):
+    """What the logs in the folders of ended jobs hold, by folder."""
+
+    traces: Mapping[str, Trace]
+    failures: Mapping[str, FailureLog]
+
+
+def _explained(record: JobRecord, logs: _Logs, files: _Files) -> JobRecord:
     """Return the record of an ended job with what its log shows of its end and of its ranks' binding."""
+    traces = logs.traces
     if record.array:
         array = {
-            index: _with_log(job_of_array(record, index), job, traces, files)
+            index: _with_log(job_of_array(record, index), job, logs, files)
             for index, job in record.array.items()
         }
         record = replace(record, array=array)
         record = replace(record, state=array_state(job.state for job in array.values()))
         said = read_preflight("\n".join(traces[f"{record.folder}/{index}"].log for index in record.array))
         reason = sentence(array, over=True)
-        return replace(record, reason=reason, binding=_binding(record, traces), preflight=said)
-    record = _with_log(record, record, traces, files)
+        record = replace(record, reason=reason, binding=_binding(record, traces), preflight=said)
+        return replace(record, failure=_failure(record, logs))
+    record = _with_log(record, record, logs, files)
     ended = record.ended or traces[record.folder].ended or now()
     preflight = read_preflight(traces[record.folder].log)
     # Ranks that were never started have no binding to speak of.
     never = record.state != "done" and failed_nodes(preflight)
     binding = None if never else _binding(record, traces)
-    return replace(record, ended=ended, binding=binding, preflight=preflight)
+    restarts = restarts_in(files.get(f"{record.folder}/{RESTARTS}"))
+    record = replace(record, ended=ended, binding=binding, preflight=preflight, restarts=restarts)
+    return replace(record, failure=_failure(record, logs))
+
+
+def _failure(record: JobRecord, logs: _Logs) -> Failure | None:
+    folders = _run_folders(record, "failed")
+    return next((failure_of(record, logs.failures[f]) for f in folders if f in logs.failures), None)
 
 
 _Ended = TypeVar("_Ended", JobRecord, ArrayJob)
 
 
-def _with_log(record: JobRecord, job: _Ended, traces: Mapping[str, Trace], files: _Files) -> _Ended:
+def _with_log(record: JobRecord, job: _Ended, logs: _Logs, files: _Files) -> _Ended:
     """Return the job, ``record`` itself or one of its array, with the cause of its end that its log shows."""
-    log = traces[record.folder].log
+    log, failure_log = logs.traces[record.folder].log, logs.failures.get(record.folder, FailureLog())
     if job.state == "done" and (why := alone(record, log)):
         return replace(job, state="failed", exit_code=None, reason=why)
     if job.state != "failed" or _reason(files, record):
         return job
-    why = refused_mask(record, log) or (first_death(log) if job.exit_code else None)
-    if not why or why in (job.reason or ""):
-        return job
-    return replace(job, reason="; ".join(filter(None, (job.reason, why))) or None)
+    code = own_exit_code(job.exit_code, failure_log)
+    rank = refused_mask(record, log) or (first_death(failure_log.ranks) if job.exit_code else None)
+    # What the scheduler reports is about the code of the script, which may be that of a rank that was ended.
+    said = None if rank and code != job.exit_code else job.reason
+    failure = failure_of(record, failure_log)
+    error = f"{failure.cause}: {failure.lines[0][:_LINE_SHOWN]}" if failure.cause else None
+    added: list[str] = [text for text in (rank, error) if text and text not in (said or "")]
+    return replace(job, exit_code=code, reason="; ".join(filter(None, (said, *added))) or None)
 
 
 def _binding(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict | None:
@@ -259,11 +380,19 @@ def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
     return _binding(record, read_traces(host, _run_folders(record)))
 
 
-def _following(files: _Files, record: JobRecord) -> str | None:
+def _next_id(scheduler: Scheduler, files: _Files, record: JobRecord) -> str | None:
     """Return the id of the job that took over after a checkpoint, where requeueing is not allowed."""
     text = files.get(f"{record.folder}/{NEXT_ID}", b"").decode(errors="replace")
-    following = text.strip().partition(";")[0]  # sbatch --parsable: JOBID;CLUSTER
-    return following if following and following != record.scheduler_id else None
+    try:
+        found = scheduler.parse_submit(CommandResult(exit_code=0, stdout=text, stderr=""))
+    except RefusedError:
+        return None
+    return found if scheduler.is_id(found) else None
+
+
+def restarts_in(text: bytes | None) -> int:
+    """Return how often a job came back after a checkpoint, from the file that counts it."""
+    return int(text) if text and len(text) < 10 and text.strip().isdigit() else 0
 
 
 def _reason(files: _Files, record: JobRecord) -> str | None:
@@ -275,14 +404,14 @@ def _reason(files: _Files, record: JobRecord) -> str | None:
 def _status_from_exit_file(files: _Files, record: JobRecord, left: int | None) -> JobStatus:
     if left == 0:
         return JobStatus(state="done", exit_code=0)
-    if f"{record.folder}/{CANCELLED}" in files:
+    if files.get(f"{record.folder}/{CANCELLED}"):  # empty: the cancellation was refused
         return JobStatus(state="cancelled", exit_code=left)
     if left is not None:
         return JobStatus(state="failed", exit_code=left, reason=f"the script ended with exit status {left}")
     return JobStatus(
         state="lost",
         reason=f"{record.scheduler} no longer knows the job, and it left no exit status: "
-        "it was killed at once, or its node or this machine went down",
+        "it was killed at once, its node or this machine went down, or its disk was full",
     )
 
 

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from hpclaunch.atomic_file import new_folder, write_new_file
 from hpclaunch.errors import BadInputError
-from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.host.this_machine import LocalHost, open_at_once
 from hpclaunch.job.record import JobRecord
+from hpclaunch.scheduler.registry import KINDS
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 from hpclaunch.user_folders import user_state_folder
 
 RECORD = "record.json"
+_LEFTOVER_S = 3600.0
+_SHORTEST_END = 4  # characters of an id's end that name a job; the last four are random
 # Without letters that look like others; in the order of their codes, as file names sort.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -47,6 +52,8 @@ class Store:
         """Use ``root``, by default the user's state folder; no folder is made before the first job."""
         self.root = (root or user_state_folder()).absolute()
         self.jobs = self.root / "jobs"
+        self.is_unwritable = False
+        """Whether a record could not be saved, and that was noted."""
 
     def folder(self, job_id: str) -> Path:
         """Return the absolute folder of a job, whether it exists or not."""
@@ -58,6 +65,7 @@ class Store:
         Raises BadInputError where the store cannot be written or has a job with that id.
         """
         target = self.folder(record.id)
+        self._remove_leftovers()
         try:
             with new_folder(target) as made:  # fails where a job exists: no job replaces another
                 write_new_file(made / RECORD, _encode(record))
@@ -86,7 +94,7 @@ class Store:
         """Return a job's record; raises BadInputError where it is missing or damaged, naming the file."""
         path = f"{self.jobs}/{job_id}/{RECORD}"  # making a Path takes as long as reading the file
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=open_at_once) as file:
                 record = msgspec.json.decode(file.read(), type=JobRecord)
         except FileNotFoundError:
             raise BadInputError(f"{path}: no such record") from None
@@ -98,7 +106,32 @@ class Store:
             raise BadInputError(
                 f"{path}: damaged job record: it is the record of {record.id}", _damaged_hint(path)
             )
+        if (name := _damaged_field(record)) is not None:
+            found = getattr(record, name)
+            raise BadInputError(f"{path}: damaged job record: {name} is {found!r}", _damaged_hint(path))
         return record
+
+    def forget(self, job_id: str) -> None:
+        """Remove a job's folder with its record, script, log and result; raises BadInputError."""
+        import shutil  # few commands remove folders
+
+        folder = self.folder(job_id)
+        hidden = folder.with_name(f".{job_id}.{os.urandom(6).hex()}")  # so that no half of it is seen
+        try:
+            folder.rename(hidden)
+            shutil.rmtree(hidden)
+        except OSError as error:
+            raise BadInputError(f"{folder}: cannot be removed: {error.strerror}") from None
+
+    def _remove_leftovers(self) -> None:
+        """Remove the hidden folders of processes that were killed while they made or removed a job's."""
+        import shutil  # few commands make jobs
+
+        with suppress(OSError):
+            for entry in os.scandir(self.jobs):
+                old = entry.name.startswith(".") and time.time() - entry.stat().st_mtime > _LEFTOVER_S
+                if old and not entry.is_symlink():
+                    shutil.rmtree(entry.path, ignore_errors=True)
 
     def ids(self) -> list[str]:
         """Return the ids of all jobs, the oldest first."""
@@ -126,9 +159,10 @@ class Store:
         return records[::-1], damaged[::-1]
 
     def find(self, text: str) -> JobRecord:
-        """Return the job whose id starts with ``text``, the newest for ``last``, or that of a scheduler's id.
+        """Return the job that a text means: ``last``, an id, either end of one, a scheduler's id, or a name.
 
-        Raises BadInputError where no job or more than one job fits.
+        Of several jobs with that name it is the newest. Raises BadInputError where no job fits, or where more
+        than one id or scheduler's id does.
         """
         if text == "last":
             return self._newest()
@@ -154,12 +188,29 @@ class Store:
         ids = self.ids()
         if not text or text in ids:
             return [text] if text else []
-        by_id = [job_id for job_id in ids if job_id.startswith(text)]
-        return by_id or [record.id for record in self.list()[0] if record.scheduler_id == text]
+        if by_id := [job_id for job_id in ids if job_id.startswith(text)]:
+            return by_id
+        records = self.list()[0]
+        if by_scheduler := [r.id for r in records if (r.scheduler_id or "").partition(";")[0] == text]:
+            return by_scheduler
+        if by_name := [record.id for record in records if record.name == text]:
+            return by_name[-1:]
+        return [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]
 
 
 def _encode(record: JobRecord) -> bytes:
     return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+
+
+def _damaged_field(record: JobRecord) -> str | None:
+    """Return the name of a field that no job has had so; one damaged record must not stop the other jobs."""
+    texts = {name: getattr(record, name) or "" for name in ("folder", "workdir", "host", "scheduler_id")}
+    for name, text in texts.items():
+        if "\0" in text or (name in ("host", "scheduler_id") and not text.isprintable()):
+            return name
+    if record.scheduler not in KINDS:
+        return "scheduler"
+    return None if record.folder.startswith("/") else "folder"
 
 
 def _damaged_hint(path: str) -> str:

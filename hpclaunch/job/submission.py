@@ -23,19 +23,24 @@ TIMEOUT_S = 300.0
 WAIT_S = 60
 
 _NO_ANSWER = CommandResult(exit_code=75, stdout="hpclaunch: begun, no answer\n", stderr="")
+_NO_ROOM = CommandResult(exit_code=74, stdout="hpclaunch: no room\n", stderr="")
 _NO_PROGRAM = CommandResult(exit_code=127, stdout="hpclaunch: no program\n", stderr="")
 
 # The answer's last piece is its exit code, put there by a rename when all else is complete. The pipe waits
 # for what the command leaves running with its stdout open; both its sides outlive the shell, should that be
-# killed.
+# killed. Room for the answer is reserved before: the id of a job that was taken must not be lost because the
+# disk is full by then.
 _ONCE = f"""
 token=$1 wait_s=$2 program=$3; shift 3
 command -v "$program" > /dev/null || {{ echo '{_NO_PROGRAM.stdout.strip()}'; exit {_NO_PROGRAM.exit_code}; }}
 if mkdir "$token" 2>/dev/null; then
-  {{ "$@" 2> "$token/stderr" < /dev/null; echo $? > "$token/exit_code.new"; }} | {{
-    cat > "$token/stdout"; mv "$token/exit_code.new" "$token/exit_code"; }}
+  {{ printf '%1023s\\n' '' > "$token/stdout" && echo > "$token/room"; }} 2> /dev/null \\
+    || {{ rm -rf "$token"; echo '{_NO_ROOM.stdout.strip()}'; exit {_NO_ROOM.exit_code}; }}
+  {{ "$@" 2> "$token/stderr" < /dev/null
+    echo $? 1<> "$token/room" && mv "$token/room" "$token/exit_code.new"; }} | {{
+    cat 1<> "$token/stdout"; mv "$token/exit_code.new" "$token/exit_code"; }}
 elif [ ! -d "$token" ]; then
-  mkdir "$token"; exit 1
+  mkdir "$token"; echo '{_NO_ROOM.stdout.strip()}'; exit {_NO_ROOM.exit_code}
 fi
 waited=0
 until [ -e "$token/exit_code" ]; do
@@ -70,6 +75,12 @@ def submit_once(
         answer = _ask_again(host, command, workdir, env, lost)
     if answer == _NO_ANSWER:
         return _found(host, scheduler, script)
+    if (answer.exit_code, answer.stdout) == (_NO_ROOM.exit_code, _NO_ROOM.stdout):
+        raise RefusedError(
+            f"{folder}: nothing can be written there on {host.name}, so nothing was submitted"
+            + f": {answer.stderr.strip()}" * bool(answer.stderr.strip()),
+            "make room: disk or quota may be full",
+        )
     if answer == _NO_PROGRAM:
         raise RefusedError(
             f"{program}: no such program on {host.name}", f"install it or put it on PATH: {program}"
@@ -90,6 +101,29 @@ def _ask_again(
     except RefusedError as error:
         words = lost.message if error.message == lost.message else f"{lost.message}; then: {error.message}"
         raise NoAnswerError(words, error.hint) from None
+
+
+_PREVENT = """
+mkdir -p -- "${1%/*}" || exit 1
+if mkdir -- "$1" 2> /dev/null; then
+  echo 'cancelled before it was submitted' > "$1/stderr"; : > "$1/stdout"; echo 1 > "$1/exit_code"
+elif [ -d "$1" ]; then
+  exit 3
+else
+  mkdir -- "$1"; exit 1
+fi
+"""
+
+
+def prevent_submission(host: Host, folder: str) -> bool:
+    """Make sure that a job whose submission has not begun is never submitted; False: it has begun.
+
+    Raises RefusedError where the folder cannot be written.
+    """
+    answer = host.run(("sh", "-c", _PREVENT, "hpclaunch-prevent", f"{folder}/{TOKEN}"), timeout_s=TIMEOUT_S)
+    if answer.exit_code not in (0, 3):
+        raise RefusedError(f"{folder}: cannot be written on {host.name}: {answer.stderr.strip()}")
+    return answer.exit_code == 0
 
 
 def recover(host: Host, scheduler: Scheduler, script: str, folder: str) -> str | None:

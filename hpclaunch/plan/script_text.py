@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from hpclaunch.plan.frameworks import framework_of
@@ -13,6 +12,7 @@ from hpclaunch.plan.planner import about
 from hpclaunch.plan.script_body import script_writes_log
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.software.shell_quoting import literal
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -48,17 +48,23 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),
         sees_all_gpus=_sees_all(plan),
-        job_id=shlex.quote(place.job_id) if place.job_id else f'"{number}"',
-        folder=shlex.quote(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
+        job_id=literal(place.job_id) if place.job_id else f'"{number}"',
+        folder=literal(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
     )
 
 
-def _coming_back(plan: LaunchPlan, scheduler: Scheduler) -> dict[str, str]:
+def _coming_back(plan: LaunchPlan, scheduler: Scheduler) -> dict[str, str | tuple[str, ...]]:
     """Return the shell text by which a job comes back: requeued, or as the next of a chain."""
     if plan.supervision is None:
-        return {}
+        return {"kept_files": ("exit_status",), "cancel_next": ""}
     again = scheduler.submit_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')
-    return {"requeue": scheduler.requeue, "submit_again": " ".join(again)}
+    chain = scheduler.requeue and not plan.request.array
+    return {
+        "kept_files": ("exit_status", "reason", "restarts", *(("next_id",) if chain else ())),
+        "requeue": scheduler.find_commands + scheduler.requeue if scheduler.requeue else "",
+        "submit_again": scheduler.find_commands + " ".join(again),
+        "cancel_next": scheduler.find_commands + " ".join(scheduler.cancel_command('"$1"')) if chain else "",
+    }
 
 
 def _visible_var(plan: LaunchPlan) -> str | None:

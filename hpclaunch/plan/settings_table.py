@@ -117,6 +117,9 @@ class SettingsTable(_Struct):
     cpus_per_task: int | None = key("Cores per rank.", "an equal share of the node", default=None)
     threads_per_core: int = key("Hardware threads used per core.", default=1)
     time: str | None = key("Walltime limit: 30m, 2h, 02:00:00, 1-12:00:00.", default=None)
+    budget: float | None = key(
+        "Refuse the job if it may cost more than this, in the site's unit.", default=None, metavar="AMOUNT"
+    )
     exclusive: bool = key("Whole nodes, not shared with other jobs.", default=True)
 
     framework: Literal["horovod", "torch", "deepspeed", "jax", "mpi4py", "none"] | None = key(

@@ -146,6 +146,7 @@ SCHEDULER = LocalScheduler(
     port_number="$$",
     first_node="MASTER_ADDR=127.0.0.1",
     node_names="echo localhost",
+    id_pattern=r"\d+:\d+",
     starts_at_once=True,
     poll_s=(0.05, 0.5),
     status_sources=("proc",),

@@ -59,15 +59,20 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         return ("qsub", script)
 
     def parse_submit(self, answer: CommandResult) -> str:
-        """Return the id, which a site's hook may print among other lines."""
+        """Return the id, which a site's hook may print among other lines.
+
+        With ``-W block=true`` qsub prints it, waits for the job and exits with the job's status (man qsub):
+        an id with its server is that of a job, whatever the exit status.
+        """
+        server = "?" if answer.exit_code == 0 else ""
         for line in reversed(answer.stdout.splitlines()):
-            if answer.exit_code == 0 and re.fullmatch(r"\d+(\[\])?(\.[\w.-]+)?", line.strip()):
+            if re.fullmatch(rf"\d+(\[\])?(\.[\w.-]+){server}", line.strip()):
                 return line.strip()
         raise RefusedError(f"PBS refused the job: {_words(answer)}")
 
     def find_command(self) -> tuple[str, ...]:
-        """List the jobs that are waiting or running, of all users: qstat -f takes no user."""
-        return ("qstat", "-f")
+        """List the jobs of all users, also those that have ended meanwhile: qstat -f takes no user."""
+        return ("qstat", "-x", "-f")
 
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose qsub was given the script."""
@@ -115,6 +120,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         directives.append((f"-q {want.queue}", want.queue_reason))
     directives += [
         (f"-l select={_select(want)}", "nodes, and what each of them must be"),
+        (f"-l place=scatter{':excl' if want.exclusive else ''}", _place(want)),
         (f"-l walltime={format_walltime(want.walltime_s)}", "walltime limit"),
         ("-j oe", "stderr goes where stdout goes"),
     ]
@@ -132,6 +138,10 @@ def _header(want: Resources) -> tuple[Line, ...]:
     if want.warn_s is not None:
         directives.append(("-r y", "the job may come back after a checkpoint"))
     return lines(directives)
+
+
+def _place(want: Resources) -> str:
+    return "each chunk on another node" + (", shared with no other job" if want.exclusive else "")
 
 
 def _qsub_file(path: str) -> str:
@@ -179,7 +189,9 @@ SCHEDULER = PbsScheduler(
         "-o": "nothing: `hpclaunch logs` shows the output",
         "-J": "--array",
         "-W depend": "--after",
+        "-W block": "hpclaunch submit --wait",
     },
+    environment_hint="export {name} in the shell that submits and add --directive '-v {name}' (man qsub)",
     queue_kinds=("queue",),
     measured_binding="none",
     has_select=True,
@@ -193,6 +205,8 @@ SCHEDULER = PbsScheduler(
     ),
     # Recorded: operators may, ordinary users not (qrerun-root, qrerun-user), nor anybody after qsub -r n.
     requeue='qrerun "$PBS_JOBID"',
+    # A job's PATH is the server's default; that of qsub is in PBS_O_PATH (man qsub, ENVIRONMENT VARIABLES).
+    find_commands="PATH=$PATH:$PBS_O_PATH ",
     id_pattern=r"\d+(\[\d*\])?(\.[\w.-]+)?",
     # qstat itself turns the server's seconds into local times, without their zone. A site's own qstat that
     # shows what another user has requested would be off by that user's zone: its answer does not tell.

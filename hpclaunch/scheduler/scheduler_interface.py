@@ -1,6 +1,7 @@
 """What a scheduler is: data, and a few translations between data and text. Nothing here runs a command."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -151,6 +152,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job cannot come back after a checkpoint; empty: it can."""
     requeue: str = ""
     """Shell text by which a running job asks to be put back into the queue; empty: it starts itself again."""
+    find_commands: str = ""
+    """Shell text before the scheduler's commands inside a job, where they may be missing from its PATH."""
     resubmit_without: str = ""
     """Shell text that submits the script again without the nodes in ``$left_out``; empty: nodes cannot be
     left out."""
@@ -160,6 +163,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """None: it submits or refuses, there is no trial."""
     has_interactive: bool = False
     """Whether ``interactive`` gives a way to allocate and run from here."""
+    environment_hint: str = "export {name} in the shell that submits: its environment goes to the job"
+    """How a variable reaches a job without standing in its script."""
     allocation_hint: str = ""
     """How a user makes an allocation; empty: there are none to run in."""
 
@@ -213,6 +218,10 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the job's id; raise RefusedError with the scheduler's own words."""
         raise NotImplementedError
+
+    def is_id(self, text: str) -> bool:
+        """Return whether a record's or a job's file may hold this as an id; no other text is asked about."""
+        return not self.id_pattern or re.fullmatch(self.id_pattern, text, re.ASCII) is not None
 
     def find_command(self) -> tuple[str, ...]:
         """Return the command that lists the user's jobs with their scripts; nothing where there is none.

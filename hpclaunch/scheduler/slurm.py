@@ -77,6 +77,11 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
                 return line.strip()
         raise RefusedError(f"Slurm refused the job: {_words(answer)}")
 
+    def is_id(self, text: str) -> bool:
+        """Return whether it is a number as Slurm has them (32 bits), perhaps with its cluster."""
+        match = re.fullmatch(r"(\d{1,10})(_\d+)?(;[\w.-]+)?", text, re.ASCII)
+        return match is not None and int(match[1]) < 1 << 32
+
     def find_command(self) -> tuple[str, ...]:
         """List the user's jobs, also those that ended a short while ago (MinJobAge)."""
         return ("squeue", "-h", "-a", "--me", "-t", "all", "-o", "%F|%o")
@@ -170,6 +175,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
     directives += [
         (f"--time={format_walltime(want.walltime_s)}", "walltime limit"),
         (f"--output={_sbatch_file(want.output) or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),
+        ("--open-mode=append", "each run writes on in the same log: Slurm, too, may requeue the job"),
     ]
     if want.after:
         directives += [
@@ -177,10 +183,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
             ("--kill-on-invalid-dep=yes", "if one of them fails, this one must not pend forever"),
         ]
     if want.array:
-        directives += [
-            (f"--array={want.array}", "a job for each index"),
-            ("--open-mode=append", "what Slurm itself reports about all of them is in one file"),
-        ]
+        directives.append((f"--array={want.array}", "a job for each index"))
     if want.exclude:
         directives.append((f"--exclude={','.join(want.exclude)}", "nodes to leave out"))
     return lines([*directives, *_restarts(want)])
@@ -190,11 +193,10 @@ def _restarts(want: Resources) -> list[tuple[str, str]]:
     """Return what lets a job come back after a checkpoint."""
     if want.warn_s is None:
         return []
-    warning = (f"--signal=B:USR1@{want.warn_s}", "seconds of warning before the limit (man sbatch)")
-    comes_back = ("--requeue", "the job may come back after a checkpoint")
-    if want.array:  # whose header has the open mode already
-        return [warning, comes_back]
-    return [warning, comes_back, ("--open-mode=append", "a restart writes on in the same log")]
+    return [
+        (f"--signal=B:USR1@{want.warn_s}", "seconds of warning before the limit (man sbatch)"),
+        ("--requeue", "the job may come back after a checkpoint"),
+    ]
 
 
 def _sbatch_file(path: str | None) -> str:
@@ -230,9 +232,11 @@ SCHEDULER = SlurmScheduler(
         "-A --account": "--account",
         "-p --partition -q --qos": "--partition",
         "-J --job-name": "--name",
-        "-o --output": "nothing: `hpclaunch logs` shows the output",
+        "-o --output -e --error": "nothing: `hpclaunch logs` shows the output",
         "-a --array": "--array",
         "-d --dependency": "--after",
+        "--wait": "hpclaunch submit --wait",
+        "--wrap --parsable --test-only --help --usage --version": "nothing: hpclaunch calls sbatch itself",
     },
     queue_kinds=("partition", "qos"),
     measured_binding="mask_cpu",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -23,6 +23,7 @@ def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str,
         *_horovod_from_eessi(environment),
         *_two_containers(environment),
         *_two_pythons(environment),
+        *_like_options(environment),
     )
 
 
@@ -125,3 +126,20 @@ def _two_pythons(environment: Environment) -> Iterator[str]:
     for key in ("venv", "conda"):
         if getattr(environment, key):
             yield f"{key} and container: the container has its own Python; give a venv as container: venv"
+
+
+def _like_options(environment: Environment) -> Iterator[str]:
+    """Find names that module, conda, source or the container's program would take for an option."""
+    container, easybuild, eessi = environment.container, environment.easybuild, environment.eessi
+    named: dict[str, Iterable[str | None]] = {
+        "module_use": environment.module_use,
+        "modules": environment.modules,
+        "conda": (environment.conda,),
+        "venv": (environment.venv,),
+        "easybuild: load": easybuild.load if easybuild else (),
+        "eessi: load": eessi.load if eessi else (),
+        "container: image": (container.image,) if container else (),
+        "container: venv": (container.venv,) if container else (),
+    }
+    for key, names in named.items():
+        yield from (f"{key}: {name!r} begins with a dash" for name in names if name and name.startswith("-"))

@@ -1,29 +1,50 @@
-"""Quoting for lines whose paths may have shell variables in them."""
+"""Quoting for the shell: text that stays as it is, and paths whose shell variables are expanded."""
 
 from __future__ import annotations
 
 import re
+import shlex
 
-# ${NAME} may have a default, or a text for the case that it is set; in these only plain variables.
-_INNER = r"(?:[^\\\"`${}]|\$[A-Za-z_]\w*|\$\{[A-Za-z_]\w*\})*"
-_VARIABLE = re.compile(rf"\$(?:[A-Za-z_]\w*|\{{[A-Za-z_]\w*(?::[-+]{_INNER})?\}})", re.ASCII)
+# $NAME, ${NAME}, ${NAME:-TEXT} and ${NAME:+TEXT}. Other expansions can run commands: $(...), and $[...],
+# ${a[...]} and ${NAME@P}, whose text bash evaluates a second time (man bash, EXPANSION).
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_INNER = rf"(?:[^\\\"`${{}}]|\${_NAME}|\$\{{{_NAME}\}})*"
+_VARIABLE = re.compile(rf"\$(?:{_NAME}|\{{{_NAME}(?::?[-+]{_INNER})?\}})")
+
+
+def literal(text: str) -> str:
+    """Quote so that the shell reads exactly this text, on one line of the script.
+
+    What is not printable (line breaks, control characters, marks that turn the direction of text around) is
+    written as bytes in ``$'...'``: a reader sees it, and no line of the script begins inside of the text.
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'" + "".join(map(_escaped, text)) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    return {"\n": "\\n", "\t": "\\t"}.get(char) or "".join(f"\\x{byte:02x}" for byte in char.encode())
 
 
 def double_quote(text: str) -> str:
-    """Quote for the shell so that variables and ~/ before a path are still expanded, and nothing else is.
+    """Quote so that shell variables and ~/ before a path are still expanded, nothing else.
 
-    Variables: $NAME, ${NAME}, ${NAME:-text} and ${NAME:+text}. No other expansion is left, since some of them
-    run commands (an array's index, for one).
+    Variables are ``$NAME`` and ``${NAME}``, also with a text: ``${NAME:-TEXT}`` and ``${NAME:+TEXT}``.
     """
     at_home = re.sub(r"(^|[,:])~(?=/)", r"\1$HOME", text)
-    quoted, at = "", 0
+    parts, at = [], 0
     for found in _VARIABLE.finditer(at_home):
-        quoted += _literal(at_home[at : found.start()]) + found[0]
+        parts += [_plain(at_home[at : found.start()]), found[0]]
         at = found.end()
-    return f'"{quoted}{_literal(at_home[at:])}"'
+    return f'"{"".join(parts)}{_plain(at_home[at:])}"'
 
 
-def _literal(text: str) -> str:
+def _plain(text: str) -> str:
     return re.sub(r'([\\"`$])', r"\\\1", text)
 
 

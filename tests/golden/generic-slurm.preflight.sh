@@ -13,14 +13,14 @@
 #SBATCH --time=00:30:00
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
+# each run writes on in the same log: Slurm, too, may requeue the job
+#SBATCH --open-mode=append
 # nodes to leave out
 #SBATCH --exclude=n7
 # seconds of warning before the limit (man sbatch)
 #SBATCH --signal=B:USR1@120
 # the job may come back after a checkpoint
 #SBATCH --requeue
-# a restart writes on in the same log
-#SBATCH --open-mode=append
 
 # Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 1 ranks = 2 ranks.
@@ -34,14 +34,38 @@ export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+echo > "$HPCLAUNCH_JOB_FOLDER/reason.new" || :
+echo > "$HPCLAUNCH_JOB_FOLDER/restarts.new" || :
+echo > "$HPCLAUNCH_JOB_FOLDER/next_id.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+# Make job $1 the next one of this job's chain. A next job that cannot be recorded is cancelled: it must not run unseen.
+hpclaunch_hand_over() {
+  [ "$1" ] || return 1
+  if ! hpclaunch_write next_id "$1"; then
+    set -- "${1%%;*}"
+    scancel "$1" || :
+    return 1
+  fi
+  restarting=1  # the end of this run is not the job's end: it leaves no exit status, and is not a success
+}
+
 # The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
   trap - EXIT
-  [ -z "${restarting:-}" ] || exit 0  # not the end
-  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
-  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  [ -z "${restarting:-}" ] || exit "$status"
+  hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
 trap hpclaunch_end EXIT
@@ -89,17 +113,14 @@ if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight.now" > "$preflight.w
   grep ^hpclaunch- "$preflight.words" >> "$preflight" || :  # the nodes that gave no answer
   # Submit again, without the nodes that have failed.
   sed -n 's/^hpclaunch-preflight {"host": "\([^"]*\)".*"status": "missing".*/\1/p' \
-    "$preflight" "$preflight.words" >> "$HPCLAUNCH_JOB_FOLDER/left_out"
+    "$preflight.words" >> "$HPCLAUNCH_JOB_FOLDER/left_out"
   left_out=$(sort -u "$HPCLAUNCH_JOB_FOLDER/left_out" | paste -sd,)
   restarts=0
   if [ -r "$HPCLAUNCH_JOB_FOLDER/restarts" ]; then read -r restarts < "$HPCLAUNCH_JOB_FOLDER/restarts"; fi
   if [ "$left_out" ] && [ "$restarts" -lt 2 ] \
-    && sbatch --parsable --exclude=n7,"$left_out" "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"; then
-    restarting=1  # this is not the job's end: no exit status is written
-    echo $((restarts + 1)) > "$HPCLAUNCH_JOB_FOLDER/restarts"
-    mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"
-    echo "hpclaunch: once more without $left_out: restart $((restarts + 1)) of 2"
-    exit 0
+    && hpclaunch_write restarts $((restarts + 1)) && next=$(sbatch --parsable --exclude=n7,"$left_out" "$HPCLAUNCH_JOB_FOLDER/job.sh") && hpclaunch_hand_over "$next"; then
+    echo "hpclaunch: once more without $left_out: restart $((restarts + 1)) of 2" || :
+    exit 1
   fi
   grep -v ^hpclaunch- "$preflight.words" > "$HPCLAUNCH_JOB_FOLDER/reason"
   exit 1
@@ -125,7 +146,7 @@ trap : USR1 TERM
 code=0
 "$@" || code=$?
 if [ "$code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
-  [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+  [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed" || exit "$code"
   exit 0
 fi
 exit "$code"
@@ -155,26 +176,27 @@ while caught='' status=0; do
 done
 
 if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
-  if [ "$HPCLAUNCH_RESTART" -ge 2 ]; then
-    echo "checkpointed, and all 2 restarts (--max-restarts) are used up" > "$HPCLAUNCH_JOB_FOLDER/reason"
+  # From here on the job is not done: each way out has an exit status that says so.
+  not_restarted() {
+    hpclaunch_write reason "checkpointed, $1" || echo "hpclaunch: checkpointed, $1" || :
     exit 85
-  fi
-  restarting=1  # this is not the job's end: no exit status is written
-  echo $((HPCLAUNCH_RESTART + 1)) > "$restarts_file.new"
-  mv "$restarts_file.new" "$restarts_file"
-  echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 2"
-  trap 'exit 0' TERM
+  }
+  [ "$HPCLAUNCH_RESTART" -lt 2 ] || not_restarted "and all 2 restarts (--max-restarts) are used up"
+  hpclaunch_write restarts $((HPCLAUNCH_RESTART + 1)) \
+    || not_restarted "but not restarted: $HPCLAUNCH_JOB_FOLDER cannot be written (disk or quota full?); make room, then hpclaunch resubmit"
+  echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 2" || :
+  restarting=1  # the end of this run is not the job's end: it leaves no exit status, and is not a success
+  trap 'exit 85' TERM
   if scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"; then
-    sleep 60 & wait $!  # until this run is ended for that
-    exit 0
-  fi
-  echo 'hpclaunch: this job may not requeue itself here, so the next job of a chain takes over'
-  if ! sbatch --parsable "$HPCLAUNCH_JOB_FOLDER/job.sh" > "$HPCLAUNCH_JOB_FOLDER/next_id.new"; then
-    restarting=
-    echo "checkpointed, but neither requeued nor followed: the log says why; hpclaunch resubmit starts it again" > "$HPCLAUNCH_JOB_FOLDER/reason"
+    sleep 60 & wait $! || :  # until this run is ended for that
     exit 85
   fi
-  mv "$HPCLAUNCH_JOB_FOLDER/next_id.new" "$HPCLAUNCH_JOB_FOLDER/next_id"
-  exit 0
+  trap 'exit 143' TERM
+  restarting=
+  echo 'hpclaunch: this job may not requeue itself here, so the next job of a chain takes over' || :
+  next=$(sbatch --parsable "$HPCLAUNCH_JOB_FOLDER/job.sh") || next=
+  hpclaunch_hand_over "$next" \
+    || not_restarted "but neither requeued nor followed: the log says why; hpclaunch resubmit starts it again"
+  exit 85
 fi
 exit "$status"

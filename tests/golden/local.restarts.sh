@@ -14,14 +14,27 @@ export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$$"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+echo > "$HPCLAUNCH_JOB_FOLDER/reason.new" || :
+echo > "$HPCLAUNCH_JOB_FOLDER/restarts.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
 # The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
   trap - EXIT
-  [ -z "${restarting:-}" ] || exit 0  # not the end
-  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
-  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  [ -z "${restarting:-}" ] || exit "$status"
+  hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
 trap hpclaunch_end EXIT
@@ -54,7 +67,7 @@ export MASTER_PORT=$((10000 + $$ % 10000))
 export OMP_NUM_THREADS=1
 
 # Each rank reports its binding in this folder.
-rm -rf "$HPCLAUNCH_JOB_FOLDER/binding"
+rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
 mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
 
 # Each rank is a shell that runs these lines and then becomes the program.
@@ -106,7 +119,7 @@ trap : USR1 TERM
 code=0
 "$@" || code=$?
 if [ "$code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
-  [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed"
+  [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed" || exit "$code"
   exit 0
 fi
 exit "$code"
@@ -139,7 +152,7 @@ timer=$!
   while { sleep 75 & wait $!; }; do
     last=$(stat -c %Y "$HPCLAUNCH_JOB_FOLDER/out.log" "$HPCLAUNCH_HEARTBEAT" 2> /dev/null | sort -n | tail -n 1) || :
     if [ -n "$last" ] && [ $(($(date +%s) - last)) -ge 300 ]; then
-      echo "hung: no output and no heartbeat for 300 s; ended by --idle-timeout" > "$HPCLAUNCH_JOB_FOLDER/reason"
+      hpclaunch_write reason "hung: no output and no heartbeat for 300 s; ended by --idle-timeout" || :
       kill -TERM "$launcher"
       sleep 10
       kill -KILL "$launcher"
@@ -159,14 +172,15 @@ kill "$watchdog" 2> /dev/null || :
 grep -q '^hung:' "$HPCLAUNCH_JOB_FOLDER/reason" 2> /dev/null && exit 124
 
 if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
-  if [ "$HPCLAUNCH_RESTART" -ge 1 ]; then
-    echo "checkpointed, and all 1 restarts (--max-restarts) are used up" > "$HPCLAUNCH_JOB_FOLDER/reason"
+  # From here on the job is not done: each way out has an exit status that says so.
+  not_restarted() {
+    hpclaunch_write reason "checkpointed, $1" || echo "hpclaunch: checkpointed, $1" || :
     exit 85
-  fi
-  restarting=1  # this is not the job's end: no exit status is written
-  echo $((HPCLAUNCH_RESTART + 1)) > "$restarts_file.new"
-  mv "$restarts_file.new" "$restarts_file"
-  echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 1"
+  }
+  [ "$HPCLAUNCH_RESTART" -lt 1 ] || not_restarted "and all 1 restarts (--max-restarts) are used up"
+  hpclaunch_write restarts $((HPCLAUNCH_RESTART + 1)) \
+    || not_restarted "but not restarted: $HPCLAUNCH_JOB_FOLDER cannot be written (disk or quota full?); make room, then hpclaunch resubmit"
+  echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 1" || :
   exec bash "$0"
 fi
 exit "$status"

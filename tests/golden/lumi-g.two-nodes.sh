@@ -19,8 +19,10 @@
 #SBATCH --time=00:30:00
 # stdout and stderr of the job
 #SBATCH --output=hpclaunch-%j.out
+# each run writes on in the same log: Slurm, too, may requeue the job
+#SBATCH --open-mode=append
 
-# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-22.
 # 2 nodes x 8 ranks = 16 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 49-55  GPU 0  NUMA node 3
@@ -40,13 +42,24 @@ export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
 # The exit status is written however the job ends.
 # shellcheck disable=SC2329  # the trap calls it
 hpclaunch_end() {
   status=$?
   trap - EXIT
-  printf '%s\n' "$status" > "$HPCLAUNCH_JOB_FOLDER/exit_status.new"
-  mv "$HPCLAUNCH_JOB_FOLDER/exit_status.new" "$HPCLAUNCH_JOB_FOLDER/exit_status"
+  hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
 trap hpclaunch_end EXIT
@@ -118,7 +131,7 @@ export HOROVOD_TIMELINE_MARK_CYCLES=1
 export OMP_NUM_THREADS=7
 
 # Each rank reports its binding in this folder.
-rm -rf "$HPCLAUNCH_JOB_FOLDER/binding"
+rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
 mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
 
 # Each rank is a shell that runs these lines and then becomes the program.
@@ -220,7 +233,7 @@ hpclaunch_report() {
 }
 hpclaunch_report
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000 \

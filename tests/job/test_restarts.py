@@ -37,6 +37,7 @@ sys.exit(int(os.environ["HPCLAUNCH_CHECKPOINT_EXIT_CODE"]) if told else 0)
 def submit(*words: str) -> tuple[dict[str, Any], str]:
     command = [sys.executable, "-m", "hpclaunch", "submit", "--wait", "--json", *words]
     answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.stdout, answer.stderr
     return json.loads(answer.stdout), answer.stderr
 
 
@@ -228,3 +229,144 @@ def test_cancelling_ends_the_job_of_a_chain_that_took_over(on_pbs: tuple[str, ..
     ended = cancel_job(store, LocalHost(), get_scheduler("pbs"), record)
     assert (ended.state, ended.scheduler_id) == ("cancelled", "2.fakepbs")
     assert json.loads((tmp_path / "pbs" / "2.json").read_text())["state"] == "F"
+
+
+# Before it checkpoints, rank 0 makes further writes to the named files of the job's folder fail: "no space
+# left on device", from the kernel, for any user.
+FULL_DISK = (
+    """
+import os, sys
+for name in sys.argv[2:] if os.environ["RANK"] == "0" else ():
+    path = os.environ["HPCLAUNCH_JOB_FOLDER"] + "/" + name
+    if os.path.lexists(path):
+        os.remove(path)
+    os.symlink("/dev/full", path)
+"""
+    + PROGRAM
+)
+
+
+@pytest.fixture(params=["slurm", "pbs"])
+def queue(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The options that name a scheduler with a queue: the real Slurm, the fake PBS."""
+    if request.param == "pbs":
+        on_pbs: tuple[str, ...] = request.getfixturevalue("on_pbs")
+        return on_pbs
+    request.getfixturevalue("on_slurm")
+    return SLURM
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("written", [("restarts.new",), ("restarts.new", "reason.new", "exit_status.new")])
+def test_a_full_disk_at_a_restart_is_a_failure(queue: tuple[str, ...], written: tuple[str, ...]) -> None:
+    program = (sys.executable, "-c", FULL_DISK, "never", *written)
+    job, log = submit(*queue, "--max-restarts", "2", "--", *program)
+    assert (job["state"], job["exit_code"]) == ("failed", 85), log
+    assert "No space left on device" in log
+    assert "not restarted" in log
+    assert len(runs(log)) == 2
+    assert subprocess.run([sys.executable, "-m", "hpclaunch", "wait"], capture_output=True).returncode == 1
+
+
+@pytest.mark.mpi
+def test_a_full_disk_at_a_restart_on_this_machine_is_not_done() -> None:
+    program = (sys.executable, "-c", FULL_DISK, "never", "restarts.new", "reason.new", "exit_status.new")
+    job, log = submit(*LOCAL, "--max-restarts", "2", "--", *program)
+    assert (job["state"], job["exit_code"]) == ("lost", None), log
+    assert "its disk was full" in log
+
+
+@pytest.mark.slurm
+def test_a_next_job_that_cannot_be_recorded_does_not_run(
+    on_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid_requeue(tmp_path, monkeypatch)
+    program = (sys.executable, "-c", FULL_DISK, "1", "next_id.new")
+    job, log = submit(*SLURM, "--name", "unseen", "--max-restarts", "1", "--", *program)
+    assert (job["state"], job["exit_code"]) == ("failed", 85), log
+    assert "neither requeued nor followed" in log
+    states = on_slurm.run("squeue", "-h", "-a", "-t", "all", "-n", "unseen", "-o", "%T").stdout.split()
+    assert sorted(states) == ["CANCELLED", "FAILED"]
+
+
+@pytest.mark.mpi
+def test_a_chain_whose_next_job_has_no_id_is_a_failure(
+    on_pbs: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = tmp_path / "silent"
+    silent.mkdir()
+    (silent / "qsub").write_text("#!/bin/sh\nexit 0\n")
+    (silent / "qsub").chmod(0o755)
+    monkeypatch.setenv("FAKE_PBS_JOB_PATH", f"{silent}:{os.environ['FAKE_PBS_JOB_PATH']}")
+    job, log = submit(*on_pbs, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
+    assert (job["state"], job["exit_code"]) == ("failed", 85), log
+
+
+@pytest.mark.mpi
+def test_a_disk_that_becomes_full_meanwhile_does_not_keep_a_job_from_coming_back(tmp_path: Path) -> None:
+    """A real small disk: the room for what a restart writes was reserved before."""
+    program = """
+import os
+filler = os.environ["HPCLAUNCH_JOB_FOLDER"] + "/filler"
+if os.environ["HPCLAUNCH_RESTART"] == "0":
+    try:
+        with open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+    except OSError as error:
+        assert error.strerror == "No space left on device"
+    raise SystemExit(int(os.environ["HPCLAUNCH_CHECKPOINT_EXIT_CODE"]))
+os.remove(filler)
+print("GOT run", os.environ["HPCLAUNCH_RESTART"])
+"""
+    disk = tmp_path / "small disk"
+    disk.mkdir()
+    mount = 'mount -t tmpfs -o size=2m small "$0" && exec "$@"'
+    words = ("unshare", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", mount, str(disk))
+    hpclaunch = ("submit", "--site", "local", "--max-restarts", "1", "--wait", "--json")
+    answer = subprocess.run(
+        [*words, sys.executable, "-m", "hpclaunch", *hpclaunch, "--", sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_STATE_HOME": str(disk)},
+    )
+    job = json.loads(answer.stdout)
+    assert (job["state"], job["exit_code"]) == ("done", 0), answer.stderr
+    assert "GOT run 1" in answer.stderr
+
+
+@pytest.mark.slurm
+def test_the_log_of_each_run_stays_where_slurm_requeues_the_job(on_slurm: Slurm) -> None:
+    program = 'echo "GOT run ${SLURM_RESTART_COUNT:-0}"; [ "${SLURM_RESTART_COUNT:-}" ] || '
+    program += '{ scontrol requeue "$SLURM_JOB_ID"; sleep 600; }'
+    words = ("--site", "generic-slurm", "--time", "5m", "--mpi", "none", "--", "bash", "-c", program)
+    job, log = submit(*words)
+    assert (job["state"], job["exit_code"]) == ("done", 0), log
+    assert runs(log) == ["GOT run 0", "GOT run 1"]
+    logs = subprocess.run([sys.executable, "-m", "hpclaunch", "logs"], capture_output=True, text=True)
+    assert runs(logs.stdout) == runs(log)
+
+
+@pytest.mark.mpi
+def test_how_an_earlier_run_ended_does_not_end_this_one(on_pbs: tuple[str, ...], tmp_path: Path) -> None:
+    """It hung and the site has put it back into the queue."""
+    (tmp_path / "pbs" / "stopped").touch()
+    command = [sys.executable, "-m", "hpclaunch"]
+    words = ("submit", *on_pbs, "--idle-timeout", "60s", "--", "true")
+    job = subprocess.run([*command, *words], capture_output=True, text=True, check=True).stdout.strip()
+    folder = Store().folder(job)
+    (folder / "reason").write_text("hung: no output and no heartbeat for 60 s; ended by --idle-timeout\n")
+    (folder / "exit_status").write_text("124\n")
+    (tmp_path / "pbs" / "stopped").unlink()
+    answer = subprocess.run([*command, "wait", "--json"], capture_output=True, text=True)
+    assert (json.loads(answer.stdout)["state"], answer.stderr) == ("done", "")
+
+
+@pytest.mark.mpi
+def test_a_job_of_pbs_finds_qsub_where_its_user_did(
+    on_pbs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_PBS_JOB_PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    job, log = submit(*on_pbs, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
+    assert (job["state"], job["exit_code"]) == ("done", 0), log
+    assert len(runs(log)) == 4

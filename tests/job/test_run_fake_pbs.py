@@ -13,10 +13,11 @@ import pytest
 
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.follow_job import cancel_job, result_of, submit_job, wait_job
+from hpclaunch.job.follow_job import LogReader, cancel_job, result_of, submit_job, wait_job
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import refresh, refresh_all
 from hpclaunch.job.store import Store
+from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.kit import contract_script, new_record, submit
 
@@ -208,3 +209,27 @@ def test_ranks_under_a_fake_of_pals_know_who_they_are(
     record, output = wait(store, submit(store, "pbs", body, tmp_path, "#PBS -l select=1:ncpus=2"))
     assert record.state == "done", output
     assert output.splitlines() == ["True 2", "True 2"]
+
+
+def test_a_submission_that_waits_for_a_job_which_fails_is_no_refusal(store: Store, tmp_path: Path) -> None:
+    """With ``-W block=true`` qsub exits with the status of the job."""
+    record = submit(store, "pbs", "exit 7", tmp_path, "#PBS -W block=true")
+    record, _ = wait(store, record)
+    assert (record.state, record.exit_code) == ("failed", 7)
+
+
+def test_a_job_that_ended_before_its_submission_was_answered_is_found(store: Store, tmp_path: Path) -> None:
+    record, _ = wait(store, submit(store, "pbs", "exit 7", tmp_path))
+    for name in ("exit_code", "stdout"):
+        (Path(record.folder) / "submission" / name).unlink()
+    found = recover(HOST, PBS, f"{record.folder}/job.sh", record.folder)
+    assert found == record.scheduler_id
+
+
+def test_a_log_that_is_emptied_for_another_run_is_followed(store: Store, tmp_path: Path) -> None:
+    record, got = new_record(store, "pbs", tmp_path), list[bytes]()
+    log, reader = Path(record.folder) / "out.log", LogReader(HOST, record, got.append)
+    for text in ("first run\n", "first run\ngoes on\n", "2\n", "2nd run, which says more\n"):
+        log.write_text(text)
+        reader.drain()
+    assert b"".join(got) == b"first run\ngoes on\n2\n2nd run, which says more\n"

@@ -254,9 +254,25 @@ def test_many_jobs_are_one_question(store: Store, tmp_path: Path, monkeypatch: p
         cancel_job(store, HOST, LOCAL, record)
 
 
-def test_a_job_that_was_never_submitted_cannot_be_cancelled(store: Store, tmp_path: Path) -> None:
+def test_a_job_whose_submission_has_not_begun_says_so_and_is_never_submitted_once_cancelled(
+    store: Store, tmp_path: Path
+) -> None:
     record = new_record(store, "local", tmp_path)
-    assert refresh(store, HOST, LOCAL, record).state == "created"
+    fresh = refresh(store, HOST, LOCAL, record)
+    assert fresh.state == "created"
+    assert "nothing was submitted" in (fresh.reason or "")
+    with pytest.raises(RefusedError, match="nothing was submitted"):
+        wait_job(store, HOST, LOCAL, record)
+    ended = cancel_job(store, HOST, LOCAL, record)
+    assert (ended.state, ended.reason) == ("cancelled", "nothing was submitted")
+    with pytest.raises(RefusedError, match="cancelled before it was submitted"):
+        submit_job(store, HOST, LOCAL, record, contract_script(record, f"touch {tmp_path}/ran"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_job_whose_submission_was_cut_off_cannot_be_cancelled(store: Store, tmp_path: Path) -> None:
+    record = new_record(store, "local", tmp_path)
+    (Path(record.folder) / "submission").mkdir()
     for action in (cancel_job, wait_job):
         with pytest.raises(RefusedError, match="has no id from local"):
             action(store, HOST, LOCAL, record)

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.follow_job import submit_job
 from hpclaunch.job.record import JobRecord
@@ -23,6 +24,7 @@ def new_record(store: Store, scheduler: str, workdir: Path, name: str = "try") -
         name=name,
         site=f"generic-{scheduler}",
         scheduler=scheduler,
+        machine=machine_identity() if get_scheduler(scheduler).starts_at_once else None,
         folder=str(store.folder(job_id)),
         workdir=str(workdir),
         created=now.isoformat(timespec="seconds"),

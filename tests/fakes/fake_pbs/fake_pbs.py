@@ -111,6 +111,7 @@ def qsub(argv: list[str]) -> None:
         "options": options,
         "resources": resources,
         "workdir": os.getcwd(),
+        "path": os.environ["PATH"],
         "state": "Q",
         "substate": QUEUED,
         "ctime": time.time(),
@@ -134,7 +135,11 @@ def qsub(argv: list[str]) -> None:
             stderr=(HOME / "runner.log").open("a"),
             start_new_session=True,
         )
-    print(f"{number}.{SERVER}")
+    print(f"{number}.{SERVER}", flush=True)
+    if options.get("-W") == "block=true":
+        while (ended := load(number)) and ended["state"] != "F":
+            time.sleep(0.05)
+        sys.exit((ended or {}).get("status", 1))
 
 
 def array_indices(text: str) -> list[int]:
@@ -266,6 +271,7 @@ def job_environment(job: Job) -> dict[str, str]:
         "PBS_JOBNAME": job["name"],
         "PBS_NODEFILE": str(nodes),
         "PBS_O_WORKDIR": job["workdir"],
+        "PBS_O_PATH": job["path"],
         "PBS_QUEUE": job["queue"],
         # What a site would set for everybody: its module command, and MPI for root, who may run the tests.
         **{n: v for n, v in os.environ.items() if n.startswith(_SITE_WIDE)},
@@ -326,7 +332,8 @@ def end(session: int, number: int) -> None:
 def qstat(argv: list[str]) -> None:
     """``qstat [-x] -f [-F json] [ID...]``; without ids all jobs that have not ended."""
     as_json, ids = "json" in argv, [word for word in argv if word[0].isdigit()]
-    ids = ids or [path.stem for path in HOME.glob("*.json") if (load(path.stem) or {})["state"] != "F"]
+    everything = (path.stem for path in HOME.glob("*.json"))
+    ids = ids or [i for i in everything if "-x" in argv or (load(i) or {})["state"] != "F"]
     if "-t" in argv:
         arrays = {word: load(word.partition(".")[0]) for word in ids if "[]" in word}
         ids += [word.replace("[]", f"[{i}]") for word, job in arrays.items() if job for i in job["indices"]]

@@ -1,0 +1,80 @@
+"""``hpclaunch forget``: remove the records of ended jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hpclaunch.cli._jobs import chosen, complete_job, job_filters, up_to_date
+
+if TYPE_CHECKING:
+    from hpclaunch.job.record import JobRecord
+    from hpclaunch.job.store import Store
+
+
+@click.command()
+@click.argument("jobs", metavar="JOB...", shell_complete=complete_job, nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Forget all jobs that have ended.")
+@click.option("--before", metavar="AGE|DATE", help="With --all: only jobs submitted before then.")
+@click.option("--force", is_flag=True, help="Forget each JOB whatever its state; it is not cancelled.")
+@job_filters
+@click.pass_context
+def command(
+    ctx: click.Context,
+    jobs: tuple[str, ...],
+    every: bool,
+    before: str | None,
+    force: bool,
+    sites: tuple[str, ...],
+    names: tuple[str, ...],
+    since: str | None,
+) -> None:
+    """Remove the folder of each JOB on this machine: its record, script, log and result.
+
+    A job that has not ended is left alone, unless --force is given. Of a job on another host the folder there
+    stays; it is named.
+
+    \b
+    Examples:
+      hpclaunch forget last
+      hpclaunch forget --all --before 30d
+    """
+    from hpclaunch.errors import EXIT_BAD_INPUT
+    from hpclaunch.job.store import Store
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+
+    if bool(jobs) == every:
+        raise click.UsageError("name the jobs, or give --all")
+    if every and force:
+        raise click.UsageError("--force is for jobs that are named, not for --all")
+    if not every and (sites or names or since or before):
+        raise click.UsageError("--site, --name, --since and --before choose among the jobs of --all")
+    store, code = Store(), 0
+    if every:
+        records = chosen(store.list()[0], sites, names, since)
+        if before:
+            newer = {record.id for record in chosen(records, (), (), before)}
+            records = [record for record in records if record.id not in newer]
+        records = [record for record in records if record.state in FINAL_STATES]
+    else:
+        records = list({(found := store.find(job)).id: found for job in jobs}.values())
+    for record in records:
+        if not _forget(store, record, force):
+            code = EXIT_BAD_INPUT
+    ctx.exit(code)
+
+
+def _forget(store: Store, record: JobRecord, force: bool) -> bool:
+    """Remove a job's folder; False, with a message, where the job has not ended."""
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+
+    record = record if force else up_to_date(store, record)
+    if record.state not in FINAL_STATES and not force:
+        words = f"job {record.id} is {record.state}, so it is not forgotten: hpclaunch cancel ends it"
+        click.echo(f"hpclaunch: {words}; --force forgets it as it is", err=True)
+        return False
+    store.forget(record.id)
+    there = f"; its folder on {record.host} stays: {record.folder}" if record.host else ""
+    click.echo(f"{record.id} forgotten{there}")
+    return True

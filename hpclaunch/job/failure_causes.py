@@ -30,7 +30,8 @@ _NODE_WORDS = (
 _NOT_THE_PROGRAMS = re.compile(
     rf"^\s*$|{PREFIX}|{SLURM_SAYS}|^[-=]{{20,}}$|^=   |^(prterun|mpi(run|exec))[^ ]* (detected|noticed) that "
     r"|^(thus causing|the job to be terminated|Primary job +terminated|a non-zero exit code\.|signal \d+ \()"
-    r"|^ +(Process name|Exit code): |^YOUR APPLICATION TERMINATED|^This typically refers to|^Please see the FAQ"
+    r"|^ +(Process name|Exit code): "
+    r"|^(YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ)"
 )
 _LAST_LINES = 5
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SHOWN = (
     "id", "name", "site", "scheduler", "scheduler_id", "state", "exit_code", "reason", "nodes", "tasks",
-    "command", "created", "started", "ended", "folder", "workdir",
+    "host", "command", "created", "started", "ended", "folder", "workdir",
 )  # fmt: skip
 
 

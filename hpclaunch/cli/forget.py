@@ -60,17 +60,16 @@ def command(
     else:
         records = list({(found := store.find(job)).id: found for job in jobs}.values())
     for record in records:
-        if not _forget(store, record, force=force):
+        if not _forget(store, record, force):
             code = EXIT_BAD_INPUT
     ctx.exit(code)
 
 
-def _forget(store: Store, record: JobRecord, *, force: bool) -> bool:
-    """Remove a job's folder; return False for a job that has not ended, which stays unless ``force``."""
+def _forget(store: Store, record: JobRecord, force: bool) -> bool:
+    """Remove a job's folder; False, with a message, where the job has not ended."""
     from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
-    if not force:
-        record = up_to_date(store, record)
+    record = record if force else up_to_date(store, record)
     if record.state not in FINAL_STATES and not force:
         words = f"job {record.id} is {record.state}, so it is not forgotten: hpclaunch cancel ends it"
         click.echo(f"hpclaunch: {words}; --force forgets it as it is", err=True)

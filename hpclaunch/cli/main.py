@@ -20,6 +20,7 @@ COMMANDS = {
     "jobs": "List the jobs that were submitted from here.",
     "status": "Show the state of a job.",
     "logs": "Print the output of a job.",
+    "fetch": "Bring files of a job to this machine.",
     "wait": "Wait for a job; exit with its status.",
     "cancel": "Cancel jobs.",
     "forget": "Remove the records of ended jobs.",
@@ -40,20 +41,17 @@ class LazyGroup(click.Group):
         """Run the command; an error is printed as one message, with a traceback only with --debug."""
         try:
             return super().invoke(ctx)
-        except HpclaunchError as error:
-            if ctx.params["debug"]:
-                raise
-            lines = str(error).splitlines()  # they may hold what a scheduler, a host or a file says
-            click.echo("hpclaunch: " + "\n".join(map(printable, lines)), err=True)
-            ctx.exit(error.exit_code)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, OSError):
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
+        except BrokenPipeError:
+            _discard_output()
+            ctx.exit(0)
         except Exception as error:
             if ctx.params["debug"]:
-                raise
-            click.echo(f"hpclaunch: internal error: {type(error).__name__}: {error}", err=True)
-            click.echo("  please report it with the output of `hpclaunch --debug ...`", err=True)
-            ctx.exit(EXIT_FAILED)
+                import traceback  # errors only
+
+                click.echo(traceback.format_exc(), err=True, nl=False)
+            ctx.exit(_report(error))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the table."""
@@ -73,6 +71,21 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _report(error: Exception) -> int:
+    """Print what went wrong; return the exit code that belongs to it."""
+    if isinstance(error, HpclaunchError):
+        lines = str(error).splitlines()  # they may hold what a scheduler, a host or a file says
+        click.echo("hpclaunch: " + "\n".join(map(printable, lines)), err=True)
+        return error.exit_code
+    if isinstance(error, OSError):
+        place = printable(str(error.filename)) if error.filename else "the output or a file"
+        click.echo(f"hpclaunch: {place}: {error.strerror or error}", err=True)
+        return EXIT_FAILED
+    click.echo(f"hpclaunch: internal error: {type(error).__name__}: {error}", err=True)
+    click.echo("  please report it with the output of `hpclaunch --debug ...`", err=True)
+    return EXIT_FAILED
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="hpclaunch")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
@@ -87,12 +100,29 @@ def main() -> None:
     """Run the command line and exit with its code: 130 after Ctrl-C, 0 if the reader of the output left."""
     try:
         code = program.main(prog_name="hpclaunch", standalone_mode=False)
+        code = _flushed(code)
     except click.ClickException as error:
         error.show()
         code = error.exit_code
+    except OSError as error:  # of the program's own options, such as --help
+        code = _flushed(_report(error))
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the last flush must not fail again
-        code = 0
     sys.exit(code)
+
+
+def _flushed(code: int | None) -> int | None:
+    """Write the rest of the output; return the exit code, also where that fails."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        return code or _report(error)  # one that failed before has said so
+    return code
+
+
+def _discard_output() -> None:
+    """Send what is left of the output nowhere: the last flush must not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

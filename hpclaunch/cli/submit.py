@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hpclaunch.plan.settings import JobSettings
 
 
-class _SubmitCommand(click.Command):
-    """A command that takes everything after the first ``--`` unchanged; its help is grouped."""
+class SettingsCommand(click.Command):
+    """A command with the options of a job's settings; its help is grouped."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups: the job's settings as their table groups them, then other options."""
@@ -35,29 +35,43 @@ class _SubmitCommand(click.Command):
             with formatter.section(title):
                 formatter.write_dl(records)
 
+
+class _SubmitCommand(SettingsCommand):
+    """A command that takes everything after the first ``--`` unchanged."""
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
             at = args.index("--")
             ctx.meta["tail"] = tuple(args[at + 1 :])
             args = args[:at]
-        return super().parse_args(ctx, args)
+        given = tuple(args)  # the parser empties the list
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            named = given[0] if given and not given[0].startswith("-") else None
+            if error.possibilities and named is None and "mnist" not in given:
+                raise
+            words = "mnist " if "mnist" in given else ""
+            what = "options of the training" if words else "a program and its options"
+            hint = f"{what} come after --: hpclaunch submit {words}-- {error.option_name} ..."
+            raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
 
 
 def _option(row: Row) -> click.Option:
     """Return the option of a setting; its value is None or () where it is left out."""
     name = row.name.replace("_", "-")
     usual = f"--{name}/--no-{name}" if row.kind is bool else f"--{name}"
-    kind: Any = click.IntRange(*row.limits) if row.limits else int if row.kind is int else None
+    kind: Any = click.IntRange(*row.limits) if row.limits else row.kind if row.kind in (int, float) else None
     if get_origin(row.kind) is Literal:
         kind = click.Choice(get_args(row.kind))
-    is_list = get_origin(row.kind) is tuple
+    is_list = get_origin(row.kind) in (tuple, dict)
     return click.Option(
         [*(row.options or (usual,)), row.name],
         type=kind,
         is_flag=row.kind is bool,
         default=None,
         multiple=is_list and not row.commas,
-        callback=_split if row.commas else None,
+        callback=_split if row.commas else _pairs if get_origin(row.kind) is dict else None,
         metavar=row.metavar,
         help=row.help,
     )
@@ -67,7 +81,23 @@ def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     return tuple(filter(None, re.split(r"[,\s]+", value or "")))
 
 
-@click.command(cls=_SubmitCommand, params=[_option(row) for row in rows() if row.group])
+def _pairs(_ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+    """Return NAME=VALUE texts as a mapping; of two with the same name the last one counts."""
+    pairs = dict[str, str]()
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param=option)
+        pairs[name] = value
+    return pairs or None
+
+
+def setting_options(leave_out: tuple[str, ...] = ()) -> list[click.Parameter]:
+    """Return the options of all settings that have one."""
+    return [_option(row) for row in rows() if row.group and row.name not in leave_out]
+
+
+@click.command(cls=_SubmitCommand, params=setting_options())
 @click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
 @click.option("--file", type=click.Path(path_type=Path), help="Job file (YAML) with the same settings.")
 @click.option(
@@ -90,7 +120,8 @@ def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     help="Run in the allocation of this shell (salloc). Default: if there is one.",
 )
 @click.option(
-    "--host", help="Submit over ssh on [user@]host[:port], or with site on the profile's login host."
+    "--host",
+    help="Submit over ssh on [user@]host[:port], or with [user@]site on the profile's login host.",
 )
 @click.option(
     "--sync",
@@ -133,7 +164,8 @@ def command(
         raise click.UsageError("--interactive and --no-wait exclude each other")
     settings = _command_line(job, ctx.meta.get("tail", ()), options)
     prepared = prepare(
-        read_layers(settings, file), SubmitMode(here=here, interactive=interactive, host=host, sync=sync)
+        read_layers(settings, file, is_program=job is None),
+        SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
     )
     if dry_run or explain:
         show(prepared, dry_run=dry_run, explain=explain, as_json=as_json)
@@ -143,14 +175,20 @@ def command(
 
 
 def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any]) -> JobSettings:
-    from hpclaunch.plan.settings import JobSettings
 
     if job not in (None, "mnist"):
         raise click.UsageError(
             f"unknown job {job!r}: name mnist, or put a command after -- (hpclaunch submit -- {job})"
         )
+    return given_settings(options, command=(("mnist", *tail) if job else tail) or None)
+
+
+def given_settings(options: dict[str, Any], **more: Any) -> JobSettings:
+    """Return the settings of the options that were given."""
+    from hpclaunch.plan.settings import JobSettings
+
     given = {name: value for name, value in options.items() if value not in (None, ())}
-    return JobSettings(command=(("mnist", *tail) if job else tail) or None, **given)
+    return JobSettings(**given, **more)
 
 
 def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:

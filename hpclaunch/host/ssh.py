@@ -20,7 +20,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, UnreadableFileError, with_retry
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
 from hpclaunch.host.ssh_auth import Ask, ask_on_terminal
-from hpclaunch.host.ssh_config import parse_address, read_config
+from hpclaunch.host.ssh_config import read_config, split_route
 from hpclaunch.host.ssh_link import Link, need_paramiko, open_link
 
 if TYPE_CHECKING:
@@ -31,6 +31,11 @@ T = TypeVar("T")
 _PIECE_BYTES = 1 << 20
 _REQUEST_BYTES = 32768  # every SFTP server answers a request of this size at once
 _OPEN_TIMEOUT_S = 60.0
+_START_TIMEOUT_S = 60.0
+"""Time for the login shell there to start a command, or SFTP: its start-up files come first."""
+_SFTP_SILENCE_S = 300.0
+_MAX_ANSWER_BYTES = 256 << 20
+"""What one command may print, and one file that is read whole may hold: what is kept in memory."""
 # Absolute names, links followed, names from stdin with NUL between them: any number of files, any name.
 _TAR_OF_FILES = ("tar", "-c", "-f", "-", "-P", "-h", "--hard-dereference", "--format=gnu", "--no-recursion",
                  "--null", "-T", "-")  # fmt: skip
@@ -40,6 +45,8 @@ _ABSENT = (": No such file or directory", ": Not a directory")
 @contextmanager
 def connect(host: str, *, config: Path | None = None, ask: Ask = ask_on_terminal) -> Iterator[SshHost]:
     """Connect to ``[user@]host[:port]``, where host may be an alias of the ssh configuration.
+
+    ``JUMP,...,HOST`` names jump hosts for the case that the configuration names no way to HOST.
 
     ``config``: the user's ssh configuration, by default ``~/.ssh/config``; ``ask``: gets the answers to the
     questions of a login. Raises RefusedError where paramiko is missing, the host cannot be reached, its key
@@ -77,9 +84,8 @@ class SshHost:
 
     def __init__(self, destination: str, *, config: Path | None = None, ask: Ask = ask_on_terminal) -> None:
         """Read the configuration, without connecting."""
-        parse_address(destination)
+        self._jumps, self.name = split_route(destination)
         need_paramiko()
-        self.name = destination
         self._config, self._ask = read_config(config), ask
         self._link: Link | None = None
         self._sftp_client: SFTPClient | None = None
@@ -90,7 +96,7 @@ class SshHost:
         """Connect, unless there is a connection."""
         if self._link is None or not self._link.is_open():
             self.close()
-            self._link = open_link(self.name, self._config, self._ask)
+            self._link = open_link(self.name, self._config, self._ask, self._jumps)
 
     def close(self) -> None:
         """Close the connection."""
@@ -123,10 +129,20 @@ class SshHost:
         command = remote_command(argv, env, cwd)
         channel = self._session()
         try:
-            channel.exec_command(command)
-            code, out, err = _exchange(channel, stdin or b"", timeout_s)
+            with _closing_after(channel, _START_TIMEOUT_S):
+                channel.exec_command(command)
+            code, out, err = _Exchange(channel, stdin or b"").finish(timeout_s)
         except _Timeout:
             raise NoAnswerError(f"{argv[0]} gave no answer within {timeout_s:g} s on {self.name}") from None
+        except _NotStarted:
+            raise NoAnswerError(
+                f"the login shell on {self.name} did not start {argv[0]} within {_START_TIMEOUT_S:g} s",
+                f"its start-up files (~/.bashrc) may wait for input: try ssh {self.name} true",
+            ) from None
+        except _TooMuch:
+            raise RefusedError(
+                f"{argv[0]} on {self.name} printed more than {_MAX_ANSWER_BYTES >> 20} MiB, which is too much"
+            ) from None
         except (SSHException, EOFError, OSError) as error:
             raise self._no_answer(argv[0]) from error
         finally:
@@ -197,13 +213,17 @@ class SshHost:
     def read_file(self, path: str) -> bytes | None:
         """Return a file's bytes; None: it does not exist."""
 
-        def read(sftp: SFTPClient) -> bytes:
+        def read(sftp: SFTPClient) -> bytes | None:
             with _open(sftp, path) as file:
+                if (file.stat().st_size or 0) > _MAX_ANSWER_BYTES:
+                    return None
                 file.prefetch()
-                return file.read()
+                return file.read(_MAX_ANSWER_BYTES)
 
         try:
-            return self._with_sftp(read)
+            if (data := self._with_sftp(read)) is None:
+                raise RefusedError(f"{path} on {self.name} has more than {_MAX_ANSWER_BYTES >> 20} MiB")
+            return data
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -221,8 +241,10 @@ class SshHost:
                 raise UnreadableFileError(f"{self.name}: {line.removeprefix('tar: ')}")
         try:
             found = _unpacked(out)
-        except tarfile.TarError as error:
-            raise RefusedError(f"{self.name}: tar gave no archive: {error}; {messages.strip()}") from None
+        except (tarfile.TarError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+            raise RefusedError(
+                f"{self.name}: tar gave no archive that can be read: {error}; {messages.strip()}"
+            ) from None
         return {path: found[path] for path in paths if path in found}
 
     def exists(self, path: str) -> bool:
@@ -267,6 +289,14 @@ class SshHost:
         for may_retry in (True, False):
             try:
                 return operation(self._sftp())
+            except TimeoutError:
+                starting = self._sftp_client is None
+                self.close()
+                raise NoAnswerError(
+                    f"{self.name} gives no access to files: SFTP "
+                    + (f"did not start within {_START_TIMEOUT_S:g} s" if starting else "gives no answer"),
+                    f"a ~/.bashrc there that waits for input keeps it from starting: try sftp {self.name}",
+                ) from None
             except (SSHException, SFTPError, EOFError, OSError) as error:
                 if isinstance(error, OSError) and self._sftp_is_open():
                     raise
@@ -290,10 +320,19 @@ class SshHost:
         self.connect()
         assert self._link is not None  # noqa: S101
         if self._sftp_client is None:
-            self._sftp_client = SFTPClient.from_transport(self._link.transport)
-            assert self._sftp_client is not None  # noqa: S101
+            channel = self._sftp_channel()
+            self._sftp_client = SFTPClient(channel)
+            channel.settimeout(_SFTP_SILENCE_S)
             self._remove_unfinished(self._sftp_client)
         return self._sftp_client
+
+    def _sftp_channel(self) -> Channel:
+        """Open a channel with SFTP at its end; each answer has a time limit, the first one too."""
+        channel = self._session()
+        channel.settimeout(_START_TIMEOUT_S)
+        with _closing_after(channel, _START_TIMEOUT_S):
+            channel.invoke_subsystem("sftp")
+        return channel
 
     def _remove_unfinished(self, sftp: SFTPClient) -> None:
         while self._unfinished:
@@ -302,51 +341,113 @@ class SshHost:
             self._unfinished.pop()
 
 
+@contextmanager
+def _closing_after(channel: Channel, limit_s: float) -> Iterator[None]:
+    """Close the channel if the server has not answered a request by then; the request then fails."""
+    timer = threading.Timer(limit_s, channel.close)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 class _Timeout(Exception):
     """The time for an answer is over."""
 
 
-def _exchange(channel: Channel, stdin: bytes, timeout_s: float | None) -> tuple[int, bytes, bytes]:
-    """Give a command its stdin; return its exit status (below 0: none came), its stdout and its stderr."""
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    out: list[bytes] = []
-    err: list[bytes] = []
+class _NotStarted(Exception):
+    """The login shell did not get to the command."""
 
-    def remaining_s() -> float | None:
-        return None if deadline is None else max(0.0, deadline - time.monotonic())
 
-    def read(receive: Callable[[int], bytes], pieces: list[bytes]) -> None:
-        with suppress(OSError):
+class _TooMuch(Exception):
+    """The command prints more than is kept in memory."""
+
+
+class _Exchange:
+    """A command's stdin, stdout and stderr, each in its thread.
+
+    The stdin is sent when the command has begun: the login shell's start-up files would read it otherwise.
+    """
+
+    def __init__(self, channel: Channel, stdin: bytes) -> None:
+        self._channel, self._stdin = channel, stdin
+        self._out, self._err = bytearray(), bytearray()
+        self._begun, self._full = threading.Event(), threading.Event()
+
+    def finish(self, timeout_s: float | None) -> tuple[int, bytes, bytes]:
+        """Return exit status (below 0: none came), stdout and stderr."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        readers = [threading.Thread(target=each, daemon=True) for each in (self._read_out, self._read_err)]
+        for thread in (*readers, threading.Thread(target=self._write, daemon=True)):
+            thread.start()
+
+        def remaining_s() -> float | None:
+            return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+        try:
+            start_s = _START_TIMEOUT_S if timeout_s is None else min(timeout_s, _START_TIMEOUT_S)
+            if not self._begun.wait(start_s):
+                raise _Timeout if start_s == timeout_s else _NotStarted
+            for reader in readers:
+                reader.join(remaining_s())
+                if reader.is_alive():
+                    raise _Timeout
+            if self._full.is_set():
+                raise _TooMuch
+            if not self._channel.status_event.wait(remaining_s()):
+                raise _Timeout  # the program closed its output and runs on
+        finally:
+            self._begun.set()  # nothing that waits for it may stay behind
+        return self._channel.recv_exit_status(), bytes(self._out), bytes(self._err)
+
+    def _read_out(self) -> None:
+        self._read(self._channel.recv, self._out)
+        self._begun.set()  # nothing more will come
+
+    def _read_err(self) -> None:
+        self._read(self._channel.recv_stderr, self._err)
+
+    def _read(self, receive: Callable[[int], bytes], kept: bytearray) -> None:
+        with suppress(OSError, EOFError):
             while data := receive(1 << 16):
-                pieces.append(data)
+                if len(kept) + len(data) > _MAX_ANSWER_BYTES:
+                    self._full.set()
+                    self._channel.close()
+                    break
+                kept += data
+                if kept is self._out and not self._begun.is_set() and MARK in kept:
+                    self._begun.set()
 
-    def write() -> None:
-        with suppress(OSError):  # a command need not read its stdin
-            for at in range(0, len(stdin), _PIECE_BYTES):  # sendall copies the remainder for every packet
-                channel.sendall(stdin[at : at + _PIECE_BYTES])
-            channel.shutdown_write()
+    def _write(self) -> None:
+        with suppress(OSError, EOFError, _ssh_error()):  # a command need not read its stdin
+            if self._stdin:
+                self._begun.wait()
+            for at in range(
+                0, len(self._stdin), _PIECE_BYTES
+            ):  # sendall copies the remainder for every packet
+                self._channel.sendall(self._stdin[at : at + _PIECE_BYTES])
+            self._channel.shutdown_write()
 
-    readers = [
-        threading.Thread(target=read, args=(channel.recv, out), daemon=True),
-        threading.Thread(target=read, args=(channel.recv_stderr, err), daemon=True),
-    ]
-    for thread in (*readers, threading.Thread(target=write, daemon=True)):
-        thread.start()
-    for reader in readers:
-        reader.join(remaining_s())
-        if reader.is_alive():
-            raise _Timeout
-    if not channel.status_event.wait(remaining_s()):
-        raise _Timeout  # the program closed its output and runs on
-    return channel.recv_exit_status(), b"".join(out), b"".join(err)
+
+def _ssh_error() -> type[Exception]:
+    from paramiko import SSHException
+
+    return SSHException
 
 
 def _unpacked(archive_bytes: bytes) -> dict[str, bytes]:
-    """Return the files of a tar archive by name; raises TarError."""
+    """Return the plain files of a tar archive by name; raises TarError, and others for a damaged header.
+
+    The archive is not trusted: sparse files, whose size may be anything, and links are passed over, so the
+    files are never larger than the archive.
+    """
     found: dict[str, bytes] = {}
     with tarfile.open(fileobj=io.BytesIO(archive_bytes), mode="r:") as archive:
         for member in archive:
-            if content := archive.extractfile(member):
+            plain = member.isreg() and not member.issparse() and member.size >= 0
+            if plain and (content := archive.extractfile(member)):
                 found[member.name] = content.read()
     return found
 

@@ -86,6 +86,14 @@ def parse_address(text: str) -> Address:
     return Address(host=host, user=user or None, port=int(port) if port else None)
 
 
+def split_route(text: str) -> tuple[tuple[str, ...], str]:
+    """Return jump hosts and destination of ``JUMP,...,DESTINATION``; raises BadInputError."""
+    *jumps, destination = text.split(",")
+    for each in (*jumps, destination):
+        parse_address(each)
+    return tuple(jumps), destination
+
+
 def _host_and_port(place: str) -> tuple[str, str | None]:
     """Return the host, empty where the text has none, and the port, if there is one."""
     match = _PLACE.fullmatch(place)
@@ -159,10 +167,11 @@ def _words(text: str) -> list[str]:
         raise BadInputError(f"ssh configuration: {text!r} cannot be read: {error}") from None
 
 
-def resolve(destination: str, config: Sequence[str]) -> Login:
+def resolve(destination: str, config: Sequence[str], usual_jumps: Sequence[str] = ()) -> Login:
     """Return the configuration of ``[user@]alias[:port]``; user and port of the destination go first.
 
-    Raises BadInputError for a destination or a setting that cannot be used.
+    ``usual_jumps``: jump hosts where the configuration says nothing of how to get there. Raises BadInputError
+    for a destination or a setting that cannot be used.
     """
     found = _look_up(parse_address(destination), config)
     hostname, user = found["hostname"], found.get("user") or getpass.getuser()
@@ -170,7 +179,9 @@ def resolve(destination: str, config: Sequence[str]) -> Login:
         raise BadInputError(
             f"{destination}: the ssh configuration leads to {user}@{hostname}, which is not a host"
         )
-    port, jump = _number(found, "port", 22), found.get("proxyjump", "none")
+    port, jump = _number(found, "port", 22), found.get("proxyjump")
+    if jump is None:
+        jump = "none" if "proxycommand" in found else ",".join(usual_jumps) or "none"
     tokens = {"%%": "%", "%d": str(Path.home()), "%u": getpass.getuser()}
     tokens |= {"%h": hostname, "%p": str(port), "%r": user}
     return Login(

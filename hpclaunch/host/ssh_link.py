@@ -61,11 +61,15 @@ def need_paramiko() -> None:
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-def open_link(destination: str, config: Sequence[str], ask: Ask) -> Link:
-    """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used."""
+def open_link(destination: str, config: Sequence[str], ask: Ask, usual_jumps: Sequence[str] = ()) -> Link:
+    """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used.
+
+    ``usual_jumps``: jump hosts where the user's configuration names no way to the destination.
+    """
     below = ExitStack()
     try:
-        return Link(_open(destination, config, ask, below, None, ()), below)
+        login = resolve(destination, config, usual_jumps)
+        return Link(_open(destination, config, ask, below, login.jumps, ()), below)
     except BaseException:
         below.close()
         raise

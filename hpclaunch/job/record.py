@@ -49,7 +49,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     """Slurm's or PBS' job id; for local jobs ``PID:STARTTIME`` of the script's shell."""
     exit_code: int | None = None
     host: str | None = None
-    """Where it was submitted over ssh, as ``[user@]host[:port]``; None: on this machine."""
+    """Where it was submitted over ssh, as ``[user@]host[:port]``, jump hosts of the profile before it with
+    commas between; None: on this machine."""
     machine: MachineIdentity | None = None
     """Of a job without a queue: where its processes run; ``scheduler_id`` means nothing elsewhere."""
     folder: str

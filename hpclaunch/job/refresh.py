@@ -202,7 +202,7 @@ def _left_behind(
 def _read_each(
     host: Host, wanted: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, bytes], dict[str, UnreadableFileError]]:
-    """Read files by the ids of their jobs: where one cannot be read, only that job has a fault."""
+    """Read files by the ids of their jobs: one that cannot be read is a fault of that job only."""
     try:
         return host.read_files([path for paths in wanted.values() for path in paths]), {}
     except UnreadableFileError:

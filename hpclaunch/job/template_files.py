@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 from pathlib import Path
 
 import jinja2
@@ -13,6 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from hpclaunch.cache import read_cached, write_cached
 from hpclaunch.package_data import resource_dir
+from hpclaunch.software.shell_quoting import literal
 
 
 def script_templates() -> jinja2.Environment:
@@ -26,14 +26,14 @@ def script_templates() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # a shell script, not HTML: the shquote filter quotes
     )
-    environment.filters["shquote"] = shlex.quote
+    environment.filters["shquote"] = literal
     environment.filters["comment"] = comment
     return environment
 
 
 def comment(text: str) -> str:
-    """Make a text safe inside one comment line: no line break may end the comment."""
-    return text.replace("\n", " ").replace("\r", " ")
+    """Make a text safe inside one comment line: no line break may end it, no mark may change its look."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 class _CachedTemplates(BytecodeCache):

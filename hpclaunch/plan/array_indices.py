@@ -8,7 +8,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 
 _MAX_TASKS = 10_000
-_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 
 
 _HINT = "write --array 0-9, 0-9:2 or 1,4,7, and 0-9%2 for two at once"
@@ -21,7 +21,7 @@ def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
     """
     ranges, percent, at_once = text.partition("%")
     hint = _HINT
-    if percent and not (at_once.isdigit() and int(at_once) > 0):
+    if percent and not re.fullmatch(r"0*[1-9][0-9]{0,8}", at_once):
         raise BadInputError(f"--array {text!r}: {at_once!r} tasks at once", hint)
     found: set[int] = set()
     for part in ranges.split(","):

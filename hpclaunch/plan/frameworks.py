@@ -20,7 +20,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import PurePath
 
 import msgspec
@@ -34,6 +33,7 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.shell_quoting import literal
 
 
 class Framework(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,7 +244,7 @@ def _horovod(profile: SiteProfile) -> list[Line]:
 def _timeline(request: JobRequest) -> list[Line]:
     """A bare name is a file in the job's folder for Horovod, so that no two jobs write the same one."""
     file = request.timeline or ""
-    path = shlex.quote(file)
+    path = literal(file)
     if request.framework == "horovod" and "/" not in file:
         path = f'"$HPCLAUNCH_JOB_FOLDER"/{path}'
     return [

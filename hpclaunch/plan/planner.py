@@ -13,14 +13,17 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.command_rules import command_problems
+from hpclaunch.plan.cost import check_budget, cost_at_most
 from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.no_effect import no_effect
 from hpclaunch.plan.preflight_plan import plan_preflight
 from hpclaunch.plan.rank_counts import resolve
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request_texts import check_names, check_overridden
 from hpclaunch.plan.script_body import (
     launch_words,
     plugin_is_open,
@@ -56,13 +59,19 @@ def make_plan(
     ``topology`` is the node of the site, or the live one for ``local``; None where it is unknown.
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
+    check_names(request)
     layout = _layout(request, profile, topology, place.allocation)
     by_local_rank = framework_of(request).device_by_local_rank
+    if not place.allocation:
+        check_budget(request, profile, layout)
     check_sharing(request.framework, by_local_rank, rank_gpus(layout))
     scheduler = site_scheduler(profile)
     cpus_per_task = _scheduler_cpus(request, profile, layout)
     header = _header(request, profile, layout, place, cpus_per_task)
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
+    for_rank = rank_setup(request, profile, layout)
+    check_overridden(request, for_rank)
+    without_effect = no_effect(request, profile, layout, place, settings)
     return LaunchPlan(
         request=request,
         profile=profile,
@@ -73,15 +82,15 @@ def make_plan(
         binding=layout.binding,
         header=header,
         environment=shell_lines(request, profile, layout, place, for_launcher),
-        rank_setup=rank_setup(request, profile, layout),
+        rank_setup=for_rank,
         launch=launch_words(request, profile, layout, place),
         argv=rank_words(request, profile, place),
         supervision=_supervision(request, profile, layout),
         preflight=_preflight(request, profile, layout),
         staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
-        warnings=_warnings(request, layout, settings),
-        problems=command_problems(request, layout.nodes, layout.tasks_per_node),
+        warnings=(*without_effect.warnings, *_warnings(request, profile, layout, place, settings)),
+        problems=(*without_effect.problems, *command_problems(request, layout.nodes, layout.tasks_per_node)),
     )
 
 
@@ -95,7 +104,7 @@ def _layout(
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
-    walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
+    walltime_s = parse_walltime_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives)
     request_rules.check_abilities(scheduler, request)
@@ -215,13 +224,15 @@ def _header(
         warn_s=parse_walltime_s(request.warn_before) if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
+    named = given.union(_directive_key(d.text) for d in profile.directives)
     site = tuple(
         Line(text=d.text, reason=reason_with_source(profile, d.reason, d.source))
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
-    return (*scheduler.header(want), *site, *extra)
+    usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
+    return (*usual, *site, *extra)
 
 
 def _log_name(request: JobRequest, scheduler: Scheduler) -> str:
@@ -270,12 +281,17 @@ def _computed(
     return tuple(settled)
 
 
-def _warnings(request: JobRequest, layout: JobLayout, settings: tuple[Setting, ...]) -> tuple[str, ...]:
+def _warnings(
+    request: JobRequest,
+    profile: SiteProfile,
+    layout: JobLayout,
+    place: JobPlace,
+    settings: tuple[Setting, ...],
+) -> tuple[str, ...]:
     notes = layout.binding.notes if layout.binding else ()
-    queue = (layout.choice.warning,) if layout.choice.warning else ()
-    unseen = request.space and not (request.check or request.preflight)
-    space = ("--space has an effect only with --check or --preflight",) if unseen else ()
-    return (*queue, *space, *framework_notes(request, layout, settings), *notes)
+    cost = None if place.allocation else cost_at_most(request, profile, layout)
+    costs = (cost.text,) if cost else ()
+    return (*framework_notes(request, layout, settings), *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

@@ -17,10 +17,13 @@ from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.shell_quoting import literal
 from hpclaunch.software.software_lines import wrap_command
 
 PROBE = "probe.py"
 """Its name in the job's folder."""
+_HERE = "\0"
+"""Stands for the probe's path, which is known where the script runs; no other word has this character."""
 _LIMIT_S = 300
 """Longer than the import of a framework may take there."""
 
@@ -43,19 +46,20 @@ def plan_preflight(
         return None
     python = interpreter(request, profile)
     text = json.dumps(_wanted(request, profile, nodes, gpus_per_node, cpus))
-    argv = wrap_command(request.environment, profile, (python, PROBE, "preflight", text))
-    # The probe's place is known where the script runs; every other word is unchanged.
-    words = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, argv)]
-    verdict = wrap_command(request.environment, profile, (python, PROBE, "verdict", str(nodes)))
-    judge = [word if word != PROBE else '"$probe"' for word in map(shlex.quote, verdict)]
+    probe = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "preflight", text)))
+    judge = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "verdict", str(nodes))))
     launch = () if scheduler.starts_at_once else site_launcher(profile).one_per_node(nodes)
     return Preflight(
-        probe=(*launch, *words),
-        judge=tuple(judge),
+        probe=(*launch, *probe),
+        judge=judge,
         node_names=scheduler.node_names,
         limit_s=_LIMIT_S,
         again=again,
     )
+
+
+def _shell_words(argv: Iterable[str]) -> tuple[str, ...]:
+    return tuple('"$probe"' if word == _HERE else literal(word) for word in argv)
 
 
 def _again(request: JobRequest, scheduler: Scheduler) -> str:

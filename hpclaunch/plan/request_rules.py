@@ -7,12 +7,14 @@ the page that states it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.array_indices import array_indices
+from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.queue_limits import cite, misfit
@@ -27,7 +29,8 @@ class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
     queue: Queue | None
     reason: str
-    warning: str | None = None
+    problem: Problem | None = None
+    """Why no job is submitted to it: the profile does not have it."""
 
 
 def check_account(profile: SiteProfile, account: str | None) -> None:
@@ -73,26 +76,39 @@ def choose_queue(profile: SiteProfile, named: str | None, nodes: int, walltime_s
 
 
 def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) -> QueueChoice:
-    queue = profile.queues.get(named)
-    if queue is None:
-        from difflib import get_close_matches  # only messages need it
+    """Return the queue of a name, or of several with commas between (sbatch --partition)."""
+    choice = QueueChoice(name=named, queue=None, reason="named in the request")
+    if not profile.queues:
+        return choice
+    for name in named.split(","):
+        queue = profile.queues.get(name)
+        if queue is None:
+            return msgspec.structs.replace(choice, problem=_unknown_queue(profile, name))
+        problem = misfit(queue, nodes, walltime_s)
+        if not queue.gpus and profile.node is not None and profile.node.gpus:
+            problem = "its nodes have no GPUs, and the profile describes the GPU nodes"
+        if problem:
+            raise SiteRuleError(
+                f"{queue.kind} {name} of {profile.name} does not take this job: {problem}"
+                f" ({cite(profile, queue.source)})",
+                "change the request, or leave the queue open and the one that fits is chosen",
+            )
+        choice = msgspec.structs.replace(choice, queue=choice.queue or queue)
+    return choice
 
-        near = get_close_matches(named, profile.queues, n=1)
-        warning = None
-        if profile.queues:
-            meant = f"; did you mean {near[0]}?" if near else ""
-            warning = f"{named} is not in the profile of {profile.name}, its limits are unknown{meant}"
-        return QueueChoice(name=named, queue=None, reason="named in the request", warning=warning)
-    problem = misfit(queue, nodes, walltime_s)
-    if not queue.gpus and profile.node is not None and profile.node.gpus:
-        problem = "its nodes have no GPUs, and the profile describes the GPU nodes"
-    if problem:
-        raise SiteRuleError(
-            f"{queue.kind} {named} of {profile.name} does not take this job: {problem}"
-            f" ({cite(profile, queue.source)})",
-            "change the request, or leave the queue open and the one that fits is chosen",
-        )
-    return QueueChoice(name=named, queue=queue, reason="named in the request")
+
+def _unknown_queue(profile: SiteProfile, name: str) -> Problem:
+    from difflib import get_close_matches  # only messages need it
+
+    near = get_close_matches(name, profile.queues, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    kinds = sorted({queue.kind for queue in profile.queues.values()})
+    own = f"extends: {profile.name}, queues: {{{name}: {{}}}}"
+    listed = f"{profile.name} has the {' and '.join(kinds)}s {', '.join(profile.queues)}"
+    return Problem(
+        message=f"--partition {name}: {listed}{meant}",
+        hint=f"if the site has it, add it in your profile: --site my.yaml with {own}",
+    )
 
 
 def _only_when_named(queue: Queue) -> str | None:
@@ -207,19 +223,51 @@ def check_directives(scheduler: Scheduler, directives: Iterable[str]) -> None:
             raise BadInputError(f"--directive {text!r} is not one line", "give one directive each time")
         if not text.startswith("-"):
             raise BadInputError(f"--directive {text!r} is not an option", "write it as --mail-type=END")
+        try:
+            words = shlex.split(text, comments=True)
+        except ValueError:
+            raise BadInputError(
+                f"--directive {text!r} has a quote without its partner", 'write --comment="it\'s mine"'
+            ) from None
         for names, instead in scheduler.owned_options.items():
-            found = re.findall(r"-[lW] \S+|\S+", names)
-            if any(_is_option(text, name, joined=scheduler.joins_values) for name in found):
+            if any(map(_matcher(scheduler, names), _options(scheduler, text, words))):
                 raise BadInputError(
                     f"--directive {text!r} would contradict what was computed from the request",
                     f"use {instead}",
                 )
 
 
-def _is_option(text: str, name: str, *, joined: bool) -> bool:
-    if name.startswith("--") or not joined:
-        return re.match(re.escape(name) + r"(=|\s|$)", text) is not None
-    if " " in name:
-        option, resource = name.split()
-        return re.match(rf"{option}\s*(\S+,)?{resource}=", text) is not None
-    return re.match(rf"{name}(?!-)", text) is not None
+def _options(scheduler: Scheduler, text: str, words: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the options of a directive, each with its value: a line may hold several, beginnings of names
+    count (``--tim=5``), and letters may run together (``-Ht5``)."""
+    if reader := scheduler.directive_reader():
+        yield from ((option.name, option.value or "") for option in reader.read_text(text))
+    else:
+        for word, following in zip(words, (*words[1:], ""), strict=True):
+            name, equals, value = word.partition("=")
+            if name.startswith("-"):
+                yield name.lstrip("-") if name.startswith("--") else name, value if equals else following
+
+
+def _matcher(scheduler: Scheduler, names: str) -> Callable[[tuple[str, str]], bool]:
+    """Return whether an option is one of ``names``, as ``owned_options`` writes them."""
+    found = re.findall(r"-[lW] \S+|\S+", names)
+
+    def matches(option: tuple[str, str]) -> bool:
+        name, value = option
+        return any(_is_option(name, value, owned, joined=scheduler.joins_values) for owned in found)
+
+    return matches
+
+
+def _is_option(name: str, value: str, owned: str, *, joined: bool) -> bool:
+    if owned.startswith("--"):  # GNU getopt and argparse take the beginning of a name
+        return len(name) > 1 and owned[2:].startswith(name)
+    if " " in owned:
+        option, resource = owned[1:].split()
+        return name == f"{option}:{resource}" or (
+            name.lstrip("-") == option and re.search(rf"(^|,){resource}=", value) is not None
+        )
+    if name.startswith("-"):  # read without the scheduler's own reader
+        return name == owned or (joined and name.startswith(owned))
+    return name == owned[1:]

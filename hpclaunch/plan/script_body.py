@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterable, Iterator
 
 from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
@@ -19,6 +16,7 @@ from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.shell_quoting import literal
 from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
 
 
@@ -29,14 +27,14 @@ def shell_lines(
     place: JobPlace,
     for_launcher: tuple[Line, ...],
 ) -> tuple[Line, ...]:
-    """Return the lines before the launch: folders, software, variables. ``for_launcher``: the launcher's own.
+    """Return the lines before the launch: folders, software, variables.
 
-    Raises BadInputError for a variable of the request that no shell can have.
+    ``for_launcher``: the launcher's own.
     """
     scheduler = site_scheduler(profile)
     lines = list(scheduler.start_lines)
     if place.python:
-        folder = shlex.quote(place.python.rpartition("/")[0])
+        folder = literal(place.python.rpartition("/")[0])
         lines.append(
             Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch, first")
         )
@@ -62,7 +60,7 @@ def shell_lines(
     lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
     lines.append(_threads(request, layout))
     lines += [
-        Line(text=f"export {_variable(name)}={shlex.quote(value)}", reason="given in the request")
+        Line(text=f"export {name}={literal(value)}", reason="given in the request")
         for name, value in request.env.items()
     ]
     return tuple(lines)
@@ -71,12 +69,6 @@ def shell_lines(
 def _shares_cores(binding: NodeBinding | None) -> bool:
     cpus = [cpu for rank in binding.ranks for cpu in rank.cpus] if binding else []
     return len(cpus) > len(set(cpus))
-
-
-def _variable(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise BadInputError(f"{name!r} is not a name of an environment variable", "use letters, digits and _")
-    return name
 
 
 def _threads(request: JobRequest, layout: JobLayout) -> Line:
@@ -175,7 +167,7 @@ def launch_words(
             ranks_bind=layout.binding is not None and profile.binding.cpu == "taskset",
             mpi_plugin=request.mpi or profile.mpi.plugin or place.mpi_plugin,
             options=(
-                *(profile.fabric.launch_options if layout.nodes > 1 else ()),
+                *(map(literal, profile.fabric.launch_options) if layout.nodes > 1 else ()),
                 *launch_options(request.environment, profile),
             ),
             in_allocation=place.allocation is not None,

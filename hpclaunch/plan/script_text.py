@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from hpclaunch.plan.frameworks import framework_of
@@ -13,6 +12,7 @@ from hpclaunch.plan.planner import about
 from hpclaunch.plan.script_body import script_writes_log
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.software.shell_quoting import literal
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -48,8 +48,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),
         sees_all_gpus=_sees_all(plan),
-        job_id=shlex.quote(place.job_id) if place.job_id else f'"{number}"',
-        folder=shlex.quote(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
+        job_id=literal(place.job_id) if place.job_id else f'"{number}"',
+        folder=literal(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
     )
 
 

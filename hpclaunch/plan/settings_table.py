@@ -82,6 +82,8 @@ GROUPS = {
     "check": "Before it starts",
     "after": "Other jobs",
     "max_restarts": "Restarts and hangs",
+    "remote_dir": "Another machine",
+    "container": "Software",
     "exclude": "",
 }
 """First key of a group -> its title in ``submit --help``; empty: keys of the job file only."""
@@ -115,6 +117,9 @@ class SettingsTable(_Struct):
     cpus_per_task: int | None = key("Cores per rank.", "an equal share of the node", default=None)
     threads_per_core: int = key("Hardware threads used per core.", default=1)
     time: str | None = key("Walltime limit: 30m, 2h, 02:00:00, 1-12:00:00.", default=None)
+    budget: float | None = key(
+        "Refuse the job if it may cost more than this, in the site's unit.", default=None, metavar="AMOUNT"
+    )
     exclusive: bool = key("Whole nodes, not shared with other jobs.", default=True)
 
     framework: Literal["horovod", "torch", "deepspeed", "jax", "mpi4py", "none"] | None = key(
@@ -177,8 +182,37 @@ class SettingsTable(_Struct):
         "End a job without output and heartbeat for this long, such as 30m.", default=None
     )
 
+    remote_dir: str | None = key(
+        "With --host: folder there that gets the folders of jobs: script, log, result, copied code.",
+        "the user's folder on scratch where the profile names it, else that of ~/.local/state",
+        default=None,
+        metavar="DIR",
+    )
+
+    container: str | None = key(
+        "Container image that the program runs in: a SIF file, a folder or an address such as docker://...;"
+        " on CSCS' machines also a TOML file.",
+        default=None,
+        metavar="IMAGE",
+    )
+    container_bind: tuple[str, ...] = key(
+        "Folder or file that the container sees in addition to the working folder, the job's folder and the"
+        " site's file systems.",
+        default=(),
+        metavar="SRC[:DEST]",
+    )
+    venv: str | None = key(
+        "Folder of a virtual environment that is activated; with a container it is one inside of it.",
+        default=None,
+        metavar="PATH",
+    )
+    conda: str | None = key(
+        "Name or path of a conda environment that is activated.", default=None, metavar="ENV"
+    )
+    module: tuple[str, ...] = key("Module to load, after those of environment.", default=(), metavar="NAME")
+    env: dict[str, str] = key("Environment variable of the job.", default={}, metavar="NAME=VALUE")
+
     exclude: tuple[str, ...] = key("Nodes that the job must not run on.", default=())
-    env: dict[str, str] = key("Environment variables of the job.", default={})
     environment: "Environment | None" = key(
         "Software that the job needs in addition to the site's setup.",
         "that of the site profile",

@@ -6,13 +6,13 @@ The copying itself is ``hpclaunch/remote/stage.py``, which is sent to the job's 
 from __future__ import annotations
 
 import posixpath
-import shlex
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import Staging
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.shell_quoting import literal
 
 STAGE = "stage.py"
 """Its name in the job's folder."""
@@ -59,8 +59,8 @@ def plan_staging(request: JobRequest, profile: SiteProfile, nodes: int) -> Stagi
     return Staging(
         launch=launch,
         nodes=nodes,
-        root=shlex.quote(local) if local else "${TMPDIR:-/tmp}",
-        pairs=tuple((shlex.quote(source), _place(target)) for source, target in pairs),
+        root=literal(local) if local else "${TMPDIR:-/tmp}",
+        pairs=tuple((literal(source), _place(target)) for source, target in pairs),
         node_names=scheduler.node_names,
         afterwards="keep" if request.keep_staged else "stay" if stays else "leave",
     )
@@ -68,4 +68,4 @@ def plan_staging(request: JobRequest, profile: SiteProfile, nodes: int) -> Stagi
 
 def _place(target: str) -> str:
     """Return shell text for the path on the nodes."""
-    return shlex.quote(target) if target.startswith("/") else f'"$stage_root"/{shlex.quote(target)}'
+    return literal(target) if target.startswith("/") else f'"$stage_root"/{literal(target)}'

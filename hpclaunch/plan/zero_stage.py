@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
+from hpclaunch.software.shell_quoting import literal
 
 _CONFIG_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--deepspeed")
 """DeepSpeed's own option, how argparse may spell it, and that of the Hugging Face trainer."""
@@ -43,9 +43,9 @@ def zero_lines(request: JobRequest, python: str) -> list[Line]:
     )
     if given is None:
         fragment = json.dumps({"zero_optimization": {"stage": stage}})
-        text = f"printf '%s\\n' {shlex.quote(fragment)} > \"$HPCLAUNCH_DS_CONFIG\""
+        text = f"printf '%s\\n' {literal(fragment)} > \"$HPCLAUNCH_DS_CONFIG\""
         return [own, Line(text=text, reason="the command names none: this one holds the ZeRO stage alone")]
-    words = shlex.join([python, "-c", _SET_STAGE, given, str(stage)])
+    words = " ".join(map(literal, (python, "-c", _SET_STAGE, given, str(stage))))
     text = f'{words} "$HPCLAUNCH_DS_CONFIG"'
     return [own, Line(text=text, reason=f"a copy of {given}, with ZeRO stage {stage}")]
 
@@ -55,7 +55,7 @@ def own_config(config: str) -> Line:
 
     Quoted words in a pattern of ``case`` stand for themselves.
     """
-    quoted = shlex.quote(config)
+    quoted = literal(config)
     text = (
         f"given={quoted}\n"
         'for word; do shift; case $word in "$given" | --*="$given") '

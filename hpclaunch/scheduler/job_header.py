@@ -1,9 +1,17 @@
 """What a job requests of its scheduler, and the lines of a script with their reasons."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import re
 from collections.abc import Iterable
 
 import msgspec
+
+from hpclaunch.errors import BadInputError
+
+PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:+=@/-]{0,254}")
+"""A name that every scheduler reads in a directive as it stands: no quote, blank, ``#``, ``$`` or ``%``."""
+_PLAIN_FIELDS = ("account", "queue", "qos", "memory", "select")
+_JOB_ID = re.compile(r"[A-Za-z0-9ƒ][A-Za-z0-9_.\[\]-]{0,254}")
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +51,22 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     warn_s: int | None = None
     """Seconds before the walltime limit at which the job is signalled to write a checkpoint; None: it has
     no restarts."""
+
+    def __post_init__(self) -> None:
+        """Refuse names that stand unquoted in directives and are no plain words."""
+        for field in _PLAIN_FIELDS:
+            text = getattr(self, field)
+            if text and not PLAIN_WORD.fullmatch(text):
+                raise BadInputError(
+                    f"{field} {text[:60]!r} cannot stand in a batch script",
+                    "use letters, digits and _ . , : + = @ / -, a letter or digit first",
+                )
+
+        for job in self.after:
+            if not _JOB_ID.fullmatch(job):
+                raise BadInputError(
+                    f"--after: {job[:60]!r} is not an id of a job", "hpclaunch jobs lists the ids"
+                )
 
     @property
     def dependency(self) -> str:

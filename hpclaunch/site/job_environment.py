@@ -36,6 +36,8 @@ class JobEessi(_Strict, frozen=True, kw_only=True):
     """Accelerator instead of the one from nvidia-smi, such as ``accel/nvidia/cc90``; needed on AMD."""
     load: tuple[str, ...] = ()
     """Modules to load from it."""
+    cache: str | None = None
+    """For ``init: container``: folder of its image; None: one in $SINGULARITY_CACHEDIR or ~/.cache."""
 
 
 class JobContainer(_Strict, frozen=True, kw_only=True):

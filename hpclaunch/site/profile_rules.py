@@ -10,13 +10,13 @@ import msgspec
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.registry import get_scheduler, schedulers
 from hpclaunch.site.schema import (
     Account,
     Binding,
     Detect,
-    Directive,
     EasyBuild,
     EnvVar,
     Mpi,
@@ -26,6 +26,7 @@ from hpclaunch.site.schema import (
     Scheduler,
     SiteGpu,
     SiteProfile,
+    Software,
 )
 from hpclaunch.site.yaml_tree import KeyPath
 from hpclaunch.walltime import parse_walltime_s
@@ -34,6 +35,10 @@ Broken = tuple[KeyPath, str, str]
 """Key path, what was found, what would be right."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MAX_TEXT = 4096
+"""Characters; Linux takes no longer path."""
+_PROSE = ("description", "note", "quota", "purge", "striping", "alternatives", "traps")
+"""Fields that people read and no script holds, or as a comment only."""
 _ANY_LAUNCHER = ("taskset", "none")
 """Bindings that are options of no launcher."""
 
@@ -48,11 +53,30 @@ def broken_rules(profile: SiteProfile) -> Iterator[Broken]:
             near = get_close_matches(source, profile.sources, n=1)
             right = f"did you mean {near[0]!r}?" if near else "add it to sources: with url and checked"
             yield (*path, "source"), f"source {source!r} is not in sources", right
+        for inner, text in _own_texts(part):
+            yield from _one_line((*path, *inner), text)
         rule = _RULES.get(type(part))
         for inner, found, right in rule(part, profile) if rule else ():
             yield (*path, *inner), found, right
         if isinstance(part, EnvVar):
-            yield from _env_var(path, part)
+            yield from _variable(path, str(path[-1]))
+        if isinstance(part, Queue):
+            yield from _plain(path, str(path[-1]))
+
+
+def _own_texts(part: msgspec.Struct) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the texts of a struct, not those of structs inside of it; prose may have several lines."""
+    for name in part.__struct_fields__:
+        value = getattr(part, name)
+        if name in _PROSE:
+            continue
+        if isinstance(value, str):
+            yield (name,), value
+        elif isinstance(value, dict):
+            yield from (((name, key), key) for key in value)
+            yield from (((name, key), item) for key, item in value.items() if isinstance(item, str))
+        elif isinstance(value, tuple):
+            yield from (((name, number), item) for number, item in enumerate(value) if isinstance(item, str))
 
 
 def structs_of(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, msgspec.Struct]]:
@@ -81,8 +105,14 @@ def _scheduler(part: Scheduler, _: SiteProfile) -> Iterator[Broken]:
         yield ("launcher",), found, f"it must be {' or '.join(fitting)}"
     if part.select and not scheduler.has_select:
         yield ("select",), f"select is set and the scheduler is {part.kind}", "leave it out: only PBS has it"
-    if part.select and not re.fullmatch(r"[\w.:=,+-]+", part.select):
+    if part.select and not PLAIN_WORD.fullmatch(part.select):
         yield ("select",), f"select is {part.select!r}", "write resource=value, several with a colon between"
+
+
+def _profile(part: SiteProfile, _: SiteProfile) -> Iterator[Broken]:
+    for number, directive in enumerate(part.directives):
+        if not directive.text.startswith("-"):
+            yield ("directives", number, "text"), f"{directive.text!r} is not an option", "write it as --nice"
 
 
 def _detect(part: Detect, _: SiteProfile) -> Iterator[Broken]:
@@ -128,17 +158,6 @@ def _route(part: Route, _: SiteProfile) -> Iterator[Broken]:
     yield from _walltime(("max_walltime",), part.max_walltime)
 
 
-def _directive(part: Directive, _: SiteProfile) -> Iterator[Broken]:
-    yield from _one_line(("text",), part.text)
-    yield from _one_line(("reason",), part.reason)
-
-
-def _env_var(path: KeyPath, part: EnvVar) -> Iterator[Broken]:
-    yield from _variable(path, str(path[-1]))
-    yield from _one_line((*path, "value"), part.value or "")
-    yield from _one_line((*path, "reason"), part.reason)
-
-
 def _binding(part: Binding, profile: SiteProfile) -> Iterator[Broken]:
     launcher = _launcher(profile)
     if launcher is not None and part.cpu not in (*launcher.cpu_bindings, *_ANY_LAUNCHER):
@@ -163,8 +182,13 @@ def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
         yield ("plugin_open",), f"plugin_open is true and plugin is {part.plugin!r}", "keep one of the two"
     for field, names in (("plugin", [part.plugin]), ("alternatives", list(part.alternatives))):
         for name in names:
-            if name is not None and not re.fullmatch(r"\w+", name):
+            if name is not None and not re.fullmatch(r"\w+", name, re.ASCII):
                 yield (field,), f"{name!r} is not a name of a plugin", "write it as srun --mpi=list prints it"
+
+
+def _software(part: Software, _: SiteProfile) -> Iterator[Broken]:
+    if not part.python or part.python.startswith(("%", "-")):  # %1: a job of bash
+        yield ("python",), f"{part.python!r} is not a program", "give its name or path"
 
 
 def _easybuild(part: EasyBuild, _: SiteProfile) -> Iterator[Broken]:
@@ -181,6 +205,8 @@ class _Cores(NamedTuple):
 
 
 def _node(part: Node, _: SiteProfile) -> Iterator[Broken]:
+    if part.memory_request is not None:
+        yield from _plain(("memory_request",), part.memory_request)
     if part.cores * part.threads_per_core > MAX_CPU + 1:
         found = f"{part.cores} cores x {part.threads_per_core} threads"
         yield ("cores",), found, f"at most {MAX_CPU + 1} CPUs"
@@ -293,19 +319,29 @@ def _variable(path: KeyPath, name: str) -> Iterator[Broken]:
 
 
 def _one_line(path: KeyPath, text: str) -> Iterator[Broken]:
-    if re.search(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]", text):
-        yield path, f"{path[-1]} holds a line break or control character", "write it in one line"
+    if re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", text):
+        yield path, f"{path[-1]!s} holds a line break or control character", "write it in one line"
+    elif len(text) > _MAX_TEXT:
+        yield path, f"{path[-1]!s} has {len(text)} characters", f"at most {_MAX_TEXT} are possible"
+
+
+def _plain(path: KeyPath, text: str) -> Iterator[Broken]:
+    """Yield names that a scheduler could not read in a directive."""
+    if not PLAIN_WORD.fullmatch(text):
+        right = "use letters, digits and _ . , : + = @ / -, a letter or digit first"
+        yield path, f"{text[:60]!r} cannot stand in a directive", right
 
 
 _RULES: dict[type, Callable[[Any, SiteProfile], Iterator[Broken]]] = {
+    SiteProfile: _profile,
     Scheduler: _scheduler,
     Detect: _detect,
     Account: _account,
     Queue: _queue,
     Route: _route,
-    Directive: _directive,
     Binding: _binding,
     Mpi: _mpi,
     EasyBuild: _easybuild,
+    Software: _software,
     Node: _node,
 }

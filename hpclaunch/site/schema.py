@@ -304,6 +304,19 @@ class EnvVar(_Strict, frozen=True, kw_only=True):
     """Key in ``sources`` of the page that states this."""
 
 
+class Billing(_Strict, frozen=True, kw_only=True):
+    """What the site charges a project for a job of whole nodes."""
+
+    unit: str
+    """The site's unit, such as GPU-hours or node-hours."""
+    per_node_hour: PositiveFloat
+    """Units for one whole node and one hour."""
+    note: str | None = None
+    """What the rule leaves out, such as partitions with another rate."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
 class AllreduceFigure(_Strict, frozen=True, kw_only=True):
     """A bandwidth that was measured at the site, to compare your own measurements with."""
 
@@ -381,6 +394,8 @@ class Container(_Strict, frozen=True, kw_only=True):
     """Paths to bind for MPI and the fabric."""
     modules: tuple[str, ...] = ()
     """Shell lines that load what is needed (``module use ...``, ``module load ...``)."""
+    annotations: dict[str, str] = {}
+    """For the container engine: annotations of an image that is named without a definition (TOML file)."""
     images: tuple[str, ...] = ()
     """Images, or folders of images, that the site provides."""
     note: str | None = None
@@ -426,6 +441,9 @@ class Storage(_Strict, frozen=True, kw_only=True):
 
     path: str
     """Where it is mounted; may hold shell variables."""
+    job_folder: str | None = None
+    """The user's folder there, for the folders of jobs that are submitted over ssh; may use $USER, and
+    $SLURM_JOB_ACCOUNT for the account. The first file system that has one counts."""
     kind: str | None = None
     """Lustre, GPFS, NFS, ..."""
     quota: str | None = None
@@ -461,6 +479,8 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     """How the site is recognised."""
     account: Account = Account()
     """The rule for project accounts."""
+    billing: Billing | None = None
+    """What a job costs; None: unknown."""
     queues: dict[str, Queue] = {}
     """Partitions, QOS and queues by name, in the order of preference."""
     directives: tuple[Directive, ...] = ()

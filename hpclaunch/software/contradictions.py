@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import Environment
@@ -21,7 +23,32 @@ def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str,
         *_horovod_from_eessi(environment),
         *_two_containers(environment),
         *_two_pythons(environment),
+        *_like_options(environment),
     )
+
+
+def unusable(environment: Environment) -> tuple[str, ...]:
+    """Return what is wrong with the texts of an environment that a command line gets, one sentence each.
+
+    A text that begins with a dash would be an option there, and one with a line break ends a list of paths.
+    """
+    wrong: list[str] = []
+
+    def look(value: object, key: str) -> None:
+        if isinstance(value, dict):
+            for name, part in value.items():
+                look(part, f"{key}.{name}".strip("."))
+        elif isinstance(value, list | tuple):
+            for part in value:
+                look(part, key)
+        elif isinstance(value, str):
+            if not value.strip() or value.startswith(("-", ":")):
+                wrong.append(f"{key}: {value!r} is not a name or path")
+            elif re.search(r"[\0-\x1f\x7f]", value):
+                wrong.append(f"{key}: {value!r} has a control character, such as a line break, in it")
+
+    look(msgspec.to_builtins(environment), "")
+    return tuple(wrong)
 
 
 def loaded(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:
@@ -99,3 +126,20 @@ def _two_pythons(environment: Environment) -> Iterator[str]:
     for key in ("venv", "conda"):
         if getattr(environment, key):
             yield f"{key} and container: the container has its own Python; give a venv as container: venv"
+
+
+def _like_options(environment: Environment) -> Iterator[str]:
+    """Find names that module, conda, source or the container's program would take for an option."""
+    container, easybuild, eessi = environment.container, environment.easybuild, environment.eessi
+    named: dict[str, Iterable[str | None]] = {
+        "module_use": environment.module_use,
+        "modules": environment.modules,
+        "conda": (environment.conda,),
+        "venv": (environment.venv,),
+        "easybuild: load": easybuild.load if easybuild else (),
+        "eessi: load": eessi.load if eessi else (),
+        "container: image": (container.image,) if container else (),
+        "container: venv": (container.venv,) if container else (),
+    }
+    for key, names in named.items():
+        yield from (f"{key}: {name!r} begins with a dash" for name in names if name and name.startswith("-"))

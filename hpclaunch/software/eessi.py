@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobEessi
-from hpclaunch.software.shell_quoting import word
+from hpclaunch.software.shell_quoting import double_quote, word
 
 REPOSITORY = "/cvmfs/software.eessi.io"
 TOOLCHAINS = {"2023.06": ("2022b", "2023a", "2023b"), "2025.06": ("2024a", "2025a", "2025b")}
@@ -42,8 +42,7 @@ def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]
     ``site_modules``: the site's own modules for it; ``EESSI/VERSION`` is loaded if it is one of them.
     """
     version = eessi.version
-    if not re.fullmatch(r"\d{4}\.\d{2}", version):
-        raise BadInputError(f"eessi version {version!r}", "write 2023.06 or 2025.06")
+    _check_version(version)
     lines = list(_overrides(eessi))
     module = f"EESSI/{version}"
     # autofs mounts on access; a test of the parent folder would not mount it.
@@ -71,6 +70,11 @@ def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]
     return tuple(lines)
 
 
+def _check_version(version: str) -> None:
+    if not re.fullmatch(r"\d{4}\.\d{2}", version, re.ASCII):
+        raise BadInputError(f"eessi version {version!r}", "write 2023.06 or 2025.06")
+
+
 def _overrides(eessi: JobEessi) -> Iterable[Line]:
     if eessi.cpu_target is not None:
         if eessi.cpu_target not in _CPU_TARGETS:
@@ -93,13 +97,66 @@ def _overrides(eessi: JobEessi) -> Iterable[Line]:
         )
 
 
-def container_words(
-    eessi: JobEessi, *, nvidia: bool, binds: tuple[str, ...], argv: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return a command that runs ``argv`` in ``eessi_container.sh`` (EESSI/software-layer-scripts)."""
-    words = ["eessi_container.sh", "--mode", "run", "--repository", "software.eessi.io"]
-    if nvidia:
+# --- without CernVM-FS on the nodes: its container ---------------------------------------------------------
+
+_IMAGE = "docker://ghcr.io/eessi/build-node:debian12"
+"""Default image of eessi_container.sh, which has CernVM-FS in it."""
+
+
+def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
+    """Return the lines that get the image of EESSI's container once, before the ranks start.
+
+    Otherwise each rank would pull or copy the image for itself.
+    """
+    _check_version(eessi.version)
+    cache = eessi.cache or "${SINGULARITY_CACHEDIR:-$HOME/.cache}/hpclaunch-eessi"
+    return (
+        *_overrides(eessi),
+        Line(
+            text=f"hpclaunch_eessi={double_quote(cache)}/build-node_debian12.sif\n"
+            "export hpclaunch_eessi\n"
+            'if [ ! -x "$hpclaunch_eessi" ]; then\n'
+            '  mkdir -p "${hpclaunch_eessi%/*}"\n'
+            f'  singularity pull "$hpclaunch_eessi.$$" {_IMAGE} || {{\n'
+            f"    echo \"EESSI's image cannot be pulled here: on a login node run singularity pull"
+            f' $hpclaunch_eessi {_IMAGE}" |\n'
+            '      tee "$HPCLAUNCH_JOB_FOLDER/reason" >&2\n'
+            '    rm -f "$hpclaunch_eessi.$$"\n'
+            "    exit 1\n"
+            "  }\n"
+            '  chmod +x "$hpclaunch_eessi.$$"\n'
+            '  mv "$hpclaunch_eessi.$$" "$hpclaunch_eessi"\n'
+            "fi",
+            reason="the image of EESSI's container, pulled once and then used by all ranks and later jobs",
+        ),
+        Line(
+            text="export SINGULARITY_BIND=${SINGULARITY_BIND:-${APPTAINER_BIND:-}}\nunset APPTAINER_BIND",
+            reason="eessi_container.sh adds to the one, and Apptainer would read the other instead",
+        ),
+        Line(
+            text='export SINGULARITY_HOME="${SINGULARITY_HOME:-$HOME}"',
+            reason="your home folder in the container; without it eessi_container.sh makes an empty one",
+        ),
+    )
+
+
+def in_eessi_container(eessi: JobEessi, gpu_flag: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command that runs ``argv`` in ``eessi_container.sh`` (EESSI/software-layer-scripts, 2026).
+
+    Each rank has its own folder, for CernVM-FS. With --resume and a link to the image in it the script makes
+    no copy of the image.
+    """
+    words = ["eessi_container.sh", "--mode", "exec", "--repository", "software.eessi.io"]
+    if gpu_flag == ("--nv",):
         words += ["--nvidia", "run"]
-    if binds:
-        words += ["--extra-bind-paths", ",".join(map(word, binds))]
-    return (*words, "--", *argv)
+    elif gpu_flag:
+        words += ["--pass-through", *gpu_flag]
+    start = (
+        'own=$(mktemp -d "${TMPDIR:-/tmp}/hpclaunch-eessi.XXXXXX") || exit\n'
+        "trap 'rm -rf \"$own\"' EXIT\n"
+        'ln -s "$hpclaunch_eessi" "$own/" || exit\n'
+        f'{" ".join(words)} --container "$hpclaunch_eessi" --resume "$own" -- "$@"'
+    )
+    loads = "".join(f"module load {word(name)} && " for name in eessi.load)
+    inside = f'source {REPOSITORY}/versions/{eessi.version}/init/lmod/bash && {loads}exec "$@"'
+    return ("bash", "-c", start, "eessi", "bash", "-c", inside, "inside", *argv)

@@ -291,7 +291,8 @@ def _container_steps(site: Container, image: str, inside: tuple[Line, ...]) -> I
     """Yield the lines that run the steps ``inside`` a container."""
     if site.binds:
         variable = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}[site.runtime]
-        yield Line(text=f"export {variable}={double_quote(','.join(site.binds))}", reason="MPI and fabric")
+        binds = f"${{{variable}:+${variable},}}{','.join(site.binds)}"
+        yield Line(text=f"export {variable}={double_quote(binds)}", reason="MPI and fabric, in addition")
     flags = f"{site.gpu_flag} " if site.gpu_flag else ""
     script = "\n".join(["set -eo pipefail", *(step.text for step in inside)])
     yield Line(

@@ -1,17 +1,53 @@
-"""Quoting for lines whose paths may have shell variables in them."""
+"""Quoting for the shell: text that stays as it is, and paths whose shell variables are expanded."""
 
 from __future__ import annotations
 
 import re
+import shlex
+
+# $NAME, ${NAME}, ${NAME:-TEXT} and ${NAME:+TEXT}. Other expansions can run commands: $(...), and $[...],
+# ${a[...]} and ${NAME@P}, whose text bash evaluates a second time (man bash, EXPANSION).
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_INNER = rf"(?:[^\\\"`${{}}]|\${_NAME}|\$\{{{_NAME}\}})*"
+_VARIABLE = re.compile(rf"\$(?:{_NAME}|\{{{_NAME}(?::?[-+]{_INNER})?\}})")
+
+
+def literal(text: str) -> str:
+    """Quote so that the shell reads exactly this text, on one line of the script.
+
+    What is not printable (line breaks, control characters, marks that turn the direction of text around) is
+    written as bytes in ``$'...'``: a reader sees it, and no line of the script begins inside of the text.
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'" + "".join(map(_escaped, text)) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    return {"\n": "\\n", "\t": "\\t"}.get(char) or "".join(f"\\x{byte:02x}" for byte in char.encode())
 
 
 def double_quote(text: str) -> str:
-    """Quote for the shell so that $NAME, ${NAME} and ~/ before a path are still expanded, nothing else."""
+    """Quote so that shell variables and ~/ before a path are still expanded, nothing else.
+
+    Variables are ``$NAME`` and ``${NAME}``, also with a text: ``${NAME:-TEXT}`` and ``${NAME:+TEXT}``.
+    """
     at_home = re.sub(r"(^|[,:])~(?=/)", r"\1$HOME", text)
-    escaped = re.sub(r'([\\"`])', r"\\\1", at_home).replace("$(", "\\$(")
-    return f'"{escaped}"'
+    parts, at = [], 0
+    for found in _VARIABLE.finditer(at_home):
+        parts += [_plain(at_home[at : found.start()]), found[0]]
+        at = found.end()
+    return f'"{"".join(parts)}{_plain(at_home[at:])}"'
+
+
+def _plain(text: str) -> str:
+    return re.sub(r'([\\"`$])', r"\\\1", text)
 
 
 def word(text: str) -> str:
     """Quote only if needed: module names are easier to read without quotes."""
-    return text if re.fullmatch(r"[\w./+:=@%^,-]+", text) else double_quote(text)
+    return text if re.fullmatch(r"[\w./+:=@%^,-]+", text, re.ASCII) else double_quote(text)

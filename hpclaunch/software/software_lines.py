@@ -6,12 +6,17 @@ from collections.abc import Iterator
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBuild
+from hpclaunch.site.job_environment import Environment, JobEasyBuild
 from hpclaunch.site.queue_limits import reason_with_source
 from hpclaunch.site.schema import EnvVar, SiteProfile
+from hpclaunch.software.container_lines import (
+    bind_lines,
+    container_lines,
+    gpu_flag,
+    in_container,
+    launch_option,
+)
 from hpclaunch.software.shell_quoting import double_quote, word
-
-_BIND_VARIABLE = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}
 
 
 def environment_lines(environment: Environment | None, profile: SiteProfile) -> tuple[Line, ...]:
@@ -21,9 +26,9 @@ def environment_lines(environment: Environment | None, profile: SiteProfile) -> 
     """
     if environment is None:
         return _site_setup(profile)
-    from hpclaunch.software.contradictions import contradictions  # most jobs have the site's setup only
+    from hpclaunch.software.contradictions import contradictions, unusable  # seldom needed
 
-    if wrong := contradictions(environment, profile):
+    if wrong := unusable(environment) or contradictions(environment, profile):
         raise BadInputError("\n".join(f"environment: {each}" for each in wrong))
     return tuple(_lines(environment, profile))
 
@@ -46,15 +51,19 @@ def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
     yield from (_load(name, "given in environment") for name in environment.modules)
     yield from _python(environment)
     if environment.container:
-        yield from _container(environment.container, profile)
+        yield from container_lines(environment.container, profile)
 
 
 def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
     eessi, site = environment.eessi, profile.software.eessi
-    if eessi is None or eessi.init == "container":
+    if eessi is None:
         return
-    from hpclaunch.software.eessi import init_lines
+    from hpclaunch.software.eessi import init_lines, pull_lines
 
+    if eessi.init == "container":
+        yield from pull_lines(eessi)
+        yield from bind_lines("SINGULARITY_BIND", (), profile)
+        return
     yield from init_lines(eessi, site.modules if site else ())
     yield from (_load(name, "from EESSI") for name in eessi.load)
 
@@ -109,76 +118,27 @@ def _easybuild(easybuild: JobEasyBuild, prefix: str | None, variable: str) -> It
     yield from (_load(module_of(name), "built with EasyBuild") for name in easybuild.load)
 
 
-# --- containers --------------------------------------------------------------------------------------------
-
-
-def _container(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
-    site = profile.software.container
-    runtime = _runtime(profile)
-    for text in site.modules if site else ():
-        yield Line(text=text, reason="what the site's containers need")
-    binds = (*(site.binds if site else ()), *container.binds)
-    if binds and runtime in _BIND_VARIABLE:
-        reason = "paths inside the container: the MPI and fabric of the site, and those that the job names"
-        yield Line(text=f"export {_BIND_VARIABLE[runtime]}={double_quote(','.join(binds))}", reason=reason)
-
-
-def _runtime(profile: SiteProfile) -> str:
-    site = profile.software.container
-    if site is None or site.runtime == "none":
-        return "apptainer"
-    return site.runtime
+# --- the command -------------------------------------------------------------------------------------------
 
 
 def wrap_command(
     environment: Environment | None, profile: SiteProfile, argv: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the command that each rank runs: inside the container if there is one.
-
-    Binds are set in the environment (see ``environment_lines``), so their variables are expanded once. For
-    CSCS' container engine the command is unchanged: see ``launch_options``.
-    """
+    """Return the command that each rank runs: inside the container if there is one."""
     if environment is None:
         return argv
-    container = environment.container
-    if container is None:
-        if environment.eessi and environment.eessi.init == "container":
-            from hpclaunch.software.eessi import container_words
+    if environment.container is not None:
+        return in_container(environment.container, profile, argv)
+    if environment.eessi is not None and environment.eessi.init == "container":
+        from hpclaunch.software.eessi import in_eessi_container
 
-            nvidia = bool(profile.node and profile.node.gpus and profile.node.gpu_vendor == "nvidia")
-            return container_words(environment.eessi, nvidia=nvidia, binds=(), argv=argv)
-        return argv
-    inside = argv
-    if container.venv:
-        activate = f'source {double_quote(container.venv + "/bin/activate")} && exec "$@"'
-        inside = ("bash", "-c", activate, "venv", *argv)
-    runtime = _runtime(profile)
-    if runtime == "container-engine":
-        return inside
-    flags = _gpu_flag(container, profile)
-    if "$" not in container.image:
-        return (runtime, "exec", *flags, container.image, *inside)
-    start = " ".join(["exec", runtime, "exec", *flags, double_quote(container.image), '"$@"'])
-    return ("bash", "-c", start, "container", *inside)
-
-
-def _gpu_flag(container: JobContainer, profile: SiteProfile) -> tuple[str, ...]:
-    """Return the site's flag if its nodes have GPUs; LUMI needs none, its configuration binds the devices."""
-    site, node = profile.software.container, profile.node
-    has_gpus = bool(node and node.gpus)
-    if container.gpu is False or (container.gpu is None and not has_gpus):
-        return ()
-    if site is not None:
-        return (site.gpu_flag,) if site.gpu_flag else ()
-    flag = {"nvidia": "--nv", "amd": "--rocm"}.get((node.gpu_vendor or "") if node else "")
-    return (flag,) if flag else ()
+        return in_eessi_container(environment.eessi, gpu_flag(profile, None), argv)
+    return argv
 
 
 def launch_options(environment: Environment | None, profile: SiteProfile) -> tuple[str, ...]:
-    """Return options for the launcher: ``srun --environment=FILE`` selects CSCS' container engine."""
-    if environment is None or environment.container is None or _runtime(profile) != "container-engine":
-        return ()
-    return (f"--environment={word(environment.container.image)}",)
+    """Return the launcher's options for the environment, as shell text."""
+    return launch_option(profile) if environment is not None and environment.container is not None else ()
 
 
 # --- variables ---------------------------------------------------------------------------------------------

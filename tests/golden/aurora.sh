@@ -162,7 +162,7 @@ printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=
   "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
   "${ZE_AFFINITY_MASK:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 mpiexec -n 12 --ppn 12 --cpu-bind list:1-8:9-16:17-24:25-32:33-40:41-48:53-60:61-68:69-76:77-84:85-92:93-100 \

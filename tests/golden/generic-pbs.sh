@@ -3,6 +3,8 @@
 #PBS -N mnist
 # nodes, and what each of them must be
 #PBS -l select=1:ncpus=1:mpiprocs=1
+# each chunk on another node, shared with no other job
+#PBS -l place=scatter:excl
 # walltime limit
 #PBS -l walltime=00:30:00
 # stderr goes where stdout goes
@@ -71,7 +73,7 @@ IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
 export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=1
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 mpiexec -n 1 -machinefile "$PBS_NODEFILE" \

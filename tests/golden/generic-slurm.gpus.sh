@@ -97,7 +97,7 @@ if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
   esac
 fi
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --cpu-bind=cores \

@@ -111,7 +111,7 @@ if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words
   cat "$preflight.words"
   # Submit again, without the nodes that have failed.
   sed -n 's/^hpclaunch-preflight {"host": "\([^"]*\)".*"status": "missing".*/\1/p' \
-    "$preflight" "$preflight.words" >> "$HPCLAUNCH_JOB_FOLDER/left_out"
+    "$preflight.words" >> "$HPCLAUNCH_JOB_FOLDER/left_out"
   left_out=$(sort -u "$HPCLAUNCH_JOB_FOLDER/left_out" | paste -sd,)
   restarts=0
   if [ -r "$HPCLAUNCH_JOB_FOLDER/restarts" ]; then read -r restarts < "$HPCLAUNCH_JOB_FOLDER/restarts"; fi

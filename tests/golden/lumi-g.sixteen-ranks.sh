@@ -22,7 +22,7 @@
 # each run writes on in the same log: Slurm, too, may requeue the job
 #SBATCH --open-mode=append
 
-# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-22.
 # 1 nodes x 16 ranks = 16 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 49-51  GPU 0  NUMA node 3
@@ -203,7 +203,7 @@ printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=
   "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
   "${ROCR_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xe000000000000,0xe0000000000000,0xe00000000000000,0xe000000000000000,0xe0000,0xe00000,0xe000000,0xe0000000,0xe,0xe0,0xe00,0xe000,0xe00000000,0xe000000000,0xe0000000000,0xe00000000000 \

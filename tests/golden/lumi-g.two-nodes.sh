@@ -22,7 +22,7 @@
 # each run writes on in the same log: Slurm, too, may requeue the job
 #SBATCH --open-mode=append
 
-# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-22.
 # 2 nodes x 8 ranks = 16 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 49-55  GPU 0  NUMA node 3
@@ -205,7 +205,7 @@ if [ "$verdict" != ok ]; then
   exit 1
 fi
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000 \

@@ -80,8 +80,33 @@ module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 # module given in environment
 module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0
 
-# paths inside the container: the MPI and fabric of the site, and those that the job names
-export APPTAINER_BIND="$EBROOTLIBFABRIC,$EBROOTNCCL,$EBROOTOPENMPI,$EBROOTAWSMINOFIMINNCCL,$EBROOTCUDA:/usr/local/cuda,/usr/lib64,/cluster"
+# adds to the binds that modules have set; those whose variable is not set here are left out
+hpclaunch_bind() {
+  for bind; do
+    [ -z "${bind%%:*}" ] || APPTAINER_BIND=${APPTAINER_BIND:+$APPTAINER_BIND,}$bind
+  done
+  export APPTAINER_BIND
+}
+
+# binds folders that exist, under the real path and under the name of a link that leads there
+hpclaunch_bind_folders() {
+  for folder; do
+    real=$(readlink -e -- "$folder") || continue
+    [ "$real" != / ] || continue
+    case $folder$real in *[,:]*)
+      echo "hpclaunch: a path with comma or colon is not bound into the container: $folder" >&2
+      continue ;;
+    esac
+    hpclaunch_bind "$real"
+    [ "$real" = "$folder" ] || hpclaunch_bind "$real:$folder"
+  done
+}
+
+# in the container: MPI and fabric of the site
+hpclaunch_bind "$EBROOTLIBFABRIC" "$EBROOTNCCL" "$EBROOTOPENMPI" "$EBROOTAWSMINOFIMINNCCL" "$EBROOTCUDA:/usr/local/cuda" "/usr/lib64" "/cluster"
+
+# in the container: the site's file systems, the job's folder and the working folder
+hpclaunch_bind_folders "/cluster/work/projects/$SLURM_JOB_ACCOUNT" "/cluster/projects/$SLURM_JOB_ACCOUNT" "$HPCLAUNCH_JOB_FOLDER" "$PWD"
 
 # settings of an outer allocation, which srun would read as options
 unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
@@ -226,7 +251,7 @@ printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=
   "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
   "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=mask_cpu:0xffffffffffffffffff,0xffffffffffffffffff000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000000000000000000000 \

@@ -219,7 +219,7 @@ printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=
   "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
   "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
 # Become the program.
-exec "$@"
+exec -- "$@"
 HPCLAUNCH_RANK
 
 mpiexec -n 8 --ppn 4 --cpu-bind list:24-31:16-23:8-15:0-7 \

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
+import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -339,3 +341,128 @@ def test_a_host_that_is_gone_is_refused_and_the_file_is_the_old_one(
             host.run(["true"])
     assert caught.value.exit_code == 4
     assert (tmp_path / "file").read_text() == "old"
+
+
+# -- a remote shell that does not answer, and hostile answers
+
+
+def test_start_up_files_that_wait_for_input_end_in_a_message(
+    start_sshd: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The forced command is what bash makes of a ~/.bashrc with ``read``: that runs before any command."""
+    then = "case $SSH_ORIGINAL_COMMAND in *sftp*) exec /usr/lib/openssh/sftp-server;; esac"
+    server = start_sshd(config=f'ForceCommand read -r answer; {then}; exec sh -c "$SSH_ORIGINAL_COMMAND"')
+    (tmp_path / "config").write_text(server.host_block("asks"))
+    monkeypatch.setattr("hpclaunch.host.ssh._START_TIMEOUT_S", 1.0)
+    with connect("asks", config=tmp_path / "config") as host:
+        assert host.run(["echo", "no input is needed"]).stdout == "no input is needed\n"
+        with pytest.raises(
+            NoAnswerError, match=r"login shell on asks did not start cat within 1 s"
+        ) as caught:
+            host.run(["cat"], stdin=b"the first line is not for the shell\n")
+        assert caught.value.exit_code == 4
+        assert "~/.bashrc" in (caught.value.hint or "")
+        for use in (lambda: host.exists("/"), lambda: host.write_file(f"{tmp_path}/f", b"x")):
+            with pytest.raises(NoAnswerError, match=r"SFTP did not start within 1 s") as caught:
+                use()
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_connection_lost_while_stdin_is_sent_is_quiet(
+    host: SshHost, plain_sshd: Sshd, tmp_path: Path
+) -> None:
+    for number in range(3):
+        begun = tmp_path / str(number)
+
+        def cut(begun: Path = begun) -> None:
+            while not begun.exists():
+                time.sleep(0.001)
+            plain_sshd.break_connections()
+
+        thread = threading.Thread(target=cut)
+        thread.start()
+        with pytest.raises(NoAnswerError):
+            host.run(["sh", "-c", f"touch {begun}; sleep 60"], stdin=b"x" * (30 << 20))
+        thread.join()
+
+
+@pytest.fixture
+def lying(start_sshd: Callable[..., Sshd], tmp_path: Path) -> Callable[[str], SshHost]:
+    """A host whose tar is a fake: it prints what it is told to."""
+
+    def start(text: str) -> SshHost:
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "tar").write_text(f"#!/bin/sh\n# a fake tar\n{text}\n")
+        (tmp_path / "bin" / "tar").chmod(0o755)
+        server = start_sshd(config=f"SetEnv PATH={tmp_path}/bin:{os.environ['PATH']}")
+        (tmp_path / "config").write_text(server.host_block("lies"))
+        return SshHost("lies", config=tmp_path / "config")
+
+    return start
+
+
+def member(
+    name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, headers: dict[str, str] | None = None
+) -> bytes:
+    out = io.BytesIO()
+    info = tarfile.TarInfo(name)
+    info.size, info.type, info.linkname, info.pax_headers = len(data), kind, name, headers or {}
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+SPARSE = {"GNU.sparse.map": "0,1", "GNU.sparse.size": "8000000000000", "GNU.sparse.numblocks": "1"}
+
+
+@pytest.mark.parametrize(
+    ("archive", "found"),
+    [
+        (member("/job/a", b"good"), {"/job/a": b"good"}),
+        (member("/job/a", b"x", headers=SPARSE), {}),
+        (member("/job/a", kind=tarfile.LNKTYPE), {}),
+        (member("/job/a", kind=tarfile.SYMTYPE), {}),
+        (member("/etc/passwd", b"other") + member("/job/a", b"y"), {}),
+        (member("/job/a", b"good" * 1000)[:1024], None),
+        (member("/job/a", b"x", headers={"GNU.sparse.map": "a,b", "GNU.sparse.size": "1"}), None),
+        (member("/job/a", b"x", headers={"size": "-1"}), {}),
+        (b"no archive at all" * 100, None),
+    ],
+    ids=[
+        "good",
+        "sparse",
+        "link to itself",
+        "symlink",
+        "other names",
+        "cut",
+        "bad map",
+        "size",
+        "no archive",
+    ],
+)
+def test_a_hostile_tar_is_refused_or_passed_over(
+    archive: bytes, found: dict[str, bytes] | None, lying: Callable[[str], SshHost], tmp_path: Path
+) -> None:
+    (tmp_path / "archive").write_bytes(archive)
+    host = lying(f"exec cat {tmp_path}/archive")
+    try:
+        if found is None:
+            with pytest.raises(RefusedError, match="tar gave no archive that can be read"):
+                host.read_files(["/job/a"])
+        else:
+            assert host.read_files(["/job/a"]) == found
+    finally:
+        host.close()
+
+
+def test_an_answer_without_end_is_refused(
+    lying: Callable[[str], SshHost], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("hpclaunch.host.ssh._MAX_ANSWER_BYTES", 1 << 20)
+    host = lying("exec yes")
+    with pytest.raises(RefusedError, match="tar on lies printed more than 1 MiB"):
+        host.read_files(["/job/a"])
+    (tmp_path / "large").write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(RefusedError, match="has more than 1 MiB"):
+        host.read_file(f"{tmp_path}/large")
+    host.close()

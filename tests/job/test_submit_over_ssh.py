@@ -113,6 +113,86 @@ def test_the_profiles_login_host_is_taken(login: Path, tmp_path: Path) -> None:
     assert (login / "jobs" / job / "exit_status").read_text() == "0\n"
 
 
+def test_the_profiles_jump_host_is_taken_unless_the_persons_configuration_names_a_way(
+    login: Path, server: Sshd, start_sshd: Callable[..., Sshd], tmp_path: Path
+) -> None:
+    jump = start_sshd()
+    config = tmp_path / "home" / ".ssh" / "config"
+    config.write_text(server.host_block("login") + jump.host_block("jump"))
+    assert hpclaunch("sites", "new", "ours", "--extends", "generic-slurm").returncode == 0
+    (profile,) = Path(os.environ["XDG_CONFIG_HOME"]).rglob("ours.yaml")
+    profile.write_text(profile.read_text() + "\nlogin:\n  hosts: [login]\n  proxy_jump: jump\n")
+    words = ("--site", "ours", "--host", "site", "--mpi", "none", "--json", "--", "true")
+    answer = hpclaunch("submit", *words)
+    assert answer.returncode == 0, answer.stderr
+    assert (connections(jump), connections(server)) == (1, 1)
+    waited = hpclaunch("wait", json.loads(answer.stdout)["id"], "--json")
+    assert json.loads(waited.stdout)["state"] == "done", waited.stderr
+    assert (connections(jump), connections(server)) == (2, 2)
+    assert json.loads(hpclaunch("status", "last", "--json").stdout)["host"] == "jump,login"
+    config.write_text(server.host_block("login", "ProxyJump none") + jump.host_block("jump"))
+    assert hpclaunch("submit", *words).returncode == 0
+    assert (connections(jump), connections(server)) == (2, 3)
+
+
+SCRATCH = """
+login:
+  hosts: [login]
+storage:
+  scratch: {{path: {0}, job_folder: {0}/$SLURM_JOB_ACCOUNT/my own}}
+"""
+
+
+def test_the_option_and_the_profiles_scratch_decide_where_jobs_live(login: Path, tmp_path: Path) -> None:
+    assert hpclaunch("sites", "new", "ours", "--extends", "generic-slurm").returncode == 0
+    (profile,) = Path(os.environ["XDG_CONFIG_HOME"]).rglob("ours.yaml")
+    profile.write_text(profile.read_text() + SCRATCH.format(tmp_path / "scratch"))
+    (tmp_path / "scratch" / "p1").mkdir(parents=True)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "run.sh").write_text('echo made > made; pwd; echo "$HPCLAUNCH_JOB_FOLDER"\n')
+    words = (
+        "--site",
+        "ours",
+        "--host",
+        "site",
+        "--account",
+        "p1",
+        "--sync",
+        str(tmp_path / "code"),
+        "--json",
+    )
+    program = ("--wait", "--mpi", "none", "--", "bash", "run.sh")
+
+    def folder_of(*more: str) -> Path:
+        answer = hpclaunch("submit", *words, *more, *program)
+        assert answer.returncode == 0, answer.stderr
+        (folder,) = (
+            line for line in answer.stderr.splitlines() if line.endswith(json.loads(answer.stdout)["id"])
+        )
+        assert f"{folder}/code" in answer.stderr.splitlines()
+        return Path(folder).parent
+
+    scratch = tmp_path / "scratch" / "p1" / "my own" / "hpclaunch"
+    assert folder_of() == scratch / "jobs"
+    fetched = hpclaunch("fetch", "last", "--to", str(tmp_path / "home" / "got"))
+    assert fetched.returncode == 0, fetched.stderr
+    assert (tmp_path / "home" / "got" / "code" / "made").read_text() == "made\n"
+    assert not (tmp_path / "home" / "got" / "code" / "run.sh").exists()
+    assert folder_of("--remote-dir", f"{tmp_path}/else where") == tmp_path / "else where" / "jobs"
+    assert not (login / "jobs").exists()
+
+
+@pytest.mark.parametrize(
+    ("folder", "finding"),
+    [("relative", "relative is not an absolute path"), ("/etc/passwd/x", "/etc/passwd is not a folder")],
+)
+def test_a_remote_folder_that_cannot_be_used_is_refused(login: Path, folder: str, finding: str) -> None:
+    words = ("--site", "generic-slurm", "--host", "login", "--remote-dir", folder, "--", "true")
+    answer = hpclaunch("submit", *words)
+    assert (answer.returncode, finding in answer.stderr) == (3, True), answer.stderr
+    assert json.loads(hpclaunch("jobs", "--json").stdout) == []
+
+
 def test_the_bundled_training_needs_nothing_installed_there(login: Path) -> None:
     words = (
         "--site",
@@ -159,6 +239,7 @@ def test_a_job_is_resubmitted_where_it_was(login: Path) -> None:
         (("--host", "login"), 3, "which site is it"),
         (("--site", "generic-slurm", "--host", "site"), 3, "names no login host"),
         (("--site", "generic-slurm", "--sync", "."), 3, "there is no --host"),
+        (("--site", "generic-slurm", "--remote-dir", "/x"), 3, "the job stays here"),
         (("--site", "generic-slurm", "--host", "login", "--interactive"), 3, "this machine only"),
         (("--site", "generic-slurm", "--host", "login", "--sync", "nosuch"), 3, "nosuch"),
     ],
@@ -181,3 +262,23 @@ def test_the_check_asks_there_and_nothing_is_submitted(login: Path) -> None:
     assert json.loads(hpclaunch("jobs", "--json").stdout) == []
     taken = hpclaunch(*words, "--wait", "--", sys.executable, "-c", "print('RAN')")
     assert (taken.returncode, "RAN" in taken.stdout) == (0, True), taken.stderr
+
+
+def test_the_program_is_looked_at_where_it_is(login: Path, tmp_path: Path) -> None:
+    """Without --sync the file is on the login node already."""
+    program = tmp_path / "code of mine" / "it's.py"
+    program.parent.mkdir()
+    program.write_text("import os\n")
+    words = ("submit", "--site", "generic-slurm", "--host", "login", "--mpi", "none", "--json", "--wait")
+    missing = hpclaunch(*words, "--", "python3", "nosuch.py", cwd=tmp_path)
+    assert missing.returncode == 3
+    assert "nosuch.py: there is no such file in" in missing.stderr
+    (tmp_path / "here.py").touch()
+    here = hpclaunch(*words, "--", "python3", "here.py", cwd=tmp_path)
+    assert here.returncode == 3
+    assert "--sync . copies the folder" in here.stderr
+    assert hpclaunch(*words, "--", "python3", str(program), cwd=tmp_path).returncode == 0
+    program.write_text("import mpi4py\n")
+    found = hpclaunch(*words, "--", "python3", str(program), cwd=tmp_path)
+    assert f"framework mpi4py ({program}, line 1: imports mpi4py)" in found.stderr
+    assert not list(login.glob("sync/*"))

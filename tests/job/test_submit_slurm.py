@@ -72,25 +72,30 @@ HOSTILE = [
 ]
 SAY = (
     "import json, os, sys; "
-    "print('GOT', json.dumps([os.getcwd(), os.environ['SLURM_JOB_NAME'], sys.argv[1:]]))"
+    "print('GOT', json.dumps([os.getcwd(), os.environ['SLURM_JOB_NAME'], os.environ['TEXT'], sys.argv[1:]]))"
 )
 
 
 def test_names_paths_and_arguments_arrive_exactly_as_given(on_slurm: Slurm, tmp_path: Path) -> None:
     folder = tmp_path / 'it\'s a "$(id)"\n\u00fc'
     folder.mkdir()
-    name = 'it\'s # a "$(id)" %j \u65e5\u672c \U0001f600'
-    words = ("submit", "--site", "generic-slurm", "--mpi", "none", "--name", name, "--wait", "--json", "--")
-    command = [sys.executable, "-m", "hpclaunch", *words, sys.executable, "-c", SAY, *HOSTILE]
+    name = 'it\'s # a hetjob "$(id)" %j \u202e \u65e5\u672c \U0001f600'
+    text = "$(id) `id` ${x:=$(id)}${x@P}\n#SBATCH --nodes=4\n\u202e 'a' \"b\" \\ \t"
+    (tmp_path / "job.yaml").write_text(json.dumps({"env": {"TEXT": text}, "account": "a.b+c@d/e,f:1"}))
+    words = ("submit", "--site", "generic-slurm", "--mpi", "none", "--name", name, "--wait", "--json")
+    more = ("--file", str(tmp_path / "job.yaml"), "--directive", '--comment="it\'s mine #1"', "--")
+    command = [sys.executable, "-m", "hpclaunch", *words, *more, sys.executable, "-c", SAY, *HOSTILE]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert answer.returncode == 0, answer.stderr
     (line,) = (line for line in answer.stderr.splitlines() if line.startswith("GOT "))
-    assert json.loads(line.partition(" ")[2]) == [str(folder), name, HOSTILE]
+    assert json.loads(line.partition(" ")[2]) == [str(folder), name, text, HOSTILE]
     record = record_of(json.loads(answer.stdout)["id"])
     assert (record["name"], record["workdir"]) == (name, str(folder))
     assert record["command"][3:] == HOSTILE
     shown = on_slurm.run("squeue", "-h", "-t", "all", "-j", record["scheduler_id"], "-o", "%j").stdout
     assert shown == f"{name}\n"
+    shown = on_slurm.run("squeue", "-h", "-t", "all", "-j", record["scheduler_id"], "-o", "%a|%k|%D").stdout
+    assert shown == "a.b+c@d/e,f:1|it's mine #1|1\n"
 
 
 def test_ranks_that_do_not_find_each_other_fail_with_the_reason(on_slurm: Slurm) -> None:
@@ -108,6 +113,13 @@ def test_a_wrong_partition_is_refused_in_slurms_words(on_slurm: Slurm) -> None:
     assert answer.returncode == 4
     assert "nosuch" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_a_plugin_that_srun_does_not_have_is_refused(on_slurm: Slurm) -> None:
+    answer = hpclaunch("submit", "--site", "generic-slurm", "--mpi", "bogus", "--", "true")
+    assert answer.returncode == 3
+    assert "--mpi bogus: srun on this machine does not offer it" in answer.stderr
+    assert {"none", "pmi2", "pmix"} <= set(answer.stderr.rpartition(" has ")[2].strip().split(", "))
 
 
 def test_lumi_gs_script_runs_on_lumi_g_nodes_with_the_masks_that_slurm_accepts(

@@ -83,6 +83,29 @@ def test_a_job_whose_dependency_failed_does_not_pend_for_ever(tmp_path: Path) ->
     assert f"job {first} is failed, so this one would never start" in answer.stderr
 
 
+def test_an_interactive_job_waits_for_another_one(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    first = submit("--", "bash", "-c", f"{until(go)}; echo first")
+    words = (
+        *HPCLAUNCH,
+        "submit",
+        *USUAL,
+        "--interactive",
+        "--after",
+        first,
+        "--json",
+        "--",
+        "echo",
+        "SECOND",
+    )
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
+        go.touch()
+        out, err = second.communicate()
+    assert second.returncode == 0, err
+    assert json.loads(out)["state"] == "done"
+    assert "SECOND" in err
+
+
 def test_a_request_is_submitted_again_without_the_node_that_failed(on_slurm: Slurm, tmp_path: Path) -> None:
     """A node that dies under a job is named in Slurm's own words in the log."""
     pids = tmp_path / "node"

@@ -59,7 +59,7 @@ def profile(**changes: Any) -> SiteProfile:
 )
 def test_the_first_queue_that_fits_is_taken(nodes: int, walltime_s: int, name: str) -> None:
     choice = request_rules.choose_queue(profile(), None, nodes, walltime_s)
-    assert (choice.name, choice.warning) == (name, None)
+    assert (choice.name, choice.problem) == (name, None)
     assert "first partition that fits" in choice.reason
 
 
@@ -98,11 +98,20 @@ def test_queues_only_when_named_are_taken_when_named(name: str) -> None:
     assert request_rules.choose_queue(profile(), name, 500, 60).name == name
 
 
-def test_an_unknown_queue_is_passed_on_with_a_warning() -> None:
+def test_an_unknown_queue_is_planned_and_would_be_refused() -> None:
     choice = request_rules.choose_queue(profile(), "prd", 500, 60)
     assert choice.name == "prd"
-    assert choice.warning is not None
-    assert "did you mean prod?" in choice.warning
+    assert choice.problem is not None
+    assert "did you mean prod?" in choice.problem.message
+    assert "extends: here, queues: {prd: {}}" in str(choice.problem.hint)
+
+
+def test_each_queue_of_a_list_must_take_the_job() -> None:
+    choice = request_rules.choose_queue(profile(), "prod,scrap", 5, 60)
+    assert (choice.name, choice.queue, choice.problem) == ("prod,scrap", QUEUES["prod"], None)
+    assert "--partition prd" in str(request_rules.choose_queue(profile(), "prod,prd", 5, 60).problem)
+    with pytest.raises(SiteRuleError, match="short of here does not take"):
+        request_rules.choose_queue(profile(), "prod,short", 5, 60)
 
 
 def test_accounts() -> None:
@@ -131,6 +140,12 @@ def test_accounts() -> None:
         "--output=x",
         "--job-name=x",
         "--qos=debug",
+        "--tim=5",
+        "--job-nam=z",
+        "--wait",
+        "-Ht 5",
+        "--mail-type=END --time=5",
+        "-e err.log",
     ],
 )
 def test_directives_that_contradict_the_plan_are_refused(text: str) -> None:
@@ -139,19 +154,32 @@ def test_directives_that_contradict_the_plan_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["-l select=4", "-lselect=4", "-l place=pack,walltime=1:00", "-A x", "-N x", "-q y"]
+    "text",
+    [
+        "-W umask=22,depend=afterok:1",
+        "-W block=true",
+        "-j oe -A x",
+        "-l select=4",
+        "-lselect=4",
+        "-l place=pack,walltime=1:00",
+        "-A x",
+        "-N x",
+        "-q y",
+    ],
 )
 def test_pbs_directives_that_contradict_the_plan_are_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="would contradict"):
         request_rules.check_directives(PBS, [text])
 
 
-@pytest.mark.parametrize("text", ["--mail-type=END", "--nodelist=n1", "--nice", "--constraint=a&b", "-x n3"])
+@pytest.mark.parametrize(
+    "text", ["--mail-type=END", "--nodelist=n1", "--nice", "--constraint=a&b", "-x n3", "--wait-all-nodes=1"]
+)
 def test_other_directives_pass(text: str) -> None:
     request_rules.check_directives(SLURM, [text])
 
 
-@pytest.mark.parametrize("text", ["", "  ", "--a\n--b", "mail-type=END"])
+@pytest.mark.parametrize("text", ["", "  ", "--a\n--b", "mail-type=END", "--comment=it's"])
 def test_directives_must_be_one_option_line(text: str) -> None:
     with pytest.raises(BadInputError, match="--directive"):
         request_rules.check_directives(SLURM, [text])

@@ -6,7 +6,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import JobEessi
-from hpclaunch.software.eessi import accelerator_target, container_words, init_lines
+from hpclaunch.software.eessi import accelerator_target, in_eessi_container, init_lines, pull_lines
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,15 @@ def test_what_eessi_does_not_know_is_refused(eessi: JobEessi) -> None:
         init_lines(eessi, ())
 
 
-def test_its_container_script() -> None:
-    words = container_words(
-        JobEessi(version="2023.06"), nvidia=True, binds=("/data",), argv=("python", "x y.py")
-    )
-    assert words[:3] == ("eessi_container.sh", "--mode", "run")
-    assert words[words.index("--nvidia") + 1] == "run"
-    assert words[-3:] == ("--", "python", "x y.py")
+def test_its_container_gets_the_flag_of_the_site() -> None:
+    eessi = JobEessi(version="2023.06")
+    assert " --nvidia run " in in_eessi_container(eessi, ("--nv",), ("x",))[2]
+    assert " --pass-through --rocm " in in_eessi_container(eessi, ("--rocm",), ("x",))[2]
+    assert in_eessi_container(eessi, (), ("python", "x y.py"))[-2:] == ("python", "x y.py")
+
+
+def test_overrides_hold_in_its_container_too() -> None:
+    eessi = JobEessi(version="2023.06", init="container", accelerator="accel/amd/gfx90a")
+    assert pull_lines(eessi)[0].text == "export EESSI_ACCELERATOR_TARGET_OVERRIDE=accel/amd/gfx90a"
+    with pytest.raises(BadInputError):
+        pull_lines(JobEessi(version="latest", init="container"))

@@ -86,6 +86,9 @@ def test_quoting_expands_variables_and_nothing_else(tmp_path: Path, monkeypatch:
     assert shell(f"printf %s {double_quote(NASTY + '$NAME/${NAME}')}", NAME="n m") == f"{NASTY}n m/n m"
     assert shell(f"printf %s {word(NASTY)}") == NASTY
     assert shell(f"printf %s {word('~/my venv,~/b:~root ~/c')}", HOME="/h") == "/h/my venv,/h/b:~root ~/c"
+    for trick in ("${x:-$(touch y)}", "$[a[$(touch y)]]", "${a[$(touch y)]}", "${x@P}", "${!x}", "$((1))"):
+        assert shell(f"printf %s {double_quote(trick)}", x="$(touch y)") == trick
+    assert shell(f"printf %s {double_quote('/l${N:+:$N}${U:-/d}')}", N="n m") == "/l:n m/d"
     assert list(tmp_path.iterdir()) == []
     assert word("Horovod/0.28.1-foss-2022a") == "Horovod/0.28.1-foss-2022a"
 
@@ -114,10 +117,12 @@ def test_each_site_has_its_runtime_flag_and_binds() -> None:
         *COMMAND,
     )
     lumi = texts(Environment(container=image), "lumi-g")
-    assert lumi[-1].startswith('export SINGULARITY_BIND="/var/spool/slurmd,/opt/cray,')
-    assert lumi[-1].endswith(',/data:/d"')
-    assert "module load lumi-aif-singularity-bindings" in lumi
-    assert '"$EBROOTLIBFABRIC,' in texts(Environment(container=image), "olivia")[-1]
+    assert lumi[-1] == 'hpclaunch_bind "/data:/d"'
+    assert lumi.index("module load lumi-aif-singularity-bindings") < len(lumi) - 4
+    assert any(
+        line.startswith('hpclaunch_bind "$EBROOTLIBFABRIC" ')
+        for line in texts(Environment(container=image), "olivia")
+    )
 
 
 def test_a_venv_inside_and_an_image_in_a_variable_run_as_meant(tmp_path: Path) -> None:
@@ -138,11 +143,51 @@ def test_a_venv_inside_and_an_image_in_a_variable_run_as_meant(tmp_path: Path) -
     assert done.stdout == "exec\n/i m/x.sif\nyes 1 e\n"
 
 
+@pytest.mark.parametrize(
+    ("image", "line"),
+    [
+        ("ngc.toml", 'base_environment = "./ngc.toml"'),
+        ("/edf/ngc.toml", 'base_environment = "/edf/ngc.toml"'),
+        ("ngc-pytorch", 'base_environment = "ngc-pytorch"'),
+        ("docker://nvcr.io/nvidia/pytorch:24.01-py3", 'image = "nvcr.io#nvidia/pytorch:24.01-py3"'),
+        ("docker://library/ubuntu:24.04", 'image = "library/ubuntu:24.04"'),
+        ("$HERE/torch.sqsh", 'image = "/i \\"m\\" $${x}/torch.sqsh"'),
+    ],
+)
+def test_the_container_engine_gets_a_definition(image: str, line: str, tmp_path: Path) -> None:
+    container = JobContainer(image=image, binds=("/data", "/more:/there"))
+    lines = texts(Environment(site_setup=False, container=container), "daint")
+    here = {"HERE": '/i "m" ${x}', "HPCLAUNCH_JOB_FOLDER": str(tmp_path), "USER": "me"}
+    shell(f"cd {tmp_path}\n" + "\n".join(lines), **here)
+    definition = (tmp_path / "container.toml").read_text()
+    assert definition.splitlines()[:2] == [line, f'workdir = "{tmp_path}"']
+    for mount in (f"{tmp_path}:{tmp_path}", "/data:/data", "/more:/there"):
+        assert f'"{mount}",\n' in definition
+    assert ('com.hooks.aws_ofi_nccl.enabled = "true"' in definition) == line.startswith("image")
+
+
 def test_the_container_engine_is_an_option_of_the_launcher() -> None:
     environment = Environment(container=JobContainer(image="ngc.toml"))
-    assert launch_options(environment, DAINT) == ("--environment=ngc.toml",)
+    assert launch_options(environment, DAINT) == ('--environment="$HPCLAUNCH_JOB_FOLDER/container.toml"',)
     assert wrap_command(environment, DAINT, COMMAND) == COMMAND
     assert launch_options(environment, OLIVIA) == launch_options(None, DAINT) == ()
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        Environment(modules=("-x",)),
+        Environment(modules=("a\nb",)),
+        Environment(conda=" "),
+        Environment(venv="a\0"),
+        Environment(container=JobContainer(image="--writable")),
+        Environment(container=JobContainer(image="i", binds=(":/x",))),
+        Environment(eessi=JobEessi(version="2023.06", load=("--force",))),
+    ],
+)
+def test_texts_that_no_command_line_can_have_are_refused(environment: Environment) -> None:
+    with pytest.raises(BadInputError, match=r"is not a name or path|has a control character"):
+        environment_lines(environment, LOCAL)
 
 
 # --- contradictions ----------------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+"""``hpclaunch fetch``: bring files of a job to this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpclaunch.cli._jobs import complete_job
+
+if TYPE_CHECKING:
+    from hpclaunch.job.fetch_results import RemoteFile
+
+
+@click.command()
+@click.argument("job", shell_complete=complete_job)
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option(
+    "--to", type=click.Path(path_type=Path), metavar="DIR", help="Folder here. Default: the id of the job."
+)
+@click.option("--force", is_flag=True, help="Replace files that exist here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_json: bool) -> None:
+    """Bring the results of JOB here: its id or the start of it, its scheduler's id, or last.
+
+    PATH is a file or folder of the job's working folder, or an absolute one. Without it the job's folder is
+    brought: log, result, checkpoints of the bundled training, and what the job wrote into code that --sync
+    had copied. Links are left out.
+
+    \b
+    Examples:
+      hpclaunch fetch last
+      hpclaunch fetch last checkpoints/best.pt --to results
+    """
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.fetch_results import fetch, list_results
+    from hpclaunch.job.store import Store
+
+    record = Store().find(job)
+    target = to or Path(record.id)
+
+    def told(file: RemoteFile) -> None:
+        if not as_json:
+            click.echo(f"{_plain(file.name)}  {file.size} bytes")
+
+    with open_host(record.host) as host:
+        found = list_results(host, record, paths)
+        fetch(host, found.files, target, replace=force, done=told)
+    for path in found.left_out:
+        click.echo(f"hpclaunch: left out: {_plain(path)}", err=True)
+    total = sum(file.size for file in found.files)
+    if as_json:
+        import json
+
+        files = [{"name": _plain(file.name), "bytes": file.size} for file in found.files]
+        left_out = [_plain(path) for path in found.left_out]
+        document = {"id": record.id, "host": record.host, "folder": str(target.absolute())}
+        click.echo(json.dumps({**document, "files": files, "left_out": left_out}))
+    else:
+        click.echo(f"hpclaunch: {len(found.files)} files, {total} bytes, in {target}", err=True)
+
+
+def _plain(name: str) -> str:
+    """Return a name that a terminal shows and UTF-8 can write, with escapes for all other characters."""
+    shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)

@@ -1,0 +1,215 @@
+"""Bring files of a job to this machine, whatever the other machine answers.
+
+The other machine is not trusted with the files of this one: each name must lead below the target folder, no
+file is replaced unless that is requested, no link is followed here, and none gets longer than announced.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.job.log_extract import SCRIPT
+from hpclaunch.job.record import JobRecord
+
+_TIMEOUT_S = 300.0
+# What hpclaunch itself put into the job's folder.
+_OURS = ("runner", "submission", "probe.py", "stage.py")
+# base64 carries names that are not UTF-8.
+_FIND = """
+export LC_ALL=C
+{ find "$@" -printf '%y\\0%s\\0%T@\\0%m\\0%p\\0'; } | base64
+"""
+
+
+class RemoteFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file that is brought."""
+
+    source: str
+    """Its path there."""
+    name: str
+    """Its path below the target folder here."""
+    size: int
+    modified: float
+    executable: bool
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found there."""
+
+    files: tuple[RemoteFile, ...]
+    left_out: tuple[str, ...]
+    """Links, special files and what cannot be read there, none of which is brought."""
+
+
+def list_results(host: Host, record: JobRecord, paths: Sequence[str]) -> Listing:
+    """Return the files of a job: those of the named paths, which begin at its working folder.
+
+    Without paths: what the job has left in its folder and, where its code was copied there, what changed in
+    that copy. Raises BadInputError for a path that is not there, RefusedError for any other answer.
+    """
+    if paths:
+        searches = [(path, *_named(record.workdir, path)) for path in paths]
+    else:
+        searches = [("the job's folder", record.folder, "")]
+    files: dict[str, RemoteFile] = {}
+    left_out: list[str] = []
+    for asked, start, prefix in searches:
+        entries, unread = _find(host, asked, start, () if paths else _pruned(record))
+        left_out += unread
+        for entry in entries:
+            found = _entry(entry, start, prefix, host.name)
+            if isinstance(found, str):
+                left_out.append(found)
+            elif found is not None:
+                files[found.name] = found
+    return Listing(files=tuple(files.values()), left_out=tuple(left_out))
+
+
+def _named(workdir: str, path: str) -> tuple[str, str]:
+    """Return the absolute path, and the name here: as below the working folder, else the last part."""
+    full = os.path.normpath(path if path.startswith("/") else f"{workdir}/{path}")
+    inside = full == workdir or full.startswith(f"{workdir}/")
+    return full, os.path.relpath(full, workdir) if inside else PurePosixPath(full).name
+
+
+def _pruned(record: JobRecord) -> tuple[str, ...]:
+    """Return find's words that leave out our own copies, but not what a job changed in its copied code."""
+    folder = _literal(record.folder)
+    ours = [word for name in _OURS for word in ("-path", f"{folder}/{name}", "-o")]
+    unchanged = ("-path", f"{folder}/code/*", "!", "-newer", f"{record.folder}/{SCRIPT}", "!", "-type", "d")
+    return ("(", "(", *ours, "-name", "__pycache__", ")", "-prune", ")", "-o", "(", *unchanged, ")", "-o")
+
+
+def _literal(path: str) -> str:
+    """Quote for find -path, where * ? [ and backslash have a meaning."""
+    return "".join(f"\\{letter}" if letter in "*?[\\" else letter for letter in path)
+
+
+def _find(
+    host: Host, asked: str, start: str, left_out: tuple[str, ...]
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return type, size, time, mode and path of all at ``start`` and below, and what cannot be read."""
+    answer = host.run(
+        ("bash", "-o", "pipefail", "-c", _FIND, "hpclaunch-fetch", start, *left_out), timeout_s=_TIMEOUT_S
+    )
+    try:
+        fields = base64.b64decode(answer.stdout).decode(errors="surrogateescape").split("\0")[:-1]
+    except ValueError:
+        fields = ["not a list"]
+    if answer.exit_code != 0 and not fields:
+        raise BadInputError(
+            f"{asked} is not on {host.name}: {answer.stderr.strip()}",
+            "paths begin at the job's working folder, or with / for absolute ones",
+        )
+    if len(fields) % 5:
+        raise RefusedError(f"{host.name}: its list of the job's files cannot be read", "look at it with ssh")
+    return list(zip(*[iter(fields)] * 5, strict=True)), answer.stderr.splitlines()
+
+
+def _entry(entry: tuple[str, ...], start: str, prefix: str, host: str) -> RemoteFile | str | None:
+    """Return a file, the path of what is not brought, or None for a folder. Raises RefusedError."""
+    kind, size, modified, mode, path = entry
+    if kind == "d":
+        return None
+    below = PurePosixPath(path[len(start) :].lstrip("/"))
+    parts = (*PurePosixPath(prefix).parts, *below.parts)
+    bad = not (path == start or path.startswith(start.rstrip("/") + "/")) or not parts or ".." in parts
+    if bad or any(part in (".", "/") for part in parts):
+        raise RefusedError(
+            f"{host} lists a file that is not below {start}: {path!r}; nothing was brought",
+            "the answer is not what find prints: look at the folder with ssh",
+        )
+    if kind != "f":
+        return path
+    try:
+        return RemoteFile(
+            source=path,
+            name="/".join(parts),
+            size=max(0, int(size)),
+            modified=float(modified),
+            executable=bool(int(mode, 8) & 0o100),
+        )
+    except ValueError:
+        raise RefusedError(f"{host}: its list of the job's files cannot be read: {entry!r}") from None
+
+
+def fetch(
+    host: Host,
+    files: Iterable[RemoteFile],
+    target: Path,
+    *,
+    replace: bool = False,
+    done: Callable[[RemoteFile], None] = lambda _: None,
+) -> None:
+    """Write the files below ``target``, each whole or not at all; ``done`` is called after each.
+
+    Raises BadInputError before the first one is written if one exists, unless ``replace``, or if a link is in
+    the way; and where a file cannot be written.
+    """
+    files = list(files)
+    for file in files:
+        _check_place(target, file.name, replace=replace)
+    for file in files:
+        path = target / file.name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write(host, file, path, replace=replace)
+        except OSError as error:
+            raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
+        done(file)
+
+
+def _check_place(target: Path, name: str, *, replace: bool) -> None:
+    """Refuse a place that is taken, or that a link would lead away from the target folder."""
+    path = target
+    for part in PurePosixPath(name).parts[:-1]:
+        path = path / part
+        if path.is_symlink() or (path.exists() and not path.is_dir()):
+            raise BadInputError(f"{path}: is not a folder, nothing was brought", "name another one with --to")
+    path = target / name
+    if not os.path.lexists(path):
+        return
+    if not replace:
+        raise BadInputError(
+            f"{path}: exists already, nothing was brought", "--force replaces it; --to names another folder"
+        )
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise BadInputError(
+            f"{path}: is not a plain file, nothing was brought", "name another folder with --to"
+        )
+
+
+def _write(host: Host, file: RemoteFile, path: Path, *, replace: bool) -> None:
+    """Copy a file in pieces under another name, then give it its name."""
+    temporary = path.with_name(f".{path.name[:200]}.{os.urandom(6).hex()}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(handle, "wb") as out:
+            at = 0
+            while at < file.size and (data := host.tail(file.source, at)):
+                out.write(data[: file.size - at])
+                at += len(data)
+            if at < file.size:
+                raise RefusedError(f"{file.source}: only {at} of {file.size} bytes came from {host.name}")
+            out.flush()
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(handle, (0o777 if file.executable else 0o666) & ~mask)
+            with suppress(OverflowError, OSError):
+                os.utime(handle, (file.modified, file.modified))
+        if not replace and os.path.lexists(path):  # two of the names are one here, such as a and A
+            raise BadInputError(f"{path}: exists already", "--force replaces it; --to names another folder")
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise

@@ -1,0 +1,174 @@
+"""Which texts of a request a script can carry: the rest is refused before anything is planned.
+
+Everything that passes here is quoted where the script holds it. Names that stand in the directives of a
+scheduler, where quotes are read differently from site to site, are plain words (``job_header.PLAIN_WORD``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.settings_table import rows
+from hpclaunch.plan.zero_stage import deepspeed_config
+from hpclaunch.scheduler.directive_reader import name_set
+from hpclaunch.scheduler.job_header import PLAIN_WORD, Line
+from hpclaunch.scheduler.scheduler_interface import Scheduler
+
+_MAX_BYTES = 4096
+"""Of a name, a path or a directive; Linux takes no longer path (limits.h, PATH_MAX)."""
+_MAX_WORD_BYTES = 131_071
+"""Of an argument or ``NAME=VALUE``: MAX_ARG_STRLEN of Linux less the byte that ends it (man execve)."""
+
+_SHELL_OWN = name_set(
+    "_ BASH BASHOPTS BASHPID BASH_ALIASES BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_CMDS BASH_COMMAND BASH_ENV"
+    " BASH_EXECUTION_STRING BASH_LINENO BASH_SOURCE BASH_SUBSHELL BASH_VERSINFO BASH_VERSION BASH_XTRACEFD"
+    " DIRSTACK ENV EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD IFS LINENO OPTARG OPTERR OPTIND"
+    " PIPESTATUS POSIXLY_CORRECT PPID RANDOM REPLY SECONDS SHELLOPTS SHLVL SRANDOM UID"
+)
+"""What bash sets itself or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
+SCRIPT_OWN = name_set(
+    "bus caught code cpus domain found given got_bus got_cpus got_gpu_numa got_mems gpu gpus host id key last"
+    " launch_node launcher left_out location_id mine n node nodes numa on preflight probe rank_start"
+    " restarting restarts restarts_file root simd_count stage_control stage_items stage_nodes stage_reader"
+    " stage_root stager status timer value verdict watchdog word HPCLAUNCH_ARRAY_INDEX"
+    " HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG HPCLAUNCH_HEARTBEAT"
+    " HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID HPCLAUNCH_LOCAL_JOB HPCLAUNCH_RESTART"
+    " HPCLAUNCH_RESULT_FILE HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
+)
+"""Variables of the templates' own: a job that sets one would change what the script does."""
+
+
+# The name's last word: TOKENIZERS_PARALLELISM and MAX_TOKENS hold no secret.
+_SECRET = re.compile(
+    r"(token|secret|passwd|password|passphrase|credentials?|api_?key|(access|private|secret)_?key)[0-9]*$",
+    re.IGNORECASE,
+)
+
+
+def check_texts(request: JobRequest) -> None:
+    """Refuse texts that no script could carry unchanged; raises BadInputError with the option or key."""
+    for path, text in _texts(request, ()):
+        _check_text(path, text)
+    config = deepspeed_config(request.command.argv) if request.zero_stage is not None else None
+    if config and not config.isprintable():
+        raise BadInputError(
+            f"{config!r}: the name of DeepSpeed's configuration has a line break or control character",
+            "rename the file",
+        )
+    for name in request.env:
+        _check_variable(name)
+    if request.python is not None and request.python.startswith(("%", "-")):  # %1: a job of bash
+        raise BadInputError(f"--python {request.python!r} is not a program", "give its path")
+
+
+def check_secrets(request: JobRequest, settings: Iterable[Setting], scheduler: Scheduler) -> None:
+    """Refuse variables that look like secrets, since scripts and records contain the variables of ``env``."""
+    for name in request.env:
+        if _SECRET.search(name):
+            origin = next((s.origin for s in settings if s.name == f"env {name}"), "the request")
+            instead = scheduler.environment_hint.format(name=name)
+            raise BadInputError(
+                f"{origin}: env {name} looks like a secret; scripts and records contain variables",
+                f"{instead}, or keep it in a file that only you can read",
+            )
+
+
+def check_names(request: JobRequest) -> None:
+    """Refuse an account, a queue or a plugin that a directive or launcher cannot carry, with its option."""
+    named = (("--account", request.account), ("--partition", request.queue), ("--mpi", request.mpi))
+    for option, text in named:
+        if text is not None and not PLAIN_WORD.fullmatch(text):
+            raise BadInputError(
+                f"{option} {_shown(text)} cannot stand in a batch script",
+                "use letters, digits and _ . , : + = @ / -, a letter or digit first",
+            )
+
+
+def check_overridden(request: JobRequest, rank_setup: Iterable[Line]) -> None:
+    """Refuse variables of ``env`` that each rank's own lines set to another value afterwards."""
+    text = "\n".join(line.text for line in rank_setup)
+    for exported in re.findall(r"^export ((?:[A-Za-z_]\w*=\S* ?)+)", text, re.MULTILINE):
+        for name in re.findall(r"(?:^| )([A-Za-z_]\w*)=", exported):
+            if name in request.env:
+                raise BadInputError(
+                    f"env {name}: the script sets {name} for each rank, after the variables of the request",
+                    "leave it out; hpclaunch submit --dry-run shows the line and its reason",
+                )
+
+
+def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield every text in a value, names of mappings included, with its path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _texts(getattr(value, name), (*path, name))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield (*path, "name"), key
+            yield from _texts(item, (*path, key))
+    elif isinstance(value, tuple):
+        for number, item in enumerate(value):
+            yield from _texts(item, (*path, number))
+
+
+def _check_text(path: tuple[str | int, ...], text: str) -> None:
+    free = path[:2] == ("command", "argv") or (path[0] == "env" and path[1] != "name")
+    where = _where(path)
+    if not text and not (free and path != ("command", "argv", 0)):
+        raise BadInputError(f"{where} is empty", "give a value, or leave it out")
+    if "\0" in text or _not_utf8(text):
+        raise BadInputError(
+            f"{where} {_shown(text)} has a character that no script can hold (NUL, or not UTF-8)", "remove it"
+        )
+    if not free and re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", text):
+        raise BadInputError(
+            f"{where} {_shown(text)} has a line break or control character", "write it in one line"
+        )
+    name_bytes = len(str(path[1]).encode()) + 1 if path[0] == "env" else 0
+    limit = _MAX_WORD_BYTES - name_bytes if free else _MAX_BYTES
+    if len(text.encode()) > limit:
+        raise BadInputError(
+            f"{where} has {len(text.encode())} bytes; at most {limit} are possible",
+            "put the text into a file and give its name" if free else "shorten it",
+        )
+
+
+def _not_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _check_variable(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise BadInputError(
+            f"env {_shown(name)} is not a name of an environment variable", "use letters, digits and _"
+        )
+    if name in _SHELL_OWN or name in SCRIPT_OWN:
+        owner = "bash" if name in _SHELL_OWN else "the script"
+        raise BadInputError(f"env {name}: {owner} uses this variable itself", "give yours another name")
+
+
+def _where(path: tuple[str | int, ...]) -> str:
+    """Return the option of a setting, or the key of the job file for what is inside of one."""
+    if path[:2] == ("command", "argv"):
+        return f"word {int(path[2]) + 1} of the command"
+    if path[0] == "env":
+        return "env: a name" if path[1] == "name" else f"env {path[1]}"
+    row = next(row for row in rows() if row.name == path[0])
+    if row.group:
+        return row.options[0] if row.options else f"--{row.name.replace('_', '-')}"
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+
+
+def _shown(text: str) -> str:
+    return ascii(text) if len(text) <= 60 else f"{text[:57]!a}..."

@@ -1,0 +1,200 @@
+"""A container around each rank's program: what it sees of the node, and the words that start it. Pure.
+
+Singularity and Apptainer see, in their usual configuration, the home folder and /tmp, and the working folder
+only if no part of its path is a link (apptainer.org/docs/user, "Bind Paths and Mounts"). So the job's folders
+are bound: under the real path, which the kernel reports, and under the name of a link, which people use.
+LUMI's /scratch/PROJECT and /project/PROJECT are such links (docs.lumi-supercomputer.eu, container jobs).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.site.job_environment import JobContainer
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.shell_quoting import double_quote
+
+ENGINE = "container-engine"
+"""The runtime of CSCS: srun --environment=FILE, where FILE is a TOML file (EDF)."""
+_BIND_VARIABLE = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}
+_EDF = '"$HPCLAUNCH_JOB_FOLDER/container.toml"'
+
+
+def runtime_of(profile: SiteProfile) -> str:
+    """Return the program that starts containers at the site."""
+    site = profile.software.container
+    return "apptainer" if site is None or site.runtime == "none" else site.runtime
+
+
+def container_lines(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
+    """Yield the lines before the launch: the site's modules, and what the container sees."""
+    site, runtime = profile.software.container, runtime_of(profile)
+    for text in site.modules if site else ():
+        yield Line(text=text, reason="what the site's containers need")
+    if runtime == ENGINE:
+        yield from _definition(container, profile)
+    else:
+        yield from bind_lines(_BIND_VARIABLE[runtime], container.binds, profile)
+
+
+def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> Iterator[Line]:
+    """Yield the lines that add to the runtime's variable of binds; what modules put there is kept."""
+    yield Line(
+        text="hpclaunch_bind() {\n"
+        "  for bind; do\n"
+        f'    [ -z "${{bind%%:*}}" ] || {variable}=${{{variable}:+${variable},}}$bind\n'
+        "  done\n"
+        f"  export {variable}\n"
+        "}",
+        reason="adds to the binds that modules have set; those whose variable is not set here are left out",
+    )
+    yield Line(
+        text="hpclaunch_bind_folders() {\n"
+        "  for folder; do\n"
+        '    real=$(readlink -e -- "$folder") || continue\n'
+        '    [ "$real" != / ] || continue\n'
+        "    case $folder$real in *[,:]*)\n"
+        '      echo "hpclaunch: a path with comma or colon is not bound into the container: $folder" >&2\n'
+        "      continue ;;\n"
+        "    esac\n"
+        '    hpclaunch_bind "$real"\n'
+        '    [ "$real" = "$folder" ] || hpclaunch_bind "$real:$folder"\n'
+        "  done\n"
+        "}",
+        reason="binds folders that exist, under the real path and under the name of a link that leads there",
+    )
+    site = profile.software.container
+    if site and site.binds:
+        words = " ".join(map(double_quote, site.binds))
+        yield Line(text=f"hpclaunch_bind {words}", reason="in the container: MPI and fabric of the site")
+    yield Line(
+        text=f"hpclaunch_bind_folders {' '.join(_folders(profile))}",
+        reason="in the container: the site's file systems, the job's folder and the working folder",
+    )
+    if binds:
+        words = " ".join(map(double_quote, binds))
+        yield Line(text=f"hpclaunch_bind {words}", reason="in the container: what the job names")
+
+
+def _folders(profile: SiteProfile) -> list[str]:
+    """Return shell words: the folders that a container sees. Runtimes bind the home folder themselves."""
+    storage = [double_quote(each.path) for name, each in profile.storage.items() if name != "home"]
+    return [*storage, '"$HPCLAUNCH_JOB_FOLDER"', '"$PWD"']
+
+
+# --- the container engine of CSCS --------------------------------------------------------------------------
+
+
+def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
+    """Yield the lines that write the job's own definition (EDF) for an image, or on top of the user's.
+
+    Facts: docs.cscs.ch/software/container-engine: mounts of a definition are added to those of its base; a
+    definition sees no other folders; relative paths begin with ./; ``$${`` stands for ``${``.
+    """
+    yield Line(
+        text="hpclaunch_toml() {\n"
+        "  local text=${1//\\\\/\\\\\\\\}\n"
+        '  text=${text//\\"/\\\\\\"}\n'
+        "  printf '\"%s\"' \"${text//'${'/'$${'}\"\n"
+        "}",
+        reason="a text as a TOML string, in which the container engine expands nothing",
+    )
+    yield Line(
+        text="hpclaunch_mounts() {\n"
+        "  for folder; do\n"
+        '    real=$(readlink -e -- "$folder") || continue\n'
+        '    [ "$real" != / ] || continue\n'
+        "    case $folder$real in *:*)\n"
+        '      echo "hpclaunch: a path with a colon is not mounted in the container: $folder" >&2\n'
+        "      continue ;;\n"
+        "    esac\n"
+        '    hpclaunch_toml "$real:$real"; echo ,\n'
+        '    [ "$real" = "$folder" ] || { hpclaunch_toml "$real:$folder"; echo ,; }\n'
+        "  done\n"
+        "}",
+        reason="mounts of folders that exist, at the real path and at the name of a link that leads there",
+    )
+    key, value = _image(container.image)
+    named = "".join(f"  hpclaunch_toml {double_quote(_mount(bind))}; echo ,\n" for bind in container.binds)
+    notes = profile.software.container.annotations if profile.software.container else {}
+    annotated = ("[annotations]", *(f"{name} = {_toml(text)}" for name, text in notes.items()))
+    tail = f"  printf '%s\\n' {shlex.join(annotated)}\n" if notes and key == "image" else ""
+    yield Line(
+        text='[ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || {\n'  # in a check there is none
+        f"  printf '{key} = '; hpclaunch_toml {value}; echo\n"
+        "  printf 'workdir = '; hpclaunch_toml \"$PWD\"; echo\n"
+        "  echo 'mounts = ['\n"
+        f"  hpclaunch_mounts {' '.join(_folders(profile))}\n"
+        f"{named}"
+        "  echo ']'\n"
+        f"{tail}"
+        f"}} > {_EDF}",
+        reason="the container's definition: the image or the given definition, and the job's folders in it",
+    )
+
+
+def _image(image: str) -> tuple[str, str]:
+    """Return key and value (shell text) of the image, or of the definition that is given."""
+    if image.endswith(".toml"):
+        return "base_environment", double_quote(image if re.match(r"[/.~$]", image) else f"./{image}")
+    is_address = re.search(r"[/:#$]", image) or image.endswith((".sqsh", ".squashfs"))
+    if not is_address:
+        return "base_environment", double_quote(image)  # the name of a definition in EDF_PATH
+    # docker://REGISTRY/NAME is REGISTRY#NAME there, and without a registry it is Docker Hub's.
+    return "image", double_quote(re.sub(r"^docker://(?:([^/#]+\.[^/#]+)/)?", _registry, image))
+
+
+def _registry(address: re.Match[str]) -> str:
+    return f"{address[1]}#" if address[1] else ""
+
+
+def _mount(bind: str) -> str:
+    return bind if ":" in bind else f"{bind}:{bind}"
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text)  # of plain text TOML's strings are those of JSON
+
+
+# --- the words that start it -------------------------------------------------------------------------------
+
+
+def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command that each rank runs, inside the container.
+
+    Binds are set in the environment, so their variables are expanded once. For CSCS' container engine nothing
+    is added: see ``launch_options``.
+    """
+    inside = argv
+    if container.venv:
+        activate = f'source {double_quote(container.venv + "/bin/activate")} && exec "$@"'
+        inside = ("bash", "-c", activate, "venv", *argv)
+    runtime = runtime_of(profile)
+    if runtime == ENGINE:
+        return inside
+    flags = gpu_flag(profile, container.gpu)
+    if "$" not in container.image and not container.image.startswith("~/"):
+        return (runtime, "exec", *flags, container.image, *inside)
+    start = " ".join(["exec", runtime, "exec", *flags, double_quote(container.image), '"$@"'])
+    return ("bash", "-c", start, "container", *inside)
+
+
+def gpu_flag(profile: SiteProfile, requested: bool | None) -> tuple[str, ...]:
+    """Return the site's flag if its nodes have GPUs; LUMI needs none, its configuration binds the devices."""
+    site, node = profile.software.container, profile.node
+    has_gpus = bool(node and node.gpus)
+    if requested is False or (requested is None and not has_gpus):
+        return ()
+    if site is not None:
+        return (site.gpu_flag,) if site.gpu_flag else ()
+    flag = {"nvidia": "--nv", "amd": "--rocm"}.get((node.gpu_vendor or "") if node else "")
+    return (flag,) if flag else ()
+
+
+def launch_option(profile: SiteProfile) -> tuple[str, ...]:
+    """Return the launcher's option that starts ranks in a container; empty: the rank's command does it."""
+    return (f"--environment={_EDF}",) if runtime_of(profile) == ENGINE else ()

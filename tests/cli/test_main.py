@@ -1,0 +1,94 @@
+"""The program as a whole: errors of the system, closed pipes, exit codes, the words before and after --."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
+
+
+def hpclaunch(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*HPCLAUNCH, *words], capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.mark.parametrize("words", [("sites", "list"), ("--help",), ("submit", "--help")])
+def test_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*HPCLAUNCH, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "hpclaunch: the output or a file: No space left on device\n"
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    line = f"{sys.executable} -m hpclaunch sites list | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_debug_shows_the_traceback_and_keeps_the_exit_code() -> None:
+    done = hpclaunch("--debug", "sites", "show", "nosuch")
+    assert done.returncode == 3
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-2].startswith("hpclaunch: no site is named 'nosuch'")
+    assert "Traceback" not in hpclaunch("sites", "show", "nosuch").stderr
+
+
+def test_a_program_called_mnist_is_a_program() -> None:
+    words = ("submit", "--site", "generic-slurm", "--dry-run")
+    assert hpclaunch(*words, "--", "mnist", "--foo").stdout.endswith("  mnist --foo\n")
+    assert "-m hpclaunch.train --foo" in hpclaunch(*words, "mnist", "--", "--foo").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (
+            ("mnist", "--epochs", "3"),
+            "of the training come after --: hpclaunch submit mnist -- --epochs",
+        ),
+        (
+            ("python", "x.py", "--lr", "1"),
+            "and its options come after --: hpclaunch submit -- --lr",
+        ),
+        (("python",), "put a command after -- (hpclaunch submit -- python)"),
+        (("--node", "3"), "--nodes"),
+    ],
+)
+def test_options_in_the_wrong_place_are_explained(words: tuple[str, ...], hint: str) -> None:
+    done = hpclaunch("submit", *words)
+    assert done.returncode == 2
+    assert hint in " ".join(done.stderr.split())
+
+
+@pytest.mark.mpi
+def test_a_job_is_repeated_from_another_folder_with_other_options(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (here / "my.yaml").write_text("schema: 1\nname: my\nextends: local\n")
+    (here / "job.yaml").write_text("env: {A: '1', B: '1'}\ntasks: 2\n")
+    words = ("submit", "--site", "my.yaml", "--file", "job.yaml", "--json", "--", "true")
+    first = hpclaunch(*words, cwd=here)
+    assert first.returncode == 0, first.stderr
+    job = json.loads(first.stdout)["id"]
+    usual = hpclaunch("resubmit", job, "--dry-run", cwd=there)
+    assert usual.returncode == 0, usual.stderr
+    assert "x 2 ranks = 2 ranks" in usual.stdout
+    other = hpclaunch(
+        "resubmit", job, "--dry-run", "--tasks", "3", "--env", "B=2", "--name", "new", cwd=there
+    )
+    assert other.returncode == 0, other.stderr
+    assert "x 3 ranks = 3 ranks" in other.stdout
+    assert {"export A=1", "export B=2"} <= set(other.stdout.split("\n"))
+    shown = [line.split() for line in other.stderr.splitlines()]
+    assert ["tasks", "3", "command", "line"] in shown
+    assert ["name", "new", "command", "line"] in shown
+    assert ["env", "B", "2", "command", "line"] in shown
+    refused = hpclaunch("resubmit", job, "--account", "p1", cwd=there)
+    assert refused.returncode == 3
+    assert "--account has no effect" in refused.stderr

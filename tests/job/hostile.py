@@ -1,0 +1,410 @@
+"""Hostile text in every text field of a request or profile, and what a real bash makes of the script.
+
+A script runs with programs that note how they were called in place of launchers, modules and containers. Its
+directives are read as the scheduler reads them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import shlex
+import subprocess
+import types
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+KeyPath = tuple[str | int, ...]
+KEY = "(name)"
+"""In a path: the name of an entry of a mapping, not its value."""
+MARK = "Marker7"
+"""A text that every field takes which is free."""
+
+_NOTES = """\
+#!/bin/bash
+note=$(mktemp "$HOSTILE_NOTES/XXXXXXXX")
+printf '%s\\0' "${0##*/}" "$@" > "$note"
+case ${0##*/} in
+  scontrol) echo n1 ;;
+  flux) case $1 in hostlist) echo n1 ;; job) echo 77 ;; run) ;; *) exit 0 ;; esac ;;&
+  srun | mpiexec | mpirun | jsrun | flux | singularity | apptainer)
+    while [ $# -gt 1 ] && [ "$1 $2" != 'bash -c' ]; do shift; done
+    if [ $# -gt 1 ]; then exec "$@"; fi ;;
+  program7 | "$HOSTILE_PROGRAM") env -0 > "$note.env" ;;
+esac
+exit 0
+"""
+_PROGRAMS = (
+    *("srun", "mpiexec", "mpirun", "jsrun", "flux", "scontrol", "module", "conda", "ls", "taskset"),
+    *("singularity", "apptainer", "eessi_container.sh", "python3", "program7", "sbatch", MARK),
+)
+_CHANGING = {"_", "PWD", "OLDPWD", "SHLVL", "MASTER_PORT", "HOSTILE_PROGRAM"}
+_SCHEDULERS_OWN = {
+    "SLURM_JOB_ID": "77",
+    "SLURM_JOB_NODELIST": "n1",
+    "SLURM_PROCID": "0",
+    "SLURM_LOCALID": "0",
+    "PBS_JOBID": "77.server",
+    "LSB_JOBID": "77",
+    "LSB_HOSTS": "n1",
+    "FLUX_ENCLOSING_ID": "f77",
+    "SLURM_ARRAY_JOB_ID": "77",
+    "SLURM_ARRAY_TASK_ID": "1",
+}
+
+
+def text_fields(wanted: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Yield the path of every text of a type; a mapping has one entry, ``K``, and a list one item."""
+    wanted = get_args(wanted)[0] if get_origin(wanted) is Annotated else wanted
+    if get_origin(wanted) in (Union, types.UnionType):
+        for part in get_args(wanted):
+            yield from text_fields(part, path)
+    elif wanted is str:
+        yield path
+    elif get_origin(wanted) is dict:
+        yield (*path, KEY)
+        yield from text_fields(get_args(wanted)[1], (*path, "K"))
+    elif get_origin(wanted) is tuple:
+        yield from text_fields(get_args(wanted)[0], (*path, 0))
+    elif (
+        get_origin(wanted) is not Literal and isinstance(wanted, type) and issubclass(wanted, msgspec.Struct)
+    ):
+        for field in msgspec.structs.fields(wanted):
+            yield from text_fields(field.type, (*path, field.encode_name))
+
+
+def has(document: Any, path: KeyPath) -> bool:
+    """Whether a document has a text at that path."""
+    if not path:
+        return isinstance(document, str)
+    if path[0] == KEY:
+        return bool(document)
+    if isinstance(document, dict):
+        return _key(document, path) in document
+    return isinstance(document, list) and bool(document) and has(document[int(path[0])], path[1:])
+
+
+def _key(document: dict[str, Any], path: KeyPath) -> Any:
+    """Return the key that a path means: of a mapping from names the first whose value has the rest."""
+    keys = document if path[0] == "K" else [path[0]]
+    return next((key for key in keys if key in document and has(document[key], path[1:])), None)
+
+
+def value_at(document: Any, path: KeyPath) -> str:
+    """Return the text at a path that the document has."""
+    if not path:
+        return str(document)
+    if path[0] == KEY:
+        return str(next(iter(document)))
+    key = _key(document, path) if isinstance(document, dict) else path[0]
+    return value_at(document[key], path[1:])
+
+
+def with_text(document: Any, path: KeyPath, text: str) -> Any:
+    """Return a copy of the document with another text at the path."""
+    if not path:
+        return text
+    if path[0] == KEY:
+        first = next(iter(document))
+        return {(text if key == first else key): value for key, value in document.items()}
+    if isinstance(document, dict):
+        at = _key(document, path)
+        return {k: with_text(v, path[1:], text) if k == at else v for k, v in document.items()}
+    return [with_text(v, path[1:], text) if n == path[0] else v for n, v in enumerate(document)]
+
+
+class Bash:
+    """Runs scripts with programs that take notes; ``canary`` exists if another command ran."""
+
+    def __init__(self, folder: Path) -> None:
+        self.programs, self.work = folder / "programs", folder / "work"
+        self.canary = folder / "canary"
+        self.programs.mkdir(parents=True)
+        for name in _PROGRAMS:
+            self._program(name)
+
+    def _program(self, name: str) -> None:
+        file = self.programs / name
+        file.write_text(_NOTES)
+        file.chmod(0o755)
+
+    def observe(self, script: str, program: str | None = None) -> Counter[str]:
+        """Run a script; return all calls, the variables of its program and its directives, each as text.
+
+        ``program``: a further name of the program that each rank becomes.
+        """
+        if program and "/" not in program and len(program.encode()) < 255 and program not in ("", ".", ".."):
+            self._program(program)
+        notes = self.work / "notes"
+        subprocess.run(["rm", "-rf", str(self.work)], check=True)
+        notes.mkdir(parents=True)
+        file = self.work / "script"
+        file.write_text(script)
+        places = {"SLURM_SUBMIT_DIR": self.work, "PBS_O_WORKDIR": self.work, "LS_SUBCWD": self.work}
+        (self.work / "pbs_nodes").write_text("n1\n")
+        environment = {
+            **_SCHEDULERS_OWN,
+            **{name: str(place) for name, place in places.items()},
+            "PBS_NODEFILE": str(self.work / "pbs_nodes"),
+            "PATH": f"{self.programs}:/usr/bin:/bin",
+            "HOME": "/home/of/hostile",
+            "HOSTILE_NOTES": str(notes),
+            "HOSTILE_PROGRAM": program or "",
+            "BASH_FUNC_source%%": '() {  note source "$@"; }',
+            "BASH_FUNC_note%%": '() {  printf \'%s\\0\' "$@" > "$(mktemp "$HOSTILE_NOTES/XXXXXXXX")"; }',
+        }
+        done = subprocess.run(
+            ["/bin/bash", str(file)], cwd=self.work, env=environment, capture_output=True, timeout=60
+        )
+        said = done.stderr.decode(errors="replace")
+        log = "".join(p.read_text(errors="replace") for p in self.work.glob("hpclaunch-*/**/out.log"))
+        assert done.returncode == 0, f"exit {done.returncode}: {said[-800:]}{log[-800:]}\n{script[-3000:]}"
+        assert not self.canary.exists(), f"another command ran:\n{script}"
+        return Counter(self._calls(notes)) + Counter(directive_words(script))
+
+    def _calls(self, notes: Path) -> Iterator[str]:
+        for note in sorted(notes.iterdir()):
+            words = note.read_bytes().decode().split("\0")[:-1]
+            if note.suffix == ".env":
+                yield from (
+                    f"variable {re.sub('hpclaunch-[0-9]+', 'hpclaunch-N', word)}"
+                    for word in words
+                    if word.partition("=")[0] not in _CHANGING
+                )
+            else:
+                # What a launcher or container starts, it starts here, too: that is seen in its own call.
+                cut = next((n for n in range(len(words) - 1) if words[n : n + 2] == ["bash", "-c"]), None)
+                if words[0] == "taskset" or "reader" in words[:3]:  # the last, or fifth, is a process id
+                    words[-1 if words[0] == "taskset" else 5] = "PID"
+                yield "call " + "\0".join(map(_same, words[:cut]))
+
+
+def _same(word: str) -> str:
+    """Return a word without what differs from run to run, and JSON as its plain texts."""
+    word = re.sub(r"staging\.\w{6}", "staging.N", re.sub("hpclaunch-[0-9]+", "hpclaunch-N", word))
+    try:
+        values = json.loads(word)
+    except ValueError:
+        return word
+    if not isinstance(values, dict):
+        return word
+    return "\1".join(
+        str(v) for value in values.values() for v in (value if isinstance(value, list) else [value])
+    )
+
+
+def directive_words(script: str) -> Iterator[str]:
+    """Yield the words of the directives: those lines that a scheduler takes for its own, anywhere."""
+    for line in script.split("\n"):
+        if match := re.match(r"#(SBATCH|PBS|BSUB|flux:)\s+(.*)", line, re.DOTALL):
+            lexer = shlex.shlex(match[2], posix=True, punctuation_chars=False)
+            lexer.whitespace_split, lexer.whitespace, lexer.commenters = True, " \t\r\n\v\f", "#"
+            try:
+                yield from (f"directive {word}" for word in lexer)
+            except ValueError:
+                yield f"directive line {match[2]}"
+
+
+def without_comments(script: str) -> str:
+    """Return the script without its comment lines; directives stay."""
+    return "\n".join(
+        line for line in script.split("\n") if not line.startswith("# ") or line.startswith("# flux:")
+    )
+
+
+def expanded(text: str) -> str:
+    """Return the text as a shell expands the variables of the tests in it."""
+    text = re.sub(r"(^|[,:])~(?=/)", r"\1/home/of/hostile", text)
+    return re.sub(r"\$(HOME\b|\{HOME\})", "/home/of/hostile", text)
+
+
+def hostile_texts(canary: Path) -> list[str]:
+    """Return texts that would run ``touch CANARY``, or be mangled, where they are not quoted."""
+    touch = f"touch {canary}"
+    return [
+        f"x; {touch} #",
+        f"$({touch})",
+        f"`{touch}`",
+        f"a\n{touch}\n#SBATCH --nodes=9\n#BSUB -x\n#PBS -A y\n#flux: -N9",
+        f"$[a[$({touch})]]",
+        f"${{x:=$({touch})}}${{x@P}}",
+        f'it\'s "quoted" \\ && {touch} & | > < * ? ! {{a,b}}',
+        f"\nHPCLAUNCH_RANK\n{touch}\n",
+        "-rf",
+        "--wrap=x",
+        "-c",
+        " two  blanks ",
+        "caf\u00e9 \u202etxt.exe\u202c \u200f \u2028 \U0001f600",
+        "nul\0byte",
+        "lone \udcff surrogate",
+        "tab\there \x1b[31m",
+        "y" * 5000,
+        "~/x:~/y $HOME ${HOME} $5 $$ $",
+        "",
+        "#",
+        "%j",
+        "{{x}}{% y %}",
+    ]
+
+
+def few_hostile_texts(canary: Path) -> list[str]:
+    """Return fewer such texts, each with more in it, for the many fields of a profile."""
+    each = hostile_texts(canary)
+    return [each[0], each[1], each[3], each[4] + each[5] + each[2], each[6], each[10], each[12], "%j", "-x"]
+
+
+def job_documents(site: str) -> list[dict[str, Any]]:
+    """Return job files that together have every text of a request; ``K`` is not needed as a name."""
+    program = {"site": site, "name": "job", "command": ["program7", MARK, "--deepspeed_config", "ds.json"]}
+    software = {
+        "module_use": [MARK],
+        "modules": [MARK],
+        "easybuild": {"prefix": MARK, "load": [MARK]},
+        "eessi": {
+            "version": "2023.06",
+            "cpu_target": "x86_64/generic",
+            "accelerator": "accel/nvidia/cc80",
+            "load": [MARK],
+        },
+        "conda": MARK,
+        "venv": MARK,
+    }
+    container = {"image": MARK, "binds": [MARK], "venv": MARK}
+    return [
+        {
+            **program,
+            "name": MARK,
+            "account": MARK,
+            "queue": MARK,
+            "time": "10m",
+            "timeline": MARK,
+            "python": MARK,
+            "env": {"NAME": MARK},
+            "space": [MARK],
+            "preflight": True,
+            "environment": software,
+        },
+        {**program, "environment": {"container": container}},
+        {**program, "stage": [MARK]},
+    ]
+
+
+def slurm_documents(site: str) -> list[dict[str, Any]]:
+    """Return job files with what only schedulers such as Slurm have."""
+    program = {"site": site, "name": "job", "command": ["program7", "--deepspeed_config", MARK]}
+    return [
+        {**program, "mpi": MARK, "framework": "deepspeed", "zero_stage": 1, "array": "1-2"},
+        {**program, "directives": ["--comment=x"], "exclude": ["n7"], "after": ["12"]},
+        {**program, "max_restarts": 1, "time": "10m", "warn_before": "1m", "idle_timeout": "9m"},
+    ]
+
+
+def profile_documents() -> list[dict[str, Any]]:
+    """Return profiles that together have every text of the schema."""
+    slurm = _slurm_profile()
+    scheduler = {"kind": "pbs", "launcher": "mpiexec", "select": MARK}
+    mpi = {"plugin": None, "plugin_open": False}
+    queues = {"main": {"kind": "queue"}}
+    pbs = {**slurm, "extends": "generic-pbs", "scheduler": scheduler, "mpi": mpi, "queues": queues}
+    container = {"image": MARK, "binds": [MARK], "venv": MARK}
+    return [slurm, pbs, {**slurm, "environment": {"container": container}}]
+
+
+def _slurm_profile() -> dict[str, Any]:
+    source = {"source": "s"}
+    variable = {"value": MARK, "reason": MARK, **source}
+    note = {"note": MARK, **source}
+    software = job_documents("")[0]["environment"]
+    return {
+        "schema": 1,
+        "name": "here",
+        "description": MARK,
+        "extends": "generic-slurm",
+        "sources": {"s": {"url": "https://example.org/x", "checked": dt.date(2026, 11, 20), "note": MARK}},
+        "scheduler": {"kind": "slurm", "launcher": "srun", **source},
+        "login": {"hosts": [MARK], "proxy_jump": MARK, **note},
+        "detect": {
+            "cluster_names": [MARK],
+            "env": {"NAME": MARK},
+            "hostnames": [MARK],
+            "hostnames_unique": [MARK],
+            "gpu_models": [MARK],
+            **source,
+        },
+        "account": {"pattern": MARK, "example": MARK, **source},
+        "queues": {
+            MARK: {
+                "min_walltime": "00:01:00",
+                "max_walltime": "24:00:00",
+                "routes": [{"name": MARK, "max_nodes": 9, "max_walltime": "24:00:00"}],
+                **note,
+            },
+            "low": {"kind": "qos", "with_partition": "main"},
+            "main": {"kind": "partition"},
+        },
+        "directives": [{"text": "--comment=x", "reason": MARK, **source}],
+        "node": {
+            "cpu_model": MARK,
+            "cores": 4,
+            "numa": [{"id": 0, "cores": "0-3"}],
+            "l3_groups": ["0-3"],
+            "reserved_cores": "0",
+            "memory_request": MARK,
+            "gpus": [{"numa": 0, "cores": "0-3", "bus_id": "0000:c1:00.0", "nic": "hsn0"}],
+            "gpu_vendor": "amd",
+            "gpu_model": MARK,
+            "gpu_arch": MARK,
+            "nics": [{"name": "hsn0"}],
+            "local_scratch": MARK,
+            **note,
+        },
+        "binding": {"cpu": "taskset", "gpu_visible_var": MARK, **source},
+        "mpi": {
+            "implementation": MARK,
+            "plugin": MARK,
+            "plugin_open": False,
+            "alternatives": {MARK: MARK},
+            **source,
+        },
+        "fabric": {
+            "common": {"C": variable},
+            "single_node": {"S": variable},
+            "multi_node": {"M": variable},
+            "launch_options": [MARK],
+            "allreduce": [{"nodes": 1, "gpus": 1, "message_bytes": 1, "bus_gb_s": 1.0, **source}],
+            **source,
+        },
+        "env": {"E": variable},
+        "software": {
+            "setup": [{"text": "true", "reason": MARK, **source}],
+            "python": MARK,
+            "easybuild": {
+                "modules": [MARK],
+                "prefix_variable": MARK,
+                "prefix": MARK,
+                "toolchains": [MARK],
+                **note,
+            },
+            "eessi": {"modules": [MARK], "versions": [MARK], **note},
+            "container": {
+                "runtime": "singularity",
+                "gpu_flag": MARK,
+                "binds": [MARK],
+                "modules": ["true"],
+                "images": [MARK],
+                **note,
+            },
+            "offers": {MARK: {"lines": [MARK], **note}},
+            **note,
+        },
+        "environment": software,
+        "storage": {
+            MARK: {"path": MARK, "kind": MARK, "quota": MARK, "purge": MARK, "striping": MARK, **source}
+        },
+        "traps": [MARK],
+    }

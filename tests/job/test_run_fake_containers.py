@@ -1,0 +1,223 @@
+"""A program in a container opens the files of the job: sites' scripts, run with fakes that enforce binds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FAKES = Path(__file__).parents[1] / "fakes" / "fake_containers"
+MODULES = """
+module() { case "$*" in
+  "load lumi-aif-singularity-bindings") export SINGULARITY_BIND=$SITE/opt:/site/opt ;;
+  "load apptainer") export APPTAINER_BIND=$SITE/opt:/site/opt ;;
+  "load NRIS/GPU") export APPTAINER_BIND=$SITE/opt:/site/opt EBROOTNCCL=$SITE/nccl ;;
+esac; }
+conda() { :; }
+scontrol() { echo n1; }
+export -f module conda scontrol
+"""
+# What the profiles name and this machine lacks: file systems, and folders of the fabric.
+OURS = """\
+schema: 1
+name: {site}-here
+description: {site}, with file systems of this test
+extends: {site}
+storage:
+  scratch: {{path: {root}/scratch/$PROJECT}}
+  nowhere: {{path: /nosuch/$PROJECT}}
+software:
+  container:
+    runtime: {runtime}
+    binds: [{binds}]
+    modules: {modules}
+"""
+SITES = {
+    "lumi-g": ("singularity", "[module use /appl/m, module load lumi-aif-singularity-bindings]"),
+    "olivia": ("apptainer", "[module load NRIS/GPU]"),
+    "polaris": ("apptainer", "[module use /soft/modulefiles, module load apptainer]"),
+    "daint": ("container-engine", "[]"),
+}
+ACCOUNTS = {"lumi-g": "project_465000001", "olivia": "nn1234k"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A machine whose /scratch/PROJECT is a link, as LUMI's is; its folder has a blank in its name."""
+    real = tmp_path / "pfs" / "the project"
+    (real / "me").mkdir(parents=True)
+    (real / "me" / "data.txt").write_text("read inside\n")
+    (real / "shared.txt").write_text("of the project\n")
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch" / "p1").symlink_to(real)
+    for folder in ("image/made", "site/opt", "site/nccl", "state"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "site" / "opt" / "mpi").write_text("the site's\n")
+    (tmp_path / "image" / "made" / "here").write_text("of the image\n")
+    return tmp_path
+
+
+def profile(root: Path, site: str) -> Path:
+    runtime, modules = SITES[site]
+    file = root / f"{site}-here.yaml"
+    binds = f"{root}/site/nccl, $EBROOTNOTHING:/x"
+    file.write_text(OURS.format(site=site, root=root, runtime=runtime, binds=binds, modules=modules))
+    return file
+
+
+def hpclaunch(*words: str, cwd: Path) -> str:
+    line = [sys.executable, "-m", "hpclaunch", *words]
+    answer = subprocess.run(line, capture_output=True, text=True, cwd=cwd)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def run(script: str, root: Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a script as a batch system does, with fakes for launcher, modules and runtime.
+
+    Its output is returned, also where the script writes its log itself.
+    """
+    (root / "nodes").write_text("n1\n")
+    environment = {
+        **os.environ,
+        **more,
+        "PATH": f"{FAKES}{os.pathsep}{os.environ['PATH']}",
+        "PWD": str(cwd),  # a shell keeps the name by which a link was used
+        "HOME": str(root / "state"),
+        "SITE": str(root / "site"),
+        "PROJECT": "p1",
+        "SLURM_JOB_ID": "12",
+        "SLURM_SUBMIT_DIR": str(root / "state"),
+        "PBS_JOBID": "12.polaris-pbs-01",
+        "PBS_O_WORKDIR": str(cwd),
+        "PBS_NODEFILE": str(root / "nodes"),
+    }
+    done = subprocess.run(
+        ["bash", "-c", MODULES + script], cwd=cwd, env=environment, capture_output=True, text=True
+    )
+    for log in root.glob("**/hpclaunch-12*/out.log"):
+        done.stdout = log.read_text()
+        done.stderr += done.stdout
+        log.unlink()
+    return done
+
+
+PROGRAM = """
+cat data.txt "$0/scratch/p1/shared.txt" "$(pwd -P)/data.txt" /made/here "$@"
+echo > "$HPCLAUNCH_JOB_FOLDER/made"
+"""
+
+
+@pytest.mark.parametrize("where", ["by the link", "by the real path"])
+@pytest.mark.parametrize("site", SITES)
+def test_a_program_opens_files_of_the_working_folder_and_of_the_project(
+    site: str, where: str, root: Path
+) -> None:
+    cwd = root / ("scratch/p1/me" if where == "by the link" else "pfs/the project/me")
+    account = ("--account", ACCOUNTS.get(site, "g123"))
+    words = ("--site", str(profile(root, site)), *account, "--container", str(root / "image"), "--dry-run")
+    outer = () if site == "daint" else ("/site/opt/mpi",)
+    more = root / "more"
+    more.mkdir()
+    (more / "file").write_text("named\n")
+    bind = ("--container-bind", f"{more}:/more it's")
+    program = ("--", "bash", "-c", PROGRAM, str(root), *outer, "/more it's/file")
+    script = hpclaunch("submit", *words, *bind, "--binding", "off", *program, cwd=cwd)
+    done = run(script, root, cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = [
+        "read inside",
+        "of the project",
+        "read inside",
+        "of the image",
+        *["the site's"] * len(outer),
+        "named",
+    ]
+    assert done.stdout.splitlines()[-len(told) :] == told
+    assert list(root.glob("**/hpclaunch-12*/made")), "the job's folder was not seen"
+
+
+def test_without_the_binds_the_fake_shows_nothing(root: Path) -> None:
+    """The test above can fail."""
+    cwd = root / "scratch" / "p1" / "me"
+    words = ("--site", str(profile(root, "lumi-g")), "--account", ACCOUNTS["lumi-g"], "--dry-run")
+    script = hpclaunch(
+        *("submit", *words, "--container", str(root / "image"), "--binding", "off", "--", "cat", "data.txt"),
+        cwd=cwd,
+    )
+    kept = "\n".join(line for line in script.splitlines() if not line.startswith("hpclaunch_bind_folders "))
+    done = run(kept, root, cwd)
+    assert done.returncode != 0
+    assert "data.txt: No such file or directory" in done.stderr
+
+
+def test_a_given_definition_stays_and_gets_the_jobs_folders(root: Path) -> None:
+    cwd = root / "scratch" / "p1" / "me"
+    (root / "own").mkdir()
+    (root / "own" / "file").write_text("by the definition\n")
+    (cwd / "torch.toml").write_text(f'image = "{root}/image"\nmounts = ["{root}/own:/own"]\nworkdir = "/"\n')
+    words = ("--site", str(profile(root, "daint")), "--account", "g123", "--container", "torch.toml")
+    program = ("--dry-run", "--binding", "off", "--", "cat", "data.txt", "/own/file")
+    done = run(hpclaunch("submit", *words, *program, cwd=cwd), root, cwd)
+    assert done.stdout == "read inside\nby the definition\n", done.stderr
+
+
+# --- EESSI -------------------------------------------------------------------------------------------------
+
+EESSI = """\
+environment:
+  site_setup: false
+  eessi: {version: '2023.06', init: container, load: [PyTorch/2.1.2-foss-2023a], cache: "$CACHE/of mine"}
+"""
+INIT = """\
+module() { [ "$1" = load ]; export LOADED=$2; }
+"""
+
+
+def eessi_script(root: Path, tasks: int) -> tuple[str, Path]:
+    """The script of a job in EESSI's container, and its working folder."""
+    cwd = root / "scratch" / "p1" / "me"
+    (cwd / "job.yaml").write_text(EESSI)
+    init = root / "image" / "cvmfs" / "software.eessi.io" / "versions" / "2023.06" / "init" / "lmod"
+    init.mkdir(parents=True)
+    (init / "bash").write_text(INIT)
+    words = ("--site", str(profile(root, "polaris")), "--account", "p", "--file", "job.yaml")
+    program = ("--", "bash", "-c", 'echo "$LOADED"; cat data.txt "$0/scratch/p1/shared.txt"', str(root))
+    size = ("--tasks-per-node", str(tasks), "--nodes", "1", "--binding", "off", "--dry-run")
+    return hpclaunch("submit", *words, *size, *program, cwd=cwd), cwd
+
+
+def test_eessis_container_is_pulled_once_and_what_it_loads_is_there(root: Path) -> None:
+    script, cwd = eessi_script(root, tasks=3)
+    log = root / "calls"
+    fakes = {
+        "CACHE": str(root / "cache"),
+        "FAKE_CONTAINER_LOG": str(log),
+        "FAKE_CONTAINER_IMAGE": str(root / "image"),
+        "FAKE_RANKS": "3",
+        "TMPDIR": str(root / "site"),
+    }
+    for _ in range(2):  # two jobs: the second takes the image that the first has pulled
+        done = run(script, root, cwd, **fakes)
+        assert done.returncode == 0, done.stderr
+        assert sorted(done.stdout.splitlines()[-9:]) == sorted(
+            ["PyTorch/2.1.2-foss-2023a", "read inside", "of the project"] * 3
+        )
+    calls = [line.split()[1] for line in log.read_text().splitlines()]
+    assert (calls.count("pull"), calls.count("-q")) == (1, 6)
+    assert "copied" not in log.read_text()
+    assert [file.name for file in (root / "cache" / "of mine").iterdir()] == ["build-node_debian12.sif"]
+    assert not list((root / "site").glob("hpclaunch-eessi.*")), "a rank's own folder was left"
+
+
+def test_an_image_that_cannot_be_pulled_is_told_with_the_line_that_gets_it(root: Path) -> None:
+    script, cwd = eessi_script(root, tasks=1)
+    done = run(script, root, cwd, CACHE=str(root / "cache"))  # the fake has no image to give
+    assert done.returncode == 1
+    assert f"on a login node run singularity pull {root}/cache/of mine/build-node_debian12.sif" in done.stderr
+    (reason,) = root.glob("**/hpclaunch-12*/reason")
+    assert reason.read_text().startswith("EESSI's image cannot be pulled here")
+    assert not list((root / "cache" / "of mine").iterdir())

@@ -1,0 +1,64 @@
+"""What a job costs at most, where the profile knows the rule."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.planner import make_plan
+from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.scheduler.scheduler_interface import Allocation
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.profile_node import site_topology
+
+
+def notes(place: JobPlace = JobPlace(), **options: Any) -> str:  # noqa: B008
+    values = {"site": "lumi-g", "account": "project_465000001", "framework": "none", **options}
+    profile = load_site(values["site"])
+    request = JobRequest(command=Command(argv=("./a",)), **values)
+    return "\n".join(make_plan(request, profile, site_topology(profile), place).warnings)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"nodes": 4, "time": "24:00:00"},
+            "at most 384 GPU-hours: 4 nodes x 24:00:00 x 4 GPU-hours per node",
+        ),
+        ({"nodes": 1, "time": "30m"}, "at most 2 GPU-hours: 1 node x 00:30:00"),
+        ({"nodes": 1, "time": "1h", "max_restarts": 3}, "at most 16 GPU-hours: 1 node x 01:00:00"),
+        ({"nodes": 1, "time": "1h", "array": "0-9%2"}, "at most 40 GPU-hours: 1 node x 01:00:00"),
+    ],
+)
+def test_the_rule_of_lumi(options: dict[str, Any], text: str) -> None:
+    """The first is the example of LUMI's own page."""
+    assert text in notes(**options)
+
+
+def test_nothing_is_said_where_the_rule_is_unknown_or_the_nodes_are_paid_for() -> None:
+    assert "costs" not in notes(site="generic-slurm", account=None)
+    paid = Allocation(job_id="1", nodes=1, cpus_per_node=None)
+    assert "costs" not in notes(JobPlace(allocation=paid), nodes=1, budget=0.1)
+
+
+def test_a_budget_refuses_more() -> None:
+    assert "at most 2 GPU-hours" in notes(nodes=1, time="30m", budget=2.0)
+    with pytest.raises(BadInputError, match=r"--budget 1\.5: it costs at most 2 GPU-hours"):
+        notes(nodes=1, time="30m", budget=1.5)
+    with pytest.raises(BadInputError, match="does not state what a job costs"):
+        notes(site="generic-slurm", account=None, budget=1.0)
+
+
+def test_the_option_and_the_note() -> None:
+    line = [sys.executable, "-m", "hpclaunch", "submit", "--site", "lumi-g", "--account", "project_465000001"]
+    dry = subprocess.run([*line, "--dry-run", "mnist"], capture_output=True, text=True, check=True)
+    assert "hpclaunch: it costs at most 2 GPU-hours" in dry.stderr
+    refused = subprocess.run([*line, "--budget", "1", "mnist"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 3
+    assert "--budget 1: it costs at most 2 GPU-hours" in refused.stderr

@@ -60,11 +60,13 @@ def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
     """Return whether all ranks got their binding, and the finding in a sentence."""
     reports = list(reports)
     wrong = [report for report in reports if not report.ok]
-    if len(reports) < tasks:
-        return False, f"{len(reports)} of {tasks} ranks reported their binding"
-    if wrong:
+    missing = f"{len(reports)} of {tasks} ranks reported their binding" if len(reports) < tasks else ""
+    if wrong:  # first: with --binding strict the wrong rank ends the job before other ranks report
         names = ", ".join(str(report.rank) for report in wrong[:8]) + (", ..." if len(wrong) > 8 else "")
-        return False, f"{len(wrong)} of {tasks} ranks did not get their binding: rank {names}"
+        found = f"{len(wrong)} of {tasks} ranks did not get their binding: rank {names}"
+        return False, f"{found}; {missing}" if missing else found
+    if missing:
+        return False, missing
     return True, f"all {tasks} ranks got their binding"
 
 

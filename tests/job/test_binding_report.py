@@ -174,3 +174,10 @@ def test_a_rank_of_lumi_g_tells_its_gpu_by_address_and_numa_node(
     assert report.bus == ("0000:d1:00.0" if swap else "0000:c9:00.0")
     assert report.gpu_numa == ("0" if swap else "1")
     assert report.verdict == found
+
+
+def test_a_wrong_rank_is_named_though_other_ranks_have_not_reported() -> None:
+    """With --binding strict it ends the job before they do."""
+    assert verdict(LINE.format(rank=1, verdict="cpus-differ"), 2).finding == (
+        "1 of 2 ranks did not get their binding: rank 1; 1 of 2 ranks reported their binding"
+    )

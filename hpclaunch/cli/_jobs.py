@@ -139,8 +139,9 @@ def up_to_date(store: Store, record: JobRecord) -> JobRecord:
 
     from hpclaunch.errors import RefusedError
     from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.job_end import restarts_in
     from hpclaunch.job.log_extract import RESTARTS
-    from hpclaunch.job.refresh import refresh, restarts_in
+    from hpclaunch.job.refresh import refresh
     from hpclaunch.scheduler.registry import get_scheduler
     from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 

@@ -79,3 +79,9 @@ def test_what_launchers_say_otherwise_names_no_rank() -> None:
         first_failed_rank("srun: error: Unable to create step\nsrun: error: n1: task 0: odd words\n") is None
     )
     assert first_failed_rank(Path(__file__).read_text()) is None
+
+
+def test_the_reference_page_has_the_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "status.md").read_text()
+    rows = "".join(f"| {error.cause} | {error.remedy or ''} |\n" for error in KNOWN_ERRORS)
+    assert page.endswith(f"| error | remedy |\n|---|---|\n{rows}")

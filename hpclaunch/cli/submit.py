@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from hpclaunch.plan.request import Setting
     from hpclaunch.plan.settings import JobSettings
 
+    _Names = click.Choice[str]
+else:
+    _Names = click.Choice
+
 
 class SettingsCommand(click.Command):
     """A command with the options of a job's settings; its help is grouped."""
@@ -57,13 +61,33 @@ class _SubmitCommand(SettingsCommand):
             raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
 
 
+class _Choice(_Names):
+    """One of some names, in any case; of another one it says which it may be."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__(names, case_sensitive=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name as the table has it; raises BadParameter."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            from difflib import get_close_matches  # only messages need it
+
+            near = get_close_matches(str(value).lower(), [str(name) for name in self.choices], n=1)
+            if not near:
+                raise
+            words = f"{error.message} Did you mean {near[0]}?"
+            raise click.BadParameter(words, param=param, ctx=ctx) from None
+
+
 def _option(row: Row) -> click.Option:
     """Return the option of a setting; its value is None or () where it is left out."""
     name = row.name.replace("_", "-")
     usual = f"--{name}/--no-{name}" if row.kind is bool else f"--{name}"
     kind: Any = click.IntRange(*row.limits) if row.limits else row.kind if row.kind in (int, float) else None
     if get_origin(row.kind) is Literal:
-        kind = click.Choice(get_args(row.kind))
+        kind = _Choice(get_args(row.kind))
     is_list = get_origin(row.kind) in (tuple, dict)
     return click.Option(
         [*(row.options or (usual,)), row.name],

@@ -301,12 +301,20 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{plan.nodes} nodes x {plan.tasks_per_node} ranks = {plan.tasks} ranks.",
+        f"{_ranks(plan)} = {_count(plan.tasks, 'rank')}.",
         *about_framework(plan),
     ]
     if plan.binding is None:
         return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
+
+
+def _ranks(plan: LaunchPlan) -> str:
+    return f"{_count(plan.nodes, 'node')} x {_count(plan.tasks_per_node, 'rank')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _share(rank: RankBinding) -> str:

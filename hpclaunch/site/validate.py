@@ -199,5 +199,6 @@ def did_you_mean(word: str, known: Any) -> str:
     names = sorted(known)
     from difflib import get_close_matches  # only messages need it
 
-    near = get_close_matches(word, names, n=1)
+    same = [name for name in names if name.lower() == word.lower()]
+    near = same or get_close_matches(word.lower(), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names) or 'none'}"

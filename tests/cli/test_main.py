@@ -92,3 +92,52 @@ def test_a_job_is_repeated_from_another_folder_with_other_options(tmp_path: Path
     refused = hpclaunch("resubmit", job, "--account", "p1", cwd=there)
     assert refused.returncode == 3
     assert "--account has no effect" in refused.stderr
+
+
+def test_the_version_and_the_short_options_of_sbatch() -> None:
+    assert hpclaunch("-V").stdout == hpclaunch("--version").stdout
+    words = (
+        "-N",
+        "2",
+        "-n",
+        "4",
+        "-A",
+        "p1",
+        "-p",
+        "gpu",
+        "-t",
+        "90",
+        "-J",
+        "try",
+        "--dry-run",
+        "--",
+        "true",
+    )
+    shown = hpclaunch("submit", "--site", "generic-slurm", *words)
+    options = {line.removeprefix("#SBATCH ") for line in shown.stdout.splitlines() if "#SBATCH" in line}
+    wanted = {"--nodes=2", "--ntasks-per-node=2", "--account=p1", "--partition=gpu", "--job-name=try"}
+    assert {*wanted, "--time=01:30:00"} <= options
+    assert "--time 90 is 01:30:00: minutes" in shown.stderr
+    assert "Default: 30 minutes" in " ".join(hpclaunch("submit", "--help").stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "hint"),
+    [
+        (("submti",), 2, "did you mean submit?"),
+        (("JOBS",), 2, "did you mean jobs?"),
+        (("xyz",), 2, "hpclaunch --help lists the commands"),
+        (("submit", "--site", "LUMI-G", "--", "a"), 3, "did you mean 'lumi-g'?"),
+        (("submit", "--site", "lumig", "--", "a"), 3, "did you mean 'lumi-g'?"),
+        (("submit", "--framework", "pytorch", "--", "a"), 2, "Did you mean torch?"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_offered(words: tuple[str, ...], code: int, hint: str) -> None:
+    done = hpclaunch(*words)
+    assert done.returncode == code
+    assert hint in " ".join(done.stderr.split())
+
+
+def test_a_framework_is_named_in_any_case() -> None:
+    words = ("submit", "--site", "generic-slurm", "--framework", "Torch", "--dry-run", "--", "true")
+    assert "LOCAL_WORLD_SIZE" in hpclaunch(*words).stdout

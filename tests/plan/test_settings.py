@@ -178,7 +178,7 @@ def test_every_setting_with_a_group_is_an_option_of_submit() -> None:
     for row in rows():
         assert (row.name in options) == bool(row.group)
     assert options["zero_stage"].opts == ["--zero-stage"]
-    assert options["queue"].opts == ["--partition", "--queue"]
+    assert options["queue"].opts == ["-p", "--partition", "--queue"]
 
 
 def test_defaults_have_the_type_of_their_setting() -> None:

@@ -1,3 +1,23 @@
-"""hpclaunch: distributed deep-learning jobs, bound, configured, verified and measured with one command."""
+"""hpclaunch: distributed deep-learning jobs, bound, configured, verified and measured with one command.
+
+From Python: ``hpclaunch.Job``, ``hpclaunch.jobs`` and ``hpclaunch.find_job``; see `hpclaunch.api`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hpclaunch.api import Job, JobHandle, find_job, jobs
 
 __version__ = "0.1.0"
+__all__ = ["Job", "JobHandle", "find_job", "jobs"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the interface when it is first used: the command line imports this package, too."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module("hpclaunch.api"), name)

@@ -33,13 +33,43 @@ def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 def describe(record: JobRecord) -> dict[str, Any]:
     """Return the facts of a job that ``--json`` prints, ready for JSON."""
+    import msgspec
+
     shown = {name: getattr(record, name) for name in _SHOWN}
+    shown |= {
+        "host": record.host,
+        "machine": msgspec.to_builtins(record.machine),
+        "queue": record.plan.get("queue"),
+        "limit_s": record.plan.get("walltime_s") if record.machine is None else None,
+        "elapsed_s": elapsed_s(record),
+        "restarts": record.restarts,
+        "log": f"{record.folder}/out.log",
+        "node_names": node_names(record),
+        "failure": msgspec.to_builtins(record.failure),
+        "binding": {"ok": record.binding.ok, "finding": record.binding.finding} if record.binding else None,
+    }
     if record.array:
         jobs = record.array.items()
         shown["array"] = {
             str(i): {"state": job.state, "exit_code": job.exit_code, "reason": job.reason} for i, job in jobs
         }
     return shown
+
+
+def elapsed_s(record: JobRecord) -> int | None:
+    """Return how long the job ran, or runs by now; None: it has not started, or its times are damaged."""
+    try:
+        start = dt.datetime.fromisoformat(record.started or "")
+        end = dt.datetime.fromisoformat(record.ended) if record.ended else dt.datetime.now(dt.timezone.utc)
+        return max(0, int((end - start).total_seconds()))
+    except (ValueError, TypeError):
+        return None
+
+
+def node_names(record: JobRecord) -> list[str]:
+    """Return the names of the job's nodes, as far as its ranks or its preflight have reported them."""
+    ranks = record.binding.ranks if record.binding else ()
+    return list(dict.fromkeys([*(rank.host for rank in ranks), *(node.host for node in record.preflight)]))
 
 
 def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,9 +135,12 @@ def shown_state(record: JobRecord) -> str:
 
 def up_to_date(store: Store, record: JobRecord) -> JobRecord:
     """Return the record with its state of now; with the last known one, and a note, where that is unknown."""
+    from msgspec.structs import replace
+
     from hpclaunch.errors import RefusedError
     from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.refresh import refresh
+    from hpclaunch.job.log_extract import RESTARTS
+    from hpclaunch.job.refresh import refresh, restarts_in
     from hpclaunch.scheduler.registry import get_scheduler
     from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
@@ -115,7 +148,11 @@ def up_to_date(store: Store, record: JobRecord) -> JobRecord:
         return record
     try:
         with open_host(record.host) as host:
-            return refresh(store, host, get_scheduler(record.scheduler), record)
+            record = refresh(store, host, get_scheduler(record.scheduler), record)
+            if record.plan.get("supervision") and record.state == "running":
+                counted = host.read_file(f"{record.folder}/{RESTARTS}")
+                return replace(record, restarts=restarts_in(counted))
+            return record
     except RefusedError as error:
         click.echo(f"hpclaunch: job {record.id} is shown as it was last known: {error}", err=True)
         return record

@@ -11,11 +11,13 @@ import msgspec
 
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import PREFIX
+from hpclaunch.job.failed_ranks import RANK_LINES, FailureLog
 from hpclaunch.job.failure_causes import SAYS_RANK, SLURM_SAYS
+from hpclaunch.job.known_errors import ERROR_LINES
 from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT
 
 SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
-REASON, NEXT_ID = "reason", "next_id"
+REASON, NEXT_ID, RESTARTS = "reason", "next_id", "restarts"
 
 # Names come on stdin, any number of them; stat and grep put each name with a NUL before what they found.
 # Of what ranks say they are the first lines will do: a program may say it at every step.
@@ -28,6 +30,42 @@ exit 0
 _TIMEOUT_S = 300.0  # gigabytes of logs, on a slow file system
 _COMMAND = ("xargs", "-0", "-r", "sh", "-c", _LOOK, "sh")
 _PATTERNS = {"LC_ALL": "C", "SAID": f"{PREFIX}|{PREFLIGHT}|{SLURM_SAYS}", "RANK_SAID": SAYS_RANK}
+
+
+# What launchers and programs report in the last run of a job that failed, and the last lines. Its part of the
+# log begins where the job's script has noted. Folders come on stdin; NUL ends each part.
+_LOOK_AT_FAILURE = r"""
+for folder; do
+  log=$folder/out.log
+  [ -f "$log" ] || continue
+  read -r start 2> /dev/null < "$folder/log_start" || start=
+  case $start in ''|*[!0-9]*) start=0;; esac
+  part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000'; }
+  printf '%s\000' "$folder"
+  part | grep -aE -m 200 -e "$RANKS" | cut -c 1-600; printf '\000'
+  part | grep -aE -m 200 -e "$ERRORS" | cut -c 1-600; printf '\000'
+  part | tail -n 30 | cut -c 1-600; printf '\000'
+done
+exit 0
+"""
+_FAILURE = ("xargs", "-0", "-r", "sh", "-c", _LOOK_AT_FAILURE, "sh")
+_FAILURE_PATTERNS = {"LC_ALL": "C", "RANKS": RANK_LINES, "ERRORS": ERROR_LINES}
+
+
+def read_failures(host: Host, folders: Iterable[str]) -> dict[str, FailureLog]:
+    """Return folder -> what its log holds about a failure, for those with a log, in one round trip.
+
+    Raises RefusedError where the host cannot be asked.
+    """
+    names = "".join(f"{folder}\0" for folder in folders)
+    if not names:
+        return {}
+    answer = host.run(_FAILURE, stdin=os.fsencode(names), env=_FAILURE_PATTERNS, timeout_s=_TIMEOUT_S)
+    parts = answer.stdout.split("\0")
+    return {
+        folder: FailureLog(ranks, tuple(errors.splitlines()), tuple(end.splitlines()))
+        for folder, ranks, errors, end in zip(parts[::4], parts[1::4], parts[2::4], parts[3::4], strict=False)
+    }
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):

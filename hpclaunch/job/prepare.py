@@ -9,12 +9,11 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.job.imported_framework import read_in, with_framework
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.plan.framework_notes import FOUND
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
-from hpclaunch.plan.program import find_framework
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_secrets, check_texts
 from hpclaunch.plan.script_text import render
@@ -41,8 +40,6 @@ class SubmitMode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _USUAL = SubmitMode()
-_MAX_SOURCE = 1_000_000
-"""Bytes; a larger Python file is generated, and is not read."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +95,9 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
             f"--remote-dir {request.remote_dir}: the job stays here", "add --host, or leave it out"
         )
     request, settings = with_software(request, settings, profile)
-    request, settings = _with_framework(request, settings, host, mode.sync, workdir)
+    if host is None or mode.sync is not None:
+        folder = mode.sync or Path(workdir)
+        request, settings = with_framework(request, settings, read_in(folder))
     interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
     problems: tuple[Problem, ...] = ()
     if interactive:
@@ -118,31 +117,6 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
         host=host,
         sync=mode.sync,
     )
-
-
-def _with_framework(
-    request: JobRequest, settings: tuple[Setting, ...], host: str | None, sync: Path | None, workdir: str
-) -> tuple[JobRequest, tuple[Setting, ...]]:
-    """Settle the framework by what the launched Python file imports, where none was named.
-
-    A file on another machine is not read.
-    """
-    if request.framework is not None or request.command.bundled or (host and sync is None):
-        return request, settings
-    folder = sync or Path(workdir)
-
-    def read(name: str) -> str | None:
-        path = folder / name
-        try:
-            return path.read_text() if path.is_file() and path.stat().st_size < _MAX_SOURCE else None
-        except (OSError, ValueError):
-            return None
-
-    found = find_framework(request.command.argv, read)
-    if found is None:
-        return request, settings
-    setting = Setting(name="framework", value=found.name, origin=f"{FOUND}{found.reason}")
-    return msgspec.structs.replace(request, framework=found.name), (*settings, setting)
 
 
 def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -26,23 +26,36 @@ from hpclaunch.job.array_status import (
     with_array_status,
 )
 from hpclaunch.job.binding_report import BindingVerdict, verdict
-from hpclaunch.job.failure_causes import alone, first_death, refused_mask
-from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, NEXT_ID, REASON, SCRIPT, Trace, read_traces
+from hpclaunch.job.failed_ranks import FailureLog
+from hpclaunch.job.failure_causes import alone, failure_of, first_death, own_exit_code, refused_mask
+from hpclaunch.job.log_extract import (
+    CANCELLED,
+    EXIT_STATUS,
+    NEXT_ID,
+    REASON,
+    RESTARTS,
+    SCRIPT,
+    Trace,
+    read_failures,
+    read_traces,
+)
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
-from hpclaunch.job.record import ArrayJob, JobRecord
+from hpclaunch.job.record import ArrayJob, Failure, JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
-from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler, array_state
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, Scheduler, array_state
 from hpclaunch.text_table import printable
 
 NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
 LAST_KNOWN = "as last known on "
 """Begins the reason of a job whose processes cannot be seen from here."""
-_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID)
+_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS)
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""
+
+_LINE_SHOWN = 200  # characters of a log's line in a reason
 
 _QUERY_TIMEOUT_S = 120.0
 
@@ -130,12 +143,13 @@ def _refresh_group(
     ]
     changed = [new for new, old in zip(judged, records, strict=True) if new != old]
     ended = [folder for new in changed if new.state in FINAL_STATES for folder in _run_folders(new)]
+    failed = [folder for new in changed for folder in _run_folders(new, "failed")]
     try:
-        traces = read_traces(host, ended)
+        logs = _Logs(read_traces(host, ended), read_failures(host, failed))
     except RefusedError as error:
         return list(records), trouble or error
     saved = away | {
-        new.id: keep(store, _explained(new, traces, left) if new.state in FINAL_STATES else new, note)
+        new.id: keep(store, _explained(new, logs, left) if new.state in FINAL_STATES else new, note)
         for new in changed
     }
     return [saved.get(old.id, old) for old in records], trouble or next(iter(bad.values()), None)
@@ -173,9 +187,12 @@ def _judged(
     return _with_status(record, scheduler, status, left, asked=asked)
 
 
-def _run_folders(record: JobRecord) -> list[str]:
-    """Return the folders with a log: the job's own, of an array one per job."""
-    return [f"{record.folder}/{index}" for index in sorted(record.array)] or [record.folder]
+def _run_folders(record: JobRecord, state: JobState | None = None) -> list[str]:
+    """Return the folders with a log, of runs in that state: the job's own, of an array one per job."""
+    if record.array:
+        runs = sorted(record.array.items())
+        return [f"{record.folder}/{index}" for index, job in runs if state in (None, job.state)]
+    return [record.folder] if state in (None, record.state) else []
 
 
 def _is_open(record: JobRecord) -> bool:
@@ -202,7 +219,7 @@ def _left_behind(
 def _read_each(
     host: Host, wanted: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, bytes], dict[str, UnreadableFileError]]:
-    """Read files by the ids of their jobs: one that cannot be read is a fault of its own job only."""
+    """Read files by the ids of their jobs: one that cannot be read is a fault of that job only."""
     try:
         return host.read_files([path for paths in wanted.values() for path in paths]), {}
     except UnreadableFileError:
@@ -292,41 +309,61 @@ def _with_status(
     )
 
 
-def _explained(record: JobRecord, traces: Mapping[str, Trace], files: _Files) -> JobRecord:
+class _Logs(NamedTuple):
+    """What the logs in the folders of ended jobs hold, by folder."""
+
+    traces: Mapping[str, Trace]
+    failures: Mapping[str, FailureLog]
+
+
+def _explained(record: JobRecord, logs: _Logs, files: _Files) -> JobRecord:
     """Return the record of an ended job with what its log shows of its end and of its ranks' binding."""
+    traces = logs.traces
     if record.array:
         array = {
-            index: _with_log(job_of_array(record, index), job, traces, files)
+            index: _with_log(job_of_array(record, index), job, logs, files)
             for index, job in record.array.items()
         }
         record = replace(record, array=array)
         record = replace(record, state=array_state(job.state for job in array.values()))
         said = read_preflight("\n".join(traces[f"{record.folder}/{index}"].log for index in record.array))
         reason = sentence(array, over=True)
-        return replace(record, reason=reason, binding=_binding(record, traces), preflight=said)
-    record = _with_log(record, record, traces, files)
+        record = replace(record, reason=reason, binding=_binding(record, traces), preflight=said)
+        return replace(record, failure=_failure(record, logs))
+    record = _with_log(record, record, logs, files)
     ended = record.ended or traces[record.folder].ended or now()
     preflight = read_preflight(traces[record.folder].log)
     # Ranks that were never started have no binding to speak of.
     never = record.state != "done" and failed_nodes(preflight)
     binding = None if never else _binding(record, traces)
-    return replace(record, ended=ended, binding=binding, preflight=preflight)
+    restarts = restarts_in(files.get(f"{record.folder}/{RESTARTS}"))
+    record = replace(record, ended=ended, binding=binding, preflight=preflight, restarts=restarts)
+    return replace(record, failure=_failure(record, logs))
+
+
+def _failure(record: JobRecord, logs: _Logs) -> Failure | None:
+    folders = _run_folders(record, "failed")
+    return next((failure_of(record, logs.failures[f]) for f in folders if f in logs.failures), None)
 
 
 _Ended = TypeVar("_Ended", JobRecord, ArrayJob)
 
 
-def _with_log(record: JobRecord, job: _Ended, traces: Mapping[str, Trace], files: _Files) -> _Ended:
+def _with_log(record: JobRecord, job: _Ended, logs: _Logs, files: _Files) -> _Ended:
     """Return the job, ``record`` itself or one of its array, with the cause of its end that its log shows."""
-    log = traces[record.folder].log
+    log, failure_log = logs.traces[record.folder].log, logs.failures.get(record.folder, FailureLog())
     if job.state == "done" and (why := alone(record, log)):
         return replace(job, state="failed", exit_code=None, reason=why)
     if job.state != "failed" or _reason(files, record):
         return job
-    why = refused_mask(record, log) or (first_death(log) if job.exit_code else None)
-    if not why or why in (job.reason or ""):
-        return job
-    return replace(job, reason="; ".join(filter(None, (job.reason, why))) or None)
+    code = own_exit_code(job.exit_code, failure_log)
+    rank = refused_mask(record, log) or (first_death(failure_log.ranks) if job.exit_code else None)
+    # What the scheduler reports is about the code of the script, which may be that of a rank that was ended.
+    said = None if rank and code != job.exit_code else job.reason
+    failure = failure_of(record, failure_log)
+    error = f"{failure.cause}: {failure.lines[0][:_LINE_SHOWN]}" if failure.cause else None
+    added: list[str] = [text for text in (rank, error) if text and text not in (said or "")]
+    return replace(job, exit_code=code, reason="; ".join(filter(None, (said, *added))) or None)
 
 
 def _binding(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict | None:
@@ -351,6 +388,11 @@ def _next_id(scheduler: Scheduler, files: _Files, record: JobRecord) -> str | No
     except RefusedError:
         return None
     return found if scheduler.is_id(found) else None
+
+
+def restarts_in(text: bytes | None) -> int:
+    """Return how often a job came back after a checkpoint, from the file that counts it."""
+    return int(text) if text and len(text) < 10 and text.strip().isdigit() else 0
 
 
 def _reason(files: _Files, record: JobRecord) -> str | None:

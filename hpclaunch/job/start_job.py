@@ -18,6 +18,7 @@ from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
+from hpclaunch.job.imported_framework import read_on, with_framework
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
 from hpclaunch.job.prepare import Prepared, plan_of, python_here
 from hpclaunch.job.program_check import file_problems, option_problems
@@ -52,6 +53,11 @@ def start(
     job_id = new_job_id(now)
     state = _state_folder(prepared, store, host, note)
     folder = f"{state}/jobs/{job_id}"
+    workdir = _workdir(prepared, host, folder)
+    if prepared.host is not None and prepared.sync is None:
+        read = read_on(host, workdir, prepared.request)
+        request, settings = with_framework(prepared.request, prepared.settings, read)
+        prepared = msgspec.structs.replace(prepared, request=request, settings=settings)
     place = _place(prepared, store, host, job_id, folder, note)
     plan = plan_of(prepared, place)
     script = render(plan, place, script_templates())
@@ -59,7 +65,6 @@ def start(
     if here:
         _need_local_parts(plan)
     scheduler = _scheduler(prepared, plan)
-    workdir = _workdir(prepared, host, folder)
     _refuse(plan, prepared, host, workdir)
     if plan.staging is not None:
         _need_sources(prepared, host, workdir)

@@ -23,8 +23,9 @@ def test_the_perceptron_reaches_97_percent_in_three_epochs(ranks: int) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.slow
-@pytest.mark.timeout(2400)  # two minutes on two cores of its own; other tests run at the same time
-def test_the_convolutional_network_reaches_98_5_percent_in_three_epochs() -> None:
-    result = train(2, "--data", MNIST, "--model", "cnn", "--epochs", "3")
+@pytest.mark.timeout(2400)  # 40 s on two cores of its own; other tests run at the same time
+def test_the_convolutional_network_reaches_97_percent_in_one_epoch() -> None:
+    """The way to 99 % is measured by benchmarks/accuracy.py."""
+    result = train(2, "--data", MNIST, "--model", "cnn", "--epochs", "1")
     assert result["gradient_bytes"] == 4 * 1_199_882
-    assert result["test_accuracy"] >= 0.985
+    assert result["test_accuracy"] >= 0.97

@@ -102,11 +102,21 @@ def _report(error: Exception) -> int:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="hpclaunch")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-def program(debug: bool) -> None:
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colours of states in tables. Default: auto, on a terminal and without NO_COLOR.",
+)
+@click.pass_context
+def program(ctx: click.Context, /, debug: bool, color: str) -> None:
     """Take a distributed deep-learning job to a supercomputer, bound, configured, verified and measured.
 
     Example: hpclaunch submit --site local --tasks 2 mnist
     """
+    from hpclaunch.cli._terminal import wants_colour
+
+    ctx.color = wants_colour(color)
 
 
 def main() -> None:

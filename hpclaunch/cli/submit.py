@@ -235,16 +235,16 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
         click.echo(json.dumps({"site": plan.profile.name, "settings": settings, "script": script}))
         return
     if explain:
-        click.echo(settings_table(plan.settings), err=dry_run)
+        click.echo(settings_table(plan.settings, err=dry_run), err=dry_run)
     if dry_run:
         click.echo(script, nl=False)
 
 
-def settings_table(settings: tuple[Setting, ...]) -> str:
-    """Return the settings as a table, one line per setting: name, value, origin."""
-    from hpclaunch.text_table import text_table
+def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
+    """Return the settings as a table, one line per setting: name, value, origin; ``err``: for stderr."""
+    from hpclaunch.cli._terminal import terminal_table
 
-    return text_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40})
+    return terminal_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40}, err=err)
 
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:

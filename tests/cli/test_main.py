@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+
+from hpclaunch.job.store import Store
+from tests.testbed.kit import new_record
 
 HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
 
@@ -141,3 +150,49 @@ def test_a_name_that_is_nearly_right_is_offered(words: tuple[str, ...], code: in
 def test_a_framework_is_named_in_any_case() -> None:
     words = ("submit", "--site", "generic-slurm", "--framework", "Torch", "--dry-run", "--", "true")
     assert "LOCAL_WORLD_SIZE" in hpclaunch(*words).stdout
+
+
+def on_terminal(columns: int, *words: str, **variables: str) -> str:
+    """Run hpclaunch with its output on a terminal of that width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {**os.environ, "TERM": "xterm", **variables}
+    with subprocess.Popen([*HPCLAUNCH, *words], stdout=theirs, env=environment) as program:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 1 << 16)
+            except OSError:  # what Linux gives at the end of a terminal
+                break
+            if not piece:
+                break
+            shown += piece
+        assert program.wait() == 0
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_tables_know_the_width_of_the_terminal() -> None:
+    wide, narrow = hpclaunch("sites", "list").stdout, on_terminal(60, "sites", "list")
+    assert max(map(len, wide.splitlines())) > 80
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert narrow.split() == wide.split()
+
+
+def test_states_have_a_colour_where_it_is_wanted(tmp_path: Path) -> None:
+    store = Store()
+    record = new_record(store, "local", tmp_path)
+    store.save(replace(record, state="failed", exit_code=1))
+    red = "\x1b[31mfailed\x1b[0m"
+    assert red in on_terminal(200, "jobs")
+    assert "\x1b[31mfailed, exit code 1\x1b[0m" in on_terminal(200, "status", record.id)
+    assert red in hpclaunch("--color", "always", "jobs").stdout
+    for shown in (
+        on_terminal(200, "jobs", NO_COLOR="1"),
+        on_terminal(200, "jobs", TERM="dumb"),
+        on_terminal(200, "--color", "never", "jobs"),
+        hpclaunch("jobs").stdout,
+    ):
+        assert "failed" in shown
+        assert "\x1b" not in shown

@@ -86,7 +86,7 @@ def _table(records: list[JobRecord]) -> str:
     import datetime as dt
 
     from hpclaunch.cli._jobs import age, shown_state
-    from hpclaunch.text_table import text_table
+    from hpclaunch.cli._terminal import terminal_table
 
     now = dt.datetime.now(dt.timezone.utc)
     rows = [
@@ -103,4 +103,4 @@ def _table(records: list[JobRecord]) -> str:
         for record in records
     ]
     header = ("ID", "JOBID", "NAME", "SITE", "STATE", "EXIT", "NODES x RANKS", "AGE")
-    return text_table(rows, header, max_widths={2: 40})
+    return terminal_table(rows, header, max_widths={2: 40}, states=4)

@@ -57,6 +57,19 @@ class LazyGroup(click.Group):
         """Return the commands in the order of the table."""
         return list(COMMANDS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of an unknown one say which it may be."""
+        name = args[0] if args else ""
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches  # only messages need it
+
+            near = get_close_matches(name.lower(), COMMANDS, n=1)
+            meant = f"did you mean {near[0]}?" if near else "hpclaunch --help lists the commands"
+            raise click.UsageError(f"no command is named {name!r}; {meant}", ctx)
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import ``hpclaunch.cli.NAME`` and return its ``command``."""
         if cmd_name not in COMMANDS:
@@ -87,13 +100,23 @@ def _report(error: Exception) -> int:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="hpclaunch")
+@click.version_option(__version__, "-V", "--version", prog_name="hpclaunch")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-def program(debug: bool) -> None:
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colours of states in tables. Default: auto, on a terminal and without NO_COLOR.",
+)
+@click.pass_context
+def program(ctx: click.Context, /, debug: bool, color: str) -> None:
     """Take a distributed deep-learning job to a supercomputer, bound, configured, verified and measured.
 
     Example: hpclaunch submit --site local --tasks 2 mnist
     """
+    from hpclaunch.cli._terminal import wants_colour
+
+    ctx.color = wants_colour(color)
 
 
 def main() -> None:

@@ -59,7 +59,7 @@ def command(
     record = Store().find(job)
     bad = _bad_nodes(record) if exclude_bad_nodes else {}
     prepared = repeat(record, tuple(bad), SubmitMode(here=here), given_settings(options))
-    click.echo(settings_table(prepared.settings), err=True)
+    click.echo(settings_table(prepared.settings, err=True), err=True)
     if dry_run:
         show(prepared, dry_run=True, explain=False, as_json=as_json)
         return

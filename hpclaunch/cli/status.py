@@ -24,8 +24,8 @@ def command(job: str, as_json: bool) -> None:
     Example: hpclaunch status last
     """
     from hpclaunch.cli._jobs import describe, up_to_date
+    from hpclaunch.cli._terminal import terminal_table
     from hpclaunch.job.store import Store
-    from hpclaunch.text_table import text_table
 
     record = up_to_date(Store(), Store().find(job))
     if as_json:
@@ -33,7 +33,7 @@ def command(job: str, as_json: bool) -> None:
 
         click.echo(json.dumps(describe(record)))
     else:
-        click.echo(text_table([*_why(record), *_what(record)]))
+        click.echo(terminal_table([*_why(record), *_what(record)], states=1, only="state"))
 
 
 def _why(record: JobRecord) -> Iterator[tuple[str, str]]:

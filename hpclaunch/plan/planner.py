@@ -39,7 +39,7 @@ from hpclaunch.site.queue_limits import reason_with_source
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
-from hpclaunch.walltime import format_walltime, parse_walltime_s
+from hpclaunch.walltime import format_walltime, parse_time_limit_s, parse_walltime_s
 
 DEFAULT_WALLTIME = "00:30:00"
 CHECKPOINTED = 85
@@ -104,7 +104,7 @@ def _layout(
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
-    walltime_s = parse_walltime_s(DEFAULT_WALLTIME if request.time is None else request.time)
+    walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives)
     request_rules.check_abilities(scheduler, request)
@@ -166,13 +166,13 @@ def _scheduler_cpus(request: JobRequest, profile: SiteProfile, layout: JobLayout
 def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Supervision | None:
     if request.max_restarts < 0:
         raise BadInputError(f"--max-restarts {request.max_restarts}: it must be at least 0")
-    idle_s = parse_walltime_s(request.idle_timeout) if request.idle_timeout else None
+    idle_s = parse_walltime_s(request.idle_timeout, "--idle-timeout") if request.idle_timeout else None
     if not request.max_restarts and idle_s is None:
         return None
     scheduler = site_scheduler(profile)
     timer_s = None
     if request.max_restarts:
-        warn_s = parse_walltime_s(request.warn_before)
+        warn_s = parse_walltime_s(request.warn_before, "--warn-before")
         if warn_s >= layout.walltime_s:
             raise BadInputError(
                 f"--warn-before {request.warn_before} is not shorter than the walltime"
@@ -221,7 +221,7 @@ def _header(
         exclude=request.exclude,
         launcher=profile.scheduler.launcher,
         output=f"{place.folder}/{_log_name(request, scheduler)}" if place.folder else None,
-        warn_s=parse_walltime_s(request.warn_before) if request.max_restarts else None,
+        warn_s=parse_walltime_s(request.warn_before, "--warn-before") if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
     named = given.union(_directive_key(d.text) for d in profile.directives)
@@ -301,12 +301,20 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{plan.nodes} nodes x {plan.tasks_per_node} ranks = {plan.tasks} ranks.",
+        f"{_ranks(plan)} = {_count(plan.tasks, 'rank')}.",
         *about_framework(plan),
     ]
     if plan.binding is None:
         return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
+
+
+def _ranks(plan: LaunchPlan) -> str:
+    return f"{_count(plan.nodes, 'node')} x {_count(plan.tasks_per_node, 'rank')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _share(rank: RankBinding) -> str:

@@ -166,7 +166,7 @@ def _where(path: tuple[str | int, ...]) -> str:
         return "env: a name" if path[1] == "name" else f"env {path[1]}"
     row = next(row for row in rows() if row.name == path[0])
     if row.group:
-        return row.options[0] if row.options else f"--{row.name.replace('_', '-')}"
+        return next((o for o in row.options if o.startswith("--")), f"--{row.name.replace('_', '-')}")
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
 
 

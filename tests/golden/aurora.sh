@@ -17,7 +17,7 @@
 #PBS -l place=scatter
 
 # Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max per node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
-# 1 nodes x 12 ranks = 12 ranks.
+# 1 node x 12 ranks = 12 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 1-8  GPU 0  NUMA node 0
 #   rank 1: CPUs 9-16  GPU 1  NUMA node 0

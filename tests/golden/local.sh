@@ -1,7 +1,7 @@
 #!/bin/bash
 
 # Written by hpclaunch VERSION for local: This machine - the installed MPI's mpiexec on its own cores, measured when a job starts.
-# 1 nodes x 2 ranks = 2 ranks.
+# 1 node x 2 ranks = 2 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0  NUMA node 0
 #   rank 1: CPUs 1  NUMA node 0

@@ -23,7 +23,7 @@
 #SBATCH --open-mode=append
 
 # Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts read 2026-11-20 to 2026-11-22.
-# 1 nodes x 16 ranks = 16 ranks.
+# 1 node x 16 ranks = 16 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 49-51  GPU 0  NUMA node 3
 #   rank 1: CPUs 53-55  GPU 0  NUMA node 3

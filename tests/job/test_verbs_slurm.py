@@ -294,3 +294,20 @@ def test_ctrl_c_while_an_interactive_job_waits_for_nodes_takes_its_request_back(
     assert process.returncode == 130
     assert wait(said.decode().split("hpclaunch: job ")[1].split()[0]) == "cancelled"
     assert hpclaunch("cancel", blocker).returncode == 0
+
+
+def test_the_lines_of_one_rank_of_a_labelled_log() -> None:
+    words = ("--nodes", "2", "--env", "SLURM_LABELIO=1", "--", "bash", "-c", 'echo "from $RANK"; exit $RANK')
+    job = submit(*words)
+    wait(job)
+    assert hpclaunch("logs", job, "--rank", "1").stdout.splitlines()[-1] == "from 1"
+    followed = hpclaunch("logs", job, "--rank", "0", "-f").stdout
+    assert "from 0\n" in followed
+    assert "from 1" not in followed
+    refused = hpclaunch("logs", job, "--rank", "2")
+    assert (refused.returncode, "has 2 ranks, from 0 on" in refused.stderr) == (3, True)
+    plain = submit("--", "true")
+    wait(plain)
+    refused = hpclaunch("logs", plain, "--rank", "0")
+    assert (refused.returncode, "do not name their ranks" in refused.stderr) == (3, True)
+    assert json.loads(hpclaunch("status", job, "--json").stdout)["failure"]["rank"] == "1"

@@ -9,7 +9,13 @@ from importlib import import_module
 import click
 
 from hpclaunch import __version__
-from hpclaunch.errors import EXIT_FAILED, EXIT_INTERRUPTED, HpclaunchError
+from hpclaunch.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_REFUSED,
+    HpclaunchError,
+)
 from hpclaunch.text_table import printable
 
 # Command -> its line in the help; its module in hpclaunch.cli has the same name. Listing them imports none.
@@ -34,6 +40,11 @@ COMMANDS = {
 }
 
 
+_WORDS = "hpclaunch.words"
+_ERROR_KINDS = {EXIT_BAD_INPUT: "bad input", EXIT_REFUSED: "refused"}
+"""Exit code -> ``kind`` of the error in JSON."""
+
+
 class LazyGroup(click.Group):
     """A group that lists its commands by name and imports a module only when its command runs."""
 
@@ -41,6 +52,9 @@ class LazyGroup(click.Group):
         """Run the command; an error is printed as one message, with a traceback only with --debug."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            _print_error(ctx, "usage", error.format_message(), None, error.exit_code)
+            raise
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except BrokenPipeError:
@@ -51,7 +65,15 @@ class LazyGroup(click.Group):
                 import traceback  # errors only
 
                 click.echo(traceback.format_exc(), err=True, nl=False)
-            ctx.exit(_report(error))
+            code = _report(error)
+            message, hint = getattr(error, "message", str(error)), getattr(error, "hint", None)
+            _print_error(ctx, _ERROR_KINDS.get(code, "failed"), message, hint, code)
+            ctx.exit(code)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remember the words of the command line: what was requested as JSON fails as JSON."""
+        ctx.meta[_WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the table."""
@@ -82,6 +104,16 @@ class LazyGroup(click.Group):
         """Write the list of commands from the table, without importing their modules."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _print_error(ctx: click.Context, kind: str, message: str, hint: str | None, code: int) -> None:
+    """With ``--json`` among the options of a command, print the error as the one document on stdout."""
+    words = ctx.meta[_WORDS]
+    if "--json" in words[: words.index("--") if "--" in words else len(words)]:
+        import json
+
+        error = {"kind": kind, "message": message, "hint": hint, "exit_code": code}
+        click.echo(json.dumps({"error": error}))
 
 
 def _report(error: Exception) -> int:

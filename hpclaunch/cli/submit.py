@@ -229,10 +229,10 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
     for problem in plan.problems:
         click.echo(f"hpclaunch: submitting this job is refused: {problem}", err=True)
     if as_json:
-        import json
+        from hpclaunch.cli._jobs import print_document
+        from hpclaunch.job.job_documents import dry_run_document
 
-        settings = [{"name": s.name, "value": s.value, "origin": s.origin} for s in plan.settings]
-        click.echo(json.dumps({"site": plan.profile.name, "settings": settings, "script": script}))
+        print_document(dry_run_document(plan, script))
         return
     if explain:
         click.echo(settings_table(plan.settings, err=dry_run), err=dry_run)
@@ -283,10 +283,10 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:
-        import json
+        from hpclaunch.cli._jobs import print_document
+        from hpclaunch.job.job_documents import submitted_document
 
-        document = {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
-        click.echo(json.dumps(document))
+        print_document(submitted_document(record, result))
     elif not wait:
         click.echo(f"{record.id}")
     return _exit_code(record) if wait else 0

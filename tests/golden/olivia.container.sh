@@ -90,15 +90,19 @@ hpclaunch_bind() {
 
 # binds folders that exist, under the real path and under the name of a link that leads there
 hpclaunch_bind_folders() {
+  local folder real place other seen=()
   for folder; do
     real=$(readlink -e -- "$folder") || continue
     [ "$real" != / ] || continue
     case $folder$real in *[,:]*)
-      echo "hpclaunch: a path with comma or colon is not bound into the container: $folder" >&2
+      echo "hpclaunch: a comma or colon in its path keeps it out of the container: $folder" >&2
       continue ;;
     esac
-    hpclaunch_bind "$real"
-    [ "$real" = "$folder" ] || hpclaunch_bind "$real:$folder"
+    for place in "$real" "$folder"; do
+      for other in "${seen[@]}"; do case $place/ in "$other"/*) continue 2 ;; esac; done
+      seen+=("$place")
+      if [ "$real" = "$place" ]; then hpclaunch_bind "$real"; else hpclaunch_bind "$real:$place"; fi
+    done
   done
 }
 

@@ -157,6 +157,15 @@ def test_without_the_binds_the_fake_shows_nothing(root: Path) -> None:
     assert "data.txt: No such file or directory" in done.stderr
 
 
+def test_a_folder_that_cannot_be_bound_is_told(root: Path) -> None:
+    cwd = root / "a,b"
+    cwd.mkdir()
+    words = ("--site", str(profile(root, "lumi-g")), "--account", ACCOUNTS["lumi-g"], "--dry-run")
+    program = ("--container", str(root / "image"), "--binding", "off", "--", "true")
+    done = run(hpclaunch("submit", *words, *program, cwd=cwd), root, cwd)
+    assert f"a comma or colon in its path keeps it out of the container: {cwd}" in done.stderr
+
+
 def test_a_given_definition_stays_and_gets_the_jobs_folders(root: Path) -> None:
     cwd = root / "scratch" / "p1" / "me"
     (root / "own").mkdir()

@@ -192,6 +192,13 @@ def test_the_alps_clusters_differ_in_their_limits() -> None:
         assert load_site(name).fabric == base.fabric
 
 
+@pytest.mark.parametrize("name", ["alps-gh200", "daint", "clariden", "santis"])
+def test_cscs_requires_no_account_and_has_a_partition_for_transfer(name: str) -> None:
+    profile = load_site(name)
+    assert not profile.account.required
+    assert profile.queues["xfer"].gpus is False
+
+
 def test_what_the_sites_document_for_the_mpi_plugin() -> None:
     plugins = {name: load_site(name).mpi for name in ("olivia", "daint", "generic-slurm")}
     assert plugins["olivia"].plugin == "pmix"

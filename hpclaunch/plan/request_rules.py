@@ -116,7 +116,8 @@ def _only_when_named(queue: Queue) -> str | None:
         (queue.by_request, "only after asking the site, so only when named"),
         (queue.preemptable, "jobs there may be ended any time, so only when named"),
         (not queue.gpus, "no GPUs"),
-        (queue.kind == "qos", "a QOS, so only when named"),
+        (queue.kind == "qos" and not queue.automatic, "a QOS, so only when named"),
+        (queue.automatic is False, "only when named"),
     ):
         if flag:
             return word

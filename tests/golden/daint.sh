@@ -20,13 +20,8 @@
 # each run writes on in the same log: Slurm, too, may requeue the job
 #SBATCH --open-mode=append
 
-<<<<<<< HEAD
-# Written by hpclaunch VERSION for daint: Daint, the HPC platform's cluster on Alps at CSCS (4 GH200 per node), facts read 2026-11-20 to 2026-11-20.
-# 1 node x 4 ranks = 4 ranks.
-=======
 # Written by hpclaunch VERSION for daint: Daint, the HPC platform's cluster on Alps at CSCS (4 GH200 per node), facts read 2026-11-20 to 2026-11-22.
-# 1 nodes x 4 ranks = 4 ranks.
->>>>>>> sites2
+# 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
 #   rank 1: CPUs 72-143  GPU 1  NUMA node 1

@@ -98,9 +98,6 @@ def test_queues_only_when_named_are_taken_when_named(name: str) -> None:
     assert request_rules.choose_queue(profile(), name, 500, 60).name == name
 
 
-<<<<<<< HEAD
-def test_an_unknown_queue_is_planned_and_would_be_refused() -> None:
-=======
 def test_a_qos_is_taken_where_the_site_knows_nothing_else() -> None:
     debug = Queue(kind="qos", automatic=True, max_nodes=8)
     queues = {"part": Queue(automatic=False), "debug": debug, "premium": Queue(kind="qos")}
@@ -112,8 +109,7 @@ def test_a_qos_is_taken_where_the_site_knows_nothing_else() -> None:
     assert "premium: a QOS, so only when named" in str(error.value)
 
 
-def test_an_unknown_queue_is_passed_on_with_a_warning() -> None:
->>>>>>> sites2
+def test_an_unknown_queue_is_planned_and_would_be_refused() -> None:
     choice = request_rules.choose_queue(profile(), "prd", 500, 60)
     assert choice.name == "prd"
     assert choice.problem is not None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_BAD_INPUT, BadInputError
 
 if TYPE_CHECKING:
@@ -22,12 +23,6 @@ def command() -> None:
 
     Example: hpclaunch sites show lumi-g
     """
-
-
-def _complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from hpclaunch.site.load_profile import site_names
-
-    return [name for name in site_names() if name.startswith(incomplete)]
 
 
 def _print_json(document: Any) -> None:
@@ -78,7 +73,7 @@ def _all_sites() -> list[dict[str, Any]]:
 
 
 @command.command()
-@click.argument("site", shell_complete=_complete_site)
+@click.argument("site", shell_complete=complete_site)
 @_JSON
 def show(site: str, as_json: bool) -> None:
     """Show a site's profile, merged over what it extends, with the source and date of its facts.
@@ -174,7 +169,7 @@ def _scalar(value: Any) -> str:
 
 
 @command.command()
-@click.argument("sites", nargs=-1, required=True, metavar="PATH_OR_NAME...", shell_complete=_complete_site)
+@click.argument("sites", nargs=-1, required=True, metavar="PATH_OR_NAME...", shell_complete=complete_site)
 @_JSON
 def validate(sites: tuple[str, ...], as_json: bool) -> None:
     """Check profiles: types, sources, and values that must fit together. Exit 3 when one is wrong.
@@ -254,7 +249,13 @@ def schema(as_markdown: bool) -> None:
     help="Profile to extend. Default: the one for the scheduler whose commands are here.",
 )
 @click.option("--output", type=click.Path(), help="File to write. Default: NAME.yaml among your profiles.")
-def new(name: str, base: str | None, output: str | None) -> None:
+@click.option(
+    "--from",
+    "folder",
+    metavar="DIR",
+    help="Describe the node of this folder (topology --save), not this one.",
+)
+def new(name: str, base: str | None, output: str | None, folder: str | None) -> None:
     """Write a profile that describes this node; run it on a compute node.
 
     Example: srun --nodes 1 hpclaunch sites new mycluster
@@ -266,10 +267,11 @@ def new(name: str, base: str | None, output: str | None) -> None:
     from pathlib import Path
 
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.site.load_profile import load_site, user_sites_folder
-    from hpclaunch.site.new_profile import base_profiles, cpu_model, profile_text
-    from hpclaunch.topology.sources import read_live
+    from hpclaunch.site.load_profile import load_site, site_names, user_sites_folder
+    from hpclaunch.site.new_profile import base_profiles, check_name, cpu_model, profile_text
+    from hpclaunch.topology.sources import read_folder, read_live
 
+    check_name(name)
     file = Path(output) if output else user_sites_folder() / f"{name}.yaml"
     if file.stem != name:
         raise BadInputError(f"--output {file}: the file of site {name} must be named {name}.yaml")
@@ -281,12 +283,16 @@ def new(name: str, base: str | None, output: str | None) -> None:
     )
     if base not in bases:
         raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
-    root = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/")
-    cpuinfo = root / "proc" / "cpuinfo"
-    model = cpu_model(cpuinfo.read_text(errors="replace") if cpuinfo.exists() else "")
-    text = profile_text(name, base, read_live(), model, socket.gethostname(), dt.date.today())
+    cpuinfo = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/") / "proc" / "cpuinfo"
+    known = folder is None and cpuinfo.exists()
+    model = cpu_model(cpuinfo.read_text(errors="replace") if known else "")
+    topology = read_live() if folder is None else read_folder(Path(folder))
+    text = profile_text(name, base, topology, model, folder or socket.gethostname(), dt.date.today())
+    hidden = None if output else site_names().get(name)
     host = LocalHost()
     host.make_folder(str(file.parent.absolute()))
     host.write_file(str(file.absolute()), text.encode())
     load_site(str(file.absolute()))  # a profile that does not load is a fault of hpclaunch: raise now
     click.echo(f"{file}: written, extends {base}; read it, and add account, queues, modules and fabric")
+    if hidden is not None:
+        click.echo(f"  it hides the profile {hidden} that hpclaunch ships; another NAME would keep both")

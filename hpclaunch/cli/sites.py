@@ -9,17 +9,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._site_names import complete_site
-from hpclaunch.errors import EXIT_BAD_INPUT, BadInputError
+from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
     from hpclaunch.site.load_profile import Loaded
+
+_GROUPS = {
+    "production": "live",
+    "generic": "generic: any machine with this scheduler",
+    "historic": "retired: shown, planned and linted, never submitted to",
+    None: "not readable",
+}
+"""Status of a profile -> heading in the list; None: of one that cannot be read."""
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Site profiles: list, show, validate, detect.
+    """Site profiles: list, show, validate, detect, check the age of their facts.
 
     Example: hpclaunch sites show lumi-g
     """
@@ -32,7 +40,7 @@ def _print_json(document: Any) -> None:
 @command.command(name="list")
 @_JSON
 def list_sites(as_json: bool) -> None:
-    """List the sites, with the files of the profiles that you wrote.
+    """List the sites: live, generic and retired ones, with the files of the profiles that you wrote.
 
     Your profile hides a shipped profile of the same name; the list shows which.
 
@@ -44,13 +52,19 @@ def list_sites(as_json: bool) -> None:
     if as_json:
         _print_json(sites)
         return
-    rows: list[tuple[str, str]] = []
+    groups: dict[str, list[tuple[str, str, str]]] = {title: [] for title in _GROUPS.values()}
     for site in sites:
-        rows.append((site["name"], site["description"] or f"BROKEN: {site['error']}"))
+        rows = groups[_GROUPS[site["status"]]]
+        rows.append(("", site["name"], site["description"] or f"BROKEN: {site['error']}"))
         if site["origin"] == "user":
             hides = f", hides {site['hides']}" if site["hides"] else ""
-            rows.append(("", f"yours: {site['file']}{hides}"))
-    click.echo(text_table(rows))
+            rows.append(("", "", f"yours: {site['file']}{hides}"))
+    lines = text_table(row for rows in groups.values() for row in rows).splitlines()
+    for title, rows in groups.items():
+        if rows:
+            click.echo(title)
+            click.echo("\n".join(lines[: len(rows)]))
+            lines = lines[len(rows) :]
 
 
 def _all_sites() -> list[dict[str, Any]]:
@@ -198,6 +212,44 @@ def _validated(site: str) -> dict[str, Any]:
         return {"site": site, "ok": False, "errors": str(error).splitlines()}
     digest = profile_digest(profile)
     return {"site": site, "ok": True, "name": profile.name, "digest": digest, "errors": []}
+
+
+@command.command(name="check")
+@click.argument("sites", nargs=-1, metavar="[PATH_OR_NAME]...", shell_complete=complete_site)
+@click.option("--older-than", "days", type=click.IntRange(min=0), default=365, show_default=True,
+              metavar="DAYS", help="The age from which a fact is listed.")  # fmt: skip
+@_JSON
+def check_facts(sites: tuple[str, ...], days: int, as_json: bool) -> None:
+    """List the sources of facts that were read more than a year ago. Exit 1 where there are some.
+
+    Limits of queues, modules and partitions change; the pages listed should be read again. Without names, all
+    profiles but those of retired machines are checked.
+
+    Example: hpclaunch sites check lumi-g
+    """
+    import datetime as dt
+
+    import msgspec
+
+    from hpclaunch.site.fact_age import read_sources
+    from hpclaunch.site.load_profile import load_all, load_site
+
+    profiles, broken = load_all() if not sites else ({site: load_site(site) for site in sites}, {})
+    sources = read_sources(profiles, dt.date.today())
+    old = [source for source in sources if source.age_days > days]
+    if as_json:
+        document = {"older_than_days": days, "sources": len(sources), "old": msgspec.to_builtins(old)}
+        _print_json({**document, "not_readable": broken})
+    else:
+        for source in old:
+            names, cited_by = ", ".join(source.names), ", ".join(source.sites)
+            click.echo(f"{source.checked}  {source.age_days} days ago  {source.url}  [{names}] of {cited_by}")
+        oldest = f", the oldest on {sources[0].checked}" if sources else ""
+        click.echo(f"{len(old)} of {len(sources)} sources were read more than {days} days ago{oldest}")
+        for name, error in broken.items():
+            click.echo(f"profile {name} cannot be read: {error}", err=True)
+    if old:
+        raise click.exceptions.Exit(EXIT_FAILED)
 
 
 @command.command()

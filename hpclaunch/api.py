@@ -41,7 +41,7 @@ class _JobMethods:
         sync: Path | str | None = None,
         **settings: Any,
     ) -> None:
-        """Take the settings of a job; nothing is looked at before a method is called.
+        """Take the settings of a job; profiles and files are read when a method is called.
 
         ``settings``: the keys of a job file (docs/reference/job.md); a command that begins with ``mnist`` is
         the bundled training. ``file``: a job file with settings that these override. ``host`` and ``sync``:
@@ -121,7 +121,7 @@ class JobHandle:
         return self.record.id
 
     def status(self) -> JobRecord:
-        """Ask for the job's state and return the record. Raises RefusedError where nobody can be asked."""
+        """Ask for the job's state and return the record. Raises RefusedError without an answer."""
         return self._with_host(lambda store, host: refresh(store, host, self._scheduler(), self.record))
 
     def wait(self, on_output: Callable[[bytes], None] | None = None) -> JobRecord:

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
     from hpclaunch.job.store import Store
 
-_SHOWN = (
-    "id", "name", "site", "scheduler", "scheduler_id", "state", "exit_code", "reason", "nodes", "tasks",
-    "host", "command", "created", "started", "ended", "folder", "workdir",
-)  # fmt: skip
-
 
 def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Offer the newest jobs to the shell's completion; ``Store.find`` explains what names a job."""
@@ -33,15 +28,11 @@ def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [text for text in ("last", *ids) if text.startswith(incomplete)]
 
 
-def describe(record: JobRecord) -> dict[str, Any]:
-    """Return the facts of a job that ``--json`` prints, ready for JSON."""
-    shown = {name: getattr(record, name) for name in _SHOWN}
-    if record.array:
-        jobs = record.array.items()
-        shown["array"] = {
-            str(i): {"state": job.state, "exit_code": job.exit_code, "reason": job.reason} for i, job in jobs
-        }
-    return shown
+def print_document(document: object) -> None:
+    """Print one JSON document of `hpclaunch.job.job_documents` on stdout."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(document).decode())
 
 
 def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,8 +100,12 @@ def shown_state(record: JobRecord) -> str:
 
 def up_to_date(store: Store, record: JobRecord) -> JobRecord:
     """Return the record with its state of now; with the last known one, and a note, where that is unknown."""
+    from msgspec.structs import replace
+
     from hpclaunch.errors import RefusedError
     from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.job_end import restarts_in
+    from hpclaunch.job.log_extract import RESTARTS
     from hpclaunch.job.refresh import refresh
     from hpclaunch.scheduler.registry import get_scheduler
     from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
@@ -119,15 +114,14 @@ def up_to_date(store: Store, record: JobRecord) -> JobRecord:
         return record
     try:
         with open_host(record.host) as host:
-            return refresh(store, host, get_scheduler(record.scheduler), record)
+            record = refresh(store, host, get_scheduler(record.scheduler), record)
+            if record.plan.get("supervision") and record.state == "running":
+                counted = host.read_file(f"{record.folder}/{RESTARTS}")
+                return replace(record, restarts=restarts_in(counted))
+            return record
     except RefusedError as error:
         click.echo(f"hpclaunch: job {record.id} is shown as it was last known: {error}", err=True)
         return record
-
-
-def outcome(record: JobRecord, result: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the JSON document of a job after the wait for its end."""
-    return {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
 
 
 def age(created: str, now: dt.datetime) -> str:

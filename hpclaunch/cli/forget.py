@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from hpclaunch.cli._jobs import chosen, complete_job, job_filters, up_to_date
+
+if TYPE_CHECKING:
+    from hpclaunch.job.record import JobRecord
+    from hpclaunch.job.store import Store
 
 
 @click.command()
@@ -54,14 +60,21 @@ def command(
     else:
         records = list({(found := store.find(job)).id: found for job in jobs}.values())
     for record in records:
-        if not force:
-            record = up_to_date(store, record)
-        if record.state not in FINAL_STATES and not force:
-            words = f"job {record.id} is {record.state}, so it is not forgotten: hpclaunch cancel ends it"
-            click.echo(f"hpclaunch: {words}; --force forgets it as it is", err=True)
+        if not _forget(store, record, force):
             code = EXIT_BAD_INPUT
-            continue
-        store.forget(record.id)
-        there = f"; its folder on {record.host} stays: {record.folder}" if record.host else ""
-        click.echo(f"{record.id} forgotten{there}")
     ctx.exit(code)
+
+
+def _forget(store: Store, record: JobRecord, force: bool) -> bool:
+    """Remove a job's folder; False, with a message, where the job has not ended."""
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+
+    record = record if force else up_to_date(store, record)
+    if record.state not in FINAL_STATES and not force:
+        words = f"job {record.id} is {record.state}, so it is not forgotten: hpclaunch cancel ends it"
+        click.echo(f"hpclaunch: {words}; --force forgets it as it is", err=True)
+        return False
+    store.forget(record.id)
+    there = f"; its folder on {record.host} stays: {record.folder}" if record.host else ""
+    click.echo(f"{record.id} forgotten{there}")
+    return True

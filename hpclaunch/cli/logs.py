@@ -4,28 +4,45 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from hpclaunch.cli._jobs import complete_job
 from hpclaunch.cli._terminal_text import for_reader
+from hpclaunch.errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hpclaunch.host.host_interface import Host
+    from hpclaunch.job.record import JobRecord
+    from hpclaunch.job.store import Store
+
+    Filter = Callable[[Callable[[bytes], None]], Callable[[bytes], None]]
 
 
 @click.command()
 @click.argument("job", shell_complete=complete_job, default="last")
 @click.option("-f", "--follow", is_flag=True, help="Follow the output until the job ends.")
 @click.option("--index", type=int, help="Print only the output of this index of a job array.")
-def command(job: str, follow: bool, index: int | None) -> None:
-    """Print the output of JOB: its id or the start of it, its scheduler's id, or last (the default).
+@click.option(
+    "--rank",
+    type=click.IntRange(min=0),
+    help="Print only the lines of this rank, of a log whose lines name their ranks (srun --label).",
+)
+def command(job: str, follow: bool, index: int | None, rank: int | None) -> None:
+    """Print the output of JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
 
-    Example: hpclaunch logs -f last
+    \b
+    Examples:
+      hpclaunch logs -f last
+      hpclaunch logs --rank 3 last
     """
-    from hpclaunch.cli._progress_bar import PROGRESS_FILE, JobOutput
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.array_status import job_of_array
-    from hpclaunch.job.follow_job import read_log, wait_job
+    from hpclaunch.job.rank_log import RankLines
     from hpclaunch.job.store import Store
-    from hpclaunch.scheduler.registry import get_scheduler
 
     store = Store()
     record = store.find(job)
@@ -33,22 +50,57 @@ def command(job: str, follow: bool, index: int | None) -> None:
         if follow:
             raise click.UsageError("--index and --follow exclude each other")
         record = job_of_array(record, index)
+    if rank is not None and rank >= record.tasks:
+        raise BadInputError(f"--rank {rank}: job {record.id} has {record.tasks} ranks, from 0 on")
+    show = _follow if follow else _read
     try:
         with open_host(record.host) as host:
-            if follow:
-                progress = f"{record.folder}/{PROGRESS_FILE}"
-                output = JobOutput(sys.stdout.buffer, lambda: host.read_file(progress))
-                try:
-                    scheduler = get_scheduler(record.scheduler)
-                    wait_job(store, host, scheduler, record, output.forward, on_poll=output.poll)
-                finally:
-                    output.clear()
-            else:
-                shown = for_reader(sys.stdout.buffer)
-                read_log(host, record, lambda data: _print(shown(data)))
+            if rank is None:
+                show(store, host, record, lambda forward: forward)
+                return
+            lines: list[RankLines] = []
+
+            def of_rank(forward: Callable[[bytes], None]) -> Callable[[bytes], None]:
+                lines.append(RankLines(rank, forward))
+                return lines[0]
+
+            show(store, host, record, of_rank)
+            lines[0].end()
+            if rank not in lines[0].ranks:
+                raise _no_line_of(rank, lines[0].ranks)
     except BrokenPipeError:
         # The reader (head, less) left; Python must not try to flush the remaining output at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _read(store: Store, host: Host, record: JobRecord, chosen: Filter) -> None:
+    from hpclaunch.job.follow_job import read_log
+
+    shown = for_reader(sys.stdout.buffer)
+    read_log(host, record, chosen(lambda data: _print(shown(data))))
+
+
+def _follow(store: Store, host: Host, record: JobRecord, chosen: Filter) -> None:
+    from hpclaunch.cli._progress_bar import PROGRESS_FILE, JobOutput
+    from hpclaunch.job.follow_job import wait_job
+    from hpclaunch.scheduler.registry import get_scheduler
+
+    output = JobOutput(sys.stdout.buffer, lambda: host.read_file(f"{record.folder}/{PROGRESS_FILE}"))
+    try:
+        scheduler = get_scheduler(record.scheduler)
+        wait_job(store, host, scheduler, record, chosen(output.forward), on_poll=output.poll)
+    finally:
+        output.clear()
+
+
+def _no_line_of(rank: int, ranks: set[int]) -> BadInputError:
+    if ranks:
+        shown = ", ".join(map(str, sorted(ranks)[:20]))
+        return BadInputError(f"--rank {rank}: no line names this rank; lines name the ranks {shown}")
+    return BadInputError(
+        f"--rank {rank}: the lines of this log do not name their ranks",
+        "submit with --env SLURM_LABELIO=1 on Slurm (srun --label), or let the program print its RANK",
+    )
 
 
 def _print(data: bytes) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli.submit import SettingsCommand, setting_options
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
 
 
-@click.command()
+@click.command(cls=SettingsCommand, params=setting_options(leave_out=("exclude_bad_nodes",)))
 @click.argument("job", shell_complete=complete_job, default="last")
 @click.option(
     "--exclude-bad-nodes", is_flag=True, help="Leave out the nodes that failed in its last attempt."
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     job: str,
     exclude_bad_nodes: bool,
     dry_run: bool,
@@ -41,22 +43,23 @@ def command(
     test_first: bool,
     here: bool | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
-    """Submit the request of JOB again, in the folder where it ran.
+    """Submit the request of JOB again, in the folder where it ran; options replace what it requested.
 
     JOB: its id or the start of it, its scheduler's id, or last (the default).
 
-    Example: hpclaunch resubmit last --exclude-bad-nodes
+    Example: hpclaunch resubmit last --time 2h --exclude-bad-nodes
     """
-    from hpclaunch.cli.submit import run, settings_table, show
+    from hpclaunch.cli.submit import given_settings, run, settings_table, show
     from hpclaunch.job.prepare import SubmitMode
     from hpclaunch.job.repeat_job import repeat
     from hpclaunch.job.store import Store
 
     record = Store().find(job)
     bad = _bad_nodes(record) if exclude_bad_nodes else {}
-    prepared = repeat(record, tuple(bad), SubmitMode(here=here))
-    click.echo(settings_table(prepared.settings), err=True)
+    prepared = repeat(record, tuple(bad), SubmitMode(here=here), given_settings(options))
+    click.echo(settings_table(prepared.settings, err=True), err=True)
     if dry_run:
         show(prepared, dry_run=True, explain=False, as_json=as_json)
         return
@@ -69,9 +72,11 @@ def _bad_nodes(record: JobRecord) -> dict[str, str]:
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.failure_causes import bad_nodes
     from hpclaunch.job.follow_job import log_text
+    from hpclaunch.job.log_extract import read_traces
 
     with open_host(record.host) as host:
-        bad = bad_nodes(record, log_text(host, record))
+        reports = read_traces(host, [record.folder])[record.folder].log
+        bad = bad_nodes(record, f"{log_text(host, record)}\n{reports}")
     for node, why in bad.items():
         click.echo(f"hpclaunch: left out: {node}: {why}", err=True)
     if not bad:

@@ -46,7 +46,7 @@ def list_sites(as_json: bool) -> None:
 
     Example: hpclaunch sites list
     """
-    from hpclaunch.text_table import text_table
+    from hpclaunch.cli._terminal import terminal_table
 
     sites = _all_sites()
     if as_json:
@@ -59,12 +59,11 @@ def list_sites(as_json: bool) -> None:
         if site["origin"] == "user":
             hides = f", hides {site['hides']}" if site["hides"] else ""
             rows.append(("", "", f"yours: {site['file']}{hides}"))
-    lines = text_table(row for rows in groups.values() for row in rows).splitlines()
+    widest = max(len(site["name"]) for site in sites)
     for title, rows in groups.items():
         if rows:
             click.echo(title)
-            click.echo("\n".join(lines[: len(rows)]))
-            lines = lines[len(rows) :]
+            click.echo(terminal_table(("", name.ljust(widest), text) for _, name, text in rows))
 
 
 def _all_sites() -> list[dict[str, Any]]:

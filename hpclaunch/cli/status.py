@@ -1,47 +1,88 @@
-"""``hpclaunch status``: the state of a job."""
+"""``hpclaunch status``: the state of a job, and why it is so."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from hpclaunch.cli._jobs import complete_job
+
+if TYPE_CHECKING:
+    from hpclaunch.job.record import JobRecord
 
 
 @click.command()
 @click.argument("job", shell_complete=complete_job, default="last")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 def command(job: str, as_json: bool) -> None:
-    """Show the state of JOB: its id or the start of it, its scheduler's id, or last (the default).
+    """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a remedy.
+
+    JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
 
     Example: hpclaunch status last
     """
-    from hpclaunch.cli._jobs import describe, shown_state, up_to_date
+    from hpclaunch.cli._jobs import print_document, up_to_date
+    from hpclaunch.cli._terminal import terminal_table
+    from hpclaunch.job.job_documents import job_document
     from hpclaunch.job.store import Store
-    from hpclaunch.text_table import text_table
 
-    store = Store()
-    record = up_to_date(store, store.find(job))
+    record = up_to_date(Store(), Store().find(job))
     if as_json:
-        import json
+        print_document(job_document(record))
+    else:
+        click.echo(terminal_table([*_why(record), *_what(record)], states=1, only="state"))
 
-        click.echo(json.dumps(describe(record)))
-        return
-    shown = {
-        "job": f"{record.id} ({record.name})",
-        "state": shown_state(record)
-        if record.exit_code is None
-        else f"{record.state}, exit code {record.exit_code}",
-        "reason": record.reason,
-        "site": f"{record.site} ({record.scheduler} {record.scheduler_id or 'without id'})",
-        "size": f"{record.nodes} nodes, {record.tasks} ranks",
-        "created": record.created,
-        "started": record.started,
-        "ended": record.ended,
-        "folder": record.folder if record.host is None else f"{record.folder} on {record.host}",
-    }
-    click.echo(text_table((name, value) for name, value in shown.items() if value is not None))
+
+def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
+    """Yield the rows about the state and its reasons."""
+    from hpclaunch.cli._jobs import shown_state
+
+    code = "" if record.exit_code is None else f", exit code {record.exit_code}"
+    yield "job", f"{record.id} ({record.name})"
+    yield "state", shown_state(record) + code
+    if record.reason:
+        yield "reason", record.reason
+    if failure := record.failure:
+        if failure.rank is not None or failure.node:
+            rank = "" if failure.rank is None else failure.rank
+            where = f" on {failure.node}" if failure.node else ""
+            yield "rank", f"{rank}{where}, exit code {failure.exit_code}".strip()
+        for number, line in enumerate(failure.lines):
+            yield ("in log" if number == 0 else ""), line
+        if failure.remedy:
+            yield "remedy", f"{failure.cause}: {failure.remedy}"
+
+
+def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
+    """Yield the rows about the job itself."""
+    from hpclaunch.job.job_documents import elapsed_s, node_names
+    from hpclaunch.walltime import format_walltime
+
+    queue = record.plan.get("queue")
+    yield "site", f"{record.site} ({record.scheduler} {record.scheduler_id or 'without id'})"
+    if queue:
+        yield "queue", str(queue)
+    names = node_names(record)
+    yield "size", f"{record.nodes} nodes, {record.tasks} ranks"
+    if names:
+        yield "nodes", ", ".join(names)
+    elapsed, limit = elapsed_s(record), record.plan.get("walltime_s")
+    if elapsed is not None:
+        limited = record.machine is None  # this machine has no limit
+        of = f" of {format_walltime(limit)}" if limited and isinstance(limit, int) else ""
+        yield "time", f"{format_walltime(elapsed)}{of}"
+    if record.restarts:
+        yield "restarts", str(record.restarts)
+    if record.binding:
+        yield "binding", record.binding.finding
+    for name, time in (("created", record.created), ("started", record.started), ("ended", record.ended)):
+        if time:
+            yield name, time
+    yield "folder", record.folder if record.host is None else f"{record.folder} on {record.host}"
+    yield "log", f"{record.folder}/out.log"
     for index, of_array in sorted(record.array.items()):
         code = "" if of_array.exit_code is None else f", exit code {of_array.exit_code}"
-        click.echo(
-            f"  {index:<6} {of_array.state}{code}" + (f": {of_array.reason}" if of_array.reason else "")
-        )
+        reason = f": {of_array.reason}" if of_array.reason else ""
+        yield f"  {index}", f"{of_array.state}{code}{reason}"

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from hpclaunch.plan.request import Setting
     from hpclaunch.plan.settings import JobSettings
 
+    _Names = click.Choice[str]
+else:
+    _Names = click.Choice
 
-class _SubmitCommand(click.Command):
-    """A command that takes everything after the first ``--`` unchanged; its help is grouped."""
+
+class SettingsCommand(click.Command):
+    """A command with the options of a job's settings; its help is grouped."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups: the job's settings as their table groups them, then other options."""
@@ -36,12 +40,46 @@ class _SubmitCommand(click.Command):
             with formatter.section(title):
                 formatter.write_dl(records)
 
+
+class _SubmitCommand(SettingsCommand):
+    """A command that takes everything after the first ``--`` unchanged."""
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
             at = args.index("--")
             ctx.meta["tail"] = tuple(args[at + 1 :])
             args = args[:at]
-        return super().parse_args(ctx, args)
+        given = tuple(args)  # the parser empties the list
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            named = given[0] if given and not given[0].startswith("-") else None
+            if error.possibilities and named is None and "mnist" not in given:
+                raise
+            words = "mnist " if "mnist" in given else ""
+            what = "options of the training" if words else "a program and its options"
+            hint = f"{what} come after --: hpclaunch submit {words}-- {error.option_name} ..."
+            raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
+
+
+class _Choice(_Names):
+    """One of some names, in any case; of another one it says which it may be."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__(names, case_sensitive=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name as the table has it; raises BadParameter."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            from difflib import get_close_matches  # only messages need it
+
+            near = get_close_matches(str(value).lower(), [str(name) for name in self.choices], n=1)
+            if not near:
+                raise
+            words = f"{error.message} Did you mean {near[0]}?"
+            raise click.BadParameter(words, param=param, ctx=ctx) from None
 
 
 def _option(row: Row) -> click.Option:
@@ -50,7 +88,7 @@ def _option(row: Row) -> click.Option:
     usual = f"--{name}/--no-{name}" if row.kind is bool else f"--{name}"
     kind: Any = click.IntRange(*row.limits) if row.limits else row.kind if row.kind in (int, float) else None
     if get_origin(row.kind) is Literal:
-        kind = click.Choice(get_args(row.kind))
+        kind = _Choice(get_args(row.kind))
     is_list = get_origin(row.kind) in (tuple, dict)
     return click.Option(
         [*(row.options or (usual,)), row.name],
@@ -80,7 +118,12 @@ def _pairs(_ctx: click.Context, option: click.Parameter, texts: tuple[str, ...])
     return pairs or None
 
 
-@click.command(cls=_SubmitCommand, params=[_option(row) for row in rows() if row.group])
+def setting_options(leave_out: tuple[str, ...] = ()) -> list[click.Parameter]:
+    """Return the options of all settings that have one."""
+    return [_option(row) for row in rows() if row.group and row.name not in leave_out]
+
+
+@click.command(cls=_SubmitCommand, params=setting_options())
 @click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
 @click.option("--file", type=click.Path(path_type=Path), help="Job file (YAML) with the same settings.")
 @click.option(
@@ -147,7 +190,8 @@ def command(
         raise click.UsageError("--interactive and --no-wait exclude each other")
     settings = _command_line(job, ctx.meta.get("tail", ()), options)
     prepared = prepare(
-        read_layers(settings, file), SubmitMode(here=here, interactive=interactive, host=host, sync=sync)
+        read_layers(settings, file, is_program=job is None),
+        SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
     )
     if dry_run or explain:
         show(prepared, dry_run=dry_run, explain=explain, as_json=as_json)
@@ -157,14 +201,20 @@ def command(
 
 
 def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any]) -> JobSettings:
-    from hpclaunch.plan.settings import JobSettings
 
     if job not in (None, "mnist"):
         raise click.UsageError(
             f"unknown job {job!r}: name mnist, or put a command after -- (hpclaunch submit -- {job})"
         )
+    return given_settings(options, command=(("mnist", *tail) if job else tail) or None)
+
+
+def given_settings(options: dict[str, Any], **more: Any) -> JobSettings:
+    """Return the settings of the options that were given."""
+    from hpclaunch.plan.settings import JobSettings
+
     given = {name: value for name, value in options.items() if value not in (None, ())}
-    return JobSettings(command=(("mnist", *tail) if job else tail) or None, **given)
+    return JobSettings(**given, **more)
 
 
 def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:
@@ -181,22 +231,22 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
     for problem in plan.problems:
         click.echo(f"hpclaunch: submitting this job is refused: {problem}", err=True)
     if as_json:
-        import json
+        from hpclaunch.cli._jobs import print_document
+        from hpclaunch.job.job_documents import dry_run_document
 
-        settings = [{"name": s.name, "value": s.value, "origin": s.origin} for s in plan.settings]
-        click.echo(json.dumps({"site": plan.profile.name, "settings": settings, "script": script}))
+        print_document(dry_run_document(plan, script))
         return
     if explain:
-        click.echo(settings_table(plan.settings), err=dry_run)
+        click.echo(settings_table(plan.settings, err=dry_run), err=dry_run)
     if dry_run:
         click.echo(script, nl=False)
 
 
-def settings_table(settings: tuple[Setting, ...]) -> str:
-    """Return the settings as a table, one line per setting: name, value, origin."""
-    from hpclaunch.text_table import text_table
+def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
+    """Return the settings as a table, one line per setting: name, value, origin; ``err``: for stderr."""
+    from hpclaunch.cli._terminal import terminal_table
 
-    return text_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40})
+    return terminal_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40}, err=err)
 
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
@@ -235,10 +285,10 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:
-        import json
+        from hpclaunch.cli._jobs import print_document
+        from hpclaunch.job.job_documents import submitted_document
 
-        document = {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
-        click.echo(json.dumps(document))
+        print_document(submitted_document(record, result))
     elif not wait:
         click.echo(f"{record.id}")
     return _exit_code(record) if wait else 0

@@ -34,10 +34,12 @@ _BATCH_BYTES = 32 << 20
 _MAX_BYTES = 2 << 30
 
 # $1: the folder of this source's trees; $2: the tree that is made; $3: the tree it begins as, if any;
-# stdin: the files of that tree to remove. A tree that is used is touched: see _FINISH_TREE.
+# stdin: the files of that tree to remove. A tree that is used is touched: see _FINISH_TREE. Trees of any
+# source that were left half-made are removed after a day.
 _BEGIN_TREE = """
 set -e
 mkdir -p "$1"
+find "$1/.." -mindepth 2 -maxdepth 2 -name 'new-*' -mmin +1440 -exec rm -rf {} +
 cd "$1"
 mkdir "$2"
 if [ "$3" ]; then touch "$3"; cp -al "$3/files" "$2/files"; else mkdir "$2/files"; fi

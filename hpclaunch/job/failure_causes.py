@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterator
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
+from hpclaunch.job.binding_report import PREFIX
+from hpclaunch.job.failed_ranks import ENDED_BY_LAUNCHER, FailureLog, failed_ranks, first_failed_rank
+from hpclaunch.job.known_errors import recognise
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
-from hpclaunch.job.record import JobRecord
+from hpclaunch.job.record import Failure, JobRecord
 
 SLURM_SAYS = "^(srun|slurmstepd[^ ]*): "
 """What a line of Slurm's own programs starts with, as a POSIX extended regular expression."""
@@ -23,13 +26,56 @@ _NODE_WORDS = (
 )
 
 
-def first_death(log: str) -> str | None:
-    """Return which rank failed first according to srun, which then ended the other ranks.
+# Of the last lines of a log: blank ones, ours, and those in which a launcher reports the end.
+_NOT_THE_PROGRAMS = re.compile(
+    rf"^\s*$|{PREFIX}|{SLURM_SAYS}|^[-=]{{20,}}$|^=   "
+    r"|^(prterun|mpi(run|exec))[^ ]* (detected|noticed) that "
+    r"|^(thus causing|the job to be terminated|Primary job +terminated|a non-zero exit code\.|signal \d+ \()"
+    r"|^ +(Process name|Exit code): |^YOUR APPLICATION TERMINATED|^This typically refers to"
+    r"|^Please see the FAQ"
+)
+_LAST_LINES = 5
 
-    srun itself exits with the highest code of all its ranks, which may be that of one it ended.
+
+def failure_of(record: JobRecord, log: FailureLog) -> Failure:
+    """Return what a failed job's log tells: the rank, its node, its exit code, the error and its lines."""
+    rank = first_failed_rank(log.ranks)
+    if rank and rank.exit_code == ENDED_BY_LAUNCHER:  # a limit or a lost node has ended all of them
+        rank = None
+    error, lines = recognise(log.errors)
+    if error is None:
+        lines = tuple(line.strip() for line in log.end if not _NOT_THE_PROGRAMS.search(line))[-_LAST_LINES:]
+    node = rank.node if rank else None
+    if rank and node is None and record.binding:
+        node = next((r.host for r in record.binding.ranks if str(r.rank) == rank.rank), None)
+    return Failure(
+        rank=rank.rank if rank else None,
+        node=node,
+        exit_code=rank.exit_code if rank else None,
+        cause=error.cause if error else None,
+        remedy=error.remedy if error else None,
+        lines=lines,
+    )
+
+
+def own_exit_code(code: int | None, log: FailureLog) -> int | None:
+    """Return the exit code of a job that ended with ``code``: that of the rank that failed first.
+
+    A launcher exits with the highest code of its ranks, also of those that it ended because one failed. The
+    script's exit code stays where no rank of the log ended with it: then something else ended the job.
     """
-    match = re.search(r"^srun: error: ([\w.-]+): tasks? ([\d,-]+): (.+)$", log, re.MULTILINE)
-    return f"first ended rank {match[2]} on {match[1]}: {match[3].strip()}" if match else None
+    first = first_failed_rank(log.ranks)
+    if first is None or code not in {rank.exit_code for rank in failed_ranks(log.ranks)}:
+        return code
+    return first.exit_code
+
+
+def first_death(log: str) -> str | None:
+    """Return which rank failed first according to the launcher, which then ended the other ranks."""
+    rank = first_failed_rank(log)
+    if rank is None or rank.rank is None:
+        return None
+    return f"first ended rank {rank.rank}" + (f" on {rank.node}" if rank.node else "") + f": {rank.words}"
 
 
 def refused_mask(record: JobRecord, log: str) -> str | None:

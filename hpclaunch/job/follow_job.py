@@ -158,8 +158,13 @@ def _wait(
     on_poll: Callable[[], None],
 ) -> JobRecord:
     log = _log_reader(host, record, on_output)
-    if record.state in FINAL_STATES or not scheduler.starts_at_once:  # else it may be over in a moment
+    away = is_elsewhere(record)
+    if (
+        record.state in FINAL_STATES or not scheduler.starts_at_once or away
+    ):  # else it may be over in a moment
         record = refresh(store, host, scheduler, record, note)
+    if away and record.state not in FINAL_STATES:
+        note(f"job {record.id} runs, {record.reason}; waiting for its exit status")
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
         ended = _follow(host, record, log, on_poll, pause_s, wake=not ended)

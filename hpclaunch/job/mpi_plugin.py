@@ -5,9 +5,11 @@ The plugin must speak what the program's MPI speaks: with another one each rank 
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
-from hpclaunch.errors import RefusedError
+from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.plan.frameworks import framework_of, interpreter
 from hpclaunch.plan.request import JobRequest
@@ -69,6 +71,24 @@ def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plug
         return Plugin(name=wanted, reason=f"fits the MPI of {python}: {library}")
     missing = f"srun does not offer {wanted}" if wanted else "which plugin fits is not known"
     return Plugin(name=None, reason=f"the MPI of {python} is {library}; {missing}: name one with --mpi")
+
+
+def check_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> None:
+    """Refuse a plugin that srun of the host does not list; raises BadInputError."""
+    command = site_launcher(profile).plugin_list
+    if request.mpi is None or not command:
+        return
+    answer = host.run(command, timeout_s=_LIST_TIMEOUT_S)
+    # "MPI plugin types are...", a name on each line, then "specific pmix plugin versions available: a,b".
+    lists = (line.rpartition(":")[2] for line in (answer.stdout + answer.stderr).splitlines())
+    offered = [
+        name for text in lists for word in text.split(",") if re.fullmatch(r"\w+", name := word.strip())
+    ]
+    if answer.exit_code == 0 and offered and request.mpi not in offered:
+        raise BadInputError(
+            f"--mpi {request.mpi}: srun on {host.name} does not offer it",
+            f"srun --mpi=list has {', '.join(offered)}",
+        )
 
 
 def _linked(host: Host, program: str) -> tuple[str, str] | None:

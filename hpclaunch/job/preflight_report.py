@@ -1,4 +1,4 @@
-"""The nodes' reports before the ranks started: the lines that a preflight writes to the log."""
+"""The nodes' reports before the ranks started: the lines that a preflight writes to the job's folder."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 PREFIX = "hpclaunch-preflight "
+_HARDWARE = ("cpus", "gpus", "clock")
 
 
 class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +36,20 @@ def read_preflight(log: str) -> tuple[NodeVerdict, ...]:
 
 
 def failed_nodes(said: Iterable[NodeVerdict]) -> dict[str, str]:
-    """Return node -> what is wrong with it."""
-    wrong: dict[str, list[str]] = {}
+    """Return node -> what is wrong with it. What all of them lack makes none of them bad.
+
+    A node that is alone is bad only where the check is about its hardware.
+    """
+    said = tuple(said)
+    answered = {each.host for each in said if each.check != "answer"}
+    missing: dict[str, set[str]] = {}
     for each in said:
         if each.status == "missing":
+            missing.setdefault(each.check, set()).add(each.host)
+    wrong: dict[str, list[str]] = {}
+    for each in said:
+        alike = len(answered) > 1 or each.check not in _HARDWARE
+        everywhere = alike and missing.get(each.check) == answered
+        if each.status == "missing" and not everywhere:
             wrong.setdefault(each.host, []).append(f"{each.check}: {each.evidence}")
     return {host: "; ".join(words) for host, words in wrong.items()}

@@ -9,19 +9,18 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.job.imported_framework import read_in, with_framework
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.plan.framework_notes import FOUND
-from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
-from hpclaunch.plan.program import find_framework
 from hpclaunch.plan.request import JobRequest, Setting
-from hpclaunch.plan.request_texts import check_texts
+from hpclaunch.plan.request_texts import check_secrets, check_texts
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
 from hpclaunch.plan.software_settings import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
-from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.load_profile import load_site, site_reference
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
@@ -41,8 +40,6 @@ class SubmitMode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _USUAL = SubmitMode()
-_MAX_SOURCE = 1_000_000
-"""Bytes; a larger Python file is generated, and is not read."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +57,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Where the job runs; empty: in the home folder of another host, or in what ``sync`` takes there."""
     host: str | None = None
     sync: Path | None = None
+    problems: tuple[Problem, ...] = ()
+    """Why it is not submitted; a dry run only warns of them."""
     resubmit_of: str | None = None
     """Id of the job that is repeated."""
 
@@ -72,7 +71,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 def prepare(layers: list[Layer], mode: SubmitMode = _USUAL) -> Prepared:
     """Settle the site, merge the settings, load the profile and its node (for ``local`` the live one)."""
     site, origin = _site(layers, mode.host)
-    request, settings = merge(layers, site, origin)
+    request, settings = merge(layers, site_reference(site), origin)
     return settle(request, settings, mode, os.getcwd() if mode.host is None else "")
 
 
@@ -84,6 +83,7 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
     check_texts(request)
     profile = load_site(request.site)
     scheduler = site_scheduler(profile)
+    check_secrets(request, settings, scheduler)
     host = _remote(mode, profile)
     allocation = None if host else _allocation(mode, scheduler)
     if allocation and request.nodes is None and request.tasks is None:
@@ -95,10 +95,16 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
             f"--remote-dir {request.remote_dir}: the job stays here", "add --host, or leave it out"
         )
     request, settings = with_software(request, settings, profile)
-    request, settings = _with_framework(request, settings, host, mode.sync, workdir)
+    if host is None or mode.sync is not None:
+        folder = mode.sync or Path(workdir)
+        request, settings = with_framework(request, settings, read_in(folder))
     interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
+    problems: tuple[Problem, ...] = ()
     if interactive:
         _check_interactive(request, scheduler)
+    elif mode.interactive and allocation is None:
+        words = "--interactive has no effect: jobs on this machine start at once and show their output"
+        problems = (Problem(message=words, hint="leave it out"),)
     return Prepared(
         request=request,
         settings=settings,
@@ -106,35 +112,11 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
         topology=_topology(profile),
         allocation=allocation,
         interactive=interactive,
+        problems=problems,
         workdir=workdir,
         host=host,
         sync=mode.sync,
     )
-
-
-def _with_framework(
-    request: JobRequest, settings: tuple[Setting, ...], host: str | None, sync: Path | None, workdir: str
-) -> tuple[JobRequest, tuple[Setting, ...]]:
-    """Settle the framework by what the launched Python file imports, where none was named.
-
-    A file on another machine is not read.
-    """
-    if request.framework is not None or request.command.bundled or (host and sync is None):
-        return request, settings
-    folder = sync or Path(workdir)
-
-    def read(name: str) -> str | None:
-        path = folder / name
-        try:
-            return path.read_text() if path.is_file() and path.stat().st_size < _MAX_SOURCE else None
-        except (OSError, ValueError):
-            return None
-
-    found = find_framework(request.command.argv, read)
-    if found is None:
-        return request, settings
-    setting = Setting(name="framework", value=found.name, origin=f"{FOUND}{found.reason}")
-    return msgspec.structs.replace(request, framework=found.name), (*settings, setting)
 
 
 def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
@@ -213,13 +195,19 @@ def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
     place = JobPlace(
         python=python_here(prepared.profile), after=_after(prepared), allocation=prepared.allocation
     )
-    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    plan = plan_of(prepared, place)
     if prepared.host is None or prepared.sync is not None:
         from hpclaunch.job.program_check import missing_here
 
         missing = missing_here(prepared.request, prepared.sync or Path(prepared.workdir))
         plan = msgspec.structs.replace(plan, problems=(*plan.problems, *missing))
     return plan, render(plan, place, script_templates())
+
+
+def plan_of(prepared: Prepared, place: JobPlace) -> LaunchPlan:
+    """Return the plan of a prepared job, with all reasons for which it would not be submitted."""
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    return msgspec.structs.replace(plan, problems=(*prepared.problems, *plan.problems))
 
 
 def _after(prepared: Prepared) -> tuple[str, ...]:

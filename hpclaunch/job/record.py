@@ -21,6 +21,21 @@ class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
     ended: str | None = None
 
 
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job failed, as far as its log tells."""
+
+    rank: str | None = None
+    """The rank that failed first, or several as the launcher writes them: ``0-3,7``."""
+    node: str | None = None
+    exit_code: int | None = None
+    """Of that rank."""
+    cause: str | None = None
+    """The known error, in a few words."""
+    remedy: str | None = None
+    lines: tuple[str, ...] = ()
+    """The decisive lines of the log; the last ones where no known error is in it."""
+
+
 class JobRecord(msgspec.Struct, kw_only=True):
     """The record of a job, one JSON file in its folder; changed only by replacing the whole file."""
 
@@ -56,6 +71,10 @@ class JobRecord(msgspec.Struct, kw_only=True):
     plan: dict[str, Any]
     array: dict[int, ArrayJob] = {}
     """Index -> that job of an array; its files are in the folder of that name; empty where it is none."""
+    restarts: int = 0
+    """How often it came back after a checkpoint; counted at its end."""
+    failure: Failure | None = None
+    """Of a failed job with a log; of an array that of its first failed job."""
     binding: BindingVerdict | None = None
     """The ranks' reports on their binding; None before the end, or where none was planned."""
     preflight: tuple[NodeVerdict, ...] = ()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -19,27 +18,32 @@ from hpclaunch.host.host_interface import Host, NoAnswerError, UnreadableFileErr
 from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.job.array_status import (
     array_paths,
-    array_verdict,
-    job_of_array,
     open_indices,
-    sentence,
     with_array_status,
 )
-from hpclaunch.job.binding_report import BindingVerdict, verdict
-from hpclaunch.job.failure_causes import alone, first_death, refused_mask
-from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, NEXT_ID, REASON, SCRIPT, Trace, read_traces
-from hpclaunch.job.preflight_report import failed_nodes, read_preflight
-from hpclaunch.job.record import ArrayJob, JobRecord
+from hpclaunch.job.binding_report import BindingVerdict
+from hpclaunch.job.job_end import EndLogs, binding_of, explained, own_reason, run_folders
+from hpclaunch.job.log_extract import (
+    CANCELLED,
+    EXIT_STATUS,
+    NEXT_ID,
+    REASON,
+    RESTARTS,
+    SCRIPT,
+    read_failures,
+    read_traces,
+)
+from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
-from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler, array_state
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler
 from hpclaunch.text_table import printable
 
 NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
 LAST_KNOWN = "as last known on "
 """Begins the reason of a job whose processes cannot be seen from here."""
-_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID)
+_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS)
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""
@@ -129,13 +133,14 @@ def _refresh_group(
         for old in records
     ]
     changed = [new for new, old in zip(judged, records, strict=True) if new != old]
-    ended = [folder for new in changed if new.state in FINAL_STATES for folder in _run_folders(new)]
+    ended = [folder for new in changed if new.state in FINAL_STATES for folder in run_folders(new)]
+    failed = [folder for new in changed for folder in run_folders(new, "failed")]
     try:
-        traces = read_traces(host, ended)
+        logs = EndLogs(read_traces(host, ended), read_failures(host, failed))
     except RefusedError as error:
         return list(records), trouble or error
     saved = away | {
-        new.id: keep(store, _explained(new, traces, left) if new.state in FINAL_STATES else new, note)
+        new.id: keep(store, explained(new, logs, left, now()) if new.state in FINAL_STATES else new, note)
         for new in changed
     }
     return [saved.get(old.id, old) for old in records], trouble or next(iter(bad.values()), None)
@@ -173,11 +178,6 @@ def _judged(
     return _with_status(record, scheduler, status, left, asked=asked)
 
 
-def _run_folders(record: JobRecord) -> list[str]:
-    """Return the folders with a log: the job's own, of an array one per job."""
-    return [f"{record.folder}/{index}" for index in sorted(record.array)] or [record.folder]
-
-
 def _is_open(record: JobRecord) -> bool:
     return record.state not in FINAL_STATES
 
@@ -202,7 +202,7 @@ def _left_behind(
 def _read_each(
     host: Host, wanted: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, bytes], dict[str, UnreadableFileError]]:
-    """Read files by the ids of their jobs: one that cannot be read is a fault of its own job only."""
+    """Read files by the ids of their jobs: one that cannot be read is a fault of that job only."""
     try:
         return host.read_files([path for paths in wanted.values() for path in paths]), {}
     except UnreadableFileError:
@@ -279,7 +279,7 @@ def _with_status(
     code = status.exit_code if status.exit_code is not None else left
     if status.state != "done" and code == 0:
         code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
-    own = _reason(files, record) if status.state == "failed" else None
+    own = own_reason(files, record) if status.state == "failed" else None
     if status.state == "failed" and own is None and not following and f"{record.folder}/{NEXT_ID}" in files:
         own = f"{status.reason}; {record.folder}/{NEXT_ID} holds no id of a next job"
     return replace(
@@ -292,55 +292,9 @@ def _with_status(
     )
 
 
-def _explained(record: JobRecord, traces: Mapping[str, Trace], files: _Files) -> JobRecord:
-    """Return the record of an ended job with what its log shows of its end and of its ranks' binding."""
-    if record.array:
-        array = {
-            index: _with_log(job_of_array(record, index), job, traces, files)
-            for index, job in record.array.items()
-        }
-        record = replace(record, array=array)
-        record = replace(record, state=array_state(job.state for job in array.values()))
-        said = read_preflight("\n".join(traces[f"{record.folder}/{index}"].log for index in record.array))
-        reason = sentence(array, over=True)
-        return replace(record, reason=reason, binding=_binding(record, traces), preflight=said)
-    record = _with_log(record, record, traces, files)
-    ended = record.ended or traces[record.folder].ended or now()
-    preflight = read_preflight(traces[record.folder].log)
-    # Ranks that were never started have no binding to speak of.
-    never = record.state != "done" and failed_nodes(preflight)
-    binding = None if never else _binding(record, traces)
-    return replace(record, ended=ended, binding=binding, preflight=preflight)
-
-
-_Ended = TypeVar("_Ended", JobRecord, ArrayJob)
-
-
-def _with_log(record: JobRecord, job: _Ended, traces: Mapping[str, Trace], files: _Files) -> _Ended:
-    """Return the job, ``record`` itself or one of its array, with the cause of its end that its log shows."""
-    log = traces[record.folder].log
-    if job.state == "done" and (why := alone(record, log)):
-        return replace(job, state="failed", exit_code=None, reason=why)
-    if job.state != "failed" or _reason(files, record):
-        return job
-    why = refused_mask(record, log) or (first_death(log) if job.exit_code else None)
-    if not why or why in (job.reason or ""):
-        return job
-    return replace(job, reason="; ".join(filter(None, (job.reason, why))) or None)
-
-
-def _binding(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict | None:
-    if record.plan.get("binding") is None:
-        return None
-    if record.array:
-        logs = {index: traces[f"{record.folder}/{index}"].log for index in record.array}
-        return array_verdict(record, logs)
-    return verdict(traces[record.folder].log, record.tasks)
-
-
 def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
     """Return the ranks' reports on their binding so far, where one was planned."""
-    return _binding(record, read_traces(host, _run_folders(record)))
+    return binding_of(record, read_traces(host, run_folders(record)))
 
 
 def _next_id(scheduler: Scheduler, files: _Files, record: JobRecord) -> str | None:
@@ -351,12 +305,6 @@ def _next_id(scheduler: Scheduler, files: _Files, record: JobRecord) -> str | No
     except RefusedError:
         return None
     return found if scheduler.is_id(found) else None
-
-
-def _reason(files: _Files, record: JobRecord) -> str | None:
-    """Return the reason of its end that the script itself wrote: a hang, restarts used up."""
-    text = files.get(f"{record.folder}/{REASON}", b"").decode(errors="replace").strip()
-    return text or None
 
 
 def _status_from_exit_file(files: _Files, record: JobRecord, left: int | None) -> JobStatus:

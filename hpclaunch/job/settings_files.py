@@ -31,9 +31,12 @@ def _read(path: Path, wanted: type[_T]) -> _T:
     return to_struct(read_tree(path), wanted)
 
 
-def read_layers(command_line: JobSettings, file: Path | None) -> list[Layer]:
-    """Return all sources of settings, the highest first. Raises BadInputError for a bad file."""
-    layers = [Layer(origin="command line", settings=command_line)]
+def read_layers(command_line: JobSettings, file: Path | None, *, is_program: bool = False) -> list[Layer]:
+    """Return all sources of settings, the highest first. Raises BadInputError for a bad file.
+
+    ``is_program``: the command of the command line is a program, even one called mnist.
+    """
+    layers = [Layer(origin="command line", settings=command_line, is_program=is_program)]
     if file is not None:
         layers.append(Layer(origin=f"job file {file}", settings=_read(file, JobSettings)))
     config = read_config()

@@ -18,8 +18,9 @@ from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
-from hpclaunch.job.mpi_plugin import choose_plugin
-from hpclaunch.job.prepare import Prepared, python_here
+from hpclaunch.job.imported_framework import read_on, with_framework
+from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
+from hpclaunch.job.prepare import Prepared, plan_of, python_here
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.record import ArrayJob, JobRecord
@@ -31,7 +32,6 @@ from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
-from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.preflight_plan import PROBE
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.staging_plan import STAGE, split_item
@@ -53,14 +53,18 @@ def start(
     job_id = new_job_id(now)
     state = _state_folder(prepared, store, host, note)
     folder = f"{state}/jobs/{job_id}"
+    workdir = _workdir(prepared, host, folder)
+    if prepared.host is not None and prepared.sync is None:
+        read = read_on(host, workdir, prepared.request)
+        request, settings = with_framework(prepared.request, prepared.settings, read)
+        prepared = msgspec.structs.replace(prepared, request=request, settings=settings)
     place = _place(prepared, store, host, job_id, folder, note)
-    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    plan = plan_of(prepared, place)
     script = render(plan, place, script_templates())
     here = site_scheduler(prepared.profile).starts_at_once
     if here:
         _need_local_parts(plan)
     scheduler = _scheduler(prepared, plan)
-    workdir = _workdir(prepared, host, folder)
     _refuse(plan, prepared, host, workdir)
     if plan.staging is not None:
         _need_sources(prepared, host, workdir)
@@ -78,7 +82,7 @@ def _send_parts(
 ) -> None:
     """Put into the job's folder what the script needs: the runner, probes, the user's code."""
     folder = record.folder
-    host.make_folder(folder)
+    host.make_folder(folder, private=True)
     if prepared.request.command.bundled and not site_scheduler(prepared.profile).starts_at_once:
         from hpclaunch.host.sync import send_files  # it loads much that a job on this machine does not need
 
@@ -114,6 +118,7 @@ def _state_folder(prepared: Prepared, store: Store, host: Host, note: Note) -> s
 
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
     request, scheduler = prepared.request, site_scheduler(prepared.profile)
+    check_plugin(request, prepared.profile, host)
     plugin = choose_plugin(request, prepared.profile, host)
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")

@@ -34,9 +34,10 @@ _ONCE = f"""
 token=$1 wait_s=$2 program=$3; shift 3
 command -v "$program" > /dev/null || {{ echo '{_NO_PROGRAM.stdout.strip()}'; exit {_NO_PROGRAM.exit_code}; }}
 if mkdir "$token" 2>/dev/null; then
-  {{ printf '%1023s\\n' '' > "$token/stdout" && echo > "$token/exit_code.new"; }} 2> /dev/null \\
+  {{ printf '%1023s\\n' '' > "$token/stdout" && echo > "$token/room"; }} 2> /dev/null \\
     || {{ rm -rf "$token"; echo '{_NO_ROOM.stdout.strip()}'; exit {_NO_ROOM.exit_code}; }}
-  {{ "$@" 2> "$token/stderr" < /dev/null; echo $? 1<> "$token/exit_code.new"; }} | {{
+  {{ "$@" 2> "$token/stderr" < /dev/null
+    echo $? 1<> "$token/room" && mv "$token/room" "$token/exit_code.new"; }} | {{
     cat 1<> "$token/stdout"; mv "$token/exit_code.new" "$token/exit_code"; }}
 elif [ ! -d "$token" ]; then
   mkdir "$token"; echo '{_NO_ROOM.stdout.strip()}'; exit {_NO_ROOM.exit_code}

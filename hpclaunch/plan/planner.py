@@ -19,6 +19,7 @@ from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus, share_by_number
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.no_effect import no_effect
 from hpclaunch.plan.preflight_plan import plan_preflight
 from hpclaunch.plan.rank_counts import resolve
 from hpclaunch.plan.request import JobRequest, Setting
@@ -38,7 +39,7 @@ from hpclaunch.site.queue_limits import reason_with_source
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
-from hpclaunch.walltime import format_walltime, parse_walltime_s
+from hpclaunch.walltime import format_walltime, parse_time_limit_s, parse_walltime_s
 
 DEFAULT_WALLTIME = "00:30:00"
 CHECKPOINTED = 85
@@ -70,6 +71,7 @@ def make_plan(
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
     for_rank = rank_setup(request, profile, layout)
     check_overridden(request, for_rank)
+    without_effect = no_effect(request, profile, layout, place, settings)
     return LaunchPlan(
         request=request,
         profile=profile,
@@ -87,8 +89,8 @@ def make_plan(
         preflight=_preflight(request, profile, layout),
         staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
-        warnings=_warnings(request, profile, layout, place, settings),
-        problems=command_problems(request, layout.nodes, layout.tasks_per_node),
+        warnings=(*without_effect.warnings, *_warnings(request, profile, layout, place, settings)),
+        problems=(*without_effect.problems, *command_problems(request, layout.nodes, layout.tasks_per_node)),
     )
 
 
@@ -102,7 +104,7 @@ def _layout(
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
-    walltime_s = parse_walltime_s(request.time or DEFAULT_WALLTIME)
+    walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives)
     request_rules.check_abilities(scheduler, request)
@@ -193,13 +195,13 @@ def _scheduler_cpus(request: JobRequest, profile: SiteProfile, layout: JobLayout
 def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Supervision | None:
     if request.max_restarts < 0:
         raise BadInputError(f"--max-restarts {request.max_restarts}: it must be at least 0")
-    idle_s = parse_walltime_s(request.idle_timeout) if request.idle_timeout else None
+    idle_s = parse_walltime_s(request.idle_timeout, "--idle-timeout") if request.idle_timeout else None
     if not request.max_restarts and idle_s is None:
         return None
     scheduler = site_scheduler(profile)
     timer_s = None
     if request.max_restarts:
-        warn_s = parse_walltime_s(request.warn_before)
+        warn_s = parse_walltime_s(request.warn_before, "--warn-before")
         if warn_s >= layout.walltime_s:
             raise BadInputError(
                 f"--warn-before {request.warn_before} is not shorter than the walltime"
@@ -248,16 +250,18 @@ def _header(
         exclude=request.exclude,
         launcher=profile.scheduler.launcher,
         output=f"{place.folder}/{_log_name(request, scheduler)}" if place.folder else None,
-        warn_s=parse_walltime_s(request.warn_before) if request.max_restarts else None,
+        warn_s=parse_walltime_s(request.warn_before, "--warn-before") if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
+    named = given.union(_directive_key(d.text) for d in profile.directives)
     site = tuple(
         Line(text=d.text, reason=reason_with_source(profile, d.reason, d.source))
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
-    return (*scheduler.header(want), *site, *extra)
+    usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
+    return (*usual, *site, *extra)
 
 
 def _log_name(request: JobRequest, scheduler: Scheduler) -> str:
@@ -314,12 +318,9 @@ def _warnings(
     settings: tuple[Setting, ...],
 ) -> tuple[str, ...]:
     notes = layout.binding.notes if layout.binding else ()
-    queue = (layout.choice.warning,) if layout.choice.warning else ()
-    unseen = request.space and not (request.check or request.preflight)
-    space = ("--space has an effect only with --check or --preflight",) if unseen else ()
     cost = None if place.allocation else cost_at_most(request, profile, layout)
     costs = (cost.text,) if cost else ()
-    return (*queue, *space, *framework_notes(request, layout, settings), *notes, *costs)
+    return (*framework_notes(request, layout, settings), *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:
@@ -329,7 +330,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{plan.nodes} nodes x {plan.tasks_per_node} ranks = {plan.tasks} ranks.",
+        f"{_ranks(plan)} = {_count(plan.tasks, 'rank')}.",
         *about_framework(plan),
     ]
     if plan.binding is None and profile.node and profile.binding.cpu == "cores" and request.binding != "off":
@@ -338,6 +339,14 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     if plan.binding is None:
         return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
+
+
+def _ranks(plan: LaunchPlan) -> str:
+    return f"{_count(plan.nodes, 'node')} x {_count(plan.tasks_per_node, 'rank')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _share(rank: RankBinding) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.array_indices import array_indices
+from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.queue_limits import cite, misfit
@@ -28,7 +29,8 @@ class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
     queue: Queue | None
     reason: str
-    warning: str | None = None
+    problem: Problem | None = None
+    """Why no job is submitted to it: the profile does not have it."""
 
 
 def check_account(profile: SiteProfile, account: str | None) -> None:
@@ -74,26 +76,39 @@ def choose_queue(profile: SiteProfile, named: str | None, nodes: int, walltime_s
 
 
 def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) -> QueueChoice:
-    queue = profile.queues.get(named)
-    if queue is None:
-        from difflib import get_close_matches  # only messages need it
+    """Return the queue of a name, or of several with commas between (sbatch --partition)."""
+    choice = QueueChoice(name=named, queue=None, reason="named in the request")
+    if not profile.queues:
+        return choice
+    for name in named.split(","):
+        queue = profile.queues.get(name)
+        if queue is None:
+            return msgspec.structs.replace(choice, problem=_unknown_queue(profile, name))
+        problem = misfit(queue, nodes, walltime_s)
+        if not queue.gpus and profile.node is not None and profile.node.gpus:
+            problem = "its nodes have no GPUs, and the profile describes the GPU nodes"
+        if problem:
+            raise SiteRuleError(
+                f"{queue.kind} {name} of {profile.name} does not take this job: {problem}"
+                f" ({cite(profile, queue.source)})",
+                "change the request, or leave the queue open and the one that fits is chosen",
+            )
+        choice = msgspec.structs.replace(choice, queue=choice.queue or queue)
+    return choice
 
-        near = get_close_matches(named, profile.queues, n=1)
-        warning = None
-        if profile.queues:
-            meant = f"; did you mean {near[0]}?" if near else ""
-            warning = f"{named} is not in the profile of {profile.name}, its limits are unknown{meant}"
-        return QueueChoice(name=named, queue=None, reason="named in the request", warning=warning)
-    problem = misfit(queue, nodes, walltime_s)
-    if not queue.gpus and profile.node is not None and profile.node.gpus:
-        problem = "its nodes have no GPUs, and the profile describes the GPU nodes"
-    if problem:
-        raise SiteRuleError(
-            f"{queue.kind} {named} of {profile.name} does not take this job: {problem}"
-            f" ({cite(profile, queue.source)})",
-            "change the request, or leave the queue open and the one that fits is chosen",
-        )
-    return QueueChoice(name=named, queue=queue, reason="named in the request")
+
+def _unknown_queue(profile: SiteProfile, name: str) -> Problem:
+    from difflib import get_close_matches  # only messages need it
+
+    near = get_close_matches(name, profile.queues, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    kinds = sorted({queue.kind for queue in profile.queues.values()})
+    own = f"extends: {profile.name}, queues: {{{name}: {{}}}}"
+    listed = f"{profile.name} has the {' and '.join(kinds)}s {', '.join(profile.queues)}"
+    return Problem(
+        message=f"--partition {name}: {listed}{meant}",
+        hint=f"if the site has it, add it in your profile: --site my.yaml with {own}",
+    )
 
 
 def _only_when_named(queue: Queue) -> str | None:
@@ -171,7 +186,7 @@ def check_cores(
         raise SiteRuleError(
             f"{requested} cores per node requested ({tasks_per_node} ranks x {request.cpus_per_task or 1});"
             f" a node of {profile.name} gives {usable} to jobs: {rule} ({source})",
-            f"at most {max(1, usable // tasks_per_node)} CPUs per task with {tasks_per_node} ranks per node",
+            _at_most(usable, tasks_per_node),
         )
     gpus = tasks_per_node * (request.gpus_per_task or 0)
     if gpus > len(topology.gpus):
@@ -180,6 +195,13 @@ def check_cores(
             f" {profile.name} has {len(topology.gpus)} ({source})",
             "request fewer ranks per node or GPUs per rank",
         )
+
+
+def _at_most(cores: int, tasks_per_node: int) -> str:
+    each = cores // tasks_per_node
+    if not each:
+        return f"at most {cores} ranks per node, with one core each"
+    return f"at most {each} core{'s' * (each > 1)} per rank with {tasks_per_node} ranks per node"
 
 
 def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequest) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings_table import rows
 from hpclaunch.plan.zero_stage import deepspeed_config
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.job_header import PLAIN_WORD, Line
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 
 _MAX_BYTES = 4096
 """Of a name, a path or a directive; Linux takes no longer path (limits.h, PATH_MAX)."""
@@ -32,15 +33,22 @@ _SHELL_OWN = name_set(
 )
 """What bash sets itself or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
 SCRIPT_OWN = name_set(
-    "bus caught code cpus domain found given got_bus got_cpus got_gpu_numa got_mems gpu gpus host id key last"
-    " launch_node launcher left_out location_id mine n node nodes numa on preflight probe rank_start"
-    " restarting restarts restarts_file root simd_count stage_control stage_items stage_nodes stage_reader"
-    " stage_root stager status timer value verdict watchdog word HPCLAUNCH_ARRAY_INDEX"
-    " HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG HPCLAUNCH_HEARTBEAT"
-    " HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID HPCLAUNCH_LOCAL_JOB HPCLAUNCH_RESTART"
-    " HPCLAUNCH_RESULT_FILE HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
+    "bind bus caught code cpus domain folder found given got_bus got_cpus got_gpu_numa got_mems gpu gpus"
+    " host id key last launch_node launcher left_out location_id mine n next node nodes numa on own"
+    " preflight probe rank_start real restarting restarts restarts_file root sees simd_count stage_control"
+    " stage_items stage_nodes stage_reader stage_root stager status timer value verdict watchdog word"
+    " HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG"
+    " HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID HPCLAUNCH_LOCAL_JOB"
+    " HPCLAUNCH_RESTART HPCLAUNCH_RESULT_FILE HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
 )
 """Variables of the templates' own: a job that sets one would change what the script does."""
+
+
+# The name's last word: TOKENIZERS_PARALLELISM and MAX_TOKENS hold no secret.
+_SECRET = re.compile(
+    r"(token|secret|passwd|password|passphrase|credentials?|api_?key|(access|private|secret)_?key)[0-9]*$",
+    re.IGNORECASE,
+)
 
 
 def check_texts(request: JobRequest) -> None:
@@ -57,6 +65,18 @@ def check_texts(request: JobRequest) -> None:
         _check_variable(name)
     if request.python is not None and request.python.startswith(("%", "-")):  # %1: a job of bash
         raise BadInputError(f"--python {request.python!r} is not a program", "give its path")
+
+
+def check_secrets(request: JobRequest, settings: Iterable[Setting], scheduler: Scheduler) -> None:
+    """Refuse variables that look like secrets, since scripts and records contain the variables of ``env``."""
+    for name in request.env:
+        if _SECRET.search(name):
+            origin = next((s.origin for s in settings if s.name == f"env {name}"), "the request")
+            instead = scheduler.environment_hint.format(name=name)
+            raise BadInputError(
+                f"{origin}: env {name} looks like a secret; scripts and records contain variables",
+                f"{instead}, or keep it in a file that only you can read",
+            )
 
 
 def check_names(request: JobRequest) -> None:
@@ -133,7 +153,7 @@ def _check_variable(name: str) -> None:
         raise BadInputError(
             f"env {_shown(name)} is not a name of an environment variable", "use letters, digits and _"
         )
-    if name in _SHELL_OWN or name in SCRIPT_OWN:
+    if name in _SHELL_OWN or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
         owner = "bash" if name in _SHELL_OWN else "the script"
         raise BadInputError(f"env {name}: {owner} uses this variable itself", "give yours another name")
 
@@ -146,7 +166,7 @@ def _where(path: tuple[str | int, ...]) -> str:
         return "env: a name" if path[1] == "name" else f"env {path[1]}"
     row = next(row for row in rows() if row.name == path[0])
     if row.group:
-        return row.options[0] if row.options else f"--{row.name.replace('_', '-')}"
+        return next((o for o in row.options if o.startswith("--")), f"--{row.name.replace('_', '-')}")
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
 
 

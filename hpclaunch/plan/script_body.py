@@ -95,6 +95,8 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     if layout.binding is not None:
         lists = ((format_cpu_list(rank.cpus),) for rank in layout.binding.ranks)
         lines.append(_array("cpus", lists, "CPUs planned for each local rank"))
+        numa = (rank.numa for rank in layout.binding.ranks)
+        lines.append(_array("numa", numa, "NUMA nodes of each local rank's cores"))
     if variable:
         lines += _gpu_lines(request, layout, variable)
     if layout.binding is None:
@@ -118,10 +120,8 @@ def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterato
         order = "nearest to its cores" if ranks else "by their numbers"
         yield _array("gpus", gpus, f"GPUs of each local rank, {order}")
     if ranks:
-        yield _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores")
-        yield _array(
-            "bus", (_known_bus(rank, layout.bus_ids) for rank in ranks), "PCI addresses of those GPUs"
-        )
+        bus = (_known_bus(rank, layout.bus_ids) for rank in ranks)
+        yield _array("bus", bus, "PCI addresses of those GPUs")
     if visible:
         yield from _all_visible(gpus, visible, variable, numbers=bool(ranks) or framework.coordinator)
     else:

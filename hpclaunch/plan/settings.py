@@ -58,6 +58,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 
     origin: str
     settings: JobSettings
+    is_program: bool = False
+    """Its command is a program also if that is called mnist, as the bundled training is."""
 
 
 def highest(layers: list[Layer], name: str) -> Layer | None:
@@ -82,12 +84,12 @@ def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest,
         else:
             value, origin = row.default, "default"
         values[row.name] = value
-        origins.append(_setting(row.name, value, origin))
+        origins.append(setting_of(row.name, value, origin))
     command, command_origin = _command(layers)
-    origins.append(_setting("command", " ".join(_shown(command)), command_origin))
+    origins.append(setting_of("command", " ".join(_shown(command)), command_origin))
     if "name" not in values:
         values["name"] = _usual_name(command)
-        origins.append(_setting("name", values["name"], "computed: after the command"))
+        origins.append(setting_of("name", values["name"], "computed: after the command"))
     request = JobRequest(
         site=site,
         command=command,
@@ -98,15 +100,19 @@ def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest,
     return request, tuple(origins)
 
 
-def _setting(name: str, value: object, origin: str) -> Setting:
+def setting_of(name: str, value: object, origin: str) -> Setting:
+    """Return a setting as ``--explain`` shows it, from its key and value."""
     text = ",".join(value) if isinstance(value, tuple) else str(value)
-    return Setting(name=name.replace("_", "-"), value=text, origin=origin)
+    if isinstance(value, bool):
+        text = "yes" if value else "no"
+    shown = name if name.startswith("env ") else name.replace("_", "-")
+    return Setting(name=shown, value=text, origin=origin)
 
 
 def _command(layers: list[Layer]) -> tuple[Command, str]:
     for layer in layers:
         if words := layer.settings.command:
-            if words[0] == "mnist":
+            if words[0] == "mnist" and not layer.is_program:
                 return Command(argv=words[1:], bundled=True), layer.origin
             return Command(argv=words), layer.origin
     raise BadInputError(
@@ -132,22 +138,16 @@ def _directives(layers: list[Layer], origins: list[Setting]) -> tuple[str, ...]:
     lines: list[str] = []
     for layer in reversed(layers):
         lines += layer.settings.directives
-        origins += [_setting("directive", text, layer.origin) for text in layer.settings.directives]
+        origins += [setting_of("directive", text, layer.origin) for text in layer.settings.directives]
     return tuple(lines)
 
 
 def _env(layers: list[Layer], origins: list[Setting]) -> dict[str, str]:
-    """Merge the environment variables; secrets are refused, since scripts and records contain them."""
+    """Merge the environment variables."""
     merged: dict[str, str] = {}
     came_from: dict[str, str] = {}
     for layer in reversed(layers):
         merged.update(layer.settings.env)
         came_from.update(dict.fromkeys(layer.settings.env, layer.origin))
-    for name in merged:
-        if re.search(r"token|secret|passw|api_?key|credential", name, re.IGNORECASE):
-            raise BadInputError(
-                f"{came_from[name]}: env {name} looks like a secret; scripts and records contain variables",
-                f"export {name} in the shell that submits: Slurm passes its environment to the job",
-            )
-    origins += [_setting(f"env {name}", value, came_from[name]) for name, value in merged.items()]
+    origins += [setting_of(f"env {name}", value, came_from[name]) for name, value in merged.items()]
     return merged

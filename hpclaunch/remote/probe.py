@@ -26,6 +26,7 @@ MIN_FREE_BYTES = 1 << 30
 """Less than this is not enough for a checkpoint."""
 MIN_FREE_INODES = 10000
 """A Python environment of one framework has some tens of thousands of files."""
+HARDWARE_CHECKS = ("cpus", "gpus", "clock")
 MAX_CLOCK_OFFSET_S = 1.0
 """With more, a rendezvous may time out early, and lines of timelines and logs are in the wrong order."""
 GPU_TOOLS = {
@@ -420,7 +421,7 @@ def verdict(count: str, *nodes: str) -> None:
 
     ``nodes``: names of the job's nodes, to name those that gave no answer; each of these gets a line, too.
     """
-    failed: dict[str, list[str]] = {}
+    missing: dict[str, dict[str, str]] = {}
     answered = set()
     for line in sys.stdin:
         _, mark, text = line.partition(PREFLIGHT_MARK)
@@ -431,7 +432,8 @@ def verdict(count: str, *nodes: str) -> None:
         if answers:
             answered.add(answers["host"])
             if answers["status"] == "missing":
-                failed.setdefault(answers["host"], []).append(answers["check"] + ": " + answers["evidence"])
+                missing.setdefault(answers["check"], {})[answers["host"]] = answers["evidence"]
+    failed = _blamed(missing, answered)
     silent = sorted({node.partition(".")[0] for node in nodes} - answered)
     lacking = int(count) - len(answered)
     if lacking > 0:
@@ -445,6 +447,25 @@ def verdict(count: str, *nodes: str) -> None:
         words = [f"{host}: {', '.join(each)}" for host, each in sorted(failed.items())]
         sys.stdout.write("preflight failed: " + "; ".join(words) + "\n")
         sys.exit(1)
+
+
+def _blamed(missing: dict[str, dict[str, str]], answered: set[str]) -> dict[str, list[str]]:
+    """Return what each node lacks. What all of them lack makes none of them bad: it is one entry.
+
+    ``missing``: check -> node -> evidence. The line of a bad node is printed a second time, after all others.
+    A node that is alone is bad only where the check is about its hardware.
+    """
+    failed: dict[str, list[str]] = {}
+    for check, hosts in sorted(missing.items()):
+        if set(hosts) == answered and (len(answered) > 1 or check not in HARDWARE_CHECKS):
+            words = check + ": " + sorted(hosts.values())[0]
+            who = f"all {len(answered)} nodes" if len(answered) > 1 else "the node"
+            failed.setdefault(who, []).append(words)
+            continue
+        for host, evidence in hosts.items():
+            failed.setdefault(host, []).append(check + ": " + evidence)
+            _judged(host, check, "missing", evidence)
+    return failed
 
 
 def _judged(host: str, check: str, status: str, evidence: str) -> None:

@@ -42,6 +42,7 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
     name: str = "flux"
     rank: str = "$FLUX_TASK_RANK"
     local_rank: str = "$FLUX_TASK_LOCAL_ID"
+    takes_plugin: bool = True
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks. One that fails ends the rest at once; one that is done early does not."""

@@ -41,6 +41,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     cpu_bindings: tuple[str, ...] = ()
     """Values of ``binding.cpu`` in a profile that are options of this launcher; ``taskset`` and ``none`` fit
     every launcher."""
+    takes_plugin: bool = False
+    """Whether ``--mpi`` of submit is an option of it."""
     plugin_list: tuple[str, ...] = ()
     """Command that lists its MPI plugins; empty: it has none to choose from."""
     overlap: tuple[str, ...] = ()

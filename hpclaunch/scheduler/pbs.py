@@ -120,6 +120,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         directives.append((f"-q {want.queue}", want.queue_reason))
     directives += [
         (f"-l select={_select(want)}", "nodes, and what each of them must be"),
+        (f"-l place=scatter{':excl' if want.exclusive else ''}", _place(want)),
         (f"-l walltime={format_walltime(want.walltime_s)}", "walltime limit"),
         ("-j oe", "stderr goes where stdout goes"),
     ]
@@ -137,6 +138,10 @@ def _header(want: Resources) -> tuple[Line, ...]:
     if want.warn_s is not None:
         directives.append(("-r y", "the job may come back after a checkpoint"))
     return lines(directives)
+
+
+def _place(want: Resources) -> str:
+    return "each chunk on another node" + (", shared with no other job" if want.exclusive else "")
 
 
 def _qsub_file(path: str) -> str:
@@ -186,6 +191,7 @@ SCHEDULER = PbsScheduler(
         "-W depend": "--after",
         "-W block": "hpclaunch submit --wait",
     },
+    environment_hint="export {name} in the shell that submits and add --directive '-v {name}' (man qsub)",
     queue_kinds=("queue",),
     measured_binding="none",
     has_select=True,

@@ -23,7 +23,10 @@ done
 printf '%s\n' "${line##* }"
 """
 # What only batch scripts have (man sbatch, man salloc).
-_BATCH_ONLY = ("--output", "--error", "--open-mode", "--requeue", "--no-requeue", "--array", "--signal")
+_BATCH_ONLY = (
+    *("--output", "--error", "--open-mode", "--requeue", "--no-requeue", "--array", "--signal"),
+    "--kill-on-invalid-dep",
+)
 
 
 class SallocScheduler(SlurmScheduler, frozen=True, kw_only=True):

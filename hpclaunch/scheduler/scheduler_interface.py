@@ -163,6 +163,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """None: it submits or refuses, there is no trial."""
     has_interactive: bool = False
     """Whether ``interactive`` gives a way to allocate and run from here."""
+    environment_hint: str = "export {name} in the shell that submits: its environment goes to the job"
+    """How a variable reaches a job without standing in its script."""
     allocation_hint: str = ""
     """How a user makes an allocation; empty: there are none to run in."""
 

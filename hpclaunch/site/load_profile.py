@@ -59,6 +59,13 @@ def load_site(name_or_path: str) -> SiteProfile:
     return loaded.profile
 
 
+def site_reference(name_or_path: str) -> str:
+    """Return a path of a profile as an absolute one, which holds in any folder; a name unchanged."""
+    if not _is_path(name_or_path):
+        return name_or_path
+    return os.path.abspath(os.path.expanduser(name_or_path))
+
+
 def load_merged(name_or_path: str) -> Loaded:
     """Return the profile and the files that it was merged from.
 

@@ -16,6 +16,7 @@ from hpclaunch.scheduler.registry import get_scheduler, schedulers
 from hpclaunch.site.schema import (
     Account,
     Binding,
+    Container,
     Detect,
     EasyBuild,
     EnvVar,
@@ -201,6 +202,12 @@ def _software(part: Software, _: SiteProfile) -> Iterator[Broken]:
         yield ("python",), f"{part.python!r} is not a program", "give its name or path"
 
 
+def _container(part: Container, _: SiteProfile) -> Iterator[Broken]:
+    for name in part.annotations:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+            yield ("annotations", name), f"{name!r} is not a key of TOML", "use letters, digits, _ . and -"
+
+
 def _easybuild(part: EasyBuild, _: SiteProfile) -> Iterator[Broken]:
     yield from _variable(("prefix_variable",), part.prefix_variable)
 
@@ -359,5 +366,6 @@ _RULES: dict[type, Callable[[Any, SiteProfile], Iterator[Broken]]] = {
     Mpi: _mpi,
     EasyBuild: _easybuild,
     Software: _software,
+    Container: _container,
     Node: _node,
 }

@@ -21,7 +21,7 @@
 #SBATCH --open-mode=append
 
 # Written by hpclaunch VERSION for betzy: Betzy at Sigma2, Norway, CPU nodes (BullSequana XH2000, 2 EPYC 7742 per node, InfiniBand HDR100), facts read 2026-11-20 to 2026-11-22.
-# 1 nodes x 1 ranks = 1 ranks.
+# 1 node x 1 rank = 1 rank.
 # srun chooses the cores of each rank: which cores are near each other is not documented for betzy.
 
 set -eo pipefail
@@ -33,7 +33,9 @@ export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
 # How an earlier run of this job ended no longer counts.
-rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason"
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
 # Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
 echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
 # Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.

@@ -3,13 +3,15 @@
 #PBS -N mnist
 # nodes, and what each of them must be
 #PBS -l select=2:ncpus=1:mpiprocs=1
+# each chunk on another node, shared with no other job
+#PBS -l place=scatter:excl
 # walltime limit
 #PBS -l walltime=00:30:00
 # stderr goes where stdout goes
 #PBS -j oe
 
 # Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
-# 2 nodes x 1 ranks = 2 ranks.
+# 2 nodes x 1 rank = 2 ranks.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail
@@ -21,7 +23,9 @@ export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
 # How an earlier run of this job ended no longer counts.
-rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason"
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
 # Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
 echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
 # Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
@@ -70,9 +74,11 @@ preflight=$HPCLAUNCH_JOB_FOLDER/preflight
 awk '!seen[$0]++' "$PBS_NODEFILE" > "$HPCLAUNCH_JOB_FOLDER/nodes"
 mapfile -t nodes < "$HPCLAUNCH_JOB_FOLDER/nodes"
 timeout 300 mpiexec -n 2 -machinefile "$HPCLAUNCH_JOB_FOLDER/nodes" python3 "$probe" preflight '{}' \
-  | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
-if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
-  cat "$preflight.words"
+  > "$preflight.now" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
+cat "$preflight.now" >> "$preflight"  # after those of earlier runs
+if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight.now" > "$preflight.words"; then
+  grep -v ^hpclaunch- "$preflight.words" || :
+  grep ^hpclaunch- "$preflight.words" >> "$preflight" || :  # the nodes that gave no answer
   grep -v ^hpclaunch- "$preflight.words" > "$HPCLAUNCH_JOB_FOLDER/reason"
   exit 1
 fi

@@ -21,7 +21,7 @@
 #SBATCH --requeue
 
 # Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
-# 2 nodes x 1 ranks = 2 ranks.
+# 2 nodes x 1 rank = 2 ranks.
 # Framework: mpi4py; named in the request.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
@@ -34,7 +34,9 @@ export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 
 # How an earlier run of this job ended no longer counts.
-rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason"
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
 # Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
 echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
 echo > "$HPCLAUNCH_JOB_FOLDER/reason.new" || :

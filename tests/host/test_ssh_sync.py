@@ -142,6 +142,22 @@ def test_a_damaged_manifest_costs_only_time(target: JobPlace, source: Path) -> N
     assert (synced.sent, contents(copy)) == (5, contents(source))
 
 
+def test_half_made_trees_are_removed_after_a_day(target: JobPlace, source: Path) -> None:
+    target.sync()
+    trees = next((target.root / "cache").iterdir())
+    for folder, name, age_s in (
+        (trees, "new-1", 90000),
+        (trees, "new-2", 60),
+        (trees.parent / "x", "new-3", 90000),
+    ):
+        (folder / name / "files").mkdir(parents=True)
+        (folder / name / "files" / "half").write_text("")
+        os.utime(folder / name, (time.time() - age_s,) * 2)
+    (source / "train.py").write_text("print(2)\n")
+    target.sync()
+    assert [path.name for path in (target.root / "cache").glob("*/new-*")] == ["new-2"]
+
+
 def test_more_than_one_batch(target: JobPlace, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hpclaunch.host.sync, "_BATCH_BYTES", 4096)
     for i in range(9):

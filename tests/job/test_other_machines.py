@@ -55,6 +55,20 @@ def test_a_running_job_seen_from_a_container_runs_as_last_known(tmp_path: Path) 
     assert call("wait", job, before=CONTAINER).stdout == "done\n"
 
 
+@pytest.mark.slow
+def test_waiting_for_a_job_that_runs_elsewhere_says_so_and_ends_with_it(tmp_path: Path) -> None:
+    store, go = Store(), tmp_path / "go"
+    job = submit(store, "local", f"until [ -e {go} ]; do sleep 0.05; done; exit 3", tmp_path).id
+    words = [*CONTAINER, sys.executable, "-m", "hpclaunch", "wait", job]
+    waiter = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert waiter.stderr is not None
+    line = waiter.stderr.readline()
+    assert f"runs, as last known on {HERE.host}; " in line
+    assert "waiting for its exit status" in line
+    go.touch()
+    assert waiter.communicate()[0] == "failed\n"
+
+
 @pytest.mark.parametrize(
     "machine",
     [

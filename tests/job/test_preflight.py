@@ -137,6 +137,17 @@ def test_a_node_that_gives_no_answer_is_named(tmp_path: Path) -> None:
         "n1": "gpus: lists 7",
         "n3": "answer: no answer (2 of 3 nodes answered)",
     }
+    alike = [line.replace("n2", "n1").replace("n1", f"n{n}", 1) for n in (1, 2) for line in lines[:1]]
+    for host in ("n1", "n2"):
+        alike.append(PREFIX + json.dumps({"host": host, "check": "clock", "status": "have", "evidence": "x"}))
+    alone = PREFIX + json.dumps({"host": "n1", "check": "space", "status": "missing", "evidence": "/nosuch"})
+    for text, count, sentence in (
+        ("\n".join(alike), "2", "preflight failed: all 2 nodes: gpus: lists 7"),
+        (alone, "1", "preflight failed: the node: space: /nosuch"),
+    ):
+        answer = subprocess.run([*words[:3], count], input=text, capture_output=True, text=True)
+        assert (answer.returncode, answer.stdout) == (1, f"{sentence}\n")
+        assert failed_nodes(read_preflight(text)) == {}
     fewer = subprocess.run(
         [*words[:3], "1", "n1", "n2"], input=lines[1], capture_output=True, text=True, check=True
     )
@@ -164,15 +175,6 @@ def test_what_is_looked_at_follows_from_the_site_and_the_framework() -> None:
     assert "fabric" not in wanted(**lumi, nodes=1, framework="torch")
     assert "fabric" not in wanted(**lumi, nodes=2, framework="mpi4py")
     assert wanted("generic-slurm", nodes=2, space=("/a b",)) == {"space": ["/a b"]}
-
-
-def test_folders_that_nobody_looks_at_are_said() -> None:
-    def warnings(**asked: Any) -> tuple[str, ...]:
-        request = JobRequest(site="generic-slurm", command=Command(argv=("x",)), space=("/data",), **asked)
-        return make_plan(request, load_site("generic-slurm"), None, JobPlace()).warnings
-
-    assert warnings() == ("--space has an effect only with --check or --preflight",)
-    assert warnings(check=True) == warnings(preflight=True) == ()
 
 
 @pytest.mark.mpi
@@ -287,4 +289,18 @@ def test_every_job_of_an_array_looks_at_its_nodes(slurm: Slurm, monkeypatch: pyt
     assert {each["check"] for each in record["preflight"] if each["status"] == "missing"} == {"space"}
     assert {job["state"] for job in record["array"].values()} == {"failed"}
     again = hpclaunch("resubmit", record["id"], "--exclude-bad-nodes", "--dry-run")
-    assert f"left out: {record['preflight'][0]['host']}: space: /nosuch" in again.stderr
+    assert "no node failed" in again.stderr
+
+
+@pytest.mark.slurm
+def test_no_node_is_bad_where_all_fail_the_same_check(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    words = ("submit", "--site", "generic-slurm", "--nodes", "2", "--wait", "--json", "--preflight")
+    again = ("--max-restarts", "1", "--exclude-bad-nodes")
+    answer = hpclaunch(*words, *again, "--space", "/nosuch", "--", "echo", "RAN")
+    assert answer.returncode == 1, answer.stderr
+    assert "preflight failed: all 2 nodes: space: /nosuch: FileNotFoundError" in answer.stderr
+    assert "once more without" not in answer.stderr
+    repeated = hpclaunch("resubmit", record_of(answer)["id"], "--exclude-bad-nodes", "--dry-run")
+    assert "no node failed" in repeated.stderr
+    assert "#SBATCH --exclude=" not in repeated.stdout

@@ -47,6 +47,31 @@ def hpclaunch(*words: str, cwd: Path | None = None) -> subprocess.CompletedProce
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
+def test_a_sync_that_fails_is_a_failure_of_the_job(login: Path, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "link").symlink_to("/etc/passwd")
+    words = (
+        "--host",
+        "login",
+        "--sync",
+        str(code),
+        "--site",
+        "generic-slurm",
+        "--no-test-only",
+        "--mpi",
+        "none",
+    )
+    refused = hpclaunch("submit", *words, "--", "true")
+    assert refused.returncode == 3
+    assert "leads outside" in refused.stderr
+    waited = hpclaunch("wait", "--json")
+    assert (waited.returncode, json.loads(waited.stdout)["state"]) == (1, "failed")
+    assert "nothing was submitted: " in waited.stderr
+    assert " was failed already" in hpclaunch("cancel", "last").stdout
+    assert " forgotten" in hpclaunch("forget", "last").stdout
+
+
 # What a shell, a scheduler or a person's locale might change on the way.
 HOSTILE = ["$(id)", "it's", 'a "b" `id` \\', "line\nbreak", "\u00fc \u65e5\u672c \U0001f600", "", "--json"]
 
@@ -168,6 +193,30 @@ def test_a_remote_folder_that_cannot_be_used_is_refused(login: Path, folder: str
     assert json.loads(hpclaunch("jobs", "--json").stdout) == []
 
 
+def test_sftp_that_does_not_start_is_refused_before_anything_is_recorded(
+    slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The forced command is what bash makes of a ~/.bashrc with ``read``."""
+    from click.testing import CliRunner
+
+    from hpclaunch.cli.main import program
+
+    then = "case $SSH_ORIGINAL_COMMAND in *sftp*) exec /usr/lib/openssh/sftp-server;; esac"
+    asks = start_sshd(
+        slurm, config=f'ForceCommand read -r answer; {then}; exec sh -c "$SSH_ORIGINAL_COMMAND"'
+    )
+    (tmp_path / "home" / ".ssh").mkdir(parents=True, mode=0o700)
+    (tmp_path / "home" / ".ssh" / "config").write_text(asks.host_block("asks"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("hpclaunch.host.ssh._START_TIMEOUT_S", 1.0)
+    words = ("submit", "--site", "generic-slurm", "--host", "asks", "--mpi", "none", "--", "true")
+    answer = CliRunner().invoke(program, words)
+    assert answer.exit_code == 4, answer.output
+    assert "SFTP did not start within 1 s" in answer.output
+    assert "~/.bashrc" in answer.output
+    assert json.loads(hpclaunch("jobs", "--json").stdout) == []
+
+
 def test_the_bundled_training_needs_nothing_installed_there(login: Path) -> None:
     words = (
         "--site",
@@ -237,3 +286,23 @@ def test_the_check_asks_there_and_nothing_is_submitted(login: Path) -> None:
     assert json.loads(hpclaunch("jobs", "--json").stdout) == []
     taken = hpclaunch(*words, "--wait", "--", sys.executable, "-c", "print('RAN')")
     assert (taken.returncode, "RAN" in taken.stdout) == (0, True), taken.stderr
+
+
+def test_the_program_is_looked_at_where_it_is(login: Path, tmp_path: Path) -> None:
+    """Without --sync the file is on the login node already."""
+    program = tmp_path / "code of mine" / "it's.py"
+    program.parent.mkdir()
+    program.write_text("import os\n")
+    words = ("submit", "--site", "generic-slurm", "--host", "login", "--mpi", "none", "--json", "--wait")
+    missing = hpclaunch(*words, "--", "python3", "nosuch.py", cwd=tmp_path)
+    assert missing.returncode == 3
+    assert "nosuch.py: there is no such file in" in missing.stderr
+    (tmp_path / "here.py").touch()
+    here = hpclaunch(*words, "--", "python3", "here.py", cwd=tmp_path)
+    assert here.returncode == 3
+    assert "--sync . copies the folder" in here.stderr
+    assert hpclaunch(*words, "--", "python3", str(program), cwd=tmp_path).returncode == 0
+    program.write_text("import mpi4py\n")
+    found = hpclaunch(*words, "--", "python3", str(program), cwd=tmp_path)
+    assert f"framework mpi4py ({program}, line 1: imports mpi4py)" in found.stderr
+    assert not list(login.glob("sync/*"))

@@ -115,6 +115,13 @@ def test_a_wrong_partition_is_refused_in_slurms_words(on_slurm: Slurm) -> None:
     assert "Traceback" not in answer.stderr
 
 
+def test_a_plugin_that_srun_does_not_have_is_refused(on_slurm: Slurm) -> None:
+    answer = hpclaunch("submit", "--site", "generic-slurm", "--mpi", "bogus", "--", "true")
+    assert answer.returncode == 3
+    assert "--mpi bogus: srun on this machine does not offer it" in answer.stderr
+    assert {"none", "pmi2", "pmix"} <= set(answer.stderr.rpartition(" has ")[2].strip().split(", "))
+
+
 def test_lumi_gs_script_runs_on_lumi_g_nodes_with_the_masks_that_slurm_accepts(
     on_lumig: Slurm, tmp_path: Path
 ) -> None:

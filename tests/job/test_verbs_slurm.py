@@ -83,6 +83,37 @@ def test_a_job_whose_dependency_failed_does_not_pend_for_ever(tmp_path: Path) ->
     assert f"job {first} is failed, so this one would never start" in answer.stderr
 
 
+def test_a_job_that_is_cancelled_before_it_started_has_no_start() -> None:
+    job = submit("--directive", "--hold", "--", "true")
+    assert hpclaunch("cancel", job).returncode == 0
+    assert wait(job) == "cancelled"
+    record = record_of(job)
+    assert (record["started"], record["ended"] is None) == (None, False)
+
+
+def test_an_interactive_job_waits_for_another_one(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    first = submit("--", "bash", "-c", f"{until(go)}; echo first")
+    words = (
+        *HPCLAUNCH,
+        "submit",
+        *USUAL,
+        "--interactive",
+        "--after",
+        first,
+        "--json",
+        "--",
+        "echo",
+        "SECOND",
+    )
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
+        go.touch()
+        out, err = second.communicate()
+    assert second.returncode == 0, err
+    assert json.loads(out)["state"] == "done"
+    assert "SECOND" in err
+
+
 def test_a_request_is_submitted_again_without_the_node_that_failed(on_slurm: Slurm, tmp_path: Path) -> None:
     """A node that dies under a job is named in Slurm's own words in the log."""
     pids = tmp_path / "node"
@@ -263,3 +294,20 @@ def test_ctrl_c_while_an_interactive_job_waits_for_nodes_takes_its_request_back(
     assert process.returncode == 130
     assert wait(said.decode().split("hpclaunch: job ")[1].split()[0]) == "cancelled"
     assert hpclaunch("cancel", blocker).returncode == 0
+
+
+def test_the_lines_of_one_rank_of_a_labelled_log() -> None:
+    words = ("--nodes", "2", "--env", "SLURM_LABELIO=1", "--", "bash", "-c", 'echo "from $RANK"; exit $RANK')
+    job = submit(*words)
+    wait(job)
+    assert hpclaunch("logs", job, "--rank", "1").stdout.splitlines()[-1] == "from 1"
+    followed = hpclaunch("logs", job, "--rank", "0", "-f").stdout
+    assert "from 0\n" in followed
+    assert "from 1" not in followed
+    refused = hpclaunch("logs", job, "--rank", "2")
+    assert (refused.returncode, "has 2 ranks, from 0 on" in refused.stderr) == (3, True)
+    plain = submit("--", "true")
+    wait(plain)
+    refused = hpclaunch("logs", plain, "--rank", "0")
+    assert (refused.returncode, "do not name their ranks" in refused.stderr) == (3, True)
+    assert json.loads(hpclaunch("status", job, "--json").stdout)["failure"]["rank"] == "1"

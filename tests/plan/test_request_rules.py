@@ -59,7 +59,7 @@ def profile(**changes: Any) -> SiteProfile:
 )
 def test_the_first_queue_that_fits_is_taken(nodes: int, walltime_s: int, name: str) -> None:
     choice = request_rules.choose_queue(profile(), None, nodes, walltime_s)
-    assert (choice.name, choice.warning) == (name, None)
+    assert (choice.name, choice.problem) == (name, None)
     assert "first partition that fits" in choice.reason
 
 
@@ -109,11 +109,20 @@ def test_a_qos_is_taken_where_the_site_knows_nothing_else() -> None:
     assert "premium: a QOS, so only when named" in str(error.value)
 
 
-def test_an_unknown_queue_is_passed_on_with_a_warning() -> None:
+def test_an_unknown_queue_is_planned_and_would_be_refused() -> None:
     choice = request_rules.choose_queue(profile(), "prd", 500, 60)
     assert choice.name == "prd"
-    assert choice.warning is not None
-    assert "did you mean prod?" in choice.warning
+    assert choice.problem is not None
+    assert "did you mean prod?" in choice.problem.message
+    assert "extends: here, queues: {prd: {}}" in str(choice.problem.hint)
+
+
+def test_each_queue_of_a_list_must_take_the_job() -> None:
+    choice = request_rules.choose_queue(profile(), "prod,scrap", 5, 60)
+    assert (choice.name, choice.queue, choice.problem) == ("prod,scrap", QUEUES["prod"], None)
+    assert "--partition prd" in str(request_rules.choose_queue(profile(), "prod,prd", 5, 60).problem)
+    with pytest.raises(SiteRuleError, match="short of here does not take"):
+        request_rules.choose_queue(profile(), "prod,short", 5, 60)
 
 
 def test_accounts() -> None:

@@ -14,8 +14,11 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.request import JobRequest, Setting
-from hpclaunch.plan.settings import JobSettings, merge
+from hpclaunch.plan.request_texts import check_secrets
+from hpclaunch.plan.settings import JobSettings, Layer, merge
 from hpclaunch.plan.settings_table import Row, rows
+from hpclaunch.scheduler.pbs import SCHEDULER as PBS
+from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "job.md"
 TYPES = {str: "text", int: "whole number", bool: "true or false"}
@@ -82,13 +85,25 @@ def test_nothing_to_run_is_said() -> None:
         merged(JobSettings())
 
 
-@pytest.mark.parametrize("name", ["WANDB_API_KEY", "HF_TOKEN", "MY_PASSWORD", "client_secret"])
+@pytest.mark.parametrize("name", ["WANDB_API_KEY", "HF_TOKEN", "MY_PASSWORD", "client_secret", "PGPASSWORD"])
 def test_secrets_are_refused(name: str, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(f"command: [a]\nenv: {{{name}: hunter2}}\n")
-    with pytest.raises(BadInputError, match="looks like a secret") as error:
-        merged(JobSettings(), file)
-    assert "hunter2" not in str(error.value)
+    request, settings = merge(read_layers(JobSettings(), file), "lumi-g", "command line")
+    for scheduler, words in ((SLURM, "export {} in the shell that submits"), (PBS, "--directive '-v {}'")):
+        with pytest.raises(BadInputError, match="looks like a secret") as error:
+            check_secrets(request, settings, scheduler)
+        assert str(error.value).startswith(f"job file {file}: env {name}")
+        assert words.format(name) in str(error.value)
+        assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "TOKEN_LIMIT", "SECRETS_FILE"])
+def test_other_names_are_no_secrets(name: str) -> None:
+    request, settings = merge(
+        [Layer(origin="command line", settings=JobSettings(command=("a",), env={name: "1"}))], "x", "y"
+    )
+    check_secrets(request, settings, SLURM)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +122,24 @@ def test_a_bad_job_file_is_refused_with_its_line(tmp_path: Path, text: str, line
         merged(JobSettings(command=("a",)), file)
     assert f"{file}:{line}" in str(error.value)
     assert found in str(error.value)
+
+
+def test_an_unknown_key_is_said_of_the_right_file(config: Path, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("nods: 1\n")
+    with pytest.raises(BadInputError, match=r"unknown key 'nods' in the job file; did you mean 'nodes'"):
+        merged(JobSettings(command=("a",)), file)
+    config.write_text("nods: 1\n")
+    with pytest.raises(BadInputError, match=r"config\.yaml:1: unknown key 'nods' in the configuration"):
+        merged(JobSettings(command=("a",)))
+
+
+def test_settings_are_shown_in_words() -> None:
+    line = JobSettings(command=("a",), exclusive=False, env={"WANDB_MODE": "offline"}, after=("1", "2"))
+    settings = merged(line)[1]
+    assert settings["exclusive"].value == "no"
+    assert settings["env WANDB_MODE"].value == "offline"
+    assert settings["after"].value == "1,2"
 
 
 def test_a_missing_job_file_is_named(tmp_path: Path) -> None:
@@ -145,7 +178,7 @@ def test_every_setting_with_a_group_is_an_option_of_submit() -> None:
     for row in rows():
         assert (row.name in options) == bool(row.group)
     assert options["zero_stage"].opts == ["--zero-stage"]
-    assert options["queue"].opts == ["--partition", "--queue"]
+    assert options["queue"].opts == ["-p", "--partition", "--queue"]
 
 
 def test_defaults_have_the_type_of_their_setting() -> None:

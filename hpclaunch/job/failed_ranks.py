@@ -1,0 +1,97 @@
+"""Which rank failed first: what launchers write into a job's log when ranks fail."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import NamedTuple
+
+# Each launcher's lines, as POSIX extended regular expressions for grep. Tried: srun of Slurm 22.05.8, mpiexec
+# of Open MPI 4.1.4 and 5.0.11, and of MPICH 5.0.2, which names no rank. PALS: from ALCF's pages, not tried.
+RANK_LINES = (
+    r"^srun: error: [A-Za-z0-9._-]+: tasks? [0-9,-]+: "
+    r"|^ +Process name: \[.*,[0-9]+\]|^ +Exit code: +[0-9]+"
+    r"|(prterun|mpirun|mpiexec|orterun)[^ ]* noticed that process rank [0-9]+ |^signal [0-9]+ \("
+    r"|exited on signal [0-9]+"
+    r"|^=   PID [0-9]+ RUNNING AT |THE EXIT STRING: .* \(signal [0-9]+\)"
+    r"|: rank [0-9]+ (exited with code|died from signal) [0-9]+"
+)
+ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
+"""Exit code of a rank that its launcher has ended."""
+
+
+class FailureLog(NamedTuple):
+    """What the log of a job's last run holds about a failure."""
+
+    ranks: str = ""
+    """The launcher's lines about failed ranks, the first ones."""
+    errors: tuple[str, ...] = ()
+    """The first lines with a known error."""
+    end: tuple[str, ...] = ()
+    """The last lines."""
+
+
+class FailedRank(NamedTuple):
+    """A rank that ended with a failure."""
+
+    rank: str | None
+    """``3``, or several ranks as the launcher writes them: ``0-3,7``."""
+    node: str | None
+    exit_code: int
+    """128+N where signal N ended it."""
+    words: str
+    """The launcher's."""
+
+
+def first_failed_rank(log: str) -> FailedRank | None:
+    """Return the rank that failed first, and not one that was ended because of it; None: the log names none.
+
+    srun itself exits with the highest code of all its ranks, which may be that of one it ended: it ends them
+    by SIGTERM after the first failure, so ranks that SIGTERM ended count only where no other failed.
+    """
+    failed = failed_ranks(log)
+    return next(
+        (rank for rank in failed if rank.exit_code != ENDED_BY_LAUNCHER), failed[0] if failed else None
+    )
+
+
+def failed_ranks(log: str) -> list[FailedRank]:
+    """Return all ranks that a launcher reports as failed, in the order of its reports."""
+    found: list[FailedRank] = []
+    process = node = None
+    for line in log.splitlines():
+        if match := re.search(r"^srun: error: ([\w.-]+): tasks? ([\d,-]+): (.+)$", line):
+            words = match[3].strip()
+            code = _code_of_words(words)
+            if code is not None:
+                found.append(FailedRank(match[2], match[1], code, words))
+        elif match := re.search(r"noticed that process rank (\d+) with PID \d+ on node (\S+)", line):
+            process, node = match[1], match[2]
+            if match := re.search(r"exited on signal (\d+)", line):
+                found.append(FailedRank(process, node, 128 + int(match[1]), f"ended by signal {match[1]}"))
+        elif process and (match := re.match(r"(?:exited on )?signal (\d+) \(", line)):
+            found.append(FailedRank(process, node, 128 + int(match[1]), f"ended by signal {match[1]}"))
+        elif match := re.search(r"^ +Process name: \[.*,(\d+)\]", line):
+            process, node = match[1], None
+        elif match := re.search(r"^ +Exit code: +(\d+)", line):
+            found.append(FailedRank(process, node, int(match[1]), f"exited with exit code {match[1]}"))
+        elif match := re.search(r"^=   PID \d+ RUNNING AT (\S+)", line):
+            process, node = None, match[1]
+        elif match := re.search(r"THE EXIT STRING: (.* \(signal (\d+)\))", line):
+            found.append(FailedRank(None, node, 128 + int(match[2]), match[1]))
+        elif match := re.search(r"^([\w.-]+): rank (\d+) (exited with code|died from signal) (\d+)", line):
+            code = int(match[4]) + 128 * (match[3] == "died from signal")
+            found.append(FailedRank(match[2], match[1], code, f"{match[3]} {match[4]}"))
+    return found
+
+
+def _code_of_words(words: str) -> int | None:
+    """Read srun's words about a task: an exit code, or the name of a signal as strsignal(3) gives it."""
+    if match := re.match(r"Exited with exit code (\d+)", words):
+        return int(match[1])
+    if words.startswith("Out Of Memory"):
+        return 128 + signal.SIGKILL
+    plain = words.removesuffix(" (core dumped)")
+    return next(
+        (128 + number for number in signal.valid_signals() if signal.strsignal(number) == plain), None
+    )

@@ -1,0 +1,53 @@
+"""The framework of a job by what its Python file imports, here or on the host where the job will run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hpclaunch.host.host_interface import Host
+from hpclaunch.plan.framework_notes import FOUND
+from hpclaunch.plan.program import ReadText, find_framework, python_target
+from hpclaunch.plan.request import JobRequest, Setting
+
+_MAX_SOURCE = 1_000_000
+"""Bytes; a larger Python file is generated, and is not read."""
+_Settled = tuple[JobRequest, tuple[Setting, ...]]
+
+
+def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: ReadText) -> _Settled:
+    """Return the request with the framework that its program imports, unless one is named."""
+    if request.framework is not None or request.command.bundled:
+        return request, settings
+    found = find_framework(request.command.argv, read)
+    if found is None:
+        return request, settings
+    setting = Setting(name="framework", value=found.name, origin=f"{FOUND}{found.reason}")
+    return replace(request, framework=found.name), (*settings, setting)
+
+
+def read_in(folder: Path) -> ReadText:
+    """Return a reader of the files in a folder of this machine."""
+
+    def read(name: str) -> str | None:
+        path = folder / name
+        try:
+            return path.read_text() if path.is_file() and path.stat().st_size < _MAX_SOURCE else None
+        except (OSError, ValueError):
+            return None
+
+    return read
+
+
+def read_on(host: Host, folder: str, request: JobRequest) -> ReadText:
+    """Return a reader of the launched file alone in a folder of a host: each file is a round trip."""
+    target = python_target(request.command.argv)
+
+    def read(name: str) -> str | None:
+        if target is None or name != target.file:
+            return None
+        answer = host.run(["head", "-c", str(_MAX_SOURCE), "--", str(Path(folder) / name)], timeout_s=60)
+        return answer.stdout if answer.exit_code == 0 else None
+
+    return read

@@ -1,0 +1,114 @@
+"""Options that cannot have an effect on this job: a submission is refused for them, a dry run warns of them.
+
+What the user's configuration holds for all sites is a default, so it may have no effect at one of them. For a
+job file, which may be tried elsewhere, it is only said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.script_body import plugin_is_open
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.walltime import format_walltime
+
+_OF_THE_QUEUE = {
+    "account": "--account",
+    "queue": "--partition",
+    "directive": "--directive",
+    "exclusive": "--exclusive/--no-exclusive",
+}
+_DEFAULTS = ("user config", "site profile", "default", "computed", "job 2", "the allocation")
+"""How an origin begins whose settings are meant where they fit; ``job 2...``: the job that is repeated."""
+
+
+class Found(NamedTuple):
+    """What has no effect."""
+
+    problems: tuple[Problem, ...]
+    """Options of this command; nothing is submitted with them."""
+    warnings: tuple[str, ...]
+
+
+def no_effect(
+    request: JobRequest,
+    profile: SiteProfile,
+    layout: JobLayout,
+    place: JobPlace,
+    settings: Iterable[Setting],
+) -> Found:
+    """Return which of the given settings have no effect on the job."""
+    origins = {setting.name.replace("-", "_"): setting.origin for setting in settings}
+    problems = [layout.choice.problem] if layout.choice.problem else []
+    warnings = [*_times(request, profile, layout, place, origins), *_undocumented_plugin(request, profile)]
+    for name, sentence in _without_effect(request, profile, layout, place):
+        origin = origins.get(name)
+        if origin is None or origin.startswith(_DEFAULTS):
+            continue
+        if origin.startswith("job file"):
+            warnings.append(f"{sentence} ({origin})")
+        else:
+            problems.append(Problem(message=sentence, hint="leave it out"))
+    return Found(tuple(problems), tuple(warnings))
+
+
+def _without_effect(
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
+) -> Iterator[tuple[str, str]]:
+    """Yield (setting, why it has no effect)."""
+    launcher = site_launcher(profile)
+    for name, option in _OF_THE_QUEUE.items():
+        if place.allocation:
+            number = place.allocation.job_id
+            yield name, f"{option} has no effect in the allocation {number}; --no-here queues the job instead"
+        elif site_scheduler(profile).starts_at_once:
+            yield name, f"{option} has no effect: jobs on this machine start at once, without a scheduler"
+    if not request.after:
+        yield "after_any", "--after-any has no effect without --after, which names the jobs to wait for"
+    if not request.max_restarts:
+        yield "warn_before", "--warn-before has no effect without --max-restarts: no rank is signalled"
+    if not launcher.takes_plugin and request.mpi != "none":  # none: ranks that are alone are no failure
+        yield "mpi", f"--mpi has no effect: the launcher of {profile.name}, {launcher.name}, takes no plugin"
+    if not (request.check or request.preflight):
+        yield "space", "--space has an effect only with --check or --preflight"
+    if not _reads_python(request, profile):
+        yield "python", "--python is for the bundled training, --check, --preflight and --zero-stage only"
+    if request.binding == "strict" and layout.binding is None:
+        why = f"hpclaunch plans no binding for {profile.name}, whose node is not described"
+        yield "binding", f"--binding strict has no effect: {why}"
+
+
+def _reads_python(request: JobRequest, profile: SiteProfile) -> bool:
+    used = request.command.bundled or request.check or request.preflight or request.zero_stage is not None
+    return used or plugin_is_open(request, profile)
+
+
+def _times(
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace, origins: dict[str, str]
+) -> Iterator[str]:
+    """Yield how a walltime is read, and what it means where no scheduler enforces it."""
+    if request.time is not None and re.fullmatch(r"[\d:]+", request.time) and request.time.count(":") < 2:
+        read = format_walltime(layout.walltime_s)
+        yield f"--time {request.time} is {read}: minutes, or minutes and seconds, as sbatch reads it"
+    if request.time is None or request.max_restarts or origins.get("time", "").startswith(_DEFAULTS):
+        return
+    if place.allocation:
+        yield f"--time {request.time}: the limit of the allocation {place.allocation.job_id} holds instead"
+    elif site_scheduler(profile).starts_at_once:
+        yield (
+            f"--time {request.time}: nothing on this machine ends a job after that time; with --max-restarts"
+            " it sets when the ranks are signalled to write a checkpoint"
+        )
+
+
+def _undocumented_plugin(request: JobRequest, profile: SiteProfile) -> Iterator[str]:
+    documented = [name for name in (profile.mpi.plugin, *profile.mpi.alternatives) if name]
+    if request.mpi and request.mpi != "none" and documented and request.mpi not in documented:
+        names = " and ".join(documented)
+        yield f"--mpi {request.mpi}: {profile.name} documents {names}; a submission asks srun what it offers"

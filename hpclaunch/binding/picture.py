@@ -152,14 +152,16 @@ def _memory_in_words(topology: NodeTopology, numa: int | None) -> str:
 # --- SVG ------------------------------------------------------------------------------------------------
 
 
-def svg(topology: NodeTopology, binding: NodeBinding) -> str:
-    """Return the drawing as one self-contained SVG document."""
+def svg(topology: NodeTopology, binding: NodeBinding, name: str = "") -> str:
+    """Return the drawing as one self-contained SVG document; ``name``: of the node, for the title."""
     scene = _scene(topology, binding)
+    title = _title(topology, binding, name)
     across = 1 if len(scene.panels) == 1 else 2
-    width = across * (_panel_width(scene) + 2 * _GAP) + 2 * _GAP
+    panels_width = across * (_panel_width(scene) + 2 * _GAP) + 2 * _GAP
+    width = max(panels_width, _LEGEND_WIDTH, _rank_width(binding), 4 * _GAP + 11 * len(title))
     parts: list[str] = []
     y = 2 * _GAP + 22
-    parts.append(_text(2 * _GAP, y, _TITLE, size=18, weight="bold"))
+    parts.append(_text(2 * _GAP, y, title, size=18, weight="bold"))
     y += 2 * _GAP
     for start in range(0, len(scene.panels), across):
         row = scene.panels[start : start + across]
@@ -184,7 +186,7 @@ def svg(topology: NodeTopology, binding: NodeBinding) -> str:
         '<rect width="3" height="6" fill="#aaa"/></pattern></defs>'
     )
     ground = f'<rect width="{width}" height="{height}" fill="#fff"/>'
-    return "\n".join([head, f"<title>{_TITLE}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
+    return "\n".join([head, f"<title>{_printable(title)}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
 
 
 def _panel_width(scene: _Scene) -> int:
@@ -296,33 +298,53 @@ def _draw_devices(scene: _Scene, panel: _Panel, x: int, y: int, width: int) -> l
 
 
 _WORDS = {"reserved": "reserved", "denied": "not granted", "idle": "idle"}
+_LEGEND = (
+    (_COLOURS[0], "#777", "rank r0 and its GPU"),
+    ("url(#reserved)", "#777", "reserved"),
+    ("#fff", "#777", "idle"),
+    ("#ddd", "#777", "not granted"),
+    ("#fff", _RED, "wrong: shared, reserved, or far from its GPU"),
+)
+_LEGEND_WIDTH = 4 * _GAP + sum(44 + 8 * len(word) for _, _, word in _LEGEND)
+
+
+def _title(topology: NodeTopology, binding: NodeBinding, name: str) -> str:
+    """Return ``CPU-GPU binding of one node: lumi-g, 8 x AMD Instinct MI250X (one GCD), 8 ranks``."""
+    models = {gpu.model for gpu in topology.gpus if gpu.model}
+    gpus = f"{len(topology.gpus)} x {models.pop()}" if len(models) == 1 else f"{len(topology.gpus)} GPUs"
+    ranks = f"{len(binding.ranks)} rank" + ("" if len(binding.ranks) == 1 else "s")
+    facts = [name, gpus if topology.gpus else "", ranks if binding.ranks else "no ranks"]
+    return f"{_TITLE}: {', '.join(filter(None, facts))}"
 
 
 def _draw_legend(parts: list[str], y: int) -> int:
     x = 2 * _GAP
-    for fill, stroke, word in (
-        (_COLOURS[0], "#777", "rank r0 and its GPU"),
-        ("url(#reserved)", "#777", "reserved"),
-        ("#fff", "#777", "idle"),
-        ("#ddd", "#777", "not granted"),
-        ("#fff", _RED, "wrong: shared, reserved, or far from its GPU"),
-    ):
+    for fill, stroke, word in _LEGEND:
         parts.append(_box(x, y, 18, 14, fill, stroke, stroke=2.5 if stroke == _RED else 0.8))
         parts.append(_text(x + 24, y + 12, word, size=12))
         x += 44 + 8 * len(word)
     return y + _LINE + _GAP
 
 
-def _draw_ranks(parts: list[str], binding: NodeBinding, y: int, width: int) -> int:
-    """List the ranks below the drawing, in columns."""
-    words = [
+def _rank_words(binding: NodeBinding) -> list[str]:
+    """Return the line of each rank below the drawing."""
+    return [
         f"r{rank.local_rank}: CPUs {format_cpu_list(rank.cpus) or '-'}"
         + (f" · GPU {','.join(map(str, rank.gpus))}" if rank.gpus else "")
         + (f" · {rank.nic}" if rank.nic else "")
         for rank in binding.ranks
     ]
-    column_width = 40 + 8 * max((len(word) for word in words), default=0)
-    columns = max(1, min(4, width // column_width))
+
+
+def _rank_width(binding: NodeBinding) -> int:
+    """Return the width of one column of these lines."""
+    return 40 + 8 * max((len(word) for word in _rank_words(binding)), default=0)
+
+
+def _draw_ranks(parts: list[str], binding: NodeBinding, y: int, width: int) -> int:
+    """List the ranks below the drawing, in columns."""
+    words = _rank_words(binding)
+    columns = max(1, min(4, width // _rank_width(binding)))
     rows = -(-len(words) // columns)
     for place, word in enumerate(words):
         column, line = divmod(place, rows)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._site_names import complete_site
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,7 +40,9 @@ def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--since", metavar="AGE|DATE", help="Only jobs since then: 2h, 7d, 2026-11-21."),
         click.option("--name", "names", multiple=True, metavar="PATTERN", help="Only jobs with such a name."),
-        click.option("--site", "sites", multiple=True, help="Only jobs of this site."),
+        click.option(
+            "--site", "sites", multiple=True, shell_complete=complete_site, help="Only jobs of this site."
+        ),
     ):
         command = option(command)
     return command

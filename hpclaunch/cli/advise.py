@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.cli._site_names import complete_site
+
 if TYPE_CHECKING:
     from hpclaunch.check.io_advice import Advice
     from hpclaunch.check.io_facts import IoFacts
@@ -22,7 +24,11 @@ def command() -> None:
 
 @command.command(name="io")
 @click.argument("path", type=click.Path())
-@click.option("--site", help="Site profile: its storage of nodes and its advice on striping.")
+@click.option(
+    "--site",
+    shell_complete=complete_site,
+    help="Site profile: its storage of nodes and its advice on striping.",
+)
 @click.option("--limit", "limit_s", type=click.FloatRange(min=0.1), default=20.0, show_default=True,
               metavar="SECONDS", help="Stop counting files after this time.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")

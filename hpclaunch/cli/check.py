@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--site", help="Site profile: check in the environment of its jobs.")
+@click.option(
+    "--site", shell_complete=complete_site, help="Site profile: check in the environment of its jobs."
+)
 @click.option(
     "--file",
     "job_file",

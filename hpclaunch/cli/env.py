@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from hpclaunch.cli._site_names import complete_site
+
 # Constants here, so that --help imports no other module; a test compares them with the originals.
 GOALS = ("horovod-tensorflow", "horovod-torch")
 ROUTES = ("site", "easybuild", "eessi", "container", "pip")
@@ -21,7 +23,7 @@ def command() -> None:
 
 
 @command.command(name="plan")
-@click.option("--site", required=True, help="Site profile.")
+@click.option("--site", required=True, shell_complete=complete_site, help="Site profile.")
 @click.option("--for", "goal", required=True, type=click.Choice(GOALS), help="What to install.")
 @click.option("--route", type=click.Choice(ROUTES), help="Use this way instead of the best one.")
 @click.option(

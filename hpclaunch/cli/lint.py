@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
@@ -26,16 +27,10 @@ Examples:
 """
 
 
-def _complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from hpclaunch.site.load_profile import site_names
-
-    return [name for name in site_names() if name.startswith(incomplete)]
-
-
 @click.command(epilog=_EPILOG)
 @click.argument("script", required=False, type=click.Path())
 @click.option(
-    "--site", shell_complete=_complete_site, help="Site profile. Default: from the script, else this machine."
+    "--site", shell_complete=complete_site, help="Site profile. Default: from the script, else this machine."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="A SARIF 2.1.0 log on stdout, for code review.")

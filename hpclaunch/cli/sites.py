@@ -8,26 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.errors import EXIT_BAD_INPUT, BadInputError
+from hpclaunch.cli._site_names import complete_site
+from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
     from hpclaunch.site.load_profile import Loaded
+
+_GROUPS = {
+    "production": "live",
+    "generic": "generic: any machine with this scheduler",
+    "historic": "retired: shown, planned and linted, never submitted to",
+    None: "not readable",
+}
+"""Status of a profile -> heading in the list; None: of one that cannot be read."""
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Site profiles: list, show, validate, detect.
+    """Site profiles: list, show, validate, detect, check the age of their facts.
 
     Example: hpclaunch sites show lumi-g
     """
-
-
-def _complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from hpclaunch.site.load_profile import site_names
-
-    return [name for name in site_names() if name.startswith(incomplete)]
 
 
 def _print_json(document: Any) -> None:
@@ -37,7 +40,7 @@ def _print_json(document: Any) -> None:
 @command.command(name="list")
 @_JSON
 def list_sites(as_json: bool) -> None:
-    """List the sites, with the files of the profiles that you wrote.
+    """List the sites: live, generic and retired ones, with the files of the profiles that you wrote.
 
     Your profile hides a shipped profile of the same name; the list shows which.
 
@@ -49,13 +52,18 @@ def list_sites(as_json: bool) -> None:
     if as_json:
         _print_json(sites)
         return
-    rows: list[tuple[str, str]] = []
+    groups: dict[str, list[tuple[str, str, str]]] = {title: [] for title in _GROUPS.values()}
     for site in sites:
-        rows.append((site["name"], site["description"] or f"BROKEN: {site['error']}"))
+        rows = groups[_GROUPS[site["status"]]]
+        rows.append(("", site["name"], site["description"] or f"BROKEN: {site['error']}"))
         if site["origin"] == "user":
             hides = f", hides {site['hides']}" if site["hides"] else ""
-            rows.append(("", f"yours: {site['file']}{hides}"))
-    click.echo(terminal_table(rows))
+            rows.append(("", "", f"yours: {site['file']}{hides}"))
+    widest = max(len(site["name"]) for site in sites)
+    for title, rows in groups.items():
+        if rows:
+            click.echo(title)
+            click.echo(terminal_table(("", name.ljust(widest), text) for _, name, text in rows))
 
 
 def _all_sites() -> list[dict[str, Any]]:
@@ -78,7 +86,7 @@ def _all_sites() -> list[dict[str, Any]]:
 
 
 @command.command()
-@click.argument("site", shell_complete=_complete_site)
+@click.argument("site", shell_complete=complete_site)
 @_JSON
 def show(site: str, as_json: bool) -> None:
     """Show a site's profile, merged over what it extends, with the source and date of its facts.
@@ -174,7 +182,7 @@ def _scalar(value: Any) -> str:
 
 
 @command.command()
-@click.argument("sites", nargs=-1, required=True, metavar="PATH_OR_NAME...", shell_complete=_complete_site)
+@click.argument("sites", nargs=-1, required=True, metavar="PATH_OR_NAME...", shell_complete=complete_site)
 @_JSON
 def validate(sites: tuple[str, ...], as_json: bool) -> None:
     """Check profiles: types, sources, and values that must fit together. Exit 3 when one is wrong.
@@ -203,6 +211,44 @@ def _validated(site: str) -> dict[str, Any]:
         return {"site": site, "ok": False, "errors": str(error).splitlines()}
     digest = profile_digest(profile)
     return {"site": site, "ok": True, "name": profile.name, "digest": digest, "errors": []}
+
+
+@command.command(name="check")
+@click.argument("sites", nargs=-1, metavar="[PATH_OR_NAME]...", shell_complete=complete_site)
+@click.option("--older-than", "days", type=click.IntRange(min=0), default=365, show_default=True,
+              metavar="DAYS", help="The age from which a fact is listed.")  # fmt: skip
+@_JSON
+def check_facts(sites: tuple[str, ...], days: int, as_json: bool) -> None:
+    """List the sources of facts that were read more than a year ago. Exit 1 where there are some.
+
+    Limits of queues, modules and partitions change; the pages listed should be read again. Without names, all
+    profiles but those of retired machines are checked.
+
+    Example: hpclaunch sites check lumi-g
+    """
+    import datetime as dt
+
+    import msgspec
+
+    from hpclaunch.site.fact_age import read_sources
+    from hpclaunch.site.load_profile import load_all, load_site
+
+    profiles, broken = load_all() if not sites else ({site: load_site(site) for site in sites}, {})
+    sources = read_sources(profiles, dt.date.today())
+    old = [source for source in sources if source.age_days > days]
+    if as_json:
+        document = {"older_than_days": days, "sources": len(sources), "old": msgspec.to_builtins(old)}
+        _print_json({**document, "not_readable": broken})
+    else:
+        for source in old:
+            names, cited_by = ", ".join(source.names), ", ".join(source.sites)
+            click.echo(f"{source.checked}  {source.age_days} days ago  {source.url}  [{names}] of {cited_by}")
+        oldest = f", the oldest on {sources[0].checked}" if sources else ""
+        click.echo(f"{len(old)} of {len(sources)} sources were read more than {days} days ago{oldest}")
+        for name, error in broken.items():
+            click.echo(f"profile {name} cannot be read: {error}", err=True)
+    if old:
+        raise click.exceptions.Exit(EXIT_FAILED)
 
 
 @command.command()
@@ -254,7 +300,13 @@ def schema(as_markdown: bool) -> None:
     help="Profile to extend. Default: the one for the scheduler whose commands are here.",
 )
 @click.option("--output", type=click.Path(), help="File to write. Default: NAME.yaml among your profiles.")
-def new(name: str, base: str | None, output: str | None) -> None:
+@click.option(
+    "--from",
+    "folder",
+    metavar="DIR",
+    help="Describe the node of this folder (topology --save), not this one.",
+)
+def new(name: str, base: str | None, output: str | None, folder: str | None) -> None:
     """Write a profile that describes this node; run it on a compute node.
 
     Example: srun --nodes 1 hpclaunch sites new mycluster
@@ -266,10 +318,11 @@ def new(name: str, base: str | None, output: str | None) -> None:
     from pathlib import Path
 
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.site.load_profile import load_site, user_sites_folder
-    from hpclaunch.site.new_profile import base_profiles, cpu_model, profile_text
-    from hpclaunch.topology.sources import read_live
+    from hpclaunch.site.load_profile import load_site, site_names, user_sites_folder
+    from hpclaunch.site.new_profile import base_profiles, check_name, cpu_model, profile_text
+    from hpclaunch.topology.sources import read_folder, read_live
 
+    check_name(name)
     file = Path(output) if output else user_sites_folder() / f"{name}.yaml"
     if file.stem != name:
         raise BadInputError(f"--output {file}: the file of site {name} must be named {name}.yaml")
@@ -281,12 +334,16 @@ def new(name: str, base: str | None, output: str | None) -> None:
     )
     if base not in bases:
         raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
-    root = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/")
-    cpuinfo = root / "proc" / "cpuinfo"
-    model = cpu_model(cpuinfo.read_text(errors="replace") if cpuinfo.exists() else "")
-    text = profile_text(name, base, read_live(), model, socket.gethostname(), dt.date.today())
+    cpuinfo = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/") / "proc" / "cpuinfo"
+    known = folder is None and cpuinfo.exists()
+    model = cpu_model(cpuinfo.read_text(errors="replace") if known else "")
+    topology = read_live() if folder is None else read_folder(Path(folder))
+    text = profile_text(name, base, topology, model, folder or socket.gethostname(), dt.date.today())
+    hidden = None if output else site_names().get(name)
     host = LocalHost()
     host.make_folder(str(file.parent.absolute()))
     host.write_file(str(file.absolute()), text.encode())
     load_site(str(file.absolute()))  # a profile that does not load is a fault of hpclaunch: raise now
     click.echo(f"{file}: written, extends {base}; read it, and add account, queues, modules and fabric")
+    if hidden is not None:
+        click.echo(f"  it hides the profile {hidden} that hpclaunch ships; another NAME would keep both")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
+from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
 from hpclaunch.plan.settings_table import WHERE, Row, rows
 from hpclaunch.text_table import printable
@@ -98,6 +99,7 @@ def _option(row: Row) -> click.Option:
         callback=_split if row.commas else _pairs if get_origin(row.kind) is dict else None,
         metavar=row.metavar,
         help=row.help,
+        shell_complete=complete_site if row.name == "site" else None,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
 
@@ -53,7 +54,11 @@ def _source_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.command(epilog=_EPILOG)
 @_source_options
 @click.option("--from", "folder", type=_FILE, metavar="DIR", help="A folder that --save wrote.")
-@click.option("--site", help="Site profile: its node; with files: what the files do not state.")
+@click.option(
+    "--site",
+    shell_complete=complete_site,
+    help="Site profile: its node; with files: what the files do not state.",
+)
 @click.option(
     "--save", "save_to", type=_FILE, metavar="DIR", help="Save a description of this node, for --from."
 )
@@ -94,6 +99,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """
     _refuse_two_inputs(options)
     _refuse_two_outputs(options)
+    _check_picture_name(options["picture"])
     if options["save_to"] is not None:
         _save(options["save_to"])
     topology = _topology(options)
@@ -102,7 +108,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         ctx.exit(0 if _check(options, topology, request) else EXIT_FAILED)
     binding = _bind(options, topology, request)
     if options["picture"] is not None:
-        _picture(options["picture"], topology, binding)
+        _picture(options, topology, binding)
     _print(options, topology, binding)
 
 
@@ -127,8 +133,26 @@ def _refuse_two_outputs(options: Mapping[str, Any]) -> None:
         )
 
 
+def _check_picture_name(path: Path | None) -> None:
+    """Refuse a file that is no SVG by its name, before anything is computed."""
+    if path is not None and path.suffix.lower() != ".svg":
+        raise BadInputError(
+            f"--picture {str(path) if path.name else repr('')}: the picture is an SVG document",
+            "name a file that ends in .svg; a browser or Inkscape shows it, and converts it to PNG or PDF",
+        )
+
+
 def _is_check(options: Mapping[str, Any]) -> bool:
     return options["check_mask"] is not None or options["check_map"] is not None
+
+
+def _node_name(options: Mapping[str, Any]) -> str:
+    """Return where the node's description comes from, for the title of its picture."""
+    if options["site"]:
+        return str(options["site"])
+    if options["folder"] is not None:
+        return str(options["folder"])
+    return "" if any(options[name] for name in SOURCES) else "this machine"
 
 
 def _save(folder: Path) -> None:
@@ -208,9 +232,15 @@ def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRe
     try:
         return bind(topology, request)
     except BadInputError as error:
-        if options["tasks_per_node"] is not None or not shows_node:
+        if _is_requested(options) or not shows_node:
             raise
         return NodeBinding(ranks=(), notes=(f"no binding: {error.message}",))
+
+
+def _is_requested(options: Mapping[str, Any]) -> bool:
+    """Tell whether an option asks for a certain binding: then the node alone is no answer."""
+    counts = ("tasks_per_node", "cpus_per_task", "gpus_per_task", "reserve")
+    return any(options[name] is not None for name in counts) or options["threads_per_core"] != 1
 
 
 def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> bool:
@@ -223,7 +253,7 @@ def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingR
     tasks = options["tasks_per_node"]
     judgement = judge_masks.judge(topology, kind, text, tasks=tasks, order=request.order)
     if options["picture"] is not None:
-        _picture(options["picture"], topology, NodeBinding(ranks=judgement.ranks))
+        _picture(options, topology, NodeBinding(ranks=judgement.ranks))
     if options["as_json"] or options["form"] == "json":
         click.echo(json.dumps(judge_masks.document(judgement), indent=2, ensure_ascii=False))
     else:
@@ -232,12 +262,13 @@ def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingR
     return judgement.right
 
 
-def _picture(path: Path, topology: NodeTopology, binding: NodeBinding) -> None:
+def _picture(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBinding) -> None:
     """Write the drawing; an interrupted write leaves no file."""
     from hpclaunch.binding.picture import svg
     from hpclaunch.host.this_machine import LocalHost
 
-    LocalHost().write_file(str(path), svg(topology, binding).encode())
+    path = options["picture"]
+    LocalHost().write_file(str(path), svg(topology, binding, _node_name(options)).encode())
     click.echo(f"picture in {path}", err=True)
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 import yaml
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
@@ -13,10 +14,22 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.registry import schedulers
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.profile_node import threads_of
-from hpclaunch.site.schema import Node, NumaDomain
+from hpclaunch.site.schema import Node, NumaDomain, SiteName
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 
 _GIB = 1 << 30
+_STUBS = """\
+# What cannot be measured; every key is in docs/reference/profile.md (hpclaunch sites schema --markdown).
+# sources:
+#   guide: {url: "https://...", checked: 2026-01-31}
+# account: {required: true, example: myproject, source: guide}
+# queues:
+#   batch: {max_nodes: 16, max_walltime: "24:00:00", source: guide}
+# software:
+#   setup:
+#     - {text: module load ..., reason: what for, source: guide}
+# fabric: {kind: infiniband, source: guide}
+"""
 _VISIBLE = {"amd": "ROCR_VISIBLE_DEVICES", "nvidia": "CUDA_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
 
 
@@ -26,6 +39,17 @@ def base_profiles() -> dict[str, Scheduler]:
         scheduler.kind if scheduler.starts_at_once else f"generic-{scheduler.kind}": scheduler
         for scheduler in schedulers()
     }
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no profile can have, before anything is written. Raises BadInputError."""
+    try:
+        msgspec.convert(name, SiteName)
+    except msgspec.ValidationError:
+        raise BadInputError(
+            f"NAME {name!r} cannot be the name of a site",
+            "use letters, digits, dots, dashes and underscores, a letter or digit first",
+        ) from None
 
 
 def profile_text(
@@ -55,7 +79,7 @@ def profile_text(
     }
     notes = "".join(f"# {note}\n" for note in topology.notes)
     head = f"# Measured by hpclaunch sites new on {host}, {day}. Add account, queues, modules and fabric.\n"
-    return head + notes + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110)
+    return head + notes + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110) + _STUBS
 
 
 def _node(topology: NodeTopology, cpu_model: str) -> dict[str, Any]:

@@ -111,6 +111,13 @@ def _scheduler(part: Scheduler, _: SiteProfile) -> Iterator[Broken]:
 
 
 def _profile(part: SiteProfile, _: SiteProfile) -> Iterator[Broken]:
+    if (part.status == "historic") != (part.retired is not None):
+        found = f"status is {part.status} and retired is {'missing' if part.retired is None else 'set'}"
+        yield (
+            ("status",),
+            found,
+            "a machine that is switched off has status: historic and retired:, others neither",
+        )
     for number, directive in enumerate(part.directives):
         if not directive.text.startswith("-"):
             yield ("directives", number, "text"), f"{directive.text!r} is not an option", "write it as --nice"

@@ -461,6 +461,17 @@ class Storage(_Strict, frozen=True, kw_only=True):
     """Key in ``sources`` of the page that states this."""
 
 
+class Retired(_Strict, frozen=True, kw_only=True):
+    """A machine that is switched off: its scripts are still read and planned, nothing is submitted."""
+
+    since: dt.date | None = None
+    """The day on which it was switched off; None: unknown."""
+    successor: str | None = None
+    """The machine that took its place; None: unknown."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
 class SiteProfile(_Strict, frozen=True, kw_only=True):
     """One machine."""
 
@@ -471,7 +482,9 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     description: str
     """One line: machine, owner, GPUs."""
     status: Literal["production", "historic", "generic"] = "production"
-    """historic: switched off, only for reading its old scripts; generic: no particular machine."""
+    """historic: switched off, see ``retired``; generic: no particular machine."""
+    retired: Retired | None = None
+    """For status historic: since when, and what took its place."""
     extends: SiteName | None = None
     """Name of the profile that this one starts from."""
     sources: dict[str, Source] = {}

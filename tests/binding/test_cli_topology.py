@@ -118,6 +118,28 @@ def test_a_picture_is_written_completely(tmp_path: Path) -> None:
     assert "cannot be written" in nowhere.stderr
 
 
+@pytest.mark.parametrize("name", ["", "node.png", "node"])
+def test_a_picture_is_an_svg(tmp_path: Path, name: str) -> None:
+    answer = run("--site", "lumi-g", "--picture", str(tmp_path / name) if name else "")
+    assert (answer.exit_code, answer.stdout) == (3, "")
+    assert "name a file that ends in .svg" in answer.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--cpus-per-task", "100"],
+        ["--gpus-per-task", "8"],
+        ["--threads-per-core", "99"],
+        ["--reserve", "0-63"],
+        ["--reserve", "0-100"],
+    ],
+)
+def test_a_request_that_no_binding_fulfils_is_refused(words: list[str]) -> None:
+    assert run("--site", "lumi-g", *words).exit_code == 3
+
+
 BAD_INPUT = [
     (["--tasks-per-node", "0"], "tasks_per_node is 0"),
     (["--tasks-per-node", "57"], "57 ranks need 57 cores"),

@@ -6,6 +6,7 @@ import re
 from xml.etree import ElementTree
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from hpclaunch.binding.compute import bind
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.binding.picture import draw, svg
-from hpclaunch.topology.node_topology import Nic, NodeTopology
+from hpclaunch.topology.node_topology import Gpu, Nic, NodeTopology
 from tests.binding.machines import lumi_like, machine, machines, usable_cores
 from tests.binding.test_compute import LUMI_MASKS
 
@@ -76,6 +77,24 @@ def test_shared_and_missing_cpus_are_named() -> None:
     text = words(svg(node, NodeBinding(ranks=judge(node, "map", "0,0,7").ranks)))
     assert "cores with several ranks: 0" in text
     assert "rank 2: no CPU 7 on this node" in text
+
+
+def test_the_title_names_site_gpus_and_ranks() -> None:
+    node = msgspec.structs.replace(
+        machine([2]), gpus=tuple(Gpu(index=i, numa=0, model="A100") for i in (0, 1))
+    )
+    drawing = svg(node, bind(node, BindingRequest(tasks_per_node=2)), "here")
+    assert "CPU-GPU binding of one node: here, 2 x A100, 2 ranks" in words(drawing)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 64])
+def test_nothing_runs_out_of_a_narrow_picture(cores: int) -> None:
+    node = machine([cores])
+    root = ElementTree.fromstring(svg(node, bind(node, BindingRequest(tasks_per_node=1)), "a-long-name" * 3))
+    for text in root.iter("{http://www.w3.org/2000/svg}text"):
+        if text.get("text-anchor") == "start":
+            size, letters = int(text.attrib["font-size"]), len(text.text or "")
+            assert int(text.attrib["x"]) + 0.6 * size * letters <= int(root.attrib["width"]), text.text
 
 
 def test_names_are_escaped() -> None:

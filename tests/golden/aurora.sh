@@ -16,7 +16,7 @@
 # each chunk on its own node (https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20)
 #PBS -l place=scatter
 
-# Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max per node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max per node as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-22.
 # 1 node x 12 ranks = 12 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 1-8  GPU 0  NUMA node 0

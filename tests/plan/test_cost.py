@@ -41,6 +41,28 @@ def test_the_rule_of_lumi(options: dict[str, Any], text: str) -> None:
     assert text in notes(**options)
 
 
+@pytest.mark.parametrize(
+    ("site", "account", "nodes", "text"),
+    [
+        # OLCF's own example: 6 nodes for an hour
+        ("frontier", "abc123", 6, "at most 6 node-hours"),
+        ("daint", None, 2, "at most 2 node-hours"),
+        ("polaris", "a", 2, "at most 2 node-hours"),
+        ("aurora", "a", 2, "at most 2 node-hours"),
+        ("betzy", "nn1234k", 4, "at most 512 billing-unit-hours"),
+        # 16 units for each of four GPUs
+        ("betzy-accel", "nn1234k", 1, "at most 64 billing-unit-hours"),
+    ],
+)
+def test_the_rules_of_more_sites(site: str, account: str | None, nodes: int, text: str) -> None:
+    assert text in notes(site=site, account=account, nodes=nodes, time="1h")
+
+
+@pytest.mark.parametrize("site", ["olivia", "perlmutter", "leonardo", "mn5-acc", "jupiter"])
+def test_rules_that_were_not_found_are_left_out(site: str) -> None:
+    assert load_site(site).billing is None
+
+
 def test_nothing_is_said_where_the_rule_is_unknown_or_the_nodes_are_paid_for() -> None:
     assert "costs" not in notes(site="generic-slurm", account=None)
     paid = Allocation(job_id="1", nodes=1, cpus_per_node=None)

@@ -87,6 +87,32 @@ def test_an_existing_profile_is_not_overwritten(tmp_path: Path) -> None:
     assert "exists already" in answer.stderr
 
 
+@pytest.mark.parametrize("name", ["in house", "", "-x", "a/b"])
+def test_a_name_that_no_site_can_have_leaves_no_file(sites: Path, name: str) -> None:
+    answer = new("--", name)
+    assert (answer.returncode, answer.stdout) == (3, "")
+    assert "cannot be the name of a site" in answer.stderr
+    assert list(sites.iterdir()) == []
+
+
+def test_a_shipped_profile_that_is_hidden_is_named() -> None:
+    answer = new("lumi-g", "--extends", "generic-slurm")
+    assert answer.returncode == 0
+    assert "it hides the profile" in answer.stdout
+    assert "site_profiles/lumi-g.yaml" in answer.stdout
+
+
+def test_a_saved_node_becomes_a_site(tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    (saved / "lscpu.txt").write_text("CPU(s): 4\nNUMA node0 CPU(s): 0-1\nNUMA node1 CPU(s): 2-3\n")
+    answer = new("other", "--extends", "generic-slurm", "--from", str(saved))
+    assert answer.returncode == 0, answer.stderr
+    made = site_topology(load_site("other"))
+    assert made is not None
+    assert [sorted(node.cpus) for node in made.numa_nodes] == [[0, 1], [2, 3]]
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -43,6 +43,8 @@ RULES = [
     ("max_walltime: 01:00:00", "max_walltime: 1:00", 13, "max_walltime: bad walltime '1:00'; write it as HH:MM:SS"),
     ("max_walltime: 01:00:00", "max_walltime: 01:00:00\n    min_walltime: 2h", 13, "at least 7200 seconds and at most 3600"),
     ("max_nodes: 4", "max_nodes: 4\n    min_nodes: 5", 12, "at least 5 nodes and at most 4"),
+    ("schema: 1\n", "schema: 1\nstatus: historic\n", 2, "status is historic and retired is missing"),
+    ("schema: 1\n", "schema: 1\nretired: {since: 2024-11-15}\n", 1, "status is production and retired is set"),
     ("pattern: 'p\\d+'", "pattern: 'p('", 9, "not a regular expression"),
     ("example: p1", "example: q1", 9, "example 'q1' does not match the pattern"),
     ("cores: 4-7", "cores: 3-7", 21, "cores 3 are in numa twice"),

@@ -48,6 +48,47 @@ def test_list_marks_the_users_profiles(write: Write) -> None:
     assert "BROKEN: " in text
 
 
+def test_list_has_three_groups(write: Write) -> None:
+    write("here")
+    lines = sites("list").stdout.splitlines()
+    titles = [line.partition(":")[0] for line in lines if not line.startswith(" ")]
+    assert titles[:2] == ["live", "generic"]
+    below = {line.split()[0]: title for title, line in _with_titles(lines) if line[2] != " "}
+    assert (below["here"], below["frontier"], below["generic-slurm"]) == ("live", "live", "generic")
+    assert below["local"] == "generic"
+
+
+def _with_titles(lines: list[str]) -> list[tuple[str, str]]:
+    rows, title = [], ""
+    for line in lines:
+        if line.startswith(" "):
+            rows.append((title, line))
+        else:
+            title = line.partition(":")[0]
+    return rows
+
+
+def test_check_lists_what_was_read_long_ago(write: Write) -> None:
+    write("here", ("checked: 2026-11-20", "checked: 2024-02-29"))
+    done = sites("check", "here")
+    assert done.returncode == 1
+    assert "2024-02-29" in done.stdout
+    assert "https://example.org/page  [page] of here" in done.stdout
+    assert "1 of 1 sources were read more than 365 days ago" in done.stdout
+    old = json.loads(sites("check", "here", "--json").stdout)["old"]
+    assert [(one["checked"], one["sites"]) for one in old] == [("2024-02-29", ["here"])]
+    assert sites("check", "here", "--older-than", "100000").returncode == 0
+    assert sites("check", "nowhere").returncode == 3
+
+
+def test_check_names_each_page_once_with_all_its_sites(write: Write) -> None:
+    write("mine", text="schema: 1\nname: mine\nextends: daint\n")
+    document = json.loads(sites("check", "daint", "mine", "--older-than", "0", "--json").stdout)
+    pages = [(one["url"], one["checked"], one["evidence"]) for one in document["old"]]
+    assert 0 < len(pages) == len(set(pages)) <= document["sources"]
+    assert {tuple(one["sites"]) for one in document["old"]} == {("daint", "mine")}
+
+
 def test_show_prints_sources_and_dates() -> None:
     text = sites("show", "daint").stdout
     assert "extends" in text
@@ -117,7 +158,9 @@ def test_schema_is_one_json_document() -> None:
     assert json.loads(sites("schema").stdout)["title"] == "hpclaunch site profile"
 
 
-@pytest.mark.parametrize("words", [(), ("list",), ("show",), ("validate",), ("detect",), ("schema",)])
+@pytest.mark.parametrize(
+    "words", [(), ("list",), ("show",), ("validate",), ("check",), ("detect",), ("schema",)]
+)
 def test_help_has_an_example(words: tuple[str, ...]) -> None:
     assert "Example: hpclaunch sites" in " ".join(sites(*words, "--help").stdout.split())
 

@@ -1,0 +1,49 @@
+"""How old the facts of the profiles are: the days on which their sources were read. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+import msgspec
+
+from hpclaunch.site.schema import SiteProfile
+
+YEAR_DAYS = 365
+
+
+class ReadSource(msgspec.Struct, frozen=True, kw_only=True):
+    """One source of facts, and the sites whose profiles cite it."""
+
+    url: str
+    checked: dt.date
+    age_days: int
+    evidence: str
+    names: tuple[str, ...]
+    """Its names in the profiles, such as ``queues``."""
+    sites: tuple[str, ...]
+
+
+def read_sources(profiles: Mapping[str, SiteProfile], today: dt.date) -> list[ReadSource]:
+    """Return the sources of the profiles, the oldest first; each page and day once.
+
+    Retired machines are left out: their facts no longer change.
+    """
+    cited: dict[tuple[dt.date, str, str], dict[str, set[str]]] = {}
+    for site, profile in profiles.items():
+        if profile.retired is not None:
+            continue
+        for name, source in profile.sources.items():
+            names = cited.setdefault((source.checked, source.url, source.evidence), {})
+            names.setdefault(name, set()).add(site)
+    return [
+        ReadSource(
+            url=url,
+            checked=checked,
+            age_days=(today - checked).days,
+            evidence=evidence,
+            names=tuple(sorted(names)),
+            sites=tuple(sorted(set().union(*names.values()))),
+        )
+        for (checked, url, evidence), names in sorted(cited.items())
+    ]

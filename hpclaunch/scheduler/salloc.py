@@ -20,7 +20,14 @@ while :; do
   [ -z "$ended" ] || { cat "$log" >&2; exit 1; }
   sleep 0.05
 done
-printf '%s\n' "${line##* }"
+id=${line##* }
+# salloc has no --kill-on-invalid-dep: while it waits for another job, look whether that has failed.
+case " $*" in *' --dependency='*)
+  while sleep 5 && [ "$(squeue -h -j "$id" -t PENDING -o %i)" ]; do
+    [ "$(squeue -h -j "$id" -o %r)" != DependencyNeverSatisfied ] || scancel "$id"
+  done < /dev/null > /dev/null 2>&1 & ;;
+esac
+printf '%s\n' "$id"
 """
 # What only batch scripts have (man sbatch, man salloc).
 _BATCH_ONLY = (

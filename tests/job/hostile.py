@@ -27,6 +27,7 @@ MARK = "Marker7"
 
 _NOTES = """\
 #!/bin/bash
+trap '' USR1 TERM  # who is ended early has taken its note
 note=$(mktemp "$HOSTILE_NOTES/XXXXXXXX")
 printf '%s\\0' "${0##*/}" "$@" > "$note"
 case ${0##*/} in
@@ -125,6 +126,7 @@ class Bash:
     def __init__(self, folder: Path) -> None:
         self.programs, self.work = folder / "programs", folder / "work"
         self.canary = folder / "canary"
+        self.home = folder / "home"
         self.programs.mkdir(parents=True)
         for name in _PROGRAMS:
             self._program(name)
@@ -144,6 +146,8 @@ class Bash:
         notes = self.work / "notes"
         subprocess.run(["rm", "-rf", str(self.work)], check=True)
         notes.mkdir(parents=True)
+        subprocess.run(["rm", "-rf", str(self.home)], check=True)
+        self.home.mkdir()
         file = self.work / "script"
         file.write_text(script)
         places = {"SLURM_SUBMIT_DIR": self.work, "PBS_O_WORKDIR": self.work, "LS_SUBCWD": self.work}
@@ -153,7 +157,7 @@ class Bash:
             **{name: str(place) for name, place in places.items()},
             "PBS_NODEFILE": str(self.work / "pbs_nodes"),
             "PATH": f"{self.programs}:/usr/bin:/bin",
-            "HOME": "/home/of/hostile",
+            "HOME": str(self.home),
             "HOSTILE_NOTES": str(notes),
             "HOSTILE_PROGRAM": program or "",
             "BASH_FUNC_source%%": '() {  note source "$@"; }',
@@ -219,10 +223,10 @@ def without_comments(script: str) -> str:
     )
 
 
-def expanded(text: str) -> str:
+def expanded(text: str, home: Path) -> str:
     """Return the text as a shell expands the variables of the tests in it."""
-    text = re.sub(r"(^|[,:])~(?=/)", r"\1/home/of/hostile", text)
-    return re.sub(r"\$(HOME\b|\{HOME\})", "/home/of/hostile", text)
+    text = re.sub(r"(^|[,:])~(?=/)", rf"\1{home}", text)
+    return re.sub(r"\$(HOME\b|\{HOME\})", str(home), text)
 
 
 def hostile_texts(canary: Path) -> list[str]:

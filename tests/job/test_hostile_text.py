@@ -108,7 +108,7 @@ def check(bash: Bash, folder: Path, document: dict[str, Any], path: KeyPath, tex
         after = refused(with_text(document, path, written(path, text)), folder)
         if after is None or without_comments(after) == without_comments(before):
             continue
-        expected = expanded(text) if path[0] in SOFTWARE else text
+        expected = expanded(text, bash.home) if path[0] in SOFTWARE else text
         got = bash.observe(after, text)
         if path == ("directives", 0):
             assert f"#SBATCH {text}\n" in after
@@ -160,7 +160,7 @@ def test_every_text_of_a_profile(path: KeyPath, bash: Bash, tmp_path: Path) -> N
         if path in PROGRAMS:
             text = text.replace("/", "_")[:200]
         after = scripts_of(with_text(document, path, text), tmp_path)
-        expected = text if path in UNCHANGED or path[0] not in EXPANDED else expanded(text)
+        expected = text if path in UNCHANGED or path[0] not in EXPANDED else expanded(text, bash.home)
         for one, other, calls in zip(before, after or before, seen, strict=True):
             if without_comments(one) == without_comments(other):
                 continue
@@ -235,7 +235,9 @@ def test_a_name_of_a_variable_is_one_that_neither_bash_nor_the_script_uses(tmp_p
 
 def test_every_variable_of_the_scripts_is_known_as_theirs() -> None:
     scripts = "\n".join(path.read_text() for path in GOLDEN.glob("*.sh"))
-    set_there = set(re.findall(r"^\s*([a-z_]\w*)=", scripts, re.MULTILINE))
+    lines = re.findall(r"^\s*((?:[a-z_]\w*=\S*[ \n])+)", scripts, re.MULTILINE)
+    set_there = {name for line in lines for name in re.findall(r"(?:^| )([a-z_]\w*)=", line)}
+    set_there |= set(re.findall(r"^\s*([a-z_]\w*)=", scripts, re.MULTILINE))
     read_there = set(re.findall(r"\bread -r ([a-z]\w*) <|^\s*for ([a-z]\w*) in", scripts, re.M))
     names = set_there.union(*read_there) - {""}
     assert {"restarting", "cpus", "stager", "host", "gpu"} <= names

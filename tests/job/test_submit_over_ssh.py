@@ -98,6 +98,7 @@ def test_from_the_laptop_to_the_result_and_back(login: Path, server: Sshd, tmp_p
     status = json.loads(hpclaunch("status", job["id"], "--json").stdout)
     assert (status["state"], status["exit_code"]) == ("done", 0)
     assert (login / "jobs" / job["id"] / "job.sh").exists()
+    assert (login / "jobs" / job["id"]).stat().st_mode & 0o777 == 0o700
     here = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job["id"]
     assert [file.name for file in here.iterdir()] == ["record.json"]
 

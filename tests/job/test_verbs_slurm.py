@@ -114,6 +114,33 @@ def test_an_interactive_job_waits_for_another_one(tmp_path: Path) -> None:
     assert "SECOND" in err
 
 
+def test_an_interactive_job_does_not_wait_for_ever_for_one_that_failed(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    first = submit("--", "bash", "-c", f"{until(go)}; exit 3")
+    command = (
+        *HPCLAUNCH,
+        "submit",
+        *USUAL,
+        "--interactive",
+        "--after",
+        first,
+        "--json",
+        "--",
+        "echo",
+        "SECOND",
+    )
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
+        newest: dict[str, Any] = {"id": first}
+        while newest["id"] == first or newest["state"] != "queued":
+            assert second.poll() is None
+            newest = json.loads(hpclaunch("status", "last", "--json").stdout)
+        go.touch()
+        out, err = second.communicate()
+    assert second.returncode == 1, err
+    assert "SECOND" not in err
+    assert json.loads(out)["state"] in ("cancelled", "failed")
+
+
 def test_a_request_is_submitted_again_without_the_node_that_failed(on_slurm: Slurm, tmp_path: Path) -> None:
     """A node that dies under a job is named in Slurm's own words in the log."""
     pids = tmp_path / "node"

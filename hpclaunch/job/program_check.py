@@ -13,7 +13,15 @@ from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import JobRequest
 
 _LOOK_S = 60.0
-_MISSING = 'cd -- "$1" || exit 0; shift; for file; do [ -e "$file" ] || printf "%s\\0" "$file"; done'
+# An absolute path whose folder is not there either may be on storage that only compute nodes have.
+_MISSING = """
+cd -- "$1" || exit 0
+shift
+for file; do
+  case $file in /*) [ -d "${file%/*}" ] || continue;; esac
+  [ -e "$file" ] || printf '%s\\0' "$file"
+done
+"""
 # Exit status 3 and the reason; 0 also where numpy, which the parser needs, is not installed here.
 _PARSE = """
 import sys
@@ -35,32 +43,41 @@ except TrainError as error:
 def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem, ...]:
     """Return a problem for each needed file that is not in ``workdir`` on the host.
 
-    With ``--sync`` they must be in the folder of this machine that is copied.
+    With ``--sync`` those with relative paths must be in the folder of this machine that is copied.
     """
-    paths = needed_files(prepared.request)
+    paths, missing_in_copy = list(needed_files(prepared.request)), list[str]()
+    if (copied := prepared.sync) is not None:
+        missing_in_copy = [p for p in paths if not p.startswith("/") and not (copied / p).exists()]
+        paths, workdir = [path for path in paths if path.startswith("/")], "/"
+    found = [_missing(path, f"in {copied}, which --sync copies", None) for path in missing_in_copy]
     if not paths:
-        return ()
-    if prepared.sync is not None:
-        missing = [path for path in paths if not (prepared.sync / path).exists()]
-        return tuple(_missing(path, f"in {prepared.sync}, which --sync copies", None) for path in missing)
+        return tuple(found)
     answer = host.run(["sh", "-c", _MISSING, "sh", workdir, *paths], timeout_s=_LOOK_S)
-    missing = [path for path in answer.stdout.split("\0") if path]
-    if prepared.host is None:
-        return tuple(_missing(path, f"in {workdir}", None) for path in missing)
-    return tuple(_missing(path, f"in {workdir} on {prepared.host}", Path(path)) for path in missing)
+    for path in filter(None, answer.stdout.split("\0")):
+        here = None if prepared.host is None else Path(path)
+        where = f"in {workdir}" * (not path.startswith("/")) + f" on {host.name}" * (here is not None)
+        found.append(_missing(path, where.strip(), here))
+    return tuple(found)
 
 
 def missing_here(request: JobRequest, folder: Path) -> tuple[Problem, ...]:
-    """Return a problem for each needed file that is not in a folder of this machine, for a dry run."""
-    missing = [path for path in needed_files(request) if not (folder / path).exists()]
-    return tuple(_missing(path, f"in {folder}", None) for path in missing)
+    """Return a problem for each needed file that is not on this machine, for a dry run."""
+    found = []
+    for path in needed_files(request):
+        place = folder / path
+        known = not path.startswith("/") or place.parent.is_dir()
+        if known and not place.exists():
+            found.append(_missing(path, "here" if path.startswith("/") else f"in {folder}", None))
+    return tuple(found)
 
 
 def _missing(path: str, where: str, here: Path | None) -> Problem:
     hint = "the job runs in that folder; name the file from there"
+    if path.startswith("/"):
+        hint = "name one that is there"
     if here is not None and not here.is_absolute() and here.exists():
         hint = "it is in this folder here: --sync . copies the folder, and the job runs in the copy"
-    return Problem(message=f"{path}: there is no such file {where}", hint=hint)
+    return Problem(message=f"{path}: there is no such file {where}".rstrip(), hint=hint)
 
 
 def option_problems(request: JobRequest) -> tuple[Problem, ...]:

@@ -9,6 +9,7 @@ from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.nested_launchers import nesting_problem
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.software_settings import software_files
 from hpclaunch.plan.zero_stage import deepspeed_config
 
 _OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
@@ -38,14 +39,21 @@ def command_problems(request: JobRequest, nodes: int, tasks_per_node: int) -> tu
 
 
 def needed_files(request: JobRequest) -> tuple[str, ...]:
-    """Return the paths, from the job's folder, that the command cannot do without.
+    """Return the paths, from the job's folder, that the job cannot do without.
 
-    They are the Python file that it starts, a program with a relative path, and configuration files. With a
-    container none: its paths are those inside.
+    They are the image of a container, a virtual environment, the Python file that the command starts, a
+    program with a relative path, and configuration files. In a container absolute paths may be the image's.
     """
-    argv = request.command.argv
-    if request.command.bundled or (request.environment is not None and request.environment.container):
-        return ()
+    software = software_files(request.environment)
+    if request.command.bundled:
+        return software
+    program = _program_files(request.command.argv)
+    if request.environment is not None and request.environment.container:
+        program = [path for path in program if not path.startswith("/")]
+    return tuple(dict.fromkeys((*software, *program)))
+
+
+def _program_files(argv: tuple[str, ...]) -> list[str]:
     target = python_target(argv)
     paths = [target.file] if target and target.file else []
     if "/" in argv[0] and not argv[0].startswith("/"):
@@ -53,7 +61,7 @@ def needed_files(request: JobRequest) -> tuple[str, ...]:
     if config := deepspeed_config(argv):
         paths.append(config)
     paths += _config_files(argv)
-    return tuple(dict.fromkeys(path for path in paths if path))
+    return [path for path in paths if path]
 
 
 def _config_files(argv: tuple[str, ...]) -> list[str]:

@@ -6,6 +6,7 @@ profile's. Modules and binds of options are added to those of ``environment:``; 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -65,6 +66,21 @@ def with_software(
         "module": (),
     }
     return replace(request, environment=environment, **moved), (*rest, *found.settings())
+
+
+def software_files(environment: Environment | None) -> tuple[str, ...]:
+    """Return the files without which the environment does not work: the image, and the venv's activate.
+
+    Only those whose paths are plain: not addresses, names of CSCS' definitions, or paths with variables.
+    """
+    if environment is None:
+        return ()
+    paths = [f"{environment.venv}/bin/activate"] if environment.venv else []
+    if environment.container and re.search(
+        r"^\.{0,2}/|\.(sif|sqsh|squashfs|toml)$", environment.container.image
+    ):
+        paths.append(environment.container.image)
+    return tuple(path for path in paths if not re.search(r"[$~#]|://", path))
 
 
 class _Software:

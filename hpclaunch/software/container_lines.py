@@ -32,13 +32,19 @@ def runtime_of(profile: SiteProfile) -> str:
 
 def container_lines(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
     """Yield the lines before the launch: the site's modules, and what the container sees."""
-    site, runtime = profile.software.container, runtime_of(profile)
-    for text in site.modules if site else ():
-        yield Line(text=text, reason="what the site's containers need")
+    runtime = runtime_of(profile)
+    yield from module_lines(profile)
     if runtime == ENGINE:
         yield from _definition(container, profile)
     else:
         yield from bind_lines(_BIND_VARIABLE[runtime], container.binds, profile)
+
+
+def module_lines(profile: SiteProfile) -> Iterator[Line]:
+    """Yield the lines that load the site's runtime and what it needs."""
+    site = profile.software.container
+    for text in site.modules if site else ():
+        yield Line(text=text, reason="what the site's containers need")
 
 
 def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> Iterator[Line]:

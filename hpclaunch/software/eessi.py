@@ -117,20 +117,23 @@ def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
             "export hpclaunch_eessi\n"
             'if [ ! -x "$hpclaunch_eessi" ]; then\n'
             '  mkdir -p "${hpclaunch_eessi%/*}"\n'
-            f'  singularity pull "$hpclaunch_eessi.$$" {_IMAGE} || {{\n'
-            f"    echo \"EESSI's image cannot be pulled here: on a login node run singularity pull"
-            f' $hpclaunch_eessi {_IMAGE}" |\n'
-            '      tee "$HPCLAUNCH_JOB_FOLDER/reason" >&2\n'
-            '    rm -f "$hpclaunch_eessi.$$"\n'
+            '  part=$(mktemp -d "${hpclaunch_eessi%/*}/part.XXXXXX")\n'
+            f'  singularity pull "$part/image" {_IMAGE} || {{\n'
+            '    rm -rf "$part"\n'
+            "    why=\"EESSI's image cannot be pulled here: on a login node run singularity pull"
+            f' $hpclaunch_eessi {_IMAGE}"\n'
+            '    echo "hpclaunch: $why" >&2\n'
+            '    [ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || echo "$why" > "$HPCLAUNCH_JOB_FOLDER/reason"\n'
             "    exit 1\n"
             "  }\n"
-            '  chmod +x "$hpclaunch_eessi.$$"\n'
-            '  mv "$hpclaunch_eessi.$$" "$hpclaunch_eessi"\n'
+            '  chmod +x "$part/image"\n'
+            '  mv "$part/image" "$hpclaunch_eessi"\n'
+            '  rmdir "$part"\n'
             "fi",
             reason="the image of EESSI's container, pulled once and then used by all ranks and later jobs",
         ),
         Line(
-            text="export SINGULARITY_BIND=${SINGULARITY_BIND:-${APPTAINER_BIND:-}}\nunset APPTAINER_BIND",
+            text='export SINGULARITY_BIND="${SINGULARITY_BIND:-${APPTAINER_BIND:-}}"\nunset APPTAINER_BIND',
             reason="eessi_container.sh adds to the one, and Apptainer would read the other instead",
         ),
         Line(

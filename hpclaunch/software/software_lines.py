@@ -15,6 +15,7 @@ from hpclaunch.software.container_lines import (
     gpu_flag,
     in_container,
     launch_option,
+    module_lines,
 )
 from hpclaunch.software.shell_quoting import double_quote, word
 
@@ -61,6 +62,7 @@ def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
     from hpclaunch.software.eessi import init_lines, pull_lines
 
     if eessi.init == "container":
+        yield from module_lines(profile)
         yield from pull_lines(eessi)
         yield from bind_lines("SINGULARITY_BIND", (), profile)
         return

@@ -21,7 +21,7 @@ from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.script_text import render
-from hpclaunch.site.job_environment import Environment, JobContainer
+from hpclaunch.site.job_environment import Environment, JobContainer, JobEessi
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
@@ -51,6 +51,13 @@ CONTAINER = Environment(
     modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
     container=JobContainer(image="/cluster/images/it's.sif", venv="$HOME/venv"),
 )
+ENGINE = Environment(
+    container=JobContainer(image="docker://nvcr.io/nvidia/pytorch:25.06-py3", binds=("$HOME/my data:/data",))
+)
+EESSI = Environment(
+    site_setup=False,
+    eessi=JobEessi(version="2023.06", init="container", load=("PyTorch/2.1.2-foss-2023a",)),
+)
 LAPTOP = NodeTopology(
     cores=tuple(Core(cpus=(n, n + 2), numa=0, l3=0) for n in range(2)),
     numa_nodes=(NumaNode(id=0, cpus=frozenset(range(4))),),
@@ -69,6 +76,9 @@ def cases() -> dict[str, dict[str, Any]]:
         "olivia.two-nodes": {**known["olivia"], "nodes": 2, "queue": "devel", "env": {"WHO": "it's me"}},
         "olivia.restarts": {**known["olivia"], "max_restarts": 3, "idle_timeout": "30m"},
         "olivia.container": {**known["olivia"], "environment": CONTAINER},
+        "santis.container": {**known["santis"], "environment": ENGINE},
+        "lumi-g.container": {**known["lumi-g"], "environment": ENGINE, "command": PROGRAM},
+        "polaris.eessi": {**known["polaris"], "environment": EESSI, "command": PROGRAM},
         "polaris.restarts": {**known["polaris"], "max_restarts": 3},
         "olivia.array": {**known["olivia"], "array": "0-9%2", "after": ("12", "13"), "exclude": ("gpu-1-2",)},
         "frontier.two-nodes": {**known["frontier"], "nodes": 2, "command": PROGRAM, "framework": "torch"},

@@ -247,3 +247,41 @@ def test_a_framework_is_kept_by_the_record(tmp_path: Path) -> None:
     assert answer.returncode in (0, 1), answer.stderr
     (record,) = Path(os.environ["XDG_STATE_HOME"]).glob("hpclaunch/jobs/*/record.json")
     assert json.loads(record.read_text())["request"]["framework"] == "mpi4py"
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("--container", "nosuch.sif"), "nosuch.sif"),
+        (("--container", "{0}/nosuch.sif"), "{0}/nosuch.sif"),
+        (("--venv", "nosuch"), "nosuch/bin/activate"),
+        (("--container", "{0}/there.sif", "--", "python", "nosuch.py"), "nosuch.py"),
+    ],
+)
+def test_software_that_is_not_there_is_told_before_the_queue(
+    words: tuple[str, ...], missing: str, tmp_path: Path
+) -> None:
+    (tmp_path / "there.sif").touch()
+    (tmp_path / "train.py").touch()
+    asked = [word.format(tmp_path) for word in words]
+    program = () if "--" in asked else ("--", "python", "train.py")
+    answer = submit(*LUMI, *asked, *program, folder=tmp_path)
+    assert (answer.returncode, answer.stdout) == (3, ""), answer.stderr
+    assert f"{missing.format(tmp_path)}: there is no such file" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--container", "docker://nvcr.io/nvidia/pytorch:25.06-py3"),
+        ("--container", "$SCRATCH/my.sif"),
+        ("--container", "/local/of/the/nodes/my.sif"),
+        ("--container", "{0}/there.sif", "--container-bind", "/nosuch"),
+        ("--venv", "~/nosuch"),
+    ],
+)
+def test_what_only_the_nodes_know_is_not_looked_for(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "there.sif").touch()
+    asked = [word.format(tmp_path) for word in words]
+    dry = submit(*LUMI, *asked, "--dry-run", "--", "python", "/in/the/image.py", folder=tmp_path)
+    assert (dry.returncode, "no such file" in dry.stderr) == (0, False), dry.stderr

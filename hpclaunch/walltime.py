@@ -14,8 +14,22 @@ _CLOCK = r"()(\d{1,6}):(\d{2}):(\d{2})"
 _HINT = "write it as HH:MM:SS, D-HH:MM:SS, or with units: 30m, 2h, 1d12h"
 
 
-def parse_walltime_s(text: str) -> int:
-    """Read a walltime and return seconds.
+def parse_time_limit_s(text: str) -> int:
+    """Read ``--time``: what ``parse_walltime_s`` reads, and all that sbatch reads; return seconds.
+
+    sbatch (man sbatch, --time) takes a bare number for minutes, and ``A:B`` for minutes and seconds.
+    """
+    clean = text.strip()
+    if match := re.fullmatch(r"([0-9]{1,9})(?::([0-9]{1,2}))?", clean):
+        minutes, seconds = int(match[1]), int(match[2] or 0)
+        return parse_walltime_s(f"{minutes * 60 + seconds}s" if seconds < 60 else clean, "--time")
+    if match := re.fullmatch(r"([0-9]{1,6}):([0-9]{1,2}):([0-9]{1,2})", clean):
+        clean = f"{match[1]}:{match[2]:0>2}:{match[3]:0>2}"
+    return parse_walltime_s(clean, "--time")
+
+
+def parse_walltime_s(text: str, what: str = "walltime") -> int:
+    """Read a walltime and return seconds; ``what``: its name in messages.
 
     Accepts ``HH:MM:SS``, ``D-HH[:MM[:SS]]`` and numbers with units (``90s``, ``30m``, ``1h30m``, ``2d``).
     A bare number or ``A:B`` is refused: Slurm reads the first as minutes and PBS as seconds, and
@@ -29,13 +43,13 @@ def parse_walltime_s(text: str) -> int:
     else:
         match = re.fullmatch(_WITH_DAYS, text) or re.fullmatch(_CLOCK, text)
         if match is None:
-            raise BadInputError(f"bad walltime {text!r}", _HINT)
+            raise BadInputError(f"bad {what} {text!r}", _HINT)
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
         if minutes > 59 or seconds > 59:
-            raise BadInputError(f"bad walltime {text!r}: minutes and seconds go up to 59", _HINT)
+            raise BadInputError(f"bad {what} {text!r}: minutes and seconds go up to 59", _HINT)
         total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     if total <= 0:
-        raise BadInputError(f"bad walltime {text!r}: it must be longer than zero", _HINT)
+        raise BadInputError(f"bad {what} {text!r}: it must be longer than zero", _HINT)
     return total
 
 

@@ -31,3 +31,24 @@ def test_without_rows_there_is_the_header_or_nothing() -> None:
 def test_rows_of_different_lengths_are_an_error() -> None:
     with pytest.raises(ValueError, match="argument 2 is shorter"):
         text_table([("a", "b"), ("a",)])
+
+
+def test_the_widest_column_is_wrapped_on_words_where_the_terminal_is_narrow() -> None:
+    rows = [
+        ("space", "missing", "/a/very/long/path/of/a/folder: there is no such folder"),
+        ("gpus", "have", "8"),
+    ]
+    table = text_table(rows, width=44).split("\n")
+    assert table == [
+        "space  missing  /a/very/long/path/of/a/folder:",
+        "                there is no such folder",
+        "gpus   have     8",
+    ]
+    assert text_table(rows, width=200) == text_table(rows)
+
+
+def test_colours_do_not_move_columns() -> None:
+    rows = [("1", "done", "x"), ("2", "failed", "y")]
+    table = text_table(rows, colour=lambda row, n: "red" if row[n] == "failed" else None)
+    assert table == "1  done    x\n2  \x1b[31mfailed\x1b[0m  y"
+    assert table.replace("\x1b[31m", "").replace("\x1b[0m", "") == text_table(rows)

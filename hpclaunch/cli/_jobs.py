@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
     from hpclaunch.job.store import Store
 
-_SHOWN = (
-    "id", "name", "site", "scheduler", "scheduler_id", "state", "exit_code", "reason", "nodes", "tasks",
-    "host", "command", "created", "started", "ended", "folder", "workdir",
-)  # fmt: skip
-
 
 def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Offer the newest jobs to the shell's completion; ``Store.find`` explains what names a job."""
@@ -31,45 +26,11 @@ def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [text for text in ("last", *ids) if text.startswith(incomplete)]
 
 
-def describe(record: JobRecord) -> dict[str, Any]:
-    """Return the facts of a job that ``--json`` prints, ready for JSON."""
+def print_document(document: object) -> None:
+    """Print one JSON document of `hpclaunch.job.job_documents` on stdout."""
     import msgspec
 
-    shown = {name: getattr(record, name) for name in _SHOWN}
-    shown |= {
-        "host": record.host,
-        "machine": msgspec.to_builtins(record.machine),
-        "queue": record.plan.get("queue"),
-        "limit_s": record.plan.get("walltime_s") if record.machine is None else None,
-        "elapsed_s": elapsed_s(record),
-        "restarts": record.restarts,
-        "log": f"{record.folder}/out.log",
-        "node_names": node_names(record),
-        "failure": msgspec.to_builtins(record.failure),
-        "binding": {"ok": record.binding.ok, "finding": record.binding.finding} if record.binding else None,
-    }
-    if record.array:
-        jobs = record.array.items()
-        shown["array"] = {
-            str(i): {"state": job.state, "exit_code": job.exit_code, "reason": job.reason} for i, job in jobs
-        }
-    return shown
-
-
-def elapsed_s(record: JobRecord) -> int | None:
-    """Return how long the job ran, or runs by now; None: it has not started, or its times are damaged."""
-    try:
-        start = dt.datetime.fromisoformat(record.started or "")
-        end = dt.datetime.fromisoformat(record.ended) if record.ended else dt.datetime.now(dt.timezone.utc)
-        return max(0, int((end - start).total_seconds()))
-    except (ValueError, TypeError):
-        return None
-
-
-def node_names(record: JobRecord) -> list[str]:
-    """Return the names of the job's nodes, as far as its ranks or its preflight have reported them."""
-    ranks = record.binding.ranks if record.binding else ()
-    return list(dict.fromkeys([*(rank.host for rank in ranks), *(node.host for node in record.preflight)]))
+    click.echo(msgspec.json.encode(document).decode())
 
 
 def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -157,11 +118,6 @@ def up_to_date(store: Store, record: JobRecord) -> JobRecord:
     except RefusedError as error:
         click.echo(f"hpclaunch: job {record.id} is shown as it was last known: {error}", err=True)
         return record
-
-
-def outcome(record: JobRecord, result: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the JSON document of a job after the wait for its end."""
-    return {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
 
 
 def age(created: str, now: dt.datetime) -> str:

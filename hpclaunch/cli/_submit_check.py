@@ -85,6 +85,7 @@ def ask(prepared: Prepared, host: Host) -> Report:
     # This shell's variables about an allocation do not describe another host.
     found = run_check(host, check_request, os.environ if prepared.allocation else {})
     if not found.ok:
-        click.echo(verdict_table(found, unmet_requirements(found, requirements(check_request))), err=True)
+        unmet = unmet_requirements(found, requirements(check_request))
+        click.echo(verdict_table(found, unmet, err=True), err=True)
         click.echo("hpclaunch: nothing was submitted: --check found missing requirements", err=True)
     return found

@@ -169,10 +169,10 @@ def _live(request: CheckRequest) -> tuple[Report, Sequence[Requirement]]:
     return found, unmet_requirements(found, requirements(request))
 
 
-def verdict_table(found: Report, unmet: Sequence[Requirement]) -> str:
+def verdict_table(found: Report, unmet: Sequence[Requirement], *, err: bool = False) -> str:
     """Return the verdicts as a table: name, status, evidence; below each its remedy if it is needed."""
     from hpclaunch.check.requirements import LAUNCH_LAYER
-    from hpclaunch.text_table import text_table
+    from hpclaunch.cli._terminal import terminal_table
 
     rows: list[tuple[str, str, str]] = []
     # If one of several checks is enough, one remedy is enough, too.
@@ -184,7 +184,7 @@ def verdict_table(found: Report, unmet: Sequence[Requirement]) -> str:
         if check.remedy and check.name in needed and check.remedy not in shown:
             shown.add(check.remedy)
             rows.append(("", "advice" if check.status == "have" else "->", check.remedy))
-    lines = [text_table(rows)] if rows else []
+    lines = [terminal_table(rows, states=1, err=err)] if rows else []
     for need in unmet:
         lines.append(f"requirement not met: {need} ({need.reason})")
     lines.append("all requirements are met" if found.ok else "not all requirements are met")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -39,7 +38,8 @@ def command(
       hpclaunch jobs -n 10
       hpclaunch jobs --site lumi-g --state running --since 2d
     """
-    from hpclaunch.cli._jobs import describe
+    from hpclaunch.cli._jobs import print_document
+    from hpclaunch.job.job_documents import job_document
     from hpclaunch.job.store import Store
 
     store = Store()
@@ -55,7 +55,7 @@ def command(
         records = [record for record in records if record.state in states]
         records = records[-newest:] if newest else records
     if as_json:
-        click.echo(json.dumps([describe(record) for record in records]))
+        print_document([job_document(record) for record in records])
     elif records:
         click.echo(_table(records))
     elif filtered:
@@ -86,7 +86,7 @@ def _table(records: list[JobRecord]) -> str:
     import datetime as dt
 
     from hpclaunch.cli._jobs import age, shown_state
-    from hpclaunch.text_table import text_table
+    from hpclaunch.cli._terminal import terminal_table
 
     now = dt.datetime.now(dt.timezone.utc)
     rows = [
@@ -103,4 +103,4 @@ def _table(records: list[JobRecord]) -> str:
         for record in records
     ]
     header = ("ID", "JOBID", "NAME", "SITE", "STATE", "EXIT", "NODES x RANKS", "AGE")
-    return text_table(rows, header, max_widths={2: 40})
+    return terminal_table(rows, header, max_widths={2: 40}, states=4)

@@ -9,7 +9,13 @@ from importlib import import_module
 import click
 
 from hpclaunch import __version__
-from hpclaunch.errors import EXIT_FAILED, EXIT_INTERRUPTED, HpclaunchError
+from hpclaunch.errors import (
+    EXIT_BAD_INPUT,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_REFUSED,
+    HpclaunchError,
+)
 from hpclaunch.text_table import printable
 
 # Command -> its line in the help; its module in hpclaunch.cli has the same name. Listing them imports none.
@@ -34,6 +40,11 @@ COMMANDS = {
 }
 
 
+_WORDS = "hpclaunch.words"
+_ERROR_KINDS = {EXIT_BAD_INPUT: "bad input", EXIT_REFUSED: "refused"}
+"""Exit code -> ``kind`` of the error in JSON."""
+
+
 class LazyGroup(click.Group):
     """A group that lists its commands by name and imports a module only when its command runs."""
 
@@ -41,6 +52,9 @@ class LazyGroup(click.Group):
         """Run the command; an error is printed as one message, with a traceback only with --debug."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            _print_error(ctx, "usage", error.format_message(), None, error.exit_code)
+            raise
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except BrokenPipeError:
@@ -51,11 +65,32 @@ class LazyGroup(click.Group):
                 import traceback  # errors only
 
                 click.echo(traceback.format_exc(), err=True, nl=False)
-            ctx.exit(_report(error))
+            code = _report(error)
+            message, hint = getattr(error, "message", str(error)), getattr(error, "hint", None)
+            _print_error(ctx, _ERROR_KINDS.get(code, "failed"), message, hint, code)
+            ctx.exit(code)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remember the words of the command line: what was requested as JSON fails as JSON."""
+        ctx.meta[_WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the table."""
         return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of an unknown one say which it may be."""
+        name = args[0] if args else ""
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches  # only messages need it
+
+            near = get_close_matches(name.lower(), COMMANDS, n=1)
+            meant = f"did you mean {near[0]}?" if near else "hpclaunch --help lists the commands"
+            raise click.UsageError(f"no command is named {name!r}; {meant}", ctx)
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import ``hpclaunch.cli.NAME`` and return its ``command``."""
@@ -69,6 +104,16 @@ class LazyGroup(click.Group):
         """Write the list of commands from the table, without importing their modules."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _print_error(ctx: click.Context, kind: str, message: str, hint: str | None, code: int) -> None:
+    """With ``--json`` among the options of a command, print the error as the one document on stdout."""
+    words = ctx.meta[_WORDS]
+    if "--json" in words[: words.index("--") if "--" in words else len(words)]:
+        import json
+
+        error = {"kind": kind, "message": message, "hint": hint, "exit_code": code}
+        click.echo(json.dumps({"error": error}))
 
 
 def _report(error: Exception) -> int:
@@ -87,13 +132,23 @@ def _report(error: Exception) -> int:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="hpclaunch")
+@click.version_option(__version__, "-V", "--version", prog_name="hpclaunch")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-def program(debug: bool) -> None:
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colours of states in tables. Default: auto, on a terminal and without NO_COLOR.",
+)
+@click.pass_context
+def program(ctx: click.Context, /, debug: bool, color: str) -> None:
     """Take a distributed deep-learning job to a supercomputer, bound, configured, verified and measured.
 
     Example: hpclaunch submit --site local --tasks 2 mnist
     """
+    from hpclaunch.cli._terminal import wants_colour
+
+    ctx.color = wants_colour(color)
 
 
 def main() -> None:

@@ -59,7 +59,7 @@ def command(
     record = Store().find(job)
     bad = _bad_nodes(record) if exclude_bad_nodes else {}
     prepared = repeat(record, tuple(bad), SubmitMode(here=here), given_settings(options))
-    click.echo(settings_table(prepared.settings), err=True)
+    click.echo(settings_table(prepared.settings, err=True), err=True)
     if dry_run:
         show(prepared, dry_run=True, explain=False, as_json=as_json)
         return
@@ -72,9 +72,11 @@ def _bad_nodes(record: JobRecord) -> dict[str, str]:
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.failure_causes import bad_nodes
     from hpclaunch.job.follow_job import log_text
+    from hpclaunch.job.log_extract import read_traces
 
     with open_host(record.host) as host:
-        bad = bad_nodes(record, log_text(host, record))
+        reports = read_traces(host, [record.folder])[record.folder].log
+        bad = bad_nodes(record, f"{log_text(host, record)}\n{reports}")
     for node, why in bad.items():
         click.echo(f"hpclaunch: left out: {node}: {why}", err=True)
     if not bad:

@@ -43,7 +43,7 @@ def list_sites(as_json: bool) -> None:
 
     Example: hpclaunch sites list
     """
-    from hpclaunch.text_table import text_table
+    from hpclaunch.cli._terminal import terminal_table
 
     sites = _all_sites()
     if as_json:
@@ -55,7 +55,7 @@ def list_sites(as_json: bool) -> None:
         if site["origin"] == "user":
             hides = f", hides {site['hides']}" if site["hides"] else ""
             rows.append(("", f"yours: {site['file']}{hides}"))
-    click.echo(text_table(rows))
+    click.echo(terminal_table(rows))
 
 
 def _all_sites() -> list[dict[str, Any]]:

@@ -23,17 +23,16 @@ def command(job: str, as_json: bool) -> None:
 
     Example: hpclaunch status last
     """
-    from hpclaunch.cli._jobs import describe, up_to_date
+    from hpclaunch.cli._jobs import print_document, up_to_date
+    from hpclaunch.cli._terminal import terminal_table
+    from hpclaunch.job.job_documents import job_document
     from hpclaunch.job.store import Store
-    from hpclaunch.text_table import text_table
 
     record = up_to_date(Store(), Store().find(job))
     if as_json:
-        import json
-
-        click.echo(json.dumps(describe(record)))
+        print_document(job_document(record))
     else:
-        click.echo(text_table([*_why(record), *_what(record)]))
+        click.echo(terminal_table([*_why(record), *_what(record)], states=1, only="state"))
 
 
 def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
@@ -58,7 +57,7 @@ def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
 
 def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
     """Yield the rows about the job itself."""
-    from hpclaunch.cli._jobs import elapsed_s, node_names
+    from hpclaunch.job.job_documents import elapsed_s, node_names
     from hpclaunch.walltime import format_walltime
 
     queue = record.plan.get("queue")

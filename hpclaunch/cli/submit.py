@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from hpclaunch.plan.request import Setting
     from hpclaunch.plan.settings import JobSettings
 
+    _Names = click.Choice[str]
+else:
+    _Names = click.Choice
+
 
 class SettingsCommand(click.Command):
     """A command with the options of a job's settings; its help is grouped."""
@@ -57,13 +61,33 @@ class _SubmitCommand(SettingsCommand):
             raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
 
 
+class _Choice(_Names):
+    """One of some names, in any case; of another one it says which it may be."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__(names, case_sensitive=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name as the table has it; raises BadParameter."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            from difflib import get_close_matches  # only messages need it
+
+            near = get_close_matches(str(value).lower(), [str(name) for name in self.choices], n=1)
+            if not near:
+                raise
+            words = f"{error.message} Did you mean {near[0]}?"
+            raise click.BadParameter(words, param=param, ctx=ctx) from None
+
+
 def _option(row: Row) -> click.Option:
     """Return the option of a setting; its value is None or () where it is left out."""
     name = row.name.replace("_", "-")
     usual = f"--{name}/--no-{name}" if row.kind is bool else f"--{name}"
     kind: Any = click.IntRange(*row.limits) if row.limits else row.kind if row.kind in (int, float) else None
     if get_origin(row.kind) is Literal:
-        kind = click.Choice(get_args(row.kind))
+        kind = _Choice(get_args(row.kind))
     is_list = get_origin(row.kind) in (tuple, dict)
     return click.Option(
         [*(row.options or (usual,)), row.name],
@@ -205,22 +229,22 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
     for problem in plan.problems:
         click.echo(f"hpclaunch: submitting this job is refused: {problem}", err=True)
     if as_json:
-        import json
+        from hpclaunch.cli._jobs import print_document
+        from hpclaunch.job.job_documents import dry_run_document
 
-        settings = [{"name": s.name, "value": s.value, "origin": s.origin} for s in plan.settings]
-        click.echo(json.dumps({"site": plan.profile.name, "settings": settings, "script": script}))
+        print_document(dry_run_document(plan, script))
         return
     if explain:
-        click.echo(settings_table(plan.settings), err=dry_run)
+        click.echo(settings_table(plan.settings, err=dry_run), err=dry_run)
     if dry_run:
         click.echo(script, nl=False)
 
 
-def settings_table(settings: tuple[Setting, ...]) -> str:
-    """Return the settings as a table, one line per setting: name, value, origin."""
-    from hpclaunch.text_table import text_table
+def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
+    """Return the settings as a table, one line per setting: name, value, origin; ``err``: for stderr."""
+    from hpclaunch.cli._terminal import terminal_table
 
-    return text_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40})
+    return terminal_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40}, err=err)
 
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
@@ -259,10 +283,10 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:
-        import json
+        from hpclaunch.cli._jobs import print_document
+        from hpclaunch.job.job_documents import submitted_document
 
-        document = {"id": record.id, "state": record.state, "exit_code": record.exit_code, "result": result}
-        click.echo(json.dumps(document))
+        print_document(submitted_document(record, result))
     elif not wait:
         click.echo(f"{record.id}")
     return _exit_code(record) if wait else 0

@@ -22,7 +22,7 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
     Example: hpclaunch verify last
     """
     from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.binding_report import BindingVerdict, table
+    from hpclaunch.job.binding_report import NOT_SEEN, BindingVerdict, table
     from hpclaunch.job.refresh import binding_verdict
     from hpclaunch.job.store import Store
 
@@ -34,9 +34,12 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        click.echo(json.dumps({"id": record.id, **msgspec.to_builtins(found)}))
+        note = NOT_SEEN if found.ranks else None
+        click.echo(json.dumps({"id": record.id, **msgspec.to_builtins(found), "note": note}))
     else:
         if found.ranks:
             click.echo(table(found.ranks))
         click.echo(found.finding)
+        if found.ranks:
+            click.echo(NOT_SEEN)
     ctx.exit(0 if found.ok else EXIT_FAILED)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from hpclaunch.cli._jobs import complete_job
@@ -24,9 +22,10 @@ def command(ctx: click.Context, job: str, as_json: bool) -> None:
 
     Example: hpclaunch wait last && hpclaunch logs last
     """
-    from hpclaunch.cli._jobs import outcome
+    from hpclaunch.cli._jobs import print_document
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.follow_job import result_of, wait_job
+    from hpclaunch.job.job_documents import submitted_document
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
 
@@ -38,7 +37,7 @@ def command(ctx: click.Context, job: str, as_json: bool) -> None:
     if record.reason:
         click.echo(f"hpclaunch: job {record.id} {record.state}: {printable(record.reason)}", err=True)
     if as_json:
-        click.echo(json.dumps(outcome(record, result)))
+        print_document(submitted_document(record, result))
     else:
         click.echo(record.state)
     ctx.exit(0 if record.state == "done" else EXIT_FAILED)

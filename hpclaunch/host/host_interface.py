@@ -71,8 +71,11 @@ class Host(Protocol):
         """Return whether a file or folder exists at that path."""
         ...
 
-    def make_folder(self, path: str) -> None:
-        """Make a folder and those above it, unless it exists. Raises BadInputError."""
+    def make_folder(self, path: str, *, private: bool = False) -> None:
+        """Make a folder and those above it, unless it exists; a ``private`` one is for its owner only.
+
+        Raises BadInputError.
+        """
         ...
 
     def tail(self, path: str, offset: int) -> bytes:

@@ -257,9 +257,10 @@ class SshHost:
             raise RefusedError(f"{path}: cannot be checked on {self.name}: {_reason(error)}") from None
         return True
 
-    def make_folder(self, path: str) -> None:
-        """Make a folder and those above it."""
-        answer = with_retry(lambda: self.run(("mkdir", "-p", "--", path)))
+    def make_folder(self, path: str, *, private: bool = False) -> None:
+        """Make a folder and those above it; a new ``private`` one is for its owner only."""
+        mode = ("-m", "700") if private else ()
+        answer = with_retry(lambda: self.run(("mkdir", "-p", *mode, "--", path)))
         if answer.exit_code != 0:
             raise BadInputError(f"{path}: cannot make this folder on {self.name}: {answer.stderr.strip()}")
 

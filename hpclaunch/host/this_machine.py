@@ -81,10 +81,10 @@ class LocalHost:
         """Return whether a file or folder exists at that path."""
         return Path(path).exists()
 
-    def make_folder(self, path: str) -> None:
+    def make_folder(self, path: str, *, private: bool = False) -> None:
         """Make a folder and those above it."""
         try:
-            Path(path).mkdir(parents=True, exist_ok=True)
+            Path(path).mkdir(0o700 if private else 0o777, parents=True, exist_ok=True)
         except OSError as error:
             raise BadInputError(f"{path}: cannot make this folder: {error.strerror}") from None
 

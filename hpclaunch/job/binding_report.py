@@ -1,4 +1,4 @@
-"""The ranks' reports on their binding: the lines that every script's rank shell writes to the log."""
+"""The ranks' reports on their binding: the lines that each rank's shell writes to the job's folder."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
     planned: str
     """CPUs of the plan."""
     mems: str = ""
-    """Memory nodes it may use."""
+    """NUMA nodes whose memory it may use: those of its memory policy if that binds, else all allowed ones."""
     gpus: str = ""
     """GPUs it sees, as its runtime's variable says; ``none`` without one."""
     bus: str = ""
@@ -29,7 +29,7 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
     gpu_numa: str = ""
     """NUMA nodes of those GPUs."""
     verdict: str
-    """ok, cpus-differ, other-gpus or gpu-on-another-numa-node."""
+    """ok, cpus-differ, memory-on-another-numa-node, other-gpus, gpu-on-another-numa-node or no-such-gpu."""
 
     @property
     def ok(self) -> bool:
@@ -38,7 +38,7 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_report(log: str) -> tuple[RankReport, ...]:
-    """Return the reports in a job's log in the order of their ranks; of a restarted job the last ones.
+    """Return the reports in a text in the order of their ranks; of a rank that reported twice the last one.
 
     Lines that only look like a report (a program may print anything) are passed over.
     """
@@ -60,14 +60,17 @@ def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
     """Return whether all ranks got their binding, and the finding in a sentence."""
     reports = list(reports)
     wrong = [report for report in reports if not report.ok]
-    missing = f"{len(reports)} of {tasks} ranks reported their binding" if len(reports) < tasks else ""
-    if wrong:  # first: with --binding strict the wrong rank ends the job before other ranks report
-        names = ", ".join(str(report.rank) for report in wrong[:8]) + (", ..." if len(wrong) > 8 else "")
-        found = f"{len(wrong)} of {tasks} ranks did not get their binding: rank {names}"
-        return False, f"{found}; {missing}" if missing else found
-    if missing:
+    missing = f"{len(reports)} of {tasks} ranks reported their binding"
+    if wrong:
+        names = ", ".join(f"{report.rank} ({report.verdict})" for report in wrong[:8])
+        more = (", ..." if len(wrong) > 8 else "") + (f"; {missing}" if len(reports) < tasks else "")
+        return False, f"{len(wrong)} of {tasks} ranks did not get their binding: rank {names}{more}"
+    if len(reports) < tasks:
         return False, missing
     return True, f"all {tasks} ranks got their binding"
+
+
+NOT_SEEN = "each rank reported as it started; a binding that the program changes afterwards is not seen"
 
 
 class BindingVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +83,7 @@ class BindingVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdict(log: str, tasks: int) -> BindingVerdict:
-    """Read the reports in a job's log and judge them."""
+    """Read the reports in a text and judge them."""
     ranks = read_report(log)
     ok, finding = judge(ranks, tasks)
     return BindingVerdict(ok=ok, finding=finding, ranks=ranks)

@@ -14,22 +14,26 @@ from hpclaunch.job.binding_report import PREFIX
 from hpclaunch.job.failed_ranks import RANK_LINES, FailureLog
 from hpclaunch.job.failure_causes import SAYS_RANK, SLURM_SAYS
 from hpclaunch.job.known_errors import ERROR_LINES
-from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT
+from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT_PREFIX
 
 SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
 REASON, NEXT_ID, RESTARTS = "reason", "next_id", "restarts"
+BINDING, PREFLIGHT = "binding", "preflight"
+"""The folder with the ranks' reports, one file per node, and the file with the nodes' reports. Jobs of older
+versions have them in the log."""
 
 # Names come on stdin, any number of them; stat and grep put each name with a NUL before what they found.
 # Of what ranks say they are the first lines will do: a program may say it at every step.
 _LOOK = """
 stat --printf='%n\\0%Y\\n' -- "$@"
-grep -D skip -aHZE -e "$SAID" -- "$@"
-grep -D skip -aHZEi -m 20000 -e "$RANK_SAID" -- "$@"
+grep -r -D skip -aHZE -e "$SAID" -- "$@"
+grep -r -D skip -aHZEi -m 20000 -e "$RANK_SAID" -- "$@"
 exit 0
 """
+_NAMES = (LOG, EXIT_STATUS, BINDING, PREFLIGHT)
 _TIMEOUT_S = 300.0  # gigabytes of logs, on a slow file system
 _COMMAND = ("xargs", "-0", "-r", "sh", "-c", _LOOK, "sh")
-_PATTERNS = {"LC_ALL": "C", "SAID": f"{PREFIX}|{PREFLIGHT}|{SLURM_SAYS}", "RANK_SAID": SAYS_RANK}
+_PATTERNS = {"LC_ALL": "C", "SAID": f"{PREFIX}|{PREFLIGHT_PREFIX}|{SLURM_SAYS}", "RANK_SAID": SAYS_RANK}
 
 
 # What launchers and programs report in the last run of a job that failed, and the last lines. Its part of the
@@ -72,7 +76,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """What one folder tells of the end of its job."""
 
     log: str = ""
-    """The telling lines of its output: reports of ranks and words of Slurm's programs in their order, and
+    """The telling lines of its output and reports: words of Slurm's programs, reports of ranks and nodes, and
     then the lines in which ranks say who they are."""
     ended: str | None = None
     """When the exit status was written, ISO 8601 with time zone."""
@@ -87,14 +91,16 @@ def read_traces(host: Host, folders: Iterable[str]) -> dict[str, Trace]:
     folders = list(folders)
     if not folders:
         return {}
-    names = (f"{folder}/{name}\0" for folder in folders for name in (LOG, EXIT_STATUS))
+    names = (f"{folder}/{name}\0" for folder in folders for name in _NAMES)
     answer = host.run(_COMMAND, stdin=os.fsencode("".join(names)), env=_PATTERNS, timeout_s=_TIMEOUT_S)
     logs: dict[str, list[str]] = {folder: [] for folder in folders}
     ended: dict[str, str] = {}
     for path, text in re.findall(r"([^\0]*)\0([^\n]*)\n", answer.stdout):
         folder, _, name = path.rpartition("/")
+        if folder not in logs:  # the file of a node
+            folder, _, name = folder.rpartition("/")
         if name == EXIT_STATUS and text.isdigit():
             ended[folder] = dt.datetime.fromtimestamp(int(text), dt.timezone.utc).astimezone().isoformat()
-        elif name == LOG and not text.isdigit():
+        elif name in (LOG, BINDING, PREFLIGHT) and not text.isdigit():
             logs.setdefault(folder, []).append(text)
     return {f: Trace(log="".join(f"{line}\n" for line in logs[f]), ended=ended.get(f)) for f in folders}

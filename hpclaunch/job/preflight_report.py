@@ -1,4 +1,4 @@
-"""The nodes' reports before the ranks started: the lines that a preflight writes to the log."""
+"""The nodes' reports before the ranks started: the lines that a preflight writes to the job's folder."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable

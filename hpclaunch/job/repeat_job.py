@@ -69,17 +69,12 @@ def _settings(request: JobRequest, job_id: str, exclude: tuple[str, ...]) -> tup
     """Return the settings of the request, each with the job that it comes from."""
     origin = f"job {job_id}"
     words = ("mnist", *request.command.argv) if request.command.bundled else request.command.argv
-    rows = {"command": " ".join(words)}
+    rows: dict[str, object] = {"command": " ".join(words)}
     for name in JobRequest.__struct_fields__:
         value = getattr(request, name)
-        if name != "command" and value not in (None, (), {}):
-            shown = ",".join(value) if isinstance(value, tuple) else str(value)
-            rows[name.replace("_", "-")] = shown
-    return tuple(
-        Setting(
-            name=name,
-            value=value,
-            origin=f"{origin}, --exclude-bad-nodes" if name == "exclude" and exclude else origin,
-        )
-        for name, value in rows.items()
-    )
+        if name == "env":
+            rows |= {f"env {variable}": text for variable, text in value.items()}
+        elif name != "command" and value not in (None, (), {}):
+            rows[name] = value
+    more = {"exclude": ", --exclude-bad-nodes"} if exclude else {}
+    return tuple(setting_of(name, value, origin + more.get(name, "")) for name, value in rows.items())

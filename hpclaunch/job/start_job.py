@@ -82,7 +82,7 @@ def _send_parts(
 ) -> None:
     """Put into the job's folder what the script needs: the runner, probes, the user's code."""
     folder = record.folder
-    host.make_folder(folder)
+    host.make_folder(folder, private=True)
     if prepared.request.command.bundled and not site_scheduler(prepared.profile).starts_at_once:
         from hpclaunch.host.sync import send_files  # it loads much that a job on this machine does not need
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,8 @@ from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 from hpclaunch.user_folders import user_state_folder
 
 RECORD = "record.json"
+_LOCK_WAIT_S = 5.0
+"""A record is saved in milliseconds; who holds the lock longer than this is stopped or hangs."""
 _LEFTOVER_S = 3600.0
 _SHORTEST_END = 4  # characters of an id's end that name a job; the last four are random
 # Without letters that look like others; in the order of their codes, as file names sort.
@@ -68,7 +70,8 @@ class Store:
         self._remove_leftovers()
         try:
             with new_folder(target) as made:  # fails where a job exists: no job replaces another
-                write_new_file(made / RECORD, _encode(record))
+                made.chmod(0o700)  # logs and records are the user's own, whatever the umask is
+                write_new_file(made / RECORD, _encode(record), 0o600)
         except OSError as error:
             if target.exists():
                 raise BadInputError(f"{target}: a job with that id exists already", "submit again") from None
@@ -83,11 +86,12 @@ class Store:
         A final state stays: a slower process must not make an ended job appear to run. Raises BadInputError
         where the folder cannot be written.
         """
-        if record.state not in FINAL_STATES:
-            stored = self.load(record.id)
-            if stored.state in FINAL_STATES:
-                return stored
-        LocalHost().write_file(str(self.folder(record.id) / RECORD), _encode(record))
+        with _locked(self.folder(record.id)):
+            if record.state not in FINAL_STATES:
+                stored = self.load(record.id)
+                if stored.state in FINAL_STATES:
+                    return stored
+            LocalHost().write_file(str(self.folder(record.id) / RECORD), _encode(record), 0o600)
         return record
 
     def load(self, job_id: str) -> JobRecord:
@@ -196,6 +200,31 @@ class Store:
         if by_name := [record.id for record in records if record.name == text]:
             return by_name[-1:]
         return [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from saving a record of this folder; without locks on its file system nothing."""
+    import fcntl  # not every command saves a record
+
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield  # writing the record says what is wrong
+        return
+    try:
+        until = time.monotonic() + _LOCK_WAIT_S
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
+            except OSError:
+                break
+        yield
+    finally:
+        os.close(handle)
 
 
 def _encode(record: JobRecord) -> bytes:

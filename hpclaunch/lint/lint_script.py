@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from hpclaunch.lint import rules as _rules  # noqa: F401  importing them registers them
 from hpclaunch.lint.batch_script import Script, read_script
@@ -74,15 +74,35 @@ def site_of(script: Script, profiles: Mapping[str, SiteProfile]) -> str | None:
     """Return the site that matches a script's directives; None: no site or several sites match.
 
     A site matches if account and queue, or the select line, have its form and nothing contradicts it. If a
-    profile and one that extends it match, the extending one counts.
+    profile and one that extends it match, the extending one counts. A form of accounts that several sites
+    have (the machines of one operator) tells none of them: others of that operator may have no profile.
     """
-    candidates = [name for name, profile in profiles.items() if _is_for_site(script, profile)]
+    shared = _shared_patterns(profiles)
+    candidates = [name for name, profile in profiles.items() if _is_for_site(script, profile, shared)]
     bases = {profiles[name].extends for name in candidates}
     sites = [name for name in candidates if name not in bases]
     return sites[0] if len(sites) == 1 else None
 
 
-def _is_for_site(script: Script, profile: SiteProfile) -> bool:
+def _shared_patterns(profiles: Mapping[str, SiteProfile]) -> set[str]:
+    """Return the forms of accounts that profiles have which do not extend each other."""
+    roots: dict[str, set[str]] = {}
+    for name, profile in profiles.items():
+        if profile.account.pattern:
+            roots.setdefault(profile.account.pattern, set()).add(_root(name, profiles))
+    return {pattern for pattern, names in roots.items() if len(names) > 1}
+
+
+def _root(name: str, profiles: Mapping[str, SiteProfile]) -> str:
+    """Return the profile that this one goes back to, by all that it extends."""
+    seen = {name}
+    while (base := getattr(profiles.get(name), "extends", None)) and base not in seen:
+        name = base
+        seen.add(name)
+    return name
+
+
+def _is_for_site(script: Script, profile: SiteProfile, shared: Set[str]) -> bool:
     """Tell whether account and queue, or the select line, have the form of a site."""
     if profile.scheduler.kind != script.kind:
         return False
@@ -93,7 +113,7 @@ def _is_for_site(script: Script, profile: SiteProfile) -> bool:
         return False
     select = profile.scheduler.select
     by_select = bool(select) and select in script.directive_value("select").split(":")
-    return by_select or bool(account_fits and queues)
+    return by_select or bool(account_fits and queues and profile.account.pattern not in shared)
 
 
 def _account_fits(script: Script, profile: SiteProfile) -> bool | None:

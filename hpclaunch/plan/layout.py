@@ -37,6 +37,12 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     gpus_per_node: int | None
     bus_ids: dict[int, str]
     """GPU -> PCI address, where the topology knows it."""
+    cores_per_task: int
+    """Cores of each rank where the launcher chooses them (no ``binding``)."""
+    cpus_per_task: int
+    """The same as the scheduler counts: hardware threads of those cores."""
+    gpus_by_number: tuple[tuple[int, ...], ...] = ()
+    """GPUs of each local rank in the order of their numbers, where the launcher chooses the cores."""
 
     @property
     def tasks(self) -> int:

@@ -6,6 +6,7 @@ job file, which may be tried elsewhere, it is only said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.walltime import format_walltime
 
 _OF_THE_QUEUE = {
     "account": "--account",
@@ -44,7 +46,7 @@ def no_effect(
     """Return which of the given settings have no effect on the job."""
     origins = {setting.name.replace("-", "_"): setting.origin for setting in settings}
     problems = [layout.choice.problem] if layout.choice.problem else []
-    warnings = [*_times(request, profile, place, origins), *_undocumented_plugin(request, profile)]
+    warnings = [*_times(request, profile, layout, place, origins), *_undocumented_plugin(request, profile)]
     for name, sentence in _without_effect(request, profile, layout, place):
         origin = origins.get(name)
         if origin is None or origin.startswith(_DEFAULTS):
@@ -88,9 +90,12 @@ def _reads_python(request: JobRequest, profile: SiteProfile) -> bool:
 
 
 def _times(
-    request: JobRequest, profile: SiteProfile, place: JobPlace, origins: dict[str, str]
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace, origins: dict[str, str]
 ) -> Iterator[str]:
-    """Yield what a walltime means where no scheduler enforces it."""
+    """Yield how a walltime is read, and what it means where no scheduler enforces it."""
+    if request.time is not None and re.fullmatch(r"[\d:]+", request.time) and request.time.count(":") < 2:
+        read = format_walltime(layout.walltime_s)
+        yield f"--time {request.time} is {read}: minutes, or minutes and seconds, as sbatch reads it"
     if request.time is None or request.max_restarts or origins.get("time", "").startswith(_DEFAULTS):
         return
     if place.allocation:

@@ -16,7 +16,7 @@ from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
 from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
-from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
+from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus, share_by_number
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.no_effect import no_effect
@@ -39,7 +39,7 @@ from hpclaunch.site.queue_limits import reason_with_source
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
-from hpclaunch.walltime import format_walltime, parse_walltime_s
+from hpclaunch.walltime import format_walltime, parse_time_limit_s, parse_walltime_s
 
 DEFAULT_WALLTIME = "00:30:00"
 CHECKPOINTED = 85
@@ -104,7 +104,7 @@ def _layout(
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
-    walltime_s = parse_walltime_s(DEFAULT_WALLTIME if request.time is None else request.time)
+    walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives)
     request_rules.check_abilities(scheduler, request)
@@ -126,6 +126,7 @@ def _layout(
             binding = bind(topology, _binding_request(request, tasks_per_node, share_cores=local))
     elif request.gpus_per_task:
         gpus = tasks_per_node * request.gpus_per_task
+    cores, cpus = _cores_per_task(request, profile, topology, tasks_per_node)
     return JobLayout(
         nodes=nodes,
         tasks_per_node=tasks_per_node,
@@ -134,7 +135,35 @@ def _layout(
         binding=binding,
         gpus_per_node=gpus,
         bus_ids={gpu.index: gpu.bus_id for gpu in topology.gpus if gpu.bus_id} if topology else {},
+        cores_per_task=cores,
+        cpus_per_task=cpus,
+        gpus_by_number=_gpus_by_number(request, profile, gpus, tasks_per_node),
     )
+
+
+def _gpus_by_number(
+    request: JobRequest, profile: SiteProfile, gpus: int | None, tasks_per_node: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return the GPUs of each local rank where srun binds it to cores and the node's GPUs are counted."""
+    described = profile.node is not None and profile.binding.cpu == "cores" and request.binding != "off"
+    if not described or not gpus or not profile.binding.gpu_visible_var:
+        return ()
+    return share_by_number(gpus, tasks_per_node, request.gpus_per_task)
+
+
+def _cores_per_task(
+    request: JobRequest, profile: SiteProfile, topology: NodeTopology | None, tasks_per_node: int
+) -> tuple[int, int]:
+    """Return the cores of each rank, and their hardware threads, where no binding is computed.
+
+    What the request says, else one; where the launcher binds to cores of a described node: its equal share.
+    """
+    if request.cpus_per_task is None and topology is not None and profile.binding.cpu == "cores":
+        whole = [core.cpus for core in topology.cores if topology.usable.issuperset(core.cpus)]
+        cores = max(1, len(whole) // tasks_per_node)
+        return cores, cores * max((len(cpus) for cpus in whole), default=1)
+    cores = request.cpus_per_task or 1
+    return cores, cores * request.threads_per_core
 
 
 def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: bool) -> BindingRequest:
@@ -160,19 +189,19 @@ def _scheduler_cpus(request: JobRequest, profile: SiteProfile, layout: JobLayout
     """
     if layout.binding is not None:
         return None
-    return (request.cpus_per_task or 1) * request.threads_per_core
+    return layout.cpus_per_task
 
 
 def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Supervision | None:
     if request.max_restarts < 0:
         raise BadInputError(f"--max-restarts {request.max_restarts}: it must be at least 0")
-    idle_s = parse_walltime_s(request.idle_timeout) if request.idle_timeout else None
+    idle_s = parse_walltime_s(request.idle_timeout, "--idle-timeout") if request.idle_timeout else None
     if not request.max_restarts and idle_s is None:
         return None
     scheduler = site_scheduler(profile)
     timer_s = None
     if request.max_restarts:
-        warn_s = parse_walltime_s(request.warn_before)
+        warn_s = parse_walltime_s(request.warn_before, "--warn-before")
         if warn_s >= layout.walltime_s:
             raise BadInputError(
                 f"--warn-before {request.warn_before} is not shorter than the walltime"
@@ -221,7 +250,7 @@ def _header(
         exclude=request.exclude,
         launcher=profile.scheduler.launcher,
         output=f"{place.folder}/{_log_name(request, scheduler)}" if place.folder else None,
-        warn_s=parse_walltime_s(request.warn_before) if request.max_restarts else None,
+        warn_s=parse_walltime_s(request.warn_before, "--warn-before") if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
     named = given.union(_directive_key(d.text) for d in profile.directives)
@@ -296,17 +325,28 @@ def _warnings(
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the comment at the head of a script: what it is, and which rank gets what."""
-    profile = plan.profile
+    profile, request = plan.profile, plan.request
     dates = sorted({source.checked for source in profile.sources.values()})
     checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{plan.nodes} nodes x {plan.tasks_per_node} ranks = {plan.tasks} ranks.",
+        f"{_ranks(plan)} = {_count(plan.tasks, 'rank')}.",
         *about_framework(plan),
     ]
+    if plan.binding is None and profile.node and profile.binding.cpu == "cores" and request.binding != "off":
+        known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"
+        return (*lines, f"srun chooses the cores of each rank: {known} is not documented for {profile.name}.")
     if plan.binding is None:
         return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
+
+
+def _ranks(plan: LaunchPlan) -> str:
+    return f"{_count(plan.nodes, 'node')} x {_count(plan.tasks_per_node, 'rank')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _share(rank: RankBinding) -> str:

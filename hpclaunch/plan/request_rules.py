@@ -116,7 +116,8 @@ def _only_when_named(queue: Queue) -> str | None:
         (queue.by_request, "only after asking the site, so only when named"),
         (queue.preemptable, "jobs there may be ended any time, so only when named"),
         (not queue.gpus, "no GPUs"),
-        (queue.kind == "qos", "a QOS, so only when named"),
+        (queue.kind == "qos" and not queue.automatic, "a QOS, so only when named"),
+        (queue.automatic is False, "only when named"),
     ):
         if flag:
             return word
@@ -185,7 +186,7 @@ def check_cores(
         raise SiteRuleError(
             f"{requested} cores per node requested ({tasks_per_node} ranks x {request.cpus_per_task or 1});"
             f" a node of {profile.name} gives {usable} to jobs: {rule} ({source})",
-            f"at most {max(1, usable // tasks_per_node)} CPUs per task with {tasks_per_node} ranks per node",
+            _at_most(usable, tasks_per_node),
         )
     gpus = tasks_per_node * (request.gpus_per_task or 0)
     if gpus > len(topology.gpus):
@@ -194,6 +195,13 @@ def check_cores(
             f" {profile.name} has {len(topology.gpus)} ({source})",
             "request fewer ranks per node or GPUs per rank",
         )
+
+
+def _at_most(cores: int, tasks_per_node: int) -> str:
+    each = cores // tasks_per_node
+    if not each:
+        return f"at most {cores} ranks per node, with one core each"
+    return f"at most {each} core{'s' * (each > 1)} per rank with {tasks_per_node} ranks per node"
 
 
 def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequest) -> None:

@@ -33,13 +33,13 @@ _SHELL_OWN = name_set(
 )
 """What bash sets itself or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
 SCRIPT_OWN = name_set(
-    "bus caught code cpus domain found given got_bus got_cpus got_gpu_numa got_mems gpu gpus host id key last"
-    " launch_node launcher left_out location_id mine n node nodes numa on preflight probe rank_start"
-    " restarting restarts restarts_file root simd_count stage_control stage_items stage_nodes stage_reader"
-    " stage_root stager status timer value verdict watchdog word HPCLAUNCH_ARRAY_INDEX"
-    " HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG HPCLAUNCH_HEARTBEAT"
-    " HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID HPCLAUNCH_LOCAL_JOB HPCLAUNCH_RESTART"
-    " HPCLAUNCH_RESULT_FILE HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
+    "bind bus caught code cpus domain folder found given got_bus got_cpus got_gpu_numa got_mems gpu gpus"
+    " host id key last launch_node launcher left_out location_id mine n next node nodes numa on own"
+    " preflight probe rank_start real restarting restarts restarts_file root sees simd_count stage_control"
+    " stage_items stage_nodes stage_reader stage_root stager status timer value verdict watchdog word"
+    " HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG"
+    " HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID HPCLAUNCH_LOCAL_JOB"
+    " HPCLAUNCH_RESTART HPCLAUNCH_RESULT_FILE HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
 )
 """Variables of the templates' own: a job that sets one would change what the script does."""
 
@@ -153,7 +153,7 @@ def _check_variable(name: str) -> None:
         raise BadInputError(
             f"env {_shown(name)} is not a name of an environment variable", "use letters, digits and _"
         )
-    if name in _SHELL_OWN or name in SCRIPT_OWN:
+    if name in _SHELL_OWN or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
         owner = "bash" if name in _SHELL_OWN else "the script"
         raise BadInputError(f"env {name}: {owner} uses this variable itself", "give yours another name")
 
@@ -166,7 +166,7 @@ def _where(path: tuple[str | int, ...]) -> str:
         return "env: a name" if path[1] == "name" else f"env {path[1]}"
     row = next(row for row in rows() if row.name == path[0])
     if row.group:
-        return row.options[0] if row.options else f"--{row.name.replace('_', '-')}"
+        return next((o for o in row.options if o.startswith("--")), f"--{row.name.replace('_', '-')}")
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
 
 

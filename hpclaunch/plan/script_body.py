@@ -77,25 +77,30 @@ def _threads(request: JobRequest, layout: JobLayout) -> Line:
         cores = min(len(rank.cpus) for rank in layout.binding.ranks) // request.threads_per_core
         reason = "threads for each rank: the cores it is bound to"
     else:
-        cores, reason = request.cpus_per_task or 1, "threads for each rank: --cpus-per-task"
+        cores, reason = layout.cores_per_task, "threads for each rank: --cpus-per-task"
+        if cores != (request.cpus_per_task or 1):
+            reason = "threads for each rank: its share of the node's cores"
     return Line(text=f"export OMP_NUM_THREADS={max(1, cores)}", reason=reason)
 
 
 def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
     """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
     read = {"RANK": bool(request.max_restarts or request.idle_timeout), "LOCAL_RANK": False}
-    needed = read if layout.binding is None else dict.fromkeys(read, True)
+    variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
+    needed = read if layout.binding is None and variable is None else dict.fromkeys(read, True)
     names = frozenset(name for name, wanted in needed.items() if wanted)
     lines = list(rank_lines(request, profile, layout, names))
     if layout.tasks > 1 and request.mpi != "none":
         lines += site_launcher(profile).rank_guard
+    if layout.binding is not None:
+        lists = ((format_cpu_list(rank.cpus),) for rank in layout.binding.ranks)
+        lines.append(_array("cpus", lists, "CPUs planned for each local rank"))
+        numa = (rank.numa for rank in layout.binding.ranks)
+        lines.append(_array("numa", numa, "NUMA nodes of each local rank's cores"))
+    if variable:
+        lines += _gpu_lines(request, layout, variable)
     if layout.binding is None:
         return tuple(lines)
-    ranks = layout.binding.ranks
-    lists = ((format_cpu_list(rank.cpus),) for rank in ranks)
-    lines.append(_array("cpus", lists, "CPUs planned for each local rank"))
-    if (variable := profile.binding.gpu_visible_var) and rank_gpus(layout):
-        lines += _gpu_lines(request, layout, variable)
     if profile.binding.cpu == "taskset":
         lines.append(
             Line(
@@ -112,11 +117,13 @@ def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterato
     ranks = layout.binding.ranks if layout.binding else ()
     visible = visible_gpus(framework.device_by_local_rank, gpus)
     if not visible:
-        yield _array("gpus", gpus, "GPUs of each local rank, nearest to its cores")
-    yield _array("numa", (rank.numa for rank in ranks), "NUMA nodes of each local rank's cores")
-    yield _array("bus", (_known_bus(rank, layout.bus_ids) for rank in ranks), "PCI addresses of those GPUs")
+        order = "nearest to its cores" if ranks else "by their numbers"
+        yield _array("gpus", gpus, f"GPUs of each local rank, {order}")
+    if ranks:
+        bus = (_known_bus(rank, layout.bus_ids) for rank in ranks)
+        yield _array("bus", bus, "PCI addresses of those GPUs")
     if visible:
-        yield from _all_visible(gpus, visible, variable)
+        yield from _all_visible(gpus, visible, variable, numbers=bool(ranks) or framework.coordinator)
     else:
         yield Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own")
     if framework.coordinator:
@@ -131,12 +138,13 @@ def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterato
         )
 
 
-def _all_visible(gpus: Gpus, visible: tuple[int, ...], variable: str) -> Iterator[Line]:
+def _all_visible(gpus: Gpus, visible: tuple[int, ...], variable: str, *, numbers: bool) -> Iterator[Line]:
     yield Line(
         text=f"export {variable}={','.join(map(str, visible))}",
         reason="all GPUs in the order of the ranks: number LOCAL_RANK of them is the rank's own",
     )
-    yield _array("own", positions(gpus, visible), "the numbers of each local rank's GPUs in that list")
+    if numbers:
+        yield _array("own", positions(gpus, visible), "the numbers of each local rank's GPUs in that list")
 
 
 def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
@@ -161,7 +169,7 @@ def launch_words(
         Launch(
             nodes=layout.nodes,
             tasks_per_node=layout.tasks_per_node,
-            cpus_per_task=(request.cpus_per_task or 1) * request.threads_per_core,
+            cpus_per_task=layout.cpus_per_task,
             gpus_per_task=request.gpus_per_task or per_node // layout.tasks_per_node,
             cpu_bind=_cpu_bind(request, profile, layout),
             ranks_bind=layout.binding is not None and profile.binding.cpu == "taskset",

@@ -103,6 +103,8 @@ def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest,
 def setting_of(name: str, value: object, origin: str) -> Setting:
     """Return a setting as ``--explain`` shows it, from its key and value."""
     text = ",".join(value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, bool):
+        text = "yes" if value else "no"
     shown = name if name.startswith("env ") else name.replace("_", "-")
     return Setting(name=shown, value=text, origin=origin)
 

@@ -99,10 +99,17 @@ class SettingsTable(_Struct):
     site: str = key(
         "Site profile: a name (hpclaunch sites list) or the path of a YAML file.", "the detected one"
     )
-    name: str = key("Name of the job.", "the name of the program", default="hpclaunch")
-    account: str | None = key("Project account that the job is charged to.", default=None)
+    name: str = key(
+        "Name of the job.", "the name of the program", default="hpclaunch", options=("-J", "--name")
+    )
+    account: str | None = key(
+        "Project account that the job is charged to.", default=None, options=("-A", "--account")
+    )
     queue: str | None = key(
-        "Partition, QOS or queue.", "the first that fits", default=None, options=("--partition", "--queue")
+        "Partition, QOS or queue.",
+        "the first that fits",
+        default=None,
+        options=("-p", "--partition", "--queue"),
     )
     directives: tuple[str, ...] = key(
         "Extra directive for the scheduler, such as --mail-type=END; it is not changed.",
@@ -110,13 +117,20 @@ class SettingsTable(_Struct):
         options=("--sbatch-arg", "--directive"),
     )
 
-    nodes: int | None = key("Number of nodes.", "as many as the tasks need", default=None)
-    tasks: int | None = key("Number of ranks of the whole job.", default=None)
+    nodes: int | None = key(
+        "Number of nodes.", "as many as the tasks need", default=None, options=("-N", "--nodes")
+    )
+    tasks: int | None = key("Number of ranks of the whole job.", default=None, options=("-n", "--tasks"))
     tasks_per_node: int | None = key("Ranks per node.", "one per GPU, else one", default=None)
     gpus_per_task: int | None = key("GPUs per rank.", "an equal share of the node", default=None)
     cpus_per_task: int | None = key("Cores per rank.", "an equal share of the node", default=None)
     threads_per_core: int = key("Hardware threads used per core.", default=1)
-    time: str | None = key("Walltime limit: 30m, 2h, 02:00:00, 1-12:00:00.", default=None)
+    time: str | None = key(
+        "Walltime limit: 30m, 2h, 02:00:00, 1-12:00:00, or minutes as for sbatch, 90.",
+        "30 minutes",
+        default=None,
+        options=("-t", "--time"),
+    )
     budget: float | None = key(
         "Refuse the job if it may cost more than this, in the site's unit.", default=None, metavar="AMOUNT"
     )

@@ -16,6 +16,7 @@ from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.schema import SiteProfile
 
+_BIND_VARIABLES = ("SINGULARITY_BIND", "APPTAINER_BIND")
 _OPTIONS = ("container", "container_bind", "venv", "conda", "module")
 
 
@@ -24,7 +25,7 @@ def with_software(
 ) -> tuple[JobRequest, tuple[Setting, ...]]:
     """Return the request with all of its software in ``environment``, and its settings part by part.
 
-    Raises BadInputError for binds without a container.
+    Raises BadInputError for binds without a container, and for a variable that would replace the binds.
     """
     origins = {setting.name.replace("-", "_"): setting.origin for setting in settings}
     named = {name: origins.get(name, "the request") for name in _OPTIONS}
@@ -35,6 +36,11 @@ def with_software(
     if request.container is not None:
         found.put("container", "image", request.container, named["container"])
     contained = found.environment.container is not None
+    if contained and (own := next((name for name in _BIND_VARIABLES if name in request.env), None)):
+        raise BadInputError(
+            f"env {own}: it would replace what the site and the job bind into the container",
+            "use --container-bind SRC[:DEST], which adds to it",
+        )
     if request.container_bind:
         if not contained:
             bind = request.container_bind[0]

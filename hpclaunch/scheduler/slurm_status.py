@@ -196,6 +196,8 @@ def _status(row: Mapping[str, str]) -> JobStatus:
     started = _time(row["start"])
     if state == "running":
         return JobStatus(state=state, reason=_RUNNING_WORDS.get(word), started=started)
+    if state == "cancelled" and row["start"] == row["end"]:
+        started = None  # Slurm gives a job that never started the time of its end (22.05)
     code = _exit_code(row["code"])
     if state == "done":
         return JobStatus(state=state, exit_code=0, started=started, ended=_time(row["end"]))

@@ -16,6 +16,7 @@ from hpclaunch.scheduler.registry import get_scheduler, schedulers
 from hpclaunch.site.schema import (
     Account,
     Binding,
+    Container,
     Detect,
     EasyBuild,
     EnvVar,
@@ -171,6 +172,9 @@ def _binding(part: Binding, profile: SiteProfile) -> Iterator[Broken]:
         yield ("cpu",), found, f"it must be {' or '.join([*launcher.cpu_bindings, *_ANY_LAUNCHER])}"
     if part.gpu_visible_var is not None:
         yield from _variable(("gpu_visible_var",), part.gpu_visible_var)
+    if profile.node is not None and not profile.node.numa and part.cpu not in ("cores", "none"):
+        found = f"cpu is {part.cpu} and node.numa is empty"
+        yield ("cpu",), found, "describe the NUMA nodes, or leave the cores to the launcher: cores or none"
 
 
 def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
@@ -189,6 +193,12 @@ def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
 def _software(part: Software, _: SiteProfile) -> Iterator[Broken]:
     if not part.python or part.python.startswith(("%", "-")):  # %1: a job of bash
         yield ("python",), f"{part.python!r} is not a program", "give its name or path"
+
+
+def _container(part: Container, _: SiteProfile) -> Iterator[Broken]:
+    for name in part.annotations:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+            yield ("annotations", name), f"{name!r} is not a key of TOML", "use letters, digits, _ . and -"
 
 
 def _easybuild(part: EasyBuild, _: SiteProfile) -> Iterator[Broken]:
@@ -222,7 +232,7 @@ def _node(part: Node, _: SiteProfile) -> Iterator[Broken]:
     inside = frozenset(range(part.cores))
     yield from _repeated(("numa",), "NUMA node", [domain.id for domain in part.numa])
     yield from _disjoint("numa", cores.numa.values(), inside)
-    if missing := inside.difference(*cores.numa.values()):
+    if part.numa and (missing := inside.difference(*cores.numa.values())):
         found = f"cores {format_cpu_list(missing)} are on no NUMA node"
         yield ("numa",), found, f"the NUMA nodes share out cores 0-{part.cores - 1}"
     yield from _disjoint("l3_groups", cores.l3_groups, inside)
@@ -253,7 +263,13 @@ def _gpus(part: Node, cores: _Cores) -> Iterator[Broken]:
 
 
 def _gpu_cores(number: int, gpu: SiteGpu, cores: _Cores) -> Iterator[Broken]:
-    numa_cores, near = cores.numa.get(gpu.numa), cores.near_gpus[number]
+    near = cores.near_gpus[number]
+    if gpu.numa is None:
+        if near is not None:
+            found = f"GPU {number} is near cores {gpu.cores} and its NUMA node is not named"
+            yield ("gpus", number, "cores"), found, "add numa:"
+        return
+    numa_cores = cores.numa.get(gpu.numa)
     if numa_cores is None:
         found = f"GPU {number} is on NUMA node {gpu.numa}"
         yield ("gpus", number, "numa"), found, f"there are {sorted(cores.numa)}"
@@ -343,5 +359,6 @@ _RULES: dict[type, Callable[[Any, SiteProfile], Iterator[Broken]]] = {
     Mpi: _mpi,
     EasyBuild: _easybuild,
     Software: _software,
+    Container: _container,
     Node: _node,
 }

@@ -9,7 +9,7 @@ from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.walltime import format_walltime, parse_walltime_s
 
 About = Literal["nodes", "walltime", "both"]
-"""What a limit is about; both: nodes x time, or execution queues that depend on both."""
+"""What a limit is about; both: nodes x time, or ``routes`` that depend on both."""
 
 
 def cite(profile: SiteProfile, source: str | None) -> str:
@@ -68,4 +68,7 @@ def _combined_misfits(queue: Queue, nodes: int, walltime_s: int) -> Iterator[str
         limits = ", ".join(
             f"{r.name} {r.min_nodes}-{r.max_nodes} nodes {r.max_walltime}" for r in queue.routes
         )
-        yield f"none of its execution queues takes {nodes} nodes for {format_walltime(walltime_s)} ({limits})"
+        yield (
+            f"none of its execution queues or ranges of nodes takes {nodes} nodes for"
+            f" {format_walltime(walltime_s)} ({limits})"
+        )

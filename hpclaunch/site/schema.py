@@ -124,7 +124,7 @@ class Account(_Strict, frozen=True, kw_only=True):
 
 
 class Route(_Strict, frozen=True, kw_only=True):
-    """One execution queue behind a routing queue."""
+    """One execution queue behind a routing queue, or one range of nodes with its own walltime."""
 
     name: str
     """Its name."""
@@ -156,7 +156,8 @@ class Queue(_Strict, frozen=True, kw_only=True):
     max_jobs: PositiveInt | None = None
     """Most jobs of one user in any state."""
     routes: tuple[Route, ...] = ()
-    """Execution queues that it feeds; a job must fit one of them (prod on Polaris: other jobs disappear)."""
+    """Execution queues that it feeds, or ranges of nodes with a walltime each (batch on Frontier); a job must
+    fit one of them (prod on Polaris: other jobs disappear)."""
     gpus: bool = True
     """False: its nodes have no GPU; never chosen automatically where the profile's node has GPUs."""
     whole_node: bool = True
@@ -166,7 +167,10 @@ class Queue(_Strict, frozen=True, kw_only=True):
     preemptable: bool = False
     """The site may end its jobs at any time; used only for a job that names it."""
     with_partition: str | None = None
-    """For a QOS: the partition it is combined with."""
+    """For a QOS: the partition it is combined with; None: the site sets it, none is named."""
+    automatic: bool | None = None
+    """Whether a job that names no queue may get it. None: yes for a partition or queue, no for a QOS (true
+    where a site knows nothing but QOS, as Perlmutter)."""
     note: str | None = None
     """Further facts: limits of a project, what the queue is for."""
     source: str | None = None
@@ -200,8 +204,8 @@ class NumaDomain(_Strict, frozen=True, kw_only=True):
 class SiteGpu(_Strict, frozen=True, kw_only=True):
     """One GPU as the runtime numbers it; on MI250X each GCD is one."""
 
-    numa: NonNegativeInt
-    """NUMA node that it is attached to."""
+    numa: NonNegativeInt | None = None
+    """NUMA node that it is attached to; None: unknown."""
     cores: CpuList | None = None
     """The cores nearest to it, where the site documents more than the NUMA node (one L3 group per GCD)."""
     bus_id: BusId | None = None
@@ -233,8 +237,9 @@ class Node(_Strict, frozen=True, kw_only=True):
     numbering: Literal["spread", "adjacent"] = "spread"
     """spread: thread t of core c is CPU c + t x cores (x86 and Arm servers); adjacent: it is CPU
     c x threads_per_core + t (POWER, many virtual machines)."""
-    numa: tuple[NumaDomain, ...]
-    """Its NUMA nodes; together they hold every core once."""
+    numa: tuple[NumaDomain, ...] = ()
+    """Its NUMA nodes; together they hold every core once. Empty: not documented; ``binding.cpu`` then leaves
+    the choice of the cores to the launcher."""
     l3_groups: tuple[CpuList, ...] = ()
     """Cores that share a last-level cache."""
     reserved_cores: CpuList = ""

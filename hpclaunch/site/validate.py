@@ -89,11 +89,14 @@ def _struct_problems(tree: Tree, wanted: type[msgspec.Struct], path: KeyPath) ->
         if key in fields:
             yield from type_problems(item, fields[key].type, (*path, key))
         else:
-            yield Problem(item.where, f"unknown key {key!r} in {show_keys(path)}", did_you_mean(key, fields))
+            place = show_keys(path, wanted)
+            yield Problem(item.where, f"unknown key {key!r} in {place}", did_you_mean(key, fields))
     for key, field in fields.items():
         if field.required and key not in tree.value:
             yield Problem(
-                tree.where, f"{show_keys(path)} lacks {key!r}", f"add {key}: with {_right(field.type)}"
+                tree.where,
+                f"{show_keys(path, wanted)} lacks {key!r}",
+                f"add {key}: with {_right(field.type)}",
             )
 
 
@@ -182,10 +185,13 @@ def _found(tree: Tree, path: KeyPath) -> str:
     return f"{show_keys(path)} is {text if len(text) <= 80 else text[:77] + '...'}"
 
 
-def show_keys(path: KeyPath) -> str:
-    """Return a key path as text: ``node.numa[0].cores``; "the profile" for the whole profile."""
+_DOCUMENTS = {"SiteProfile": "the profile", "JobSettings": "the job file", "UserConfig": "the configuration"}
+
+
+def show_keys(path: KeyPath, document: type[msgspec.Struct] | None = None) -> str:
+    """Return a key path as text: ``node.numa[0].cores``; for the whole ``document`` what it is."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
-    return text.removeprefix(".") or "the profile"
+    return text.removeprefix(".") or _DOCUMENTS.get(document.__name__ if document else "", "the file")
 
 
 def did_you_mean(word: str, known: Any) -> str:
@@ -193,5 +199,6 @@ def did_you_mean(word: str, known: Any) -> str:
     names = sorted(known)
     from difflib import get_close_matches  # only messages need it
 
-    near = get_close_matches(word, names, n=1)
+    same = [name for name in names if name.lower() == word.lower()]
+    near = same or get_close_matches(word.lower(), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names) or 'none'}"

@@ -53,18 +53,11 @@ def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> I
         reason="adds to the binds that modules have set; those whose variable is not set here are left out",
     )
     yield Line(
-        text="hpclaunch_bind_folders() {\n"
-        "  for folder; do\n"
-        '    real=$(readlink -e -- "$folder") || continue\n'
-        '    [ "$real" != / ] || continue\n'
-        "    case $folder$real in *[,:]*)\n"
-        '      echo "hpclaunch: a path with comma or colon is not bound into the container: $folder" >&2\n'
-        "      continue ;;\n"
-        "    esac\n"
-        '    hpclaunch_bind "$real"\n'
-        '    [ "$real" = "$folder" ] || hpclaunch_bind "$real:$folder"\n'
-        "  done\n"
-        "}",
+        text=_each_folder(
+            "hpclaunch_bind_folders",
+            "[,:]",
+            'if [ "$real" = "$place" ]; then hpclaunch_bind "$real"; else hpclaunch_bind "$real:$place"; fi',
+        ),
         reason="binds folders that exist, under the real path and under the name of a link that leads there",
     )
     site = profile.software.container
@@ -78,6 +71,32 @@ def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> I
     if binds:
         words = " ".join(map(double_quote, binds))
         yield Line(text=f"hpclaunch_bind {words}", reason="in the container: what the job names")
+
+
+def _each_folder(name: str, bad: str, action: str) -> str:
+    """Return a shell function that acts on ``$real`` and ``$place`` for each folder that is not in another.
+
+    ``bad``: the characters that a path in the runtime's list cannot have, as a shell pattern.
+    """
+    said = "a comma or colon" if "," in bad else "a colon"
+    return (
+        f"{name}() {{\n"
+        "  local folder real place other seen=()\n"
+        "  for folder; do\n"
+        '    real=$(readlink -e -- "$folder") || continue\n'
+        '    [ "$real" != / ] || continue\n'
+        f"    case $folder$real in *{bad}*)\n"
+        f'      echo "hpclaunch: {said} in its path keeps it out of the container: $folder" >&2\n'
+        "      continue ;;\n"
+        "    esac\n"
+        '    for place in "$real" "$folder"; do\n'
+        '      for other in "${seen[@]}"; do case $place/ in "$other"/*) continue 2 ;; esac; done\n'
+        '      seen+=("$place")\n'
+        f"      {action}\n"
+        "    done\n"
+        "  done\n"
+        "}"
+    )
 
 
 def _folders(profile: SiteProfile) -> list[str]:
@@ -104,18 +123,7 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
         reason="a text as a TOML string, in which the container engine expands nothing",
     )
     yield Line(
-        text="hpclaunch_mounts() {\n"
-        "  for folder; do\n"
-        '    real=$(readlink -e -- "$folder") || continue\n'
-        '    [ "$real" != / ] || continue\n'
-        "    case $folder$real in *:*)\n"
-        '      echo "hpclaunch: a path with a colon is not mounted in the container: $folder" >&2\n'
-        "      continue ;;\n"
-        "    esac\n"
-        '    hpclaunch_toml "$real:$real"; echo ,\n'
-        '    [ "$real" = "$folder" ] || { hpclaunch_toml "$real:$folder"; echo ,; }\n'
-        "  done\n"
-        "}",
+        text=_each_folder("hpclaunch_mounts", ":", 'hpclaunch_toml "$real:$place"; echo ,'),
         reason="mounts of folders that exist, at the real path and at the name of a link that leads there",
     )
     key, value = _image(container.image)

@@ -138,6 +138,7 @@ def _like_options(environment: Environment) -> Iterator[str]:
         "venv": (environment.venv,),
         "easybuild: load": easybuild.load if easybuild else (),
         "eessi: load": eessi.load if eessi else (),
+        "eessi: cache": (eessi.cache,) if eessi else (),
         "container: image": (container.image,) if container else (),
         "container: venv": (container.venv,) if container else (),
     }

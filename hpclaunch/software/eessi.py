@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobEessi
-from hpclaunch.software.shell_quoting import double_quote, word
+from hpclaunch.software.shell_quoting import double_quote, literal, word
 
 REPOSITORY = "/cvmfs/software.eessi.io"
 TOOLCHAINS = {"2023.06": ("2022b", "2023a", "2023b"), "2025.06": ("2024a", "2025a", "2025b")}
@@ -155,7 +155,7 @@ def in_eessi_container(eessi: JobEessi, gpu_flag: tuple[str, ...], argv: tuple[s
         'own=$(mktemp -d "${TMPDIR:-/tmp}/hpclaunch-eessi.XXXXXX") || exit\n'
         "trap 'rm -rf \"$own\"' EXIT\n"
         'ln -s "$hpclaunch_eessi" "$own/" || exit\n'
-        f'{" ".join(words)} --container "$hpclaunch_eessi" --resume "$own" -- "$@"'
+        f'{" ".join(map(literal, words))} --container "$hpclaunch_eessi" --resume "$own" -- "$@"'
     )
     loads = "".join(f"module load {word(name)} && " for name in eessi.load)
     inside = f'source {REPOSITORY}/versions/{eessi.version}/init/lmod/bash && {loads}exec "$@"'

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+
+from hpclaunch.job.store import Store
+from tests.testbed.kit import new_record
 
 HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
 
@@ -92,3 +101,98 @@ def test_a_job_is_repeated_from_another_folder_with_other_options(tmp_path: Path
     refused = hpclaunch("resubmit", job, "--account", "p1", cwd=there)
     assert refused.returncode == 3
     assert "--account has no effect" in refused.stderr
+
+
+def test_the_version_and_the_short_options_of_sbatch() -> None:
+    assert hpclaunch("-V").stdout == hpclaunch("--version").stdout
+    words = (
+        "-N",
+        "2",
+        "-n",
+        "4",
+        "-A",
+        "p1",
+        "-p",
+        "gpu",
+        "-t",
+        "90",
+        "-J",
+        "try",
+        "--dry-run",
+        "--",
+        "true",
+    )
+    shown = hpclaunch("submit", "--site", "generic-slurm", *words)
+    options = {line.removeprefix("#SBATCH ") for line in shown.stdout.splitlines() if "#SBATCH" in line}
+    wanted = {"--nodes=2", "--ntasks-per-node=2", "--account=p1", "--partition=gpu", "--job-name=try"}
+    assert {*wanted, "--time=01:30:00"} <= options
+    assert "--time 90 is 01:30:00: minutes" in shown.stderr
+    assert "Default: 30 minutes" in " ".join(hpclaunch("submit", "--help").stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "hint"),
+    [
+        (("submti",), 2, "did you mean submit?"),
+        (("JOBS",), 2, "did you mean jobs?"),
+        (("xyz",), 2, "hpclaunch --help lists the commands"),
+        (("submit", "--site", "LUMI-G", "--", "a"), 3, "did you mean 'lumi-g'?"),
+        (("submit", "--site", "lumig", "--", "a"), 3, "did you mean 'lumi-g'?"),
+        (("submit", "--framework", "pytorch", "--", "a"), 2, "Did you mean torch?"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_offered(words: tuple[str, ...], code: int, hint: str) -> None:
+    done = hpclaunch(*words)
+    assert done.returncode == code
+    assert hint in " ".join(done.stderr.split())
+
+
+def test_a_framework_is_named_in_any_case() -> None:
+    words = ("submit", "--site", "generic-slurm", "--framework", "Torch", "--dry-run", "--", "true")
+    assert "LOCAL_WORLD_SIZE" in hpclaunch(*words).stdout
+
+
+def on_terminal(columns: int, *words: str, **variables: str) -> str:
+    """Run hpclaunch with its output on a terminal of that width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {**os.environ, "TERM": "xterm", **variables}
+    with subprocess.Popen([*HPCLAUNCH, *words], stdout=theirs, env=environment) as program:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 1 << 16)
+            except OSError:  # what Linux gives at the end of a terminal
+                break
+            if not piece:
+                break
+            shown += piece
+        assert program.wait() == 0
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_tables_know_the_width_of_the_terminal() -> None:
+    wide, narrow = hpclaunch("sites", "list").stdout, on_terminal(60, "sites", "list")
+    assert max(map(len, wide.splitlines())) > 80
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert narrow.split() == wide.split()
+
+
+def test_states_have_a_colour_where_it_is_wanted(tmp_path: Path) -> None:
+    store = Store()
+    record = new_record(store, "local", tmp_path)
+    store.save(replace(record, state="failed", exit_code=1))
+    red = "\x1b[31mfailed\x1b[0m"
+    assert red in on_terminal(200, "jobs")
+    assert "\x1b[31mfailed, exit code 1\x1b[0m" in on_terminal(200, "status", record.id)
+    assert red in hpclaunch("--color", "always", "jobs").stdout
+    for shown in (
+        on_terminal(200, "jobs", NO_COLOR="1"),
+        on_terminal(200, "jobs", TERM="dumb"),
+        on_terminal(200, "--color", "never", "jobs"),
+        hpclaunch("jobs").stdout,
+    ):
+        assert "failed" in shown
+        assert "\x1b" not in shown

@@ -138,7 +138,10 @@ def test_the_nodes_of_a_fake_pbs_are_looked_at_first(on_pbs: dict[str, str], tmp
     done = submit(on_pbs, *words, "--space", str(tmp_path), "--", "bash", "-c", show)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
-    assert sum(line.startswith("hpclaunch-preflight") and '"clock"' in line for line in lines) == 1
+    assert not any(line.startswith("hpclaunch-preflight") for line in lines)
+    status = json.loads(call(on_pbs, "status", json.loads(done.stdout)["id"], "--json").stdout)
+    said = (Path(status["folder"]) / "preflight").read_text().splitlines()
+    assert sum(line.startswith("hpclaunch-preflight") and '"clock"' in line for line in said) == 1
     (host,) = {line.split()[0] for line in lines if line.endswith(" slots=2")}
     assert len([line for line in lines if line.startswith(f"{host} slots")]) == 2  # one line, from each rank
     refused = submit(on_pbs, *words, "--space", "/nosuch", "--", "bash", "-c", show)

@@ -81,9 +81,11 @@ preflight=$HPCLAUNCH_JOB_FOLDER/preflight
 flux hostlist --expand --delimiter='\n' instance > "$HPCLAUNCH_JOB_FOLDER/nodes"
 mapfile -t nodes < "$HPCLAUNCH_JOB_FOLDER/nodes"
 timeout 300 flux run --nodes=2 --tasks-per-node=1 --exclusive -o exit-timeout=none -o cpu-affinity=off -o gpu-affinity=off python3 "$probe" preflight '{}' \
-  | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
-if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
-  cat "$preflight.words"
+  > "$preflight.now" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
+cat "$preflight.now" >> "$preflight"  # after those of earlier runs
+if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight.now" > "$preflight.words"; then
+  grep -v ^hpclaunch- "$preflight.words" || :
+  grep ^hpclaunch- "$preflight.words" >> "$preflight" || :  # the nodes that gave no answer
   grep -v ^hpclaunch- "$preflight.words" > "$HPCLAUNCH_JOB_FOLDER/reason"
   exit 1
 fi

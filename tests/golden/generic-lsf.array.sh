@@ -15,7 +15,7 @@
 #BSUB -w "done(12) && done(13)"
 
 # Written by hpclaunch VERSION for generic-lsf: Any cluster with IBM Spectrum LSF, of which nothing else is known, facts read 2026-11-22 to 2026-11-22.
-# 1 nodes x 1 ranks = 1 ranks.
+# 1 node x 1 rank = 1 rank.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail
@@ -85,9 +85,11 @@ preflight=$HPCLAUNCH_JOB_FOLDER/preflight
 awk -v launch="${launch_node-}" '$0 != launch && !seen[$0]++' "$LSB_DJOB_HOSTFILE" > "$HPCLAUNCH_JOB_FOLDER/nodes"
 mapfile -t nodes < "$HPCLAUNCH_JOB_FOLDER/nodes"
 timeout 300 mpirun -n 1 -machinefile "$HPCLAUNCH_JOB_FOLDER/nodes" python3 "$probe" preflight '{}' \
-  | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
-if ! python3 "$probe" verdict 1 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
-  cat "$preflight.words"
+  > "$preflight.now" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
+cat "$preflight.now" >> "$preflight"  # after those of earlier runs
+if ! python3 "$probe" verdict 1 "${nodes[@]}" < "$preflight.now" > "$preflight.words"; then
+  grep -v ^hpclaunch- "$preflight.words" || :
+  grep ^hpclaunch- "$preflight.words" >> "$preflight" || :  # the nodes that gave no answer
   grep -v ^hpclaunch- "$preflight.words" > "$HPCLAUNCH_JOB_FOLDER/reason"
   exit 1
 fi

@@ -13,7 +13,7 @@
 #BSUB -o hpclaunch-%J.out
 
 # Written by hpclaunch VERSION for generic-lsf: Any cluster with IBM Spectrum LSF, of which nothing else is known, facts read 2026-11-22 to 2026-11-22.
-# 1 nodes x 1 ranks = 1 ranks.
+# 1 node x 1 rank = 1 rank.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail

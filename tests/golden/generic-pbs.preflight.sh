@@ -11,7 +11,7 @@
 #PBS -j oe
 
 # Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
-# 2 nodes x 1 ranks = 2 ranks.
+# 2 nodes x 1 rank = 2 ranks.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail
@@ -74,9 +74,11 @@ preflight=$HPCLAUNCH_JOB_FOLDER/preflight
 awk '!seen[$0]++' "$PBS_NODEFILE" > "$HPCLAUNCH_JOB_FOLDER/nodes"
 mapfile -t nodes < "$HPCLAUNCH_JOB_FOLDER/nodes"
 timeout 300 mpiexec -n 2 -machinefile "$HPCLAUNCH_JOB_FOLDER/nodes" python3 "$probe" preflight '{}' \
-  | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
-if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
-  cat "$preflight.words"
+  > "$preflight.now" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
+cat "$preflight.now" >> "$preflight"  # after those of earlier runs
+if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight.now" > "$preflight.words"; then
+  grep -v ^hpclaunch- "$preflight.words" || :
+  grep ^hpclaunch- "$preflight.words" >> "$preflight" || :  # the nodes that gave no answer
   grep -v ^hpclaunch- "$preflight.words" > "$HPCLAUNCH_JOB_FOLDER/reason"
   exit 1
 fi

@@ -11,7 +11,7 @@
 #PBS -j oe
 
 # Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
-# 1 nodes x 1 ranks = 1 ranks.
+# 1 node x 1 rank = 1 rank.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail

@@ -23,7 +23,7 @@
 #SBATCH --requeue
 
 # Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
-# 2 nodes x 1 ranks = 2 ranks.
+# 2 nodes x 1 rank = 2 ranks.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail
@@ -106,9 +106,11 @@ preflight=$HPCLAUNCH_JOB_FOLDER/preflight
 scontrol show hostnames "$SLURM_JOB_NODELIST" > "$HPCLAUNCH_JOB_FOLDER/nodes"
 mapfile -t nodes < "$HPCLAUNCH_JOB_FOLDER/nodes"
 timeout 300 srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --mpi=none --cpu-bind=none --kill-on-bad-exit=0 python3 "$probe" preflight '{}' \
-  | tee "$preflight" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
-if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight" > "$preflight.words"; then
-  cat "$preflight.words"
+  > "$preflight.now" || echo "hpclaunch: the launch of the preflight ended with exit status $?"
+cat "$preflight.now" >> "$preflight"  # after those of earlier runs
+if ! python3 "$probe" verdict 2 "${nodes[@]}" < "$preflight.now" > "$preflight.words"; then
+  grep -v ^hpclaunch- "$preflight.words" || :
+  grep ^hpclaunch- "$preflight.words" >> "$preflight" || :  # the nodes that gave no answer
   # Submit again, without the nodes that have failed.
   sed -n 's/^hpclaunch-preflight {"host": "\([^"]*\)".*"status": "missing".*/\1/p' \
     "$preflight.words" >> "$HPCLAUNCH_JOB_FOLDER/left_out"

@@ -17,7 +17,7 @@
 #SBATCH --open-mode=append
 
 # Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
-# 1 nodes x 1 ranks = 1 ranks.
+# 1 node x 1 rank = 1 rank.
 # The binding is left to the launcher: the node is not described, or --binding off.
 
 set -eo pipefail

@@ -1,7 +1,7 @@
 #!/bin/bash
 
 # Written by hpclaunch VERSION for local: This machine - the installed MPI's mpiexec on its own cores, measured when a job starts.
-# 1 nodes x 2 ranks = 2 ranks.
+# 1 node x 2 ranks = 2 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0  NUMA node 0
 #   rank 1: CPUs 1  NUMA node 0
@@ -63,28 +63,53 @@ export MASTER_PORT=$((10000 + $$ % 10000))
 # threads for each rank: the cores it is bound to
 export OMP_NUM_THREADS=1
 
+# Each rank reports its binding in this folder.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
 export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=2
 # CPUs planned for each local rank
 cpus=(0 1)
+# NUMA nodes of each local rank's cores
+numa=(0 0)
 # bind this shell, and so the program that it becomes (man taskset)
 taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
-# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
-root=${HPCLAUNCH_SYSROOT:-}
-while read -r key value; do
-  case $key in
-    Cpus_allowed_list:) got_cpus=$value ;;
-    Mems_allowed_list:) got_mems=$value ;;
-  esac
-done < "$root/proc/self/status"
-read -r host < "$root/proc/sys/kernel/hostname"
-verdict=ok
-[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
-printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
-  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
-  none '' '' "$verdict"
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
+# In a function, so that no variable of the program's environment is changed.
+hpclaunch_report() {
+  local root key value got_cpus='' got_mems='' policy host verdict=ok node range rest here report
+  root=${HPCLAUNCH_SYSROOT:-}
+  while read -r key value; do
+    case $key in
+      Cpus_allowed_list:) got_cpus=$value ;;
+      Mems_allowed_list:) got_mems=$value ;;
+    esac
+  done < "$root/proc/self/status"
+  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it.
+  if read -r _ policy _ 2> /dev/null < "$root/proc/self/numa_maps"; then
+    case $policy in bind*:*) got_mems=${policy##*:} ;; esac
+  fi
+  read -r host < "$root/proc/sys/kernel/hostname"
+  [ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+  # Memory must be allowed on each NUMA node of the rank's cores; more nodes may be allowed.
+  for node in ${numa[LOCAL_RANK]//,/ }; do
+    here='' rest=${got_mems:-$node},
+    while [ "$rest" ]; do
+      range=${rest%%,*} rest=${rest#*,}
+      if [ "${range%-*}" -le "$node" ] && [ "$node" -le "${range#*-}" ]; then here=1; fi
+    done
+    [ "$here" ] || verdict='memory-on-another-numa-node'
+  done
+  printf -v report 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s' \
+    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+    none '' '' "$verdict"
+  # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
+  { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
+}
+hpclaunch_report
 # Become the program.
 exec -- "$@"
 HPCLAUNCH_RANK

@@ -164,6 +164,10 @@ export OMP_NUM_THREADS=72
 # given in the request
 export WHO='it'"'"'s me'
 
+# Each rank reports its binding in this folder.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
@@ -180,62 +184,86 @@ if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
 fi
 # CPUs planned for each local rank
 cpus=(0-71 72-143 144-215 216-287)
-# GPUs of each local rank, nearest to its cores
-gpus=(0 1 2 3)
 # NUMA nodes of each local rank's cores
 numa=(0 1 2 3)
+# GPUs of each local rank, nearest to its cores
+gpus=(0 1 2 3)
 # PCI addresses of those GPUs
 bus=(0009:01:00.0 0019:01:00.0 0029:01:00.0 0039:01:00.0)
 # this rank sees only its own
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
 # CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
-# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the log.
-root=${HPCLAUNCH_SYSROOT:-}
-while read -r key value; do
-  case $key in
-    Cpus_allowed_list:) got_cpus=$value ;;
-    Mems_allowed_list:) got_mems=$value ;;
-  esac
-done < "$root/proc/self/status"
-read -r host < "$root/proc/sys/kernel/hostname"
-# PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
-found=()
-for ((n = 0; ; n++)); do
-  node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
-  [ -r "$node" ] || break
-  simd_count=0 location_id=0 domain=0
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
+# In a function, so that no variable of the program's environment is changed.
+hpclaunch_report() {
+  local root key value got_cpus='' got_mems='' policy host verdict=ok node range rest here report
+  root=${HPCLAUNCH_SYSROOT:-}
   while read -r key value; do
-    case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
-  done < "$node"
-  [ "$simd_count" != 0 ] || continue  # a CPU
-  printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
-  found+=("$id")
-done
-for node in "$root"/proc/driver/nvidia/gpus/*; do
-  [ ! -e "$node" ] || found+=("${node##*/}")
-done
-IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
-got_bus='' got_gpu_numa=''
-for gpu in "${mine[@]}"; do
-  id=unknown on=unknown
-  if [[ $gpu =~ ^[0-9]+$ ]]; then id=${found[gpu]:-unknown}; fi
-  if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
-  got_bus+=,$id got_gpu_numa+=,$on
-done
-verdict=ok
-[ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
-case $got_bus in
-  *unknown*) ;;  # no driver shows the addresses here
-  ",${bus[LOCAL_RANK]}") ;;
-  *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
-esac
-for on in ${got_gpu_numa//,/ }; do
-  case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
-done
-printf 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s\n' \
-  "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
-  "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
+    case $key in
+      Cpus_allowed_list:) got_cpus=$value ;;
+      Mems_allowed_list:) got_mems=$value ;;
+    esac
+  done < "$root/proc/self/status"
+  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it.
+  if read -r _ policy _ 2> /dev/null < "$root/proc/self/numa_maps"; then
+    case $policy in bind*:*) got_mems=${policy##*:} ;; esac
+  fi
+  read -r host < "$root/proc/sys/kernel/hostname"
+  local found n simd_count location_id domain id mine got_bus got_gpu_numa beyond gpu on
+  # PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
+  found=()
+  for ((n = 0; ; n++)); do
+    node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
+    [ -r "$node" ] || break
+    simd_count=0 location_id=0 domain=0
+    while read -r key value; do
+      case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
+    done < "$node"
+    [ "$simd_count" != 0 ] || continue  # a CPU
+    printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
+    found+=("$id")
+  done
+  for node in "$root"/proc/driver/nvidia/gpus/*; do
+    [ ! -e "$node" ] || found+=("${node##*/}")
+  done
+  IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
+  got_bus='' got_gpu_numa='' beyond=''
+  for gpu in "${mine[@]}"; do
+    id=unknown on=unknown
+    if [[ $gpu =~ ^[0-9]+$ ]]; then
+      id=${found[gpu]:-unknown}
+      if [ "${found[*]}" ] && [ "$gpu" -ge ${#found[@]} ]; then beyond=$gpu; fi
+    fi
+    if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
+    got_bus+=,$id got_gpu_numa+=,$on
+  done
+  [ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+  # Memory must be allowed on each NUMA node of the rank's cores; more nodes may be allowed.
+  for node in ${numa[LOCAL_RANK]//,/ }; do
+    here='' rest=${got_mems:-$node},
+    while [ "$rest" ]; do
+      range=${rest%%,*} rest=${rest#*,}
+      if [ "${range%-*}" -le "$node" ] && [ "$node" -le "${range#*-}" ]; then here=1; fi
+    done
+    [ "$here" ] || verdict='memory-on-another-numa-node'
+  done
+  case $got_bus in
+    *unknown*) ;;  # no driver shows the addresses here
+    ",${bus[LOCAL_RANK]}") ;;
+    *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
+  esac
+  for on in ${got_gpu_numa//,/ }; do
+    case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
+  done
+  [ -z "$beyond" ] || verdict='no-such-gpu'
+  printf -v report 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s' \
+    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+    "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
+  # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
+  { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
+}
+hpclaunch_report
 # Become the program.
 exec -- "$@"
 HPCLAUNCH_RANK

@@ -32,6 +32,7 @@ printf '%s\\0' "${0##*/}" "$@" > "$note"
 case ${0##*/} in
   scontrol) echo n1 ;;
   flux) case $1 in hostlist) echo n1 ;; job) echo 77 ;; run) ;; *) exit 0 ;; esac ;;&
+  singularity) if [ "$1" = pull ]; then : > "$2"; exit 0; fi ;;&
   srun | mpiexec | mpirun | jsrun | flux | singularity | apptainer)
     while [ $# -gt 1 ] && [ "$1 $2" != 'bash -c' ]; do shift; done
     if [ $# -gt 1 ]; then exec "$@"; fi ;;
@@ -186,7 +187,8 @@ class Bash:
 
 def _same(word: str) -> str:
     """Return a word without what differs from run to run, and JSON as its plain texts."""
-    word = re.sub(r"staging\.\w{6}", "staging.N", re.sub("hpclaunch-[0-9]+", "hpclaunch-N", word))
+    word = re.sub(r"(staging|hpclaunch-eessi)\.\w{6}|(\.sif)\.[0-9]+", r"\1\2.N", word)
+    word = re.sub("hpclaunch-[0-9]+", "hpclaunch-N", word)
     try:
         values = json.loads(word)
     except ValueError:
@@ -290,6 +292,9 @@ def job_documents(site: str) -> list[dict[str, Any]]:
             "environment": software,
         },
         {**program, "environment": {"container": container}},
+        {**program, "environment": {"eessi": {"version": "2023.06", "init": "container", "cache": MARK}}},
+        {**program, "container": MARK, "container_bind": [MARK], "remote_dir": MARK},
+        {**program, "venv": MARK, "conda": MARK, "module": [MARK]},
         {**program, "stage": [MARK]},
     ]
 
@@ -312,7 +317,16 @@ def profile_documents() -> list[dict[str, Any]]:
     queues = {"main": {"kind": "queue"}}
     pbs = {**slurm, "extends": "generic-pbs", "scheduler": scheduler, "mpi": mpi, "queues": queues}
     container = {"image": MARK, "binds": [MARK], "venv": MARK}
-    return [slurm, pbs, {**slurm, "environment": {"container": container}}]
+    eessi = {"version": "2023.06", "init": "container", "cache": MARK}
+    software = slurm["software"]
+    engine = {**software["container"], "runtime": "container-engine", "annotations": {MARK: MARK}}
+    return [
+        slurm,
+        pbs,
+        {**slurm, "environment": {"container": container}},
+        {**slurm, "environment": {"eessi": eessi}},
+        {**slurm, "software": {**software, "container": engine}},
+    ]
 
 
 def _slurm_profile() -> dict[str, Any]:
@@ -403,8 +417,17 @@ def _slurm_profile() -> dict[str, Any]:
             **note,
         },
         "environment": software,
+        "billing": {"unit": MARK, "per_node_hour": 1.0, **note},
         "storage": {
-            MARK: {"path": MARK, "kind": MARK, "quota": MARK, "purge": MARK, "striping": MARK, **source}
+            MARK: {
+                "path": MARK,
+                "job_folder": MARK,
+                "kind": MARK,
+                "quota": MARK,
+                "purge": MARK,
+                "striping": MARK,
+                **source,
+            }
         },
         "traps": [MARK],
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.job.binding_report import read_report, table, verdict
+from hpclaunch.job.binding_report import RankReport, read_report, table, verdict
 from tests.testbed.cluster import Slurm
 
 LINE = (
@@ -70,6 +70,12 @@ def test_a_binding_that_was_not_made_is_found(
     exit_code, document = last_verdict()
     assert (exit_code, document["ok"]) == (1, False)
     assert {rank["verdict"] for rank in document["ranks"]} == {"cpus-differ"}
+    assert "a binding that the program changes afterwards is not seen" in document["note"]
+    log = hpclaunch("logs", "last").stdout
+    assert "hpclaunch-binding" not in log, "the log is the program's"
+    shown = hpclaunch("status", "last").stdout
+    assert "binding" in shown
+    assert "2 of 2 ranks did not get their binding: rank 0 (cpus-differ), 1 (cpus-differ)" in shown
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +123,9 @@ def test_slurm_binds_as_planned_and_a_forced_wrong_mask_is_found(
         ["sbatch", "--wait", f"--output={output}", str(file)], cwd=tmp_path, capture_output=True
     )
     assert done.returncode == 1
-    assert not verdict(output.read_text(), 2).ok
+    (reports,) = tmp_path.glob("hpclaunch-*/binding/*")
+    assert {report.verdict for report in read_report(reports.read_text())} == {"cpus-differ"}
+    assert "hpclaunch-binding" not in output.read_text()
     assert "did not get its binding (cpus-differ); ended by --binding strict" in output.read_text()
     assert "the program ran" not in output.read_text()
 
@@ -130,7 +138,7 @@ def rank_shell() -> str:
     return script.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
 
 
-def fake_lumig_node(root: Path, cpus: str, swap: bool = False) -> None:
+def fake_lumig_node(root: Path, cpus: str, swap: bool = False, mems: str = "0-3", gpus: int = 8) -> None:
     """A /proc and /sys as rank 2 of a LUMI-G node has them: eight GCDs behind one CPU node of kfd."""
     numa = [3, 3, 1, 1, 0, 0, 2, 2]
     bus = [0xC1, 0xC6, 0xC9, 0xCE, 0xD1, 0xD6, 0xD9, 0xDE]
@@ -138,11 +146,11 @@ def fake_lumig_node(root: Path, cpus: str, swap: bool = False) -> None:
         bus[2], bus[4] = bus[4], bus[2]
         numa[2], numa[4] = numa[4], numa[2]
     files = {
-        "proc/self/status": f"Name:\tbash\nCpus_allowed_list:\t{cpus}\nMems_allowed_list:\t0-3\n",
+        "proc/self/status": f"Name:\tbash\nCpus_allowed_list:\t{cpus}\nMems_allowed_list:\t{mems}\n",
         "proc/sys/kernel/hostname": "nid005001\n",
         "sys/class/kfd/kfd/topology/nodes/0/properties": "cpu_cores_count 128\nsimd_count 0\n",
     }
-    for gpu in range(8):
+    for gpu in range(gpus):
         node = f"sys/class/kfd/kfd/topology/nodes/{gpu + 1}/properties"
         files[node] = f"cpu_cores_count 0\nsimd_count 440\nlocation_id {bus[gpu] << 8}\ndomain 0\n"
         files[f"sys/bus/pci/devices/0000:{bus[gpu]:02x}:00.0/numa_node"] = f"{numa[gpu]}\n"
@@ -176,8 +184,67 @@ def test_a_rank_of_lumi_g_tells_its_gpu_by_address_and_numa_node(
     assert report.verdict == found
 
 
-def test_a_wrong_rank_is_named_though_other_ranks_have_not_reported() -> None:
-    """With --binding strict it ends the job before they do."""
-    assert verdict(LINE.format(rank=1, verdict="cpus-differ"), 2).finding == (
-        "1 of 2 ranks did not get their binding: rank 1; 1 of 2 ranks reported their binding"
+def look_at(root: Path, **more: str) -> RankReport:
+    """The report of local rank 2, whose cores are on NUMA node 1, and whose GPU is number 2."""
+    environment = {**os.environ, "HPCLAUNCH_SYSROOT": str(root), "SLURM_PROCID": "2", "SLURM_LOCALID": "2"}
+    program = ["bash", "-c", rank_shell(), "rank", "env"]
+    done = subprocess.run(program, env={**environment, **more}, capture_output=True, text=True, check=True)
+    (report,) = read_report(done.stdout)
+    return report
+
+
+@pytest.mark.parametrize(
+    ("mems", "policy", "found", "said"),
+    [
+        ("0-3", "default", "ok", "0-3"),
+        ("1", "default", "ok", "1"),
+        ("0,1,3", "default", "ok", "0,1,3"),
+        ("0,2-3", "default", "memory-on-another-numa-node", "0,2-3"),
+        ("0", "default", "memory-on-another-numa-node", "0"),
+        ("10-13", "default", "memory-on-another-numa-node", "10-13"),
+        ("0-3", "bind:3", "memory-on-another-numa-node", "3"),
+        ("0-3", "bind=static:0,2", "memory-on-another-numa-node", "0,2"),
+        ("0-3", "bind:1", "ok", "1"),
+        ("0-3", "prefer:3", "ok", "0-3"),
+    ],
+)
+def test_memory_on_another_numa_node_is_judged(
+    mems: str, policy: str, found: str, said: str, tmp_path: Path
+) -> None:
+    fake_lumig_node(tmp_path, "17-23", mems=mems)
+    (tmp_path / "proc" / "self" / "numa_maps").write_text(f"558f0000 {policy} file=/bin/bash mapped=1\n")
+    report = look_at(tmp_path)
+    assert (report.verdict, report.mems) == (found, said)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "found"), [(8, "ok"), (3, "ok"), (2, "no-such-gpu"), (1, "no-such-gpu"), (0, "ok")]
+)
+def test_a_gpu_beyond_those_of_the_node_is_judged(gpus: int, found: str, tmp_path: Path) -> None:
+    """Where no driver shows any GPU, nothing can be said of them."""
+    fake_lumig_node(tmp_path, "17-23", gpus=gpus)
+    assert look_at(tmp_path).verdict == found
+
+
+def test_the_report_changes_no_variable_of_the_program(tmp_path: Path) -> None:
+    fake_lumig_node(tmp_path, "17-23")
+    names = ("report", "host", "node", "rest", "range", "policy", "verdict", "found", "id", "key", "value")
+    environment = {
+        **os.environ,
+        "HPCLAUNCH_SYSROOT": str(tmp_path),
+        "SLURM_PROCID": "2",
+        "SLURM_LOCALID": "2",
+    }
+    program = ["bash", "-c", rank_shell(), "rank", "env"]
+    own = dict.fromkeys(names, "the user's")
+    done = subprocess.run(program, env={**environment, **own}, capture_output=True, text=True, check=True)
+    assert {line for line in done.stdout.splitlines() if line.endswith("=the user's")} == {
+        f"{name}=the user's" for name in names
+    }
+
+
+def test_wrong_ranks_are_named_before_missing_ones() -> None:
+    log = LINE.format(rank=1, verdict="no-such-gpu")
+    assert verdict(log, 4).finding == (
+        "1 of 4 ranks did not get their binding: rank 1 (no-such-gpu); 1 of 4 ranks reported their binding"
     )

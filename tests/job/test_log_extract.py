@@ -30,6 +30,21 @@ def test_the_telling_lines_of_any_folder(tmp_path: Path) -> None:
     assert [found[str(f)] for f in (plain, empty, tmp_path / "none")] == [Trace()] * 3
 
 
+def test_reports_in_the_jobs_folder_and_in_the_log_of_an_older_job(tmp_path: Path) -> None:
+    new, old = tmp_path / "binding" / "new", tmp_path / "old\nit's"
+    (new / "binding").mkdir(parents=True)
+    old.mkdir()
+    (new / "out.log").write_text("the program's own\n")
+    for node, rank in (("n1", 0), ("n 2", 1)):
+        (new / "binding" / node).write_text(f"{PREFIX}rank={rank}\n")
+    (new / "preflight").write_text('noise\nhpclaunch-preflight {"host": "n1"}\n')
+    (old / "out.log").write_text(f"{PREFIX}rank=7\nmore\n")
+    found = read_traces(LocalHost(), [str(new), str(old)])
+    reports = {f"{PREFIX}rank=0", f"{PREFIX}rank=1", 'hpclaunch-preflight {"host": "n1"}'}
+    assert set(found[str(new)].log.splitlines()) == reports
+    assert found[str(old)].log == f"{PREFIX}rank=7\n"
+
+
 def test_of_what_ranks_say_at_every_step_not_all_is_brought(tmp_path: Path) -> None:
     (tmp_path / "out.log").write_text("rank 0 of 4\n" * 50_000 + f"{PREFIX}rank=0\n")
     lines = read_traces(LocalHost(), [str(tmp_path)])[str(tmp_path)].log.splitlines()

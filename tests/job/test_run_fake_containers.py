@@ -40,7 +40,10 @@ SITES = {
     "olivia": ("apptainer", "[module load NRIS/GPU]"),
     "polaris": ("apptainer", "[module use /soft/modulefiles, module load apptainer]"),
     "daint": ("container-engine", "[]"),
+    "clariden": ("container-engine", "[]"),
+    "santis": ("container-engine", "[]"),
 }
+ALPS = ("daint", "clariden", "santis")
 ACCOUNTS = {"lumi-g": "project_465000001", "olivia": "nn1234k"}
 
 
@@ -119,7 +122,7 @@ def test_a_program_opens_files_of_the_working_folder_and_of_the_project(
     cwd = root / ("scratch/p1/me" if where == "by the link" else "pfs/the project/me")
     account = ("--account", ACCOUNTS.get(site, "g123"))
     words = ("--site", str(profile(root, site)), *account, "--container", str(root / "image"), "--dry-run")
-    outer = () if site == "daint" else ("/site/opt/mpi",)
+    outer = () if site in ALPS else ("/site/opt/mpi",)
     more = root / "more"
     more.mkdir()
     (more / "file").write_text("named\n")
@@ -152,6 +155,15 @@ def test_without_the_binds_the_fake_shows_nothing(root: Path) -> None:
     done = run(kept, root, cwd)
     assert done.returncode != 0
     assert "data.txt: No such file or directory" in done.stderr
+
+
+def test_a_folder_that_cannot_be_bound_is_told(root: Path) -> None:
+    cwd = root / "a,b"
+    cwd.mkdir()
+    words = ("--site", str(profile(root, "lumi-g")), "--account", ACCOUNTS["lumi-g"], "--dry-run")
+    program = ("--container", str(root / "image"), "--binding", "off", "--", "true")
+    done = run(hpclaunch("submit", *words, *program, cwd=cwd), root, cwd)
+    assert f"a comma or colon in its path keeps it out of the container: {cwd}" in done.stderr
 
 
 def test_a_given_definition_stays_and_gets_the_jobs_folders(root: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store, new_job_id
 from tests.testbed.kit import new_record
 
@@ -73,6 +76,48 @@ def test_what_is_final_stays_final(store: Store, tmp_path: Path) -> None:
     done = store.save(replace(record, state="done", exit_code=0))
     assert store.save(replace(record, state="running")) == done
     assert store.load(record.id) == done
+
+
+def test_a_slow_process_does_not_undo_the_end_of_a_job(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read that the job runs, and writes so after another process has written that it is done."""
+    record = new_record(store, "local", tmp_path)
+    read, load = threading.Event(), store.load
+
+    def slow(job_id: str) -> JobRecord:
+        stored = load(job_id)
+        read.set()
+        time.sleep(0.3)
+        return stored
+
+    monkeypatch.setattr(store, "load", slow)
+    runs = threading.Thread(target=store.save, args=(replace(record, state="running"),))
+    runs.start()
+    read.wait()
+    Store(store.root).save(replace(record, state="done"))
+    runs.join()
+    assert load(record.id).state == "done"
+
+
+def test_a_record_is_saved_where_another_process_keeps_the_lock(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpclaunch.job.store._LOCK_WAIT_S", 0.1)
+    record = new_record(store, "local", tmp_path)
+    held = os.open(store.folder(record.id), os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    store.save(replace(record, state="running"))
+    os.close(held)
+    assert store.load(record.id).state == "running"
+
+
+def test_records_are_for_their_owner_only(store: Store, tmp_path: Path) -> None:
+    record = new_record(store, "local", tmp_path)
+    folder = store.folder(record.id)
+    assert [path.stat().st_mode & 0o777 for path in (folder, folder / "record.json")] == [0o700, 0o600]
+    store.save(replace(record, state="done"))
+    assert (folder / "record.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_no_job_replaces_another(store: Store, tmp_path: Path) -> None:

@@ -83,6 +83,14 @@ def test_a_job_whose_dependency_failed_does_not_pend_for_ever(tmp_path: Path) ->
     assert f"job {first} is failed, so this one would never start" in answer.stderr
 
 
+def test_a_job_that_is_cancelled_before_it_started_has_no_start() -> None:
+    job = submit("--directive", "--hold", "--", "true")
+    assert hpclaunch("cancel", job).returncode == 0
+    assert wait(job) == "cancelled"
+    record = record_of(job)
+    assert (record["started"], record["ended"] is None) == (None, False)
+
+
 def test_an_interactive_job_waits_for_another_one(tmp_path: Path) -> None:
     go = tmp_path / "go"
     first = submit("--", "bash", "-c", f"{until(go)}; echo first")

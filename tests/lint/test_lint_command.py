@@ -221,7 +221,10 @@ def test_a_shellcheck_that_does_not_answer_is_refused(tmp_path: Path) -> None:
     ("directives", "site"),
     [
         ("#SBATCH -A project_465000001\n#SBATCH -p standard-g", "lumi-g"),
-        ("#SBATCH --account=nn1234k\n#SBATCH --partition=accel", "olivia"),
+        # Saga and Betzy have such accounts and such a partition too.
+        ("#SBATCH --account=nn1234k\n#SBATCH --partition=accel", None),
+        ("#SBATCH --account=nn1234k\n#SBATCH --partition=small", None),
+        ("#SBATCH --account=nn1234k\n#SBATCH --partition=normal", None),
         ("#PBS -l select=1:system=polaris\n#PBS -q debug", "polaris"),
         ("#PBS -l select=1:system=polaris\n#PBS -q elsewhere", None),
         ("#SBATCH -A project_465000001\n#SBATCH -p gpu", None),

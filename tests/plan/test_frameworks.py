@@ -235,12 +235,12 @@ def test_the_binding_of_ranks_that_see_all_gpus_is_proven_by_their_own(
     )
     assert answer.returncode == 0, answer.stderr
     seen = {line for line in answer.stdout.splitlines() if line.startswith("SEES")}
-    reports = [line for line in answer.stdout.splitlines() if line.startswith("hpclaunch-binding")]
+    reports = json.loads(hpclaunch("verify", "last", "--json").stdout)["ranks"]
     assert len(seen) == 1
     listed = seen.pop().split()[1].split(",")
     assert sorted(listed) == list("01234567")
-    own = {line.split("local_rank=")[1][0]: line.split(" gpus=")[1].split()[0] for line in reports}
-    assert own == {str(rank): f"{listed[rank]},{listed[rank + 4]}" for rank in range(4)}
+    own = {report["local_rank"]: report["gpus"] for report in reports}
+    assert own == {rank: f"{listed[rank]},{listed[rank + 4]}" for rank in range(4)}
     assert len(reports) == 8
 
 

@@ -37,6 +37,13 @@ ACCOUNTS = {
     "daint": "g123",
     "clariden": "g123",
     "santis": "g123",
+    "frontier": "abc123",
+    "perlmutter": "m1234_g",
+    "leonardo": "MyProject",
+    "mn5-acc": "ehpc123",
+    "jupiter": "myproject",
+    "betzy": "nn1234k",
+    "betzy-accel": "nn1234k",
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 CONTAINER = Environment(
@@ -63,6 +70,9 @@ def cases() -> dict[str, dict[str, Any]]:
         "olivia.container": {**known["olivia"], "environment": CONTAINER},
         "polaris.restarts": {**known["polaris"], "max_restarts": 3},
         "olivia.array": {**known["olivia"], "array": "0-9%2", "after": ("12", "13"), "exclude": ("gpu-1-2",)},
+        "frontier.two-nodes": {**known["frontier"], "nodes": 2, "command": PROGRAM, "framework": "torch"},
+        "perlmutter.regular": {**known["perlmutter"], "nodes": 16, "time": "4h"},
+        "mn5-acc.two-nodes": {**known["mn5-acc"], "nodes": 2, "queue": "acc_ehpc", "command": PROGRAM},
         "polaris.array": {**known["polaris"], "array": "0-9", "after": ("12.polaris",), "after_any": True},
         "local.restarts": {
             "site": "local",

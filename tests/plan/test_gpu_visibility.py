@@ -104,11 +104,22 @@ def test_set_device_of_the_local_rank_takes_a_gpu_that_is_the_ranks_own(
         *([] if framework and by_local_rank else [shared]),
     ):
         planned = plan(site, framework, **counts)
-        assert planned.binding is not None
+        own = _planned_gpus(planned, count)
         setup = "\n".join(line.text for line in planned.rank_setup if "taskset" not in line.text)
         for rank in sorted({0, planned.tasks_per_node - 1}):
             device, _ = _run_rank(setup, planned, rank, framework)
-            assert int(device) == planned.binding.ranks[rank].gpus[0], (counts, rank)
+            assert int(device) == own[rank][0], (counts, rank)
+
+
+def _planned_gpus(planned: LaunchPlan, count: int) -> list[tuple[int, ...]]:
+    """The GPUs of each rank: of its binding, else (where srun chooses the cores) by their numbers."""
+    if planned.binding is not None:
+        return [rank.gpus for rank in planned.binding.ranks]
+    assert planned.profile.binding.cpu == "cores"
+    ranks = planned.tasks_per_node
+    if ranks > count:
+        return [(rank // (ranks // count),) for rank in range(ranks)]
+    return [(rank * (planned.request.gpus_per_task or count // ranks),) for rank in range(ranks)]
 
 
 gpus_of_ranks = st.lists(st.integers(1, 4), min_size=1, max_size=8).flatmap(

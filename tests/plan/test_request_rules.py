@@ -98,6 +98,17 @@ def test_queues_only_when_named_are_taken_when_named(name: str) -> None:
     assert request_rules.choose_queue(profile(), name, 500, 60).name == name
 
 
+def test_a_qos_is_taken_where_the_site_knows_nothing_else() -> None:
+    debug = Queue(kind="qos", automatic=True, max_nodes=8)
+    queues = {"part": Queue(automatic=False), "debug": debug, "premium": Queue(kind="qos")}
+    choice = request_rules.choose_queue(profile(queues=queues), None, 8, 60)
+    assert (choice.name, choice.reason) == ("debug", "the first qos that fits: up to 8 nodes, any time")
+    with pytest.raises(SiteRuleError) as error:
+        request_rules.choose_queue(profile(queues=queues), None, 9, 60)
+    assert "part: only when named" in str(error.value)
+    assert "premium: a QOS, so only when named" in str(error.value)
+
+
 def test_an_unknown_queue_is_planned_and_would_be_refused() -> None:
     choice = request_rules.choose_queue(profile(), "prd", 500, 60)
     assert choice.name == "prd"

@@ -124,6 +124,24 @@ def test_a_bad_job_file_is_refused_with_its_line(tmp_path: Path, text: str, line
     assert found in str(error.value)
 
 
+def test_an_unknown_key_is_said_of_the_right_file(config: Path, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("nods: 1\n")
+    with pytest.raises(BadInputError, match=r"unknown key 'nods' in the job file; did you mean 'nodes'"):
+        merged(JobSettings(command=("a",)), file)
+    config.write_text("nods: 1\n")
+    with pytest.raises(BadInputError, match=r"config\.yaml:1: unknown key 'nods' in the configuration"):
+        merged(JobSettings(command=("a",)))
+
+
+def test_settings_are_shown_in_words() -> None:
+    line = JobSettings(command=("a",), exclusive=False, env={"WANDB_MODE": "offline"}, after=("1", "2"))
+    settings = merged(line)[1]
+    assert settings["exclusive"].value == "no"
+    assert settings["env WANDB_MODE"].value == "offline"
+    assert settings["after"].value == "1,2"
+
+
 def test_a_missing_job_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"nosuch\.yaml"):
         merged(JobSettings(), tmp_path / "nosuch.yaml")
@@ -160,7 +178,7 @@ def test_every_setting_with_a_group_is_an_option_of_submit() -> None:
     for row in rows():
         assert (row.name in options) == bool(row.group)
     assert options["zero_stage"].opts == ["--zero-stage"]
-    assert options["queue"].opts == ["--partition", "--queue"]
+    assert options["queue"].opts == ["-p", "--partition", "--queue"]
 
 
 def test_defaults_have_the_type_of_their_setting() -> None:

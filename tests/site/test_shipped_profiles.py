@@ -14,6 +14,7 @@ from hpclaunch.package_data import resource_dir
 from hpclaunch.site.load_profile import load_merged, load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.profile_rules import structs_of
+from hpclaunch.site.queue_limits import misfit
 from hpclaunch.site.schema import Directive, EnvVar, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
 
@@ -29,7 +30,8 @@ def node(name: str) -> NodeTopology:
 
 
 def test_the_promised_sites_are_there() -> None:
-    promised = {"lumi-g", "polaris", "olivia", "alps-gh200", "daint", "clariden", "santis"}
+    promised = {"lumi-g", "polaris", "olivia", "alps-gh200", "daint", "clariden", "santis", "aurora"}
+    promised |= {"frontier", "perlmutter", "leonardo", "mn5-acc", "jupiter", "betzy"}
     generic = {"generic-slurm", "generic-pbs", "generic-lsf", "generic-flux"}
     assert promised | generic | {"local"} <= set(NAMES)
 
@@ -127,6 +129,47 @@ def test_grace_hopper_nodes(name: str) -> None:
     assert {common[f"FI_CXI_RDZV_{name}"].value for name in ("THRESHOLD", "GET_MIN", "EAGER_SIZE")} == {"0"}
 
 
+def test_frontiers_node_is_that_of_lumi_g() -> None:
+    """The same blade: OLCF's user guide and LUMI's documentation give one table of GPUs and L3 groups."""
+    one, other = node("frontier"), node("lumi-g")
+    assert (one.cores, one.reserved) == (other.cores, other.reserved)
+    assert [(gpu.numa, gpu.cpus) for gpu in one.gpus] == [(gpu.numa, gpu.cpus) for gpu in other.gpus]
+
+
+def test_frontiers_walltime_grows_with_the_nodes() -> None:
+    batch = load_site("frontier").queues["batch"]
+    assert [misfit(batch, nodes, 6 * 3600) is None for nodes in (1, 91, 92, 183, 9472)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert misfit(batch, 183, 7 * 3600)
+    assert misfit(batch, 9473, 60)
+
+
+def test_jupiter_has_grace_hopper_nodes_without_slingshot() -> None:
+    profile, topology = load_site("jupiter"), node("jupiter")
+    assert [format_cpu_list(gpu.cpus or ()) for gpu in topology.gpus][:2] == ["0-71", "72-143"]
+    assert profile.fabric.kind == "infiniband"
+    variables = [
+        *profile.env,
+        *profile.fabric.common,
+        *profile.fabric.multi_node,
+        *profile.fabric.single_node,
+    ]
+    assert not [name for name in variables if name.startswith(("FI_", "NCCL_"))]
+
+
+@pytest.mark.parametrize("name", ["leonardo", "mn5-acc", "betzy", "betzy-accel"])
+def test_nodes_whose_numa_is_unknown_leave_the_cores_to_srun(name: str) -> None:
+    profile, topology = load_site(name), node(name)
+    assert profile.binding.cpu == "cores"
+    assert (topology.numa_nodes, {core.numa for core in topology.cores}) == ((), {None})
+    assert {gpu.numa for gpu in topology.gpus} <= {None}
+
+
 @pytest.mark.parametrize("name", ["polaris", "olivia", "alps-gh200"])
 def test_the_slingshot_plugin_is_forced_between_nodes_only(name: str) -> None:
     fabric = load_site(name).fabric
@@ -147,6 +190,13 @@ def test_the_alps_clusters_differ_in_their_limits() -> None:
     assert load_site("clariden").queues["debug"].max_node_minutes == 90
     for name in limits:
         assert load_site(name).fabric == base.fabric
+
+
+@pytest.mark.parametrize("name", ["alps-gh200", "daint", "clariden", "santis"])
+def test_cscs_requires_no_account_and_has_a_partition_for_transfer(name: str) -> None:
+    profile = load_site(name)
+    assert not profile.account.required
+    assert profile.queues["xfer"].gpus is False
 
 
 def test_what_the_sites_document_for_the_mpi_plugin() -> None:

@@ -85,7 +85,7 @@ PARTIAL = "schema: 1\nname: part\nextends: here\n"
         PARTIAL + "env: {A: {value: null, reason: unset it}}\n",
         PARTIAL + "env: {A: {value: x}}\n",
         PARTIAL + "env: {A: null}\n",
-        PARTIAL + "node: {gpus: [{cores: 4-5}]}\n",
+        PARTIAL + "node: {numa: [{cores: 4-5}]}\n",
         PARTIAL + "nodes: null\n",
         "name: part\nextends: here\n",
     ],

@@ -30,15 +30,14 @@ def test_slurms_cluster_name_decides(name: str) -> None:
     assert found.site == "lumi-g"
     assert found.reason == f"SLURM_CLUSTER_NAME is {name}"
     weak = {item.site for item in found.evidence if item.strength == "weak"}
-    assert weak == {"lumi-g", "alps-gh200", "daint", "clariden", "santis"}
+    assert weak == {"lumi-g", "alps-gh200", "daint", "clariden", "santis", "frontier", "perlmutter"}
 
 
 def test_shared_host_names_and_gpus_never_decide() -> None:
     found = look(hostname="nid001234", gpus=("NVIDIA GH200 120GB",) * 4)
     assert found.site is None
-    assert "only weak evidence (alps-gh200, clariden, daint, olivia, santis" in found.reason.replace(
-        "lumi-g, ", ""
-    )
+    names = "alps-gh200, clariden, daint, jupiter, lumi-g, olivia, perlmutter, santis"
+    assert found.reason.startswith(f"only weak evidence ({names})")
     assert {item.strength for item in found.evidence} == {"weak"}
 
 
@@ -50,11 +49,32 @@ def test_unique_host_names_decide_with_or_without_domain() -> None:
     assert look(hostname="xdaint-ln002").site is None
 
 
+@pytest.mark.parametrize(
+    ("hostname", "site"),
+    [
+        ("login12.frontier.olcf.ornl.gov", "frontier"),
+        ("frontier00042", "frontier"),
+        ("login01.leonardo.local", "leonardo"),
+        ("alogin1", "mn5-acc"),
+        ("alogin2.bsc.es", "mn5-acc"),
+        ("glogin1.bsc.es", None),
+        ("jpbo-028-25", "jupiter"),
+        ("login04.jupiter.fz-juelich.de", "jupiter"),
+        ("login-1.betzy.sigma2.no", "betzy"),
+        ("login12", None),
+        ("login40", None),
+    ],
+)
+def test_host_names_of_the_sites(hostname: str, site: str | None) -> None:
+    assert look(hostname=hostname).site == site
+
+
 def test_variables_decide_when_their_whole_value_matches() -> None:
     assert look({"PBS_JOBID": "7186680.polaris-pbs-01.hsn.cm.polaris.alcf.anl.gov"}).site == "polaris"
     assert look({"PBS_JOBID": "7186680.aurora-pbs-0001.hsn.cm.aurora.alcf.anl.gov"}).site is None
     assert look({"CLUSTER_NAME": "clariden"}).site == "clariden"
     assert look({"CLUSTER_NAME": "clariden-2"}).site is None
+    assert look({"NERSC_HOST": "perlmutter"}, "nid001234").site == "perlmutter"
 
 
 def test_contradictions_are_unknown_and_name_both() -> None:

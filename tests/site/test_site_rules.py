@@ -55,6 +55,8 @@ RULES = [
     ("[0-1, 2-3, 4-5, 6-7]", "['']", 22, "an L3 group without cores"),
     ("reserved_cores: 0,4", "reserved_cores: 0,8", 23, "reserved cores 8 are not in the node"),
     ("{numa: 1, cores: 4-5", "{numa: 2, cores: 4-5", 26, "GPU 0 is on NUMA node 2; there are [0, 1]"),
+    ("{numa: 1, cores: 4-5", "{cores: 4-5", 26, "GPU 0 is near cores 4-5 and its NUMA node is not named; add numa:"),
+    ("    - {id: 0, cores: 0-3}\n    - {id: 1, cores: 4-7}\n", "    []\n", 27, "cpu is mask_cpu and node.numa is empty"),
     ("cores: 4-5", "cores: 3-4", 26, "GPU 0 is near cores 3-4; NUMA node 1 has cores 4-7"),
     ("nic: hsn0", "nic: hsn1", 26, "GPU 0 is near NIC 'hsn1'; nics: names hsn0"),
     ("[{name: hsn0, numa: 1}]", "[{name: hsn0, numa: 7}]", 27, "NIC hsn0 is on NUMA node 7"),

@@ -1,0 +1,181 @@
+"""The JSON documents about jobs that commands print with ``--json``; schemas: docs/reference/json."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import datetime as dt
+from typing import Any, Literal
+
+import msgspec
+
+from hpclaunch.host.machine_identity import MachineIdentity
+from hpclaunch.job.record import Failure, JobRecord
+from hpclaunch.plan.launch_plan import LaunchPlan, Problem
+from hpclaunch.plan.request import Setting
+from hpclaunch.scheduler.scheduler_interface import JobState
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keys may be added; a key that is removed or changes its meaning raises ``schema``."""
+
+    schema: Literal[1] = 1
+
+
+class ArrayJobDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One job of an array."""
+
+    state: JobState
+    exit_code: int | None
+    reason: str | None
+
+
+class BindingDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The verdict on the binding of all ranks."""
+
+    ok: bool
+    finding: str
+
+
+class JobDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job, as ``status`` and ``jobs`` print it; a key that does not apply is null."""
+
+    id: str
+    name: str
+    site: str
+    scheduler: str
+    scheduler_id: str | None
+    state: JobState
+    exit_code: int | None
+    reason: str | None
+    failure: Failure | None
+    queue: str | None
+    limit_s: int | None
+    elapsed_s: int | None
+    restarts: int
+    nodes: int
+    tasks: int
+    node_names: list[str]
+    binding: BindingDocument | None
+    host: str | None
+    machine: MachineIdentity | None
+    folder: str
+    log: str
+    workdir: str
+    command: tuple[str, ...]
+    created: str
+    started: str | None
+    ended: str | None
+    array: dict[str, ArrayJobDocument] | None
+
+
+class SubmittedJobDocument(JobDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job, as ``submit``, ``resubmit`` and ``wait`` print it."""
+
+    result: dict[str, Any] | None
+    """What the job wrote to HPCLAUNCH_RESULT_FILE; null before its end, or where it wrote nothing."""
+
+
+class DryRunDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What ``submit --dry-run --json`` prints."""
+
+    site: str
+    nodes: int
+    tasks_per_node: int
+    tasks: int
+    limit_s: int | None
+    queue: str | None
+    request: dict[str, Any]
+    """The settings with their types, as a job file has them."""
+    settings: tuple[Setting, ...]
+    """The same as text, each with its origin."""
+    warnings: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    """Why submitting this job is refused."""
+    script: str
+
+
+class CommandError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why a command failed."""
+
+    kind: Literal["usage", "bad input", "refused", "failed"]
+    message: str
+    hint: str | None
+    exit_code: int
+
+
+class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a command prints that fails before it has its document."""
+
+    error: CommandError
+
+
+DOCUMENTS = {
+    "job": JobDocument,
+    "jobs": list[JobDocument],
+    "submitted-job": SubmittedJobDocument,
+    "dry-run": DryRunDocument,
+    "error": ErrorDocument,
+}
+"""Name of the schema -> its type."""
+
+
+def job_document(record: JobRecord) -> JobDocument:
+    """Return the facts of a job."""
+    return JobDocument(**_facts(record))
+
+
+def submitted_document(record: JobRecord, result: dict[str, Any] | None) -> SubmittedJobDocument:
+    """Return the facts of a job and its result."""
+    return SubmittedJobDocument(**_facts(record), result=result)
+
+
+def dry_run_document(plan: LaunchPlan, script: str) -> DryRunDocument:
+    """Return the plan of a job that is not submitted."""
+    return DryRunDocument(
+        site=plan.profile.name,
+        nodes=plan.nodes,
+        tasks_per_node=plan.tasks_per_node,
+        tasks=plan.tasks,
+        limit_s=plan.walltime_s,
+        queue=plan.queue,
+        request=msgspec.to_builtins(plan.request),
+        settings=plan.settings,
+        warnings=plan.warnings,
+        problems=plan.problems,
+        script=script,
+    )
+
+
+def _facts(record: JobRecord) -> dict[str, Any]:
+    names = (name for name in JobDocument.__struct_fields__ if hasattr(record, name))
+    jobs = record.array.items()
+    return {name: getattr(record, name) for name in names} | {
+        "schema": 1,
+        "queue": record.plan.get("queue"),
+        "limit_s": record.plan.get("walltime_s") if record.machine is None else None,
+        "elapsed_s": elapsed_s(record),
+        "log": f"{record.folder}/out.log",
+        "node_names": node_names(record),
+        "binding": BindingDocument(ok=record.binding.ok, finding=record.binding.finding)
+        if record.binding
+        else None,
+        "array": {
+            str(index): ArrayJobDocument(state=job.state, exit_code=job.exit_code, reason=job.reason)
+            for index, job in jobs
+        }
+        or None,
+    }
+
+
+def elapsed_s(record: JobRecord) -> int | None:
+    """Return how long the job ran, or runs by now; None: it has not started, or its times are damaged."""
+    try:
+        start = dt.datetime.fromisoformat(record.started or "")
+        end = dt.datetime.fromisoformat(record.ended) if record.ended else dt.datetime.now(dt.timezone.utc)
+        return max(0, int((end - start).total_seconds()))
+    except (ValueError, TypeError):
+        return None
+
+
+def node_names(record: JobRecord) -> list[str]:
+    """Return the names of the job's nodes, as far as its ranks or its preflight have reported them."""
+    ranks = record.binding.ranks if record.binding else ()
+    return list(dict.fromkeys([*(rank.host for rank in ranks), *(node.host for node in record.preflight)]))

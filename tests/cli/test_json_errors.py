@@ -1,0 +1,44 @@
+"""What was requested as JSON fails as JSON: one document on stdout, the message for people on stderr."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "code", "message"),
+    [
+        (("status", "nosuch", "--json"), "bad input", 3, "no job 'nosuch'"),
+        (("submit", "--site", "nosuch", "--json", "--", "true"), "bad input", 3, "no site is named 'nosuch'"),
+        (("submit", "--json", "--nodez", "1", "--", "true"), "usage", 2, "No such option '--nodez'"),
+        (("submit", "--json", "--site", "generic-slurm", "--host", "nosuch.invalid", "--", "true"),
+         "refused", 4, "nosuch.invalid"),
+    ],
+)  # fmt: skip
+def test_the_error_is_the_document(words: tuple[str, ...], kind: str, code: int, message: str) -> None:
+    answer = hpclaunch(*words)
+    assert answer.returncode == code
+    error = json.loads(answer.stdout)["error"]
+    assert (error["kind"], error["exit_code"]) == (kind, code)
+    assert message in error["message"]
+    assert set(error) == {"kind", "message", "hint", "exit_code"}
+    assert message in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("status", "nosuch"), ("submit", "--site", "nosuch", "--", "true", "--json")]
+)
+def test_without_the_option_there_is_no_document(words: tuple[str, ...]) -> None:
+    """After ``--`` the option is the program's."""
+    answer = hpclaunch(*words)
+    assert (answer.returncode, answer.stdout) == (3, "")

@@ -1,0 +1,115 @@
+#!/bin/bash
+# the name in squeue
+#SBATCH --job-name=mnist
+# the project that pays
+#SBATCH --account=nn1234k
+# the first partition that fits: up to 3 nodes, 7-00:00:00
+#SBATCH --partition=accel
+# nodes
+#SBATCH --nodes=1
+# ranks on each node
+#SBATCH --ntasks-per-node=4
+# GPUs of each node, visible to its ranks together
+#SBATCH --gpus-per-node=4
+# CPUs for each rank
+#SBATCH --cpus-per-task=16
+# whole nodes, also where the partition shares them
+#SBATCH --exclusive
+# walltime limit
+#SBATCH --time=00:30:00
+# stdout and stderr of the job
+#SBATCH --output=hpclaunch-%j.out
+# each run writes on in the same log: Slurm, too, may requeue the job
+#SBATCH --open-mode=append
+
+# Written by hpclaunch VERSION for betzy-accel: Betzy at Sigma2, Norway, the four GPU nodes (4 A100 40 GB per node), facts read 2026-11-20 to 2026-11-22.
+# 1 node x 4 ranks = 4 ranks.
+# srun chooses the cores of each rank: where its GPUs are attached is not documented for betzy-accel.
+
+set -eo pipefail
+
+# The folder of this job's log, result and exit status.
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
+# The exit status is written however the job ends.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  hpclaunch_write exit_status "$status" || :
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# number of ranks of the job
+export HPCLAUNCH_TASKS=4
+
+# the training runner, which submit copies to the job folder
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# settings of an outer allocation, which srun would read as options
+unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
+  SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE SLURM_EXPORT_ENV \
+  SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_SOCKET SLURM_GPUS_PER_TASK SLURM_HINT \
+  SLURM_MEM_BIND SLURM_MEM_BIND_LIST SLURM_MEM_BIND_PREFER SLURM_MEM_BIND_SORT SLURM_MEM_BIND_TYPE \
+  SLURM_MEM_BIND_VERBOSE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE SLURM_NETWORK \
+  SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_SOCKET SLURM_OVERCOMMIT SLURM_PROFILE \
+  SLURM_THREADS_PER_CORE SLURM_TRES_PER_TASK
+
+# since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)
+export SRUN_CPUS_PER_TASK=16
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+
+# threads for each rank: its share of the node's cores
+export OMP_NUM_THREADS=16
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank, as the variables that torch.distributed and others read
+export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=4
+# an MPI that is started by a plugin which it does not speak gives no error
+if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
+  case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
+    ,*libmpi* | *libopen-pal.so.80*)
+      echo "each rank would run alone, as 'rank 0 of 1': the MPI of $1 does not speak srun's plugin;" \
+        "--mpi pmix is for Open MPI, pmi2 for MPICH (srun --mpi=list), none starts it so on purpose" |
+        tee "$HPCLAUNCH_JOB_FOLDER/reason" >&2
+      exit 1 ;;
+  esac
+fi
+# GPUs of each local rank, by their numbers
+gpus=(0 1 2 3)
+# this rank sees only its own
+export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
+# CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
+# Become the program.
+exec -- "$@"
+HPCLAUNCH_RANK
+
+srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=cores \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,202 @@
+#!/bin/bash
+# the name in squeue
+#SBATCH --job-name=mnist
+# the project that pays
+#SBATCH --account=m1234_g
+# the first qos that fits: up to any number of nodes, 2-00:00:00
+#SBATCH --qos=regular
+# nodes
+#SBATCH --nodes=16
+# ranks on each node
+#SBATCH --ntasks-per-node=4
+# GPUs of each node, visible to its ranks together
+#SBATCH --gpus-per-node=4
+# whole nodes, also where the partition shares them
+#SBATCH --exclusive
+# walltime limit
+#SBATCH --time=04:00:00
+# stdout and stderr of the job
+#SBATCH --output=hpclaunch-%j.out
+# each run writes on in the same log: Slurm, too, may requeue the job
+#SBATCH --open-mode=append
+# GPU nodes; -C "gpu&hbm80g" for the 256 nodes with A100 of 80 GB (https://github.com/BLAST-WarpX/warpx, read 2026-11-22, community)
+#SBATCH -C gpu
+
+# Written by hpclaunch VERSION for perlmutter: Perlmutter at NERSC, Berkeley, GPU nodes (HPE Cray EX, 4 A100 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-22.
+# 16 nodes x 4 ranks = 64 ranks.
+# CPUs and GPUs of each local rank:
+#   rank 0: CPUs 48-63  GPU 0  NUMA node 3
+#   rank 1: CPUs 32-47  GPU 1  NUMA node 2
+#   rank 2: CPUs 16-31  GPU 2  NUMA node 1
+#   rank 3: CPUs 0-15  GPU 3  NUMA node 0
+
+set -eo pipefail
+
+# The folder of this job's log, result and exit status.
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
+# The exit status is written however the job ends.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  hpclaunch_write exit_status "$status" || :
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# number of ranks of the job
+export HPCLAUNCH_TASKS=64
+
+# the training runner, which submit copies to the job folder
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# Python with torch, and NCCL with its plugin for Slingshot (https://github.com/saforem2/ezpz, read 2026-11-20, community)
+module load cudatoolkit/12.9 nccl/2.24.3 pytorch cray-mpich
+
+# settings of an outer allocation, which srun would read as options
+unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
+  SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE \
+  SLURM_EXPORT_ENV SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_SOCKET SLURM_GPUS_PER_TASK \
+  SLURM_HINT SLURM_MEM_BIND SLURM_MEM_BIND_LIST SLURM_MEM_BIND_PREFER SLURM_MEM_BIND_SORT \
+  SLURM_MEM_BIND_TYPE SLURM_MEM_BIND_VERBOSE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE \
+  SLURM_NETWORK SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_SOCKET SLURM_OVERCOMMIT \
+  SLURM_PROFILE SLURM_THREADS_PER_CORE SLURM_TRES_PER_TASK
+
+# Cray MPICH sends by the NIC that is nearest to the rank's GPU (https://github.com/BLAST-WarpX/warpx, read 2026-11-22, community)
+export MPICH_OFI_NIC_POLICY="GPU"
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=16
+
+# Each rank reports its binding in this folder.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank, as the variables that torch.distributed and others read
+export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=64
+# an MPI that is started by a plugin which it does not speak gives no error
+if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
+  case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
+    ,*libmpi* | *libopen-pal.so.80*)
+      echo "each rank would run alone, as 'rank 0 of 1': the MPI of $1 does not speak srun's plugin;" \
+        "--mpi pmix is for Open MPI, pmi2 for MPICH (srun --mpi=list), none starts it so on purpose" |
+        tee "$HPCLAUNCH_JOB_FOLDER/reason" >&2
+      exit 1 ;;
+  esac
+fi
+# CPUs planned for each local rank
+cpus=(48-63 32-47 16-31 0-15)
+# NUMA nodes of each local rank's cores
+numa=(3 2 1 0)
+# GPUs of each local rank, nearest to its cores
+gpus=(0 1 2 3)
+# PCI addresses of those GPUs
+bus=('' '' '' '')
+# this rank sees only its own
+export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
+# CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
+# In a function, so that no variable of the program's environment is changed.
+hpclaunch_report() {
+  local root key value got_cpus='' got_mems='' policy host verdict=ok node range rest here report
+  root=${HPCLAUNCH_SYSROOT:-}
+  while read -r key value; do
+    case $key in
+      Cpus_allowed_list:) got_cpus=$value ;;
+      Mems_allowed_list:) got_mems=$value ;;
+    esac
+  done < "$root/proc/self/status"
+  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it.
+  if read -r _ policy _ 2> /dev/null < "$root/proc/self/numa_maps"; then
+    case $policy in bind*:*) got_mems=${policy##*:} ;; esac
+  fi
+  read -r host < "$root/proc/sys/kernel/hostname"
+  local found n simd_count location_id domain id mine got_bus got_gpu_numa beyond gpu on
+  # PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
+  found=()
+  for ((n = 0; ; n++)); do
+    node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
+    [ -r "$node" ] || break
+    simd_count=0 location_id=0 domain=0
+    while read -r key value; do
+      case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
+    done < "$node"
+    [ "$simd_count" != 0 ] || continue  # a CPU
+    printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
+    found+=("$id")
+  done
+  for node in "$root"/proc/driver/nvidia/gpus/*; do
+    [ ! -e "$node" ] || found+=("${node##*/}")
+  done
+  IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
+  got_bus='' got_gpu_numa='' beyond=''
+  for gpu in "${mine[@]}"; do
+    id=unknown on=unknown
+    if [[ $gpu =~ ^[0-9]+$ ]]; then
+      id=${found[gpu]:-unknown}
+      if [ "${found[*]}" ] && [ "$gpu" -ge ${#found[@]} ]; then beyond=$gpu; fi
+    fi
+    if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
+    got_bus+=,$id got_gpu_numa+=,$on
+  done
+  [ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+  # Memory must be allowed on each NUMA node of the rank's cores; more nodes may be allowed.
+  for node in ${numa[LOCAL_RANK]//,/ }; do
+    here='' rest=${got_mems:-$node},
+    while [ "$rest" ]; do
+      range=${rest%%,*} rest=${rest#*,}
+      if [ "${range%-*}" -le "$node" ] && [ "$node" -le "${range#*-}" ]; then here=1; fi
+    done
+    [ "$here" ] || verdict='memory-on-another-numa-node'
+  done
+  case $got_bus in
+    *unknown*) ;;  # no driver shows the addresses here
+    ",${bus[LOCAL_RANK]}") ;;
+    *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
+  esac
+  for on in ${got_gpu_numa//,/ }; do
+    case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
+  done
+  [ -z "$beyond" ] || verdict='no-such-gpu'
+  printf -v report 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s' \
+    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+    "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
+  # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
+  { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
+}
+hpclaunch_report
+# Become the program.
+exec -- "$@"
+HPCLAUNCH_RANK
+
+srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xffff000000000000,0xffff00000000,0xffff0000,0xffff \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -51,12 +51,18 @@ def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_j
         click.echo(f"hpclaunch: left out: {_plain(path)}", err=True)
     total = sum(file.size for file in found.files)
     if as_json:
-        import json
+        import msgspec
 
-        files = [{"name": _plain(file.name), "bytes": file.size} for file in found.files]
-        left_out = [_plain(path) for path in found.left_out]
-        document = {"id": record.id, "host": record.host, "folder": str(target.absolute())}
-        click.echo(json.dumps({**document, "files": files, "left_out": left_out}))
+        from hpclaunch.job.job_documents import FetchDocument, FetchedFile
+
+        document = FetchDocument(
+            id=record.id,
+            host=record.host,
+            folder=str(target.absolute()),
+            files=[FetchedFile(name=_plain(file.name), bytes=file.size) for file in found.files],
+            left_out=[_plain(path) for path in found.left_out],
+        )
+        click.echo(msgspec.json.encode(document).decode())
     else:
         click.echo(f"hpclaunch: {len(found.files)} files, {total} bytes, in {target}", err=True)
 

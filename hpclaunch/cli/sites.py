@@ -12,6 +12,7 @@ from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
+    from hpclaunch.scheduler.scheduler_interface import QueueFacts, Scheduler
     from hpclaunch.site.load_profile import Loaded
 
 _GROUPS = {
@@ -338,12 +339,33 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     known = folder is None and cpuinfo.exists()
     model = cpu_model(cpuinfo.read_text(errors="replace") if known else "")
     topology = read_live() if folder is None else read_folder(Path(folder))
-    text = profile_text(name, base, topology, model, folder or socket.gethostname(), dt.date.today())
+    queues = _queues_here(bases[base]) if folder is None else ()
+    measured = folder or socket.gethostname()
+    text = profile_text(name, base, topology, model, measured, dt.date.today(), queues)
     hidden = None if output else site_names().get(name)
     host = LocalHost()
     host.make_folder(str(file.parent.absolute()))
     host.write_file(str(file.absolute()), text.encode())
     load_site(str(file.absolute()))  # a profile that does not load is a fault of hpclaunch: raise now
-    click.echo(f"{file}: written, extends {base}; read it, and add account, queues, modules and fabric")
+    listed = f" with {len(queues)} queues of {bases[base].title}" if queues else ""
+    rest = "account, modules and fabric" if queues else "account, queues, modules and fabric"
+    click.echo(f"{file}: written{listed}, extends {base}; read it, and add {rest}")
     if hidden is not None:
         click.echo(f"  it hides the profile {hidden} that hpclaunch ships; another NAME would keep both")
+
+
+def _queues_here(scheduler: Scheduler) -> tuple[QueueFacts, ...]:
+    """Return the queues that the scheduler here lists; none, with a note, where it does not answer."""
+    import shutil
+
+    from hpclaunch.errors import RefusedError
+    from hpclaunch.host.this_machine import LocalHost
+
+    command = scheduler.queues_command
+    if not command or not shutil.which(command[0]):
+        return ()
+    try:
+        return scheduler.parse_queues(LocalHost().run(command, timeout_s=10))
+    except RefusedError as error:
+        click.echo(f"note: no queues: {error.message}", err=True)
+        return ()

@@ -134,7 +134,7 @@ def _refuse_two_outputs(options: Mapping[str, Any]) -> None:
 
 
 def _check_picture_name(path: Path | None) -> None:
-    """Refuse a file that is no SVG by its name, before anything is computed."""
+    """Refuse a file whose name is not that of an SVG, before anything is computed."""
     if path is not None and path.suffix.lower() != ".svg":
         raise BadInputError(
             f"--picture {str(path) if path.name else repr('')}: the picture is an SVG document",
@@ -238,7 +238,7 @@ def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRe
 
 
 def _is_requested(options: Mapping[str, Any]) -> bool:
-    """Tell whether an option asks for a certain binding: then the node alone is no answer."""
+    """Tell whether an option requests a certain binding: then the node alone does not answer it."""
     counts = ("tasks_per_node", "cpus_per_task", "gpus_per_task", "reserve")
     return any(options[name] is not None for name in counts) or options["threads_per_core"] != 1
 

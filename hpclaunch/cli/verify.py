@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import click
@@ -34,8 +33,13 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
     if as_json:
         import msgspec
 
+        from hpclaunch.job.job_documents import VerifyDocument
+
         note = NOT_SEEN if found.ranks else None
-        click.echo(json.dumps({"id": record.id, **msgspec.to_builtins(found), "note": note}))
+        document = VerifyDocument(
+            id=record.id, ok=found.ok, finding=found.finding, ranks=found.ranks, note=note
+        )
+        click.echo(msgspec.json.encode(document).decode())
     else:
         if found.ranks:
             click.echo(table(found.ranks))

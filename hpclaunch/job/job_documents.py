@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from hpclaunch.host.machine_identity import MachineIdentity
+from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.record import Failure, JobRecord
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.request import Setting
@@ -107,11 +108,41 @@ class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     error: CommandError
 
 
+class FetchedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file that ``fetch`` has brought; its name is its path below the folder."""
+
+    name: str
+    bytes: int
+
+
+class FetchDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What ``fetch`` has brought, and the paths there that it has left out."""
+
+    id: str
+    host: str | None
+    folder: str
+    files: list[FetchedFile]
+    left_out: list[str]
+
+
+class VerifyDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The verdict on the binding of a job, rank by rank."""
+
+    id: str
+    ok: bool
+    finding: str
+    ranks: tuple[RankReport, ...]
+    note: str | None
+    """What the proof does not see; null where no rank reported."""
+
+
 DOCUMENTS = {
     "job": JobDocument,
     "jobs": list[JobDocument],
     "submitted-job": SubmittedJobDocument,
     "dry-run": DryRunDocument,
+    "fetch": FetchDocument,
+    "verify": VerifyDocument,
     "error": ErrorDocument,
 }
 """Name of the schema -> its type."""

@@ -36,6 +36,7 @@ from hpclaunch.plan.staging_plan import plan_staging
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import reason_with_source
+from hpclaunch.site.retired_site import retired_sentence
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
@@ -320,7 +321,9 @@ def _warnings(
     notes = layout.binding.notes if layout.binding else ()
     cost = None if place.allocation else cost_at_most(request, profile, layout)
     costs = (cost.text,) if cost else ()
-    return (*framework_notes(request, layout, settings), *notes, *costs)
+    off = retired_sentence(profile)
+    retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
+    return (*retired, *framework_notes(request, layout, settings), *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

@@ -95,6 +95,21 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
+class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue as the scheduler itself describes it."""
+
+    name: str
+    kind: str
+    """One of ``Scheduler.queue_kinds``."""
+    min_nodes: int = 1
+    max_nodes: int | None = None
+    max_walltime: str | None = None
+    """HH:MM:SS or D-HH:MM:SS; None: no limit."""
+    whole_node: bool = True
+    has_gpus: bool | None = None
+    """None: the scheduler does not say."""
+
+
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """One scheduler: everything that depends on its kind. Each module of a kind has one, ``SCHEDULER``."""
 
@@ -168,6 +183,9 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     allocation_hint: str = ""
     """How a user makes an allocation; empty: there are none to run in."""
 
+    queues_command: tuple[str, ...] = ()
+    """Prints the queues, for ``parse_queues``; empty: profiles are written without them."""
+
     # --- its answers ---
     id_pattern: str = ""
     """Regular expression of its job ids as users write them."""
@@ -183,6 +201,10 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     def launcher(self, name: str) -> Launcher | None:
         """Return the launcher of that name; None where it does not start ranks here."""
         return next((launcher for launcher in self.launchers if launcher.name == name), None)
+
+    def parse_queues(self, answer: CommandResult) -> tuple[QueueFacts, ...]:
+        """Return the queues that ``queues_command`` printed, the usual one first. Raises RefusedError."""
+        raise NotImplementedError
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the options of the header, without the sentinel. Raises BadInputError for what no line

@@ -13,7 +13,9 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobStatus, Scheduler
+from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobStatus, QueueFacts, Scheduler
+from hpclaunch.scheduler.slurm_partitions import COMMAND as SHOW_PARTITIONS
+from hpclaunch.scheduler.slurm_partitions import parse_partitions
 from hpclaunch.scheduler.slurm_trial import SbatchTrial
 from hpclaunch.scheduler.srun import Srun
 from hpclaunch.walltime import format_walltime
@@ -26,6 +28,10 @@ _SENTINEL = "#SBATCH"
 
 class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     """Slurm. An id is ``JOBID``, or ``JOBID;CLUSTER`` where sbatch names a cluster."""
+
+    def parse_queues(self, answer: CommandResult) -> tuple[QueueFacts, ...]:
+        """Return the partitions, the default one first."""
+        return parse_partitions(answer)
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #SBATCH options (man sbatch) for a job."""
@@ -239,6 +245,7 @@ SCHEDULER = SlurmScheduler(
         "--wrap --parsable --test-only --help --usage --version": "nothing: hpclaunch calls sbatch itself",
     },
     queue_kinds=("partition", "qos"),
+    queues_command=SHOW_PARTITIONS,
     measured_binding="mask_cpu",
     binding_needs_whole_node=True,
     arrays=ArrayRules(

@@ -12,7 +12,7 @@ import yaml
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.registry import schedulers
-from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.scheduler.scheduler_interface import QueueFacts, Scheduler
 from hpclaunch.site.profile_node import threads_of
 from hpclaunch.site.schema import Node, NumaDomain, SiteName
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
@@ -53,9 +53,15 @@ def check_name(name: str) -> None:
 
 
 def profile_text(
-    name: str, base: str, topology: NodeTopology, cpu_model: str, host: str, day: dt.date
+    name: str,
+    base: str,
+    topology: NodeTopology,
+    cpu_model: str,
+    host: str,
+    day: dt.date,
+    queues: Iterable[QueueFacts] = (),
 ) -> str:
-    """Return a profile that extends ``base`` with the node that was measured on ``host``.
+    """Return a profile that extends ``base`` with the node that was measured on ``host``, and its ``queues``.
 
     What no source reports is left out, never guessed. Raises BadInputError for a node that the format cannot
     describe: offline CPUs, or a numbering that is neither spread nor adjacent.
@@ -77,9 +83,23 @@ def profile_text(
         "node": node,
         "binding": binding,
     }
+    if listed := {queue.name: _queue(queue, has_gpus=bool(topology.gpus)) for queue in queues}:
+        document["queues"] = listed
     notes = "".join(f"# {note}\n" for note in topology.notes)
     head = f"# Measured by hpclaunch sites new on {host}, {day}. Add account, queues, modules and fabric.\n"
     return head + notes + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110) + _STUBS
+
+
+def _queue(queue: QueueFacts, *, has_gpus: bool) -> dict[str, Any]:
+    """Return a queue as a profile lists it: what differs from the usual."""
+    without_gpus = has_gpus and queue.has_gpus is False
+    return {
+        "kind": queue.kind,
+        **({"min_nodes": queue.min_nodes} if queue.min_nodes > 1 else {}),
+        **_known(max_nodes=queue.max_nodes, max_walltime=queue.max_walltime),
+        **({"gpus": False} if without_gpus else {}),
+        **({} if queue.whole_node else {"whole_node": False}),
+    }
 
 
 def _node(topology: NodeTopology, cpu_model: str) -> dict[str, Any]:

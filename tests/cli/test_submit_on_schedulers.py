@@ -154,12 +154,12 @@ def test_fake_pbs_failure_and_refusal(on_pbs: dict[str, str]) -> None:
     done = submit(on_pbs, "--site", "generic-pbs", "--", "bash", "-c", "exit 3")
     assert (done.returncode, json.loads(done.stdout)["state"]) == (1, "failed")
     done = submit(on_pbs, "--site", "generic-pbs", "--queue", "nosuch", "--", "true")
-    assert (done.returncode, done.stdout) == (4, "")
+    assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (4, "refused")
     assert "Unknown queue" in done.stderr
 
 
 def test_a_scheduler_that_is_not_here_is_named() -> None:
     for site, program in (("generic-slurm", "srun"), ("generic-pbs", "qsub")):
         done = submit({"PATH": "/nowhere"}, "--site", site, "--", "true")
-        assert (done.returncode, done.stdout) == (4, "")
+        assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (4, "refused")
         assert f"{program}: no such program" in done.stderr

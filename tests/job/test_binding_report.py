@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hpclaunch.job.binding_report import RankReport, read_report, table, verdict
+from hpclaunch.job.job_documents import VerifyDocument
 from tests.testbed.cluster import Slurm
 
 LINE = (
@@ -27,6 +29,7 @@ def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
 
 def last_verdict() -> tuple[int, dict[str, Any]]:
     answer = hpclaunch("verify", "last", "--json")
+    msgspec.json.decode(answer.stdout, type=VerifyDocument)
     return answer.returncode, json.loads(answer.stdout)
 
 

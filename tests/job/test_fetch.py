@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 import stat
 import subprocess
@@ -11,12 +10,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.ssh import connect
 from hpclaunch.job.fetch_results import fetch, list_results
+from hpclaunch.job.job_documents import FetchDocument
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store
 from tests.testbed.cluster import Sshd
@@ -84,8 +85,8 @@ def test_what_a_job_left_comes_home(job: JobRecord, plain_sshd: Sshd, home: Path
     assert (again.returncode, "exists already, nothing was brought" in again.stderr) == (3, True)
     (here / "tool").write_text("changed here\n")
     forced = hpclaunch("fetch", job.id, "--force", "--json", cwd=home)
-    document = json.loads(forced.stdout)
-    assert (document["host"], document["folder"], len(document["files"])) == ("login", str(here), 4)
+    document = msgspec.json.decode(forced.stdout, type=FetchDocument)
+    assert (document.host, document.folder, len(document.files)) == ("login", str(here), 4)
     assert (here / "tool").read_text() == "run me\n"
 
 

@@ -44,6 +44,7 @@ ACCOUNTS = {
     "jupiter": "myproject",
     "betzy": "nn1234k",
     "betzy-accel": "nn1234k",
+    "summit": "ABC123",
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 CONTAINER = Environment(

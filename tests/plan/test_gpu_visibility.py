@@ -71,6 +71,7 @@ def _run_rank(setup: str, plan_: LaunchPlan, rank: int, framework: str | None) -
     variable = plan_.profile.binding.gpu_visible_var
     names = ("SLURM_PROCID", "SLURM_LOCALID", "PMI_RANK", "PMI_LOCAL_RANK", "PMIX_RANK")
     ranks = dict.fromkeys((*names, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"), str(rank))
+    ranks |= dict.fromkeys(("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK"), str(rank))
     words = (str(variable), str(framework), str(rank))
     answer = subprocess.run(
         ["bash", "-c", f'set -e\n{setup}\nexec "$@"', "rank", sys.executable, "-c", TAKE_DEVICE, *words],

@@ -162,6 +162,13 @@ def test_jupiter_has_grace_hopper_nodes_without_slingshot() -> None:
     assert not [name for name in variables if name.startswith(("FI_", "NCCL_"))]
 
 
+def test_summits_cores_are_those_that_jsrun_showed() -> None:
+    """OLCF's guide: no cores with hardware threads 84-87 and 172-175; 42 slots per node."""
+    topology = node("summit")
+    assert format_cpu_list(topology.reserved) == "84-87,172-175"
+    assert len({core.cpus for core in topology.cores if topology.usable.issuperset(core.cpus)}) == 42
+
+
 @pytest.mark.parametrize("name", ["leonardo", "mn5-acc", "betzy", "betzy-accel"])
 def test_nodes_whose_numa_is_unknown_leave_the_cores_to_srun(name: str) -> None:
     profile, topology = load_site(name), node(name)

@@ -1,0 +1,181 @@
+#!/bin/bash
+# the name in bjobs
+#BSUB -J "mnist"
+# the project that pays
+#BSUB -P ABC123
+# the first queue that fits: up to 4608 nodes, 24:00:00
+#BSUB -q batch
+# compute nodes, whole ones
+#BSUB -nnodes 1
+# walltime limit in hours and minutes
+#BSUB -W 0:30
+# what LSF reports, at the job's end
+#BSUB -o hpclaunch-%J.out
+
+# Written by hpclaunch VERSION for summit: Summit at OLCF, Oak Ridge (IBM AC922, 6 V100 16 GB per node), switched off, facts read 2026-11-20 to 2026-11-22.
+# 1 node x 6 ranks = 6 ranks.
+# CPUs and GPUs of each local rank:
+#   rank 0: CPUs 0,4,8,12,16,20,24  GPU 0  NUMA node 0
+#   rank 1: CPUs 28,32,36,40,44,48,52  GPU 1  NUMA node 0
+#   rank 2: CPUs 56,60,64,68,72,76,80  GPU 2  NUMA node 0
+#   rank 3: CPUs 88,92,96,100,104,108,112  GPU 3  NUMA node 8
+#   rank 4: CPUs 116,120,124,128,132,136,140  GPU 4  NUMA node 8
+#   rank 5: CPUs 144,148,152,156,160,164,168  GPU 5  NUMA node 8
+
+set -eo pipefail
+
+# The folder of this job's log, result and exit status.
+export HPCLAUNCH_JOB_ID="$LSB_JOBID"
+export HPCLAUNCH_JOB_FOLDER="$LS_SUBCWD/hpclaunch-$LSB_JOBID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
+
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
+# The exit status is written however the job ends.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  hpclaunch_write exit_status "$status" || :
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# the file of the job's hosts, a line per slot, where LSF makes none for a job of one slot
+if [ -z "${LSB_DJOB_HOSTFILE-}" ]; then
+  export LSB_DJOB_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hosts"
+  tr ' ' '\n' <<< "$LSB_HOSTS" > "$LSB_DJOB_HOSTFILE"
+fi
+
+# number of ranks of the job
+export HPCLAUNCH_TASKS=6
+
+# the training runner, which submit copies to the job folder
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# LSF lists the launch node first, which runs this script and no rank
+[ ! -r "${LSB_DJOB_HOSTFILE-}" ] || read -r launch_node < "$LSB_DJOB_HOSTFILE"
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(awk -v launch="${launch_node-}" '$0 != launch && !seen[$0]++' "$LSB_DJOB_HOSTFILE")
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + LSB_JOBID % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=7
+
+# Each rank reports its binding in this folder.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank, as the variables that torch.distributed and others read
+export RANK="$JSM_NAMESPACE_RANK" LOCAL_RANK="$JSM_NAMESPACE_LOCAL_RANK" WORLD_SIZE=6
+# CPUs planned for each local rank
+cpus=('0,4,8,12,16,20,24' '28,32,36,40,44,48,52' '56,60,64,68,72,76,80' '88,92,96,100,104,108,112' '116,120,124,128,132,136,140' '144,148,152,156,160,164,168')
+# NUMA nodes of each local rank's cores
+numa=(0 0 0 8 8 8)
+# GPUs of each local rank, nearest to its cores
+gpus=(0 1 2 3 4 5)
+# PCI addresses of those GPUs
+bus=('' '' '' '' '' '')
+# this rank sees only its own
+export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
+# CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
+# bind this shell, and so the program that it becomes (man taskset)
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
+# In a function, so that no variable of the program's environment is changed.
+hpclaunch_report() {
+  local root key value got_cpus='' got_mems='' policy host verdict=ok node range rest here report
+  root=${HPCLAUNCH_SYSROOT:-}
+  while read -r key value; do
+    case $key in
+      Cpus_allowed_list:) got_cpus=$value ;;
+      Mems_allowed_list:) got_mems=$value ;;
+    esac
+  done < "$root/proc/self/status"
+  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it.
+  if read -r _ policy _ 2> /dev/null < "$root/proc/self/numa_maps"; then
+    case $policy in bind*:*) got_mems=${policy##*:} ;; esac
+  fi
+  read -r host < "$root/proc/sys/kernel/hostname"
+  local found n simd_count location_id domain id mine got_bus got_gpu_numa beyond gpu on
+  # PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
+  found=()
+  for ((n = 0; ; n++)); do
+    node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
+    [ -r "$node" ] || break
+    simd_count=0 location_id=0 domain=0
+    while read -r key value; do
+      case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
+    done < "$node"
+    [ "$simd_count" != 0 ] || continue  # a CPU
+    printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
+    found+=("$id")
+  done
+  for node in "$root"/proc/driver/nvidia/gpus/*; do
+    [ ! -e "$node" ] || found+=("${node##*/}")
+  done
+  IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
+  got_bus='' got_gpu_numa='' beyond=''
+  for gpu in "${mine[@]}"; do
+    id=unknown on=unknown
+    if [[ $gpu =~ ^[0-9]+$ ]]; then
+      id=${found[gpu]:-unknown}
+      if [ "${found[*]}" ] && [ "$gpu" -ge ${#found[@]} ]; then beyond=$gpu; fi
+    fi
+    if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
+    got_bus+=,$id got_gpu_numa+=,$on
+  done
+  [ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+  # Memory must be allowed on each NUMA node of the rank's cores; more nodes may be allowed.
+  for node in ${numa[LOCAL_RANK]//,/ }; do
+    here='' rest=${got_mems:-$node},
+    while [ "$rest" ]; do
+      range=${rest%%,*} rest=${rest#*,}
+      if [ "${range%-*}" -le "$node" ] && [ "$node" -le "${range#*-}" ]; then here=1; fi
+    done
+    [ "$here" ] || verdict='memory-on-another-numa-node'
+  done
+  case $got_bus in
+    *unknown*) ;;  # no driver shows the addresses here
+    ",${bus[LOCAL_RANK]}") ;;
+    *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
+  esac
+  for on in ${got_gpu_numa//,/ }; do
+    case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
+  done
+  [ -z "$beyond" ] || verdict='no-such-gpu'
+  printf -v report 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s' \
+    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+    "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
+  # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
+  { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
+}
+hpclaunch_report
+# Become the program.
+exec -- "$@"
+HPCLAUNCH_RANK
+
+jsrun --nrs=1 --rs_per_host=1 --tasks_per_rs=6 -c ALL_CPUS -g ALL_GPUS -d packed --bind=none \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,74 @@
+"""The partitions that scontrol prints, and a profile made from those of a real Slurm."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import RefusedError
+from hpclaunch.scheduler.slurm_partitions import parse_partitions
+from hpclaunch.site.load_profile import load_site
+from tests.testbed.cluster import Slurm
+
+# Keys as Slurm 22.05 prints them, the lines made up.
+LINES = """\
+PartitionName=debug AllowGroups=ALL Default=NO MaxNodes=2 MaxTime=00:30:00 MinNodes=0 RootOnly=NO \
+OverSubscribe=NO State=UP TotalCPUs=64 TotalNodes=4 TRES=cpu=64,mem=1000M,node=4
+PartitionName=gpu AllowGroups=ALL Default=YES MaxNodes=UNLIMITED MaxTime=2-00:00:00 MinNodes=2 RootOnly=NO \
+OverSubscribe=EXCLUSIVE State=UP TotalCPUs=640 TotalNodes=10 TRES=cpu=640,node=10,gres/gpu=40
+PartitionName=long Default=NO MaxNodes=UNLIMITED MaxTime=UNLIMITED RootOnly=NO State=DOWN TotalNodes=9
+PartitionName=admin Default=NO MaxTime=UNLIMITED RootOnly=YES State=UP TotalNodes=9
+"""
+
+
+def answer(text: str, exit_code: int = 0, stderr: str = "") -> CommandResult:
+    return CommandResult(exit_code=exit_code, stdout=text, stderr=stderr)
+
+
+def test_the_default_partition_is_first_and_closed_ones_are_left_out() -> None:
+    gpu, debug = parse_partitions(answer(LINES))
+    assert (gpu.name, gpu.min_nodes, gpu.max_nodes, gpu.max_walltime) == ("gpu", 2, 10, "2-00:00:00")
+    assert (gpu.whole_node, gpu.has_gpus) == (True, True)
+    assert (debug.name, debug.min_nodes, debug.max_nodes, debug.max_walltime) == ("debug", 1, 2, "00:30:00")
+    assert (debug.whole_node, debug.has_gpus) == (False, False)
+
+
+def test_what_slurm_does_not_say_stays_open() -> None:
+    (only,) = parse_partitions(answer("PartitionName=p MaxNodes=UNLIMITED MaxTime=UNLIMITED TRES=(null)\n"))
+    assert (only.max_nodes, only.max_walltime, only.has_gpus) == (None, None, None)
+    assert parse_partitions(answer("No partitions in the system\n")) == ()
+
+
+def test_a_controller_that_does_not_answer_is_a_refusal() -> None:
+    with pytest.raises(RefusedError, match="Unable to contact"):
+        parse_partitions(answer("", 1, "slurm_load_partitions error: Unable to contact slurm controller\n"))
+
+
+@pytest.mark.slurm
+def test_a_profile_of_a_real_slurm_plans_and_submits_there(
+    slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+
+    def hpclaunch(*words: str) -> str:
+        command = [sys.executable, "-m", "hpclaunch", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=os.environ)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    made = hpclaunch("sites", "new", "here", "--extends", "generic-slurm", "--output", "here.yaml")
+    assert "with 2 queues of Slurm" in made
+    queues = load_site(str(tmp_path / "here.yaml")).queues
+    assert list(queues) == ["standard", "dev"]
+    assert (queues["standard"].max_walltime, queues["dev"].max_walltime) == ("2-00:00:00", "00:30:00")
+    assert queues["dev"].max_nodes == 1
+    usual = ("--site", "./here.yaml", "--binding", "off", "--mpi", "none", "--time", "40m")
+    assert "#SBATCH --partition=standard" in hpclaunch("submit", *usual, "--dry-run", "--", "hostname")
+    state = hpclaunch("submit", *usual, "--tasks", "1", "--wait", "--json", "--", "hostname")
+    assert json.loads(state)["state"] == "done"

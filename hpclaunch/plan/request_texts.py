@@ -35,9 +35,9 @@ _SHELL_OWN = name_set(
 SCRIPT_OWN = name_set(
     "beyond bind bus caught code cpus domain folder found given got_bus got_cpus got_gpu_numa got_mems"
     " gpu gpus here host id key last launch_node launcher left_out location_id mine n next node nodes numa"
-    " on other own place preflight probe range rank_start real rest restarting restarts restarts_file root"
-    " sees simd_count stage_control stage_items stage_nodes stage_reader stage_root stager status timer"
-    " value verdict watchdog word HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_CHECKPOINT_EXIT_CODE"
+    " on other own part place preflight probe range rank_start real rest restarting restarts restarts_file"
+    " root sees simd_count stage_control stage_items stage_nodes stage_reader stage_root stager status"
+    " text timer value verdict watchdog why word HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_CHECKPOINT_EXIT_CODE"
     " HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE"
     " HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID HPCLAUNCH_LOCAL_JOB HPCLAUNCH_RESTART HPCLAUNCH_RESULT_FILE"
     " HPCLAUNCH_STAGED HPCLAUNCH_TASKS"

@@ -191,7 +191,7 @@ class Bash:
 
 def _same(word: str) -> str:
     """Return a word without what differs from run to run, and JSON as its plain texts."""
-    word = re.sub(r"(staging|hpclaunch-eessi)\.\w{6}|(\.sif)\.[0-9]+", r"\1\2.N", word)
+    word = re.sub(r"(staging|hpclaunch-eessi|part)\.\w{6}\b", r"\1.N", word)
     word = re.sub("hpclaunch-[0-9]+", "hpclaunch-N", word)
     try:
         values = json.loads(word)
@@ -330,6 +330,7 @@ def profile_documents() -> list[dict[str, Any]]:
         {**slurm, "environment": {"container": container}},
         {**slurm, "environment": {"eessi": eessi}},
         {**slurm, "software": {**software, "container": engine}},
+        {**slurm, "status": "historic", "retired": {"successor": MARK, "source": "s"}},
     ]
 
 

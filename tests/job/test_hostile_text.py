@@ -36,6 +36,7 @@ from tests.job.hostile import (
     without_comments,
 )
 
+pytestmark = pytest.mark.slow  # together; each field takes a second
 REQUEST_FIELDS = [*text_fields(JobSettings), ("command", 1)]
 # A source is a key of sources, in all its places: no script holds it.
 PROFILE_FIELDS = [path for path in text_fields(SiteProfile) if path[-1] != "source" or len(path) == 2]
@@ -195,7 +196,6 @@ def test_every_text_of_the_configuration(
             bash.observe(script, text.replace("/", "_"))
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_text_in_any_field_on_any_scheduler(data: st.DataObject, bash: Bash, tmp_path: Path) -> None:

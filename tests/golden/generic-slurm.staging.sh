@@ -71,6 +71,7 @@ hpclaunch_end() {
   status=$?
   trap - EXIT
   hpclaunch_unstage
+  rm -f "$HPCLAUNCH_JOB_FOLDER/reason.new" "$HPCLAUNCH_JOB_FOLDER/restarts.new" "$HPCLAUNCH_JOB_FOLDER/next_id.new"  # reserved and not used
   [ -z "${restarting:-}" ] || exit "$status"
   hpclaunch_write exit_status "$status" || :
   exit "$status"

@@ -33,6 +33,7 @@ hpclaunch_write() {
 hpclaunch_end() {
   status=$?
   trap - EXIT
+  rm -f "$HPCLAUNCH_JOB_FOLDER/reason.new" "$HPCLAUNCH_JOB_FOLDER/restarts.new"  # reserved and not used
   [ -z "${restarting:-}" ] || exit "$status"
   hpclaunch_write exit_status "$status" || :
   exit "$status"

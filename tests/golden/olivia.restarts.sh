@@ -72,6 +72,7 @@ hpclaunch_hand_over() {
 hpclaunch_end() {
   status=$?
   trap - EXIT
+  rm -f "$HPCLAUNCH_JOB_FOLDER/reason.new" "$HPCLAUNCH_JOB_FOLDER/restarts.new" "$HPCLAUNCH_JOB_FOLDER/next_id.new"  # reserved and not used
   [ -z "${restarting:-}" ] || exit "$status"
   hpclaunch_write exit_status "$status" || :
   exit "$status"

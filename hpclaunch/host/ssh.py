@@ -218,7 +218,10 @@ class SshHost:
                 if (file.stat().st_size or 0) > _MAX_ANSWER_BYTES:
                     return None
                 file.prefetch()
-                return file.read(_MAX_ANSWER_BYTES)
+                data = bytearray()  # paramiko's read(SIZE) copies all it has with each answer
+                while len(data) < _MAX_ANSWER_BYTES and (piece := file.read(_REQUEST_BYTES)):
+                    data += piece
+                return bytes(data)
 
         try:
             if (data := self._with_sftp(read)) is None:

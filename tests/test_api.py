@@ -100,6 +100,7 @@ def test_a_job_is_followed_and_cancelled(tmp_path: Path, monkeypatch: pytest.Mon
     assert failed.result() is None
 
 
+@pytest.mark.slow
 def test_types_are_those_of_the_table(tmp_path: Path) -> None:
     """A type checker knows every setting of the table, and refuses others."""
     names = [row.name for row in rows()]

@@ -196,6 +196,7 @@ def look_at(root: Path, **more: str) -> RankReport:
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mems", "policy", "found", "said"),
     [

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FAKES = Path(__file__).parents[1] / "fakes" / "fake_containers"
 MODULES = """
 module() { case "$*" in

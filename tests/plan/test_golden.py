@@ -208,6 +208,7 @@ def shellcheck() -> str:
     return str(beside) if beside.exists() else shutil.which("shellcheck") or "shellcheck"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", cases())
 def test_shellcheck_finds_nothing(name: str) -> None:
     """Both shells of a script: the job's, and each rank's inside it."""

@@ -85,6 +85,7 @@ def _run_rank(setup: str, plan_: LaunchPlan, rank: int, framework: str | None) -
     return device, visible
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("framework", [*FRAMEWORKS, None])
 @pytest.mark.parametrize("site", SITES)
 def test_set_device_of_the_local_rank_takes_a_gpu_that_is_the_ranks_own(

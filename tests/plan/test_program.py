@@ -199,6 +199,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_would_fail_is_refused_before_the_queue(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -219,6 +220,7 @@ def test_what_would_fail_is_refused_before_the_queue(
     assert not list(Path(os.environ["XDG_STATE_HOME"]).glob("hpclaunch/jobs/*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -270,6 +272,7 @@ def test_software_that_is_not_there_is_told_before_the_queue(
     assert f"{missing.format(tmp_path)}: there is no such file" in answer.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -20,6 +20,8 @@ import pytest
 from hpclaunch.remote import stage
 from tests.remote.staging import STAGE, Nodes, content, make_data_set
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:

@@ -60,7 +60,7 @@ def setup_script(setup: Sequence[Line]) -> str:
             f'trap \'[ -z "$hpclaunch_step" ] || echo "{SETUP_MARK}$hpclaunch_step" >&2\' EXIT',
             *steps,
             "hpclaunch_step=",
-            'exec "$@"',
+            'exec -- "$@"',
         ]
     )
 

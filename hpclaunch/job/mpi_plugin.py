@@ -105,7 +105,7 @@ def _library(host: Host, python: str, setup: tuple[Line, ...]) -> str | None:
     argv = [python, "-c", _PROBE]
     if setup:
         quiet = "exec 3>&1 >&2"  # what the setup prints is not the answer
-        script = "\n".join(["set -eo pipefail", quiet, *(line.text for line in setup), 'exec "$@" >&3'])
+        script = "\n".join(["set -eo pipefail", quiet, *(line.text for line in setup), 'exec -- "$@" >&3'])
         argv = ["bash", "-c", script, "bash", *argv]
     try:
         answer = host.run(argv, timeout_s=_PROBE_TIMEOUT_S)

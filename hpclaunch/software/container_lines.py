@@ -185,7 +185,7 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
     """
     inside = argv
     if container.venv:
-        activate = f'source {double_quote(container.venv + "/bin/activate")} && exec "$@"'
+        activate = f'source {double_quote(container.venv + "/bin/activate")} && exec -- "$@"'
         inside = ("bash", "-c", activate, "venv", *argv)
     runtime = runtime_of(profile)
     if runtime == ENGINE:

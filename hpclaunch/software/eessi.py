@@ -161,5 +161,5 @@ def in_eessi_container(eessi: JobEessi, gpu_flag: tuple[str, ...], argv: tuple[s
         f'{" ".join(map(literal, words))} --container "$hpclaunch_eessi" --resume "$own" -- "$@"'
     )
     loads = "".join(f"module load {word(name)} && " for name in eessi.load)
-    inside = f'source {REPOSITORY}/versions/{eessi.version}/init/lmod/bash && {loads}exec "$@"'
+    inside = f'source {REPOSITORY}/versions/{eessi.version}/init/lmod/bash && {loads}exec -- "$@"'
     return ("bash", "-c", start, "eessi", "bash", "-c", inside, "inside", *argv)

@@ -288,4 +288,4 @@ HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=mask_cpu:0xffffffffffffffffff,0xffffffffffffffffff000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000000000000000000000 \
   bash -c "$rank_start" rank \
-  apptainer exec --nv '/cluster/images/it'"'"'s.sif' bash -c 'source "$HOME/venv/bin/activate" && exec "$@"' venv python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'
+  apptainer exec --nv '/cluster/images/it'"'"'s.sif' bash -c 'source "$HOME/venv/bin/activate" && exec -- "$@"' venv python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -271,4 +271,4 @@ HPCLAUNCH_RANK
 
 mpiexec -n 4 --ppn 4 --cpu-bind list:24-31:16-23:8-15:0-7 \
   bash -c "$rank_start" rank \
-  bash -c $'own=$(mktemp -d "${TMPDIR:-/tmp}/hpclaunch-eessi.XXXXXX") || exit\ntrap \'rm -rf "$own"\' EXIT\nln -s "$hpclaunch_eessi" "$own/" || exit\neessi_container.sh --mode exec --repository software.eessi.io --nvidia run --container "$hpclaunch_eessi" --resume "$own" -- "$@"' eessi bash -c 'source /cvmfs/software.eessi.io/versions/2023.06/init/lmod/bash && module load PyTorch/2.1.2-foss-2023a && exec "$@"' inside python train.py --deepspeed_config 'ds config.json'
+  bash -c $'own=$(mktemp -d "${TMPDIR:-/tmp}/hpclaunch-eessi.XXXXXX") || exit\ntrap \'rm -rf "$own"\' EXIT\nln -s "$hpclaunch_eessi" "$own/" || exit\neessi_container.sh --mode exec --repository software.eessi.io --nvidia run --container "$hpclaunch_eessi" --resume "$own" -- "$@"' eessi bash -c 'source /cvmfs/software.eessi.io/versions/2023.06/init/lmod/bash && module load PyTorch/2.1.2-foss-2023a && exec -- "$@"' inside python train.py --deepspeed_config 'ds config.json'

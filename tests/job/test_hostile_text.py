@@ -207,6 +207,10 @@ def test_any_text_in_any_field_on_any_scheduler(data: st.DataObject, bash: Bash,
         st.text(max_size=8),
     )
     text = "".join(data.draw(st.lists(pieces, max_size=6)))
+    if (
+        path[0] in SOFTWARE
+    ):  # there $NAME is expanded; any NAME that chance makes has a value that is not known
+        text = re.sub(r"\$(?=[A-Za-z_])", "", text)
     if in_yaml(text):
         check(bash, tmp_path, document, path, [text])
 

@@ -98,6 +98,7 @@ class LazyGroup(click.Group):
             return None
         command = import_module(f"hpclaunch.cli.{cmd_name}").command
         assert isinstance(command, click.Command)  # noqa: S101
+        command.name = cmd_name
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -57,13 +57,15 @@ def unmet_requirements(found: Report, required: Iterable[Requirement]) -> tuple[
     Where the environment does not start, or there is no Python or no Horovod, that stands for all its parts.
     """
     unmet = [need for need in required if not _has(found, need.names, ("have",))]
+    whole = next((name for name in _WHOLES if _has(found, (name,), ("missing", "unknown"))), None)
     parts = [need for need in unmet if not _has(found, need.names, ("missing", "unknown"))]
-    wholes = [name for name in _WHOLES if _has(found, (name,), ("missing", "unknown"))]
-    if not parts or not wholes:
-        return tuple(unmet)
+    return _as_one(whole, parts, unmet) if whole and parts else tuple(unmet)
+
+
+def _as_one(whole: str, parts: list[Requirement], unmet: list[Requirement]) -> tuple[Requirement, ...]:
     reason = "; ".join(dict.fromkeys(need.reason for need in parts))
-    rest = (need for need in unmet if need not in parts and need.names != (wholes[0],))
-    return (Requirement(names=(wholes[0],), reason=reason), *rest)
+    rest = (need for need in unmet if need not in parts and need.names != (whole,))
+    return (Requirement(names=(whole,), reason=reason), *rest)
 
 
 def _has(found: Report, names: tuple[str, ...], status: tuple[Status, ...]) -> bool:

@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.json_document import Document
+
 _WHOLES = ("environment", "python", "horovod", "imports")
 Status = Literal["have", "missing", "unknown"]
 
@@ -37,11 +39,26 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
         return "|".join(self.names)
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(Document, frozen=True, kw_only=True):
     """All verdicts of one run, and whether the requirements are met."""
 
     ok: bool
+    """Whether all requirements are met."""
     checks: tuple[Check, ...]
+
+
+class NotSubmittedDocument(Document, frozen=True, kw_only=True):
+    """What ``submit --check`` prints where requirements are not met; the first keys are those of a job."""
+
+    id: None = None
+    state: Literal["not submitted"] = "not submitted"
+    exit_code: None = None
+    result: None = None
+    check: Report
+
+
+DOCUMENTS = {"check": Report, "not-submitted": NotSubmittedDocument}
+"""Name of the schema -> its type."""
 
 
 def make_report(checks: Iterable[Check], required: Iterable[Requirement]) -> Report:

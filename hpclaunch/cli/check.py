@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
@@ -84,9 +84,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     found, unmet = _from_folder(options["folder"], request) if options["folder"] else _live(request)
     _refuse_no_python(found, options)
     if options["as_json"]:
-        import msgspec
-
-        click.echo(json.dumps(msgspec.to_builtins(found)))
+        print_document(found)
     else:
         click.echo(verdict_table(found, unmet, of_text=options["folder"] is not None))
     ctx.exit(0 if found.ok else EXIT_FAILED)

@@ -36,6 +36,7 @@ COMMANDS = {
     "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
     "env": "Show how to install the software that a job needs on a site.",
     "verify": "Check that each rank of a job got its binding.",
+    "scale": "Judge how far a program scales.",
     "advise": "Give advice on data: packing, striping, staging.",
     "completion": "Print the shell completion script.",
 }

@@ -45,7 +45,7 @@ def test_times_of_lsf(text: str, seconds: int | None) -> None:
 
 def test_flux() -> None:
     text = (
-        "#!/bin/bash\n#flux: -N4 --exclusive --time-l=30m\n# flux: -q pdebug --job-name='a b'\n#FLUX: -n 8\n"
+        "#!/bin/bash\n#flux: -N4 --exclusive --time-l=30m\n# flux: -q debug --job-name='a b'\n#FLUX: -n 8\n"
     )
     assert active(text) == [
         ("nodes", "4"),

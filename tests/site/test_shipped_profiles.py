@@ -32,6 +32,7 @@ def node(name: str) -> NodeTopology:
 def test_the_promised_sites_are_there() -> None:
     promised = {"lumi-g", "polaris", "olivia", "alps-gh200", "daint", "clariden", "santis", "aurora"}
     promised |= {"frontier", "perlmutter", "leonardo", "mn5-acc", "jupiter", "betzy"}
+    promised |= {"summit", "theta", "thetagpu", "abci"}
     generic = {"generic-slurm", "generic-pbs", "generic-lsf", "generic-flux"}
     assert promised | generic | {"local"} <= set(NAMES)
 

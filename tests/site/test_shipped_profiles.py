@@ -59,6 +59,20 @@ def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
     assert [path for path in unsourced if path != ("software",)] == []
 
 
+@pytest.mark.parametrize("name", [name for name in MACHINES if name != "theta"])
+def test_link_speeds_and_the_network_are_stated_with_their_sources(name: str) -> None:
+    """Theta's pages give no figure of its NICs."""
+    profile = load_site(name)
+    links, network = profile.links, profile.fabric.network
+    assert links.nic is not None
+    assert network is not None
+    for fact in (links.nic, links.gpu_gpu, links.cpu_gpu, network):
+        assert fact is None or fact.source in profile.sources
+    gpus = len(profile.node.gpus) if profile.node else 0
+    assert not links.gpu_gpu or gpus > 1
+    assert not links.cpu_gpu or gpus
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_unverified_sources_are_marked(name: str) -> None:
     for key, source in load_site(name).sources.items():

@@ -362,7 +362,7 @@ class Network(_Strict, frozen=True, kw_only=True):
     planes: PositiveInt | None = None
     """Networks side by side that every node is attached to: 2 is a dual plane; None: unknown."""
     taper: PositiveFloat | None = None
-    """How many times less can leave a group than its nodes can send: 3 for 1:3; None: unknown."""
+    """How many times less a group can send to other groups than its nodes can: 3 for 1:3; None: unknown."""
     note: str | None = None
     """Further facts."""
     source: str | None = None

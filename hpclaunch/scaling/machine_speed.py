@@ -9,7 +9,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scaling.gpu_speeds import Precision, Share, gpu_speed, reached_share
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import Link, SiteProfile
 
 _STATED = 0.1
 """Relative uncertainty of a value that the user states."""
@@ -81,7 +81,7 @@ def machine_of(profile: SiteProfile, options: SpeedOptions, gpus_per_node: int |
         gpu_share=share,
         memory_gb_s=memory,
         node_latency_s=_latency("node_latency_s", options.node_latency_us, 2e-5),
-        node_gb_s=_node_bandwidth(options),
+        node_gb_s=_node_bandwidth(profile, options),
         network_latency_s=_latency("network_latency_s", options.network_latency_us, 2e-5),
         network_gb_s=_network_bandwidth(profile, options),
         contention=Parameter(
@@ -155,9 +155,18 @@ def _latency(name: str, option_us: float | None, usual_s: float) -> Parameter:
     return Parameter(name=name, value=usual_s, unit="s", origin=origin, uncertainty=_DATA_SHEET)
 
 
-def _node_bandwidth(options: SpeedOptions) -> Parameter:
+def _linked(name: str, link: Link, what: str) -> Parameter:
+    source = f", source {link.source}" if link.source else ""
+    origin = f"profile: {link.kind or 'a link'}, {what}{source}"
+    return Parameter(name=name, value=link.gb_s, unit="GB/s", origin=origin, uncertainty=_DATA_SHEET)
+
+
+def _node_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter:
+    """Return the bandwidth between GPUs of a node: stated, the profile's link, or assumed."""
     if options.node_gb_s is not None:
         return _stated("node_gb_s", options.node_gb_s, "GB/s", "--node-gb-s")
+    if link := profile.links.gpu_gpu:
+        return _linked("node_gb_s", link, "between two GPUs")
     origin = "assumed: the profile does not state the links of a node"
     return Parameter(name="node_gb_s", value=50, unit="GB/s", origin=origin, uncertainty=_DATA_SHEET)
 
@@ -176,5 +185,7 @@ def _network_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter
         source = f", source {best.source}" if best.source else ""
         origin = f"profile: bus bandwidth measured on {best.nodes} nodes{source}"
         return Parameter(name=name, value=best.bus_gb_s, unit=unit, origin=origin, uncertainty=_MEASURED)
+    if link := profile.links.nic:
+        return _linked(name, link, "one NIC")
     value, kind = _USUAL_GB_S.get(fabric.kind, (12.5, "no figure for this network"))
     return Parameter(name=name, value=value, unit=unit, origin=f"assumed: {kind}", uncertainty=_DATA_SHEET)

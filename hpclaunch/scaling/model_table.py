@@ -143,7 +143,7 @@ def read_model(tree: Tree) -> Model:
         missing = [name for name in inputs if name not in shapes]
         if missing:
             raise BadInputError(
-                f"{where.where}: layer {row.name!r}: from {missing[0]!r} is no layer above it"
+                f"{where.where}: layer {row.name!r}: from names {missing[0]!r}, which is not above it"
             )
         block = row.block or (row.name if row.kind in ("conv", "linear") else block)
         try:

@@ -98,7 +98,7 @@ class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Impossible(msgspec.Struct, frozen=True, kw_only=True):
-    """A strategy that cannot use so many GPUs."""
+    """A strategy that cannot use this many GPUs."""
 
     strategy: Strategy
     gpus: int

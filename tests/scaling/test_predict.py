@@ -146,6 +146,26 @@ def test_every_parameter_has_an_origin(site: str) -> None:
     assert network["origin"].startswith("profile: bus bandwidth measured on 2 nodes")
 
 
+def test_links_of_the_profile_are_taken(site: str) -> None:
+    file = Path(site).with_name("linked.yaml")
+    links = "links: {nic: {gb_s: 6, kind: EDR}, gpu_gpu: {gb_s: 33}}"
+    network = "network: {layout: fat-tree, nodes_per_group: 2}"
+    fabric = f"fabric: {{kind: infiniband, {network}}}"
+    file.write_text(
+        SITE.replace("fabric: {kind: infiniband}", f"{links}\n{fabric}").replace("four", "linked")
+    )
+    found = vgg(str(file), "--gpus", "8", "--strategy", "data")["parameters"]
+    values = {one["name"]: (one["value"], one["origin"]) for one in found}
+    assert values["network_gb_s"] == (6, "profile: EDR, one NIC")
+    assert values["node_gb_s"] == (33, "profile: a link, between two GPUs")
+    times = file.with_name("times.csv")
+    times.write_text("gpus,seconds\n4,10\n8,5\n16,5\n")
+    answer = CliRunner().invoke(
+        program, ["scale", "import", str(times), "--kind", "strong", "--site", str(file)]
+    )
+    assert "between 8 and 16 GPUs the job crosses the group of 2 nodes" in answer.stdout
+
+
 # --- calibration --------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
-    from hpclaunch.scaling.machine_speed import SpeedOptions
+    from hpclaunch.scaling.machine_speed import Machine, SpeedOptions
     from hpclaunch.scaling.measured_sizes import MeasuredSize
     from hpclaunch.scaling.memory_need import MemoryOptions
     from hpclaunch.scaling.model_table import Model
@@ -115,6 +115,14 @@ def _count(word: str) -> int:
 @click.option("--network-gb-s", type=_POSITIVE, help="GB/s between nodes.")
 @click.option("--network-latency-us", type=_POSITIVE, help="Microseconds of a message between nodes.")
 @click.option(
+    "--network-test",
+    metavar="FILE",
+    help="Output of nccl-tests, rccl-tests, OSU's allreduce, or hpclaunch.train.bench --json.",
+)
+@click.option(
+    "--network-test-gpus", type=click.IntRange(2), help="GPUs of that test, where its output lacks them."
+)
+@click.option(
     "--contention",
     type=click.FloatRange(1),
     metavar="PHI",
@@ -154,6 +162,8 @@ def command(
 
     profile, table = load_site(site), _model(model)
     machine = machine_of(profile, _speed_options(more), more["gpus_per_node"])
+    if more["network_test"]:
+        machine = _tested(machine, more["network_test"], more["network_test_gpus"], 4 * table.weights)
     billing = profile.billing
     request = PredictRequest(
         model=table,
@@ -208,6 +218,15 @@ def _model(name_or_file: str) -> Model:
         near = did_you_mean(name_or_file, names)
         raise BadInputError(f"no model is named {name_or_file!r}; {near}", "or give the path of a YAML file")
     return read_model(read_tree(folder / f"{name_or_file}.yaml"))
+
+
+def _tested(machine: Machine, file: str, gpus: int | None, message_bytes: int) -> Machine:
+    from hpclaunch.scaling.link_tests import read_link_test
+    from hpclaunch.scaling.machine_speed import with_link_test
+    from hpclaunch.site.yaml_tree import read_data
+
+    text = read_data(Path(file)).decode("utf-8", "replace")
+    return with_link_test(machine, read_link_test(text, file, gpus), Path(file).name, message_bytes)
 
 
 def _measured(file: str) -> tuple[MeasuredSize, ...]:

@@ -9,6 +9,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scaling.gpu_speeds import Precision, Share, gpu_speed, reached_share
+from hpclaunch.scaling.link_tests import LinkTest
 from hpclaunch.site.schema import Link, SiteProfile
 
 _STATED = 0.1
@@ -101,6 +102,27 @@ def machine_of(profile: SiteProfile, options: SpeedOptions, gpus_per_node: int |
         gpus_per_node=per_node,
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
     )
+
+
+def with_link_test(machine: Machine, test: LinkTest, file: str, message_bytes: float) -> Machine:
+    """Return the machine with the link that the test used, at the size of the message."""
+    inside = machine.gpus_per_node is None or test.ranks <= machine.gpus_per_node
+    where = "node" if inside else "network"
+    origin = f"measured: {test.program} on {test.ranks} GPUs, {file}"
+    latency, bandwidth = f"{where}_latency_s", f"{where}_gb_s"
+    changes = {
+        latency: Parameter(
+            name=latency, value=test.latency_s, unit="s", origin=origin, uncertainty=_MEASURED
+        ),
+        bandwidth: Parameter(
+            name=bandwidth,
+            value=test.bandwidth_gb_s(message_bytes),
+            unit="GB/s",
+            origin=f"{origin}, at {message_bytes / 1e6:,.4g} MB",
+            uncertainty=_MEASURED,
+        ),
+    }
+    return msgspec.structs.replace(machine, **changes)
 
 
 def _stated(name: str, value: float, unit: str, option: str) -> Parameter:

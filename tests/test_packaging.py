@@ -98,6 +98,7 @@ def test_the_wheel_holds_one_package_with_its_data(wheel: Path) -> None:
     assert TEMPLATES
     assert {f"hpclaunch/site_profiles/{name}" for name in PROFILES} <= set(names)
     assert {f"hpclaunch/templates/{name}" for name in TEMPLATES} <= set(names)
+    assert "hpclaunch/scaling/networks/vgg16.yaml" in names
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hpclaunch").rglob("*.py")}
     assert sources == {name for name in names if name.endswith(".py")}
     assert "hpclaunch/py.typed" in names

@@ -278,8 +278,8 @@ def schema(as_markdown: bool) -> None:
     "queues_file",
     metavar="FILE",
     type=click.File(encoding="utf-8", errors="replace"),
-    help="List the queues of this file (- is stdin), which scontrol show partition --oneliner printed. Default:"
-    " those of the scheduler here; with --from none.",
+    help="List the queues of this file (- is stdin), which scontrol show partition --oneliner printed."
+    " Default: those of the scheduler here; with --from none.",
 )
 def new(
     name: str, base: str | None, output: str | None, folder: str | None, queues_file: TextIO | None

@@ -74,6 +74,9 @@ def test_a_binding_that_was_not_made_is_found(
     assert (exit_code, document["ok"]) == (1, False)
     assert {rank["verdict"] for rank in document["ranks"]} == {"cpus-differ"}
     assert "a binding that the program changes afterwards is not seen" in document["note"]
+    picture = tmp_path / "got.svg"
+    assert hpclaunch("verify", "last", "--picture", str(picture)).returncode == 1
+    assert "rank 0: cpus-differ, planned CPUs" in picture.read_text()
     log = hpclaunch("logs", "last").stdout
     assert "hpclaunch-binding" not in log, "the log is the program's"
     shown = hpclaunch("status", "last").stdout
@@ -116,6 +119,12 @@ def test_slurm_binds_as_planned_and_a_forced_wrong_mask_is_found(
     answer = hpclaunch(*asked, "--wait", "--json", "--", "true")
     assert answer.returncode == 0, answer.stderr
     assert last_verdict()[1]["finding"] == "all 2 ranks got their binding"
+    picture = tmp_path / "got.svg"
+    assert hpclaunch("verify", "last", "--picture", str(picture)).returncode == 0
+    planned = [rank["planned"] for rank in last_verdict()[1]["ranks"]]
+    for local_rank, cpus in enumerate(planned):
+        assert f"r{local_rank}: CPUs {cpus}<" in picture.read_text()
+    assert "no rank of job" in hpclaunch("verify", "last", "--picture", "x.svg", "--node", "n9").stderr
 
     script = hpclaunch(*asked, "--dry-run", "--", "echo", "the program ran").stdout
     masks = next(word for word in script.split() if word.startswith("--cpu-bind=mask_cpu:"))

@@ -36,12 +36,16 @@ def binding_picture(record: JobRecord, reports: Sequence[RankReport], node: str 
         raise BadInputError(f"--node {node}: no rank of job {record.id} reported from it", f"nodes: {known}")
     topology = _topology(record)
     ranks = tuple(_rank(report, topology) for report in here)
-    wrong = [f"rank {report.rank}: {report.verdict}, planned CPUs {report.planned}" for report in here]
+    wrong = [
+        f"r{report.local_rank}, rank {report.rank} of the job: {report.verdict}, planned CPUs {report.planned}"
+        for report in here
+        if not report.ok
+    ]
     return svg(
         topology,
         NodeBinding(ranks=ranks),
         f"measured by the ranks of job {record.id} on {node}",
-        [text for text, report in zip(wrong, here, strict=True) if not report.ok],
+        wrong,
     ), node
 
 

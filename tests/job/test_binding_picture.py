@@ -69,7 +69,7 @@ def test_else_the_node_with_a_wrong_rank_and_what_is_wrong_there() -> None:
     assert node == "n2"
     found = texts(drawing)
     assert "r1: CPUs 1-7 · GPU 1" in found  # what it got, not what was planned
-    assert "rank 3: cpus-differ, planned CPUs 57-63" in found
+    assert "r1, rank 3 of the job: cpus-differ, planned CPUs 57-63" in found
     assert "rank 1 is far from its GPU 1" in found
 
 

@@ -76,7 +76,7 @@ def test_a_binding_that_was_not_made_is_found(
     assert "a binding that the program changes afterwards is not seen" in document["note"]
     picture = tmp_path / "got.svg"
     assert hpclaunch("verify", "last", "--picture", str(picture)).returncode == 1
-    assert "rank 0: cpus-differ, planned CPUs" in picture.read_text()
+    assert "r0, rank 0 of the job: cpus-differ, planned CPUs" in picture.read_text()
     log = hpclaunch("logs", "last").stdout
     assert "hpclaunch-binding" not in log, "the log is the program's"
     shown = hpclaunch("status", "last").stdout

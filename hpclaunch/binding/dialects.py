@@ -6,15 +6,22 @@ Each list has one entry per rank: Slurm silently starts again at the front of a 
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable
-from typing import Any
 
+from hpclaunch.binding.binding_documents import (
+    GpuDocument,
+    NicDocument,
+    NodeDocument,
+    NumaNodeDocument,
+    RankDocument,
+    TopologyDocument,
+)
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.binding.rank_table import rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
+from hpclaunch.json_document import document_text
 from hpclaunch.topology.node_topology import NodeTopology
 
 
@@ -132,62 +139,55 @@ def _word(name: str | None) -> str:
     return "".join(char for char in name or "" if char.isprintable() and not char.isspace()) or "-"
 
 
-def document(topology: NodeTopology, binding: NodeBinding) -> dict[str, Any]:
-    """Return node and binding as plain data for JSON; CPU sets are lists such as ``1-7``, None is unknown."""
+def document(topology: NodeTopology, binding: NodeBinding) -> TopologyDocument:
+    """Return node and binding for JSON; CPU sets are lists such as ``1-7``, None is unknown."""
     buses = {gpu.index: gpu.bus_id for gpu in topology.gpus}
-    ranks = [
-        {
-            "local_rank": rank.local_rank,
-            "cpus": list(rank.cpus),
-            "cpu_list": format_cpu_list(rank.cpus),
-            "cpu_mask": to_mask(rank.cpus),
-            "gpus": list(rank.gpus),
-            "gpu_bus_ids": [buses.get(gpu) for gpu in rank.gpus],
-            "numa": list(rank.numa),
-            "l3": list(rank.l3),
-            "nic": rank.nic,
-        }
+    ranks = tuple(
+        RankDocument(
+            local_rank=rank.local_rank,
+            cpus=rank.cpus,
+            cpu_list=format_cpu_list(rank.cpus),
+            cpu_mask=to_mask(rank.cpus),
+            gpus=rank.gpus,
+            gpu_bus_ids=tuple(buses.get(gpu) for gpu in rank.gpus),
+            numa=rank.numa,
+            l3=rank.l3,
+            nic=rank.nic,
+        )
         for rank in binding.ranks
-    ]
+    )
     bound = all(rank.cpus for rank in binding.ranks) and bool(ranks)
-    return {
-        "tasks_per_node": len(ranks),
-        "ranks": ranks,
-        "map_cpu": map_cpu(binding) if bound else None,
-        "mask_cpu": mask_cpu(binding) if bound else None,
-        "node": _node(topology),
-        "sources": list(topology.sources),
-        "notes": [*topology.notes, *binding.notes],
-    }
+    return TopologyDocument(
+        tasks_per_node=len(ranks),
+        ranks=ranks,
+        map_cpu=map_cpu(binding) if bound else None,
+        mask_cpu=mask_cpu(binding) if bound else None,
+        node=_node(topology),
+        sources=topology.sources,
+        notes=(*topology.notes, *binding.notes),
+    )
 
 
-def _node(topology: NodeTopology) -> dict[str, Any]:
-    return {
-        "cores": [
-            {"cpus": list(core.cpus), "numa": core.numa, "l3": core.l3, "socket": core.socket}
-            for core in topology.cores
-        ],
-        "numa_nodes": [
-            {"id": node.id, "cpus": format_cpu_list(node.cpus), "memory_bytes": node.memory_bytes}
+def _node(topology: NodeTopology) -> NodeDocument:
+    return NodeDocument(
+        cores=topology.cores,
+        numa_nodes=tuple(
+            NumaNodeDocument(id=node.id, cpus=format_cpu_list(node.cpus), memory_bytes=node.memory_bytes)
             for node in topology.numa_nodes
-        ],
-        "gpus": [
-            {
-                "index": gpu.index,
-                "numa": gpu.numa,
-                "cpus": _cpus(gpu.cpus),
-                "bus_id": gpu.bus_id,
-                "model": gpu.model,
-            }
+        ),
+        gpus=tuple(
+            GpuDocument(
+                index=gpu.index, numa=gpu.numa, cpus=_cpus(gpu.cpus), bus_id=gpu.bus_id, model=gpu.model
+            )
             for gpu in topology.gpus
-        ],
-        "nics": [
-            {"name": nic.name, "numa": nic.numa, "cpus": _cpus(nic.cpus), "bus_id": nic.bus_id}
+        ),
+        nics=tuple(
+            NicDocument(name=nic.name, numa=nic.numa, cpus=_cpus(nic.cpus), bus_id=nic.bus_id)
             for nic in topology.nics
-        ],
-        "reserved": format_cpu_list(topology.reserved),
-        "allowed": _cpus(topology.allowed),
-    }
+        ),
+        reserved=format_cpu_list(topology.reserved),
+        allowed=_cpus(topology.allowed),
+    )
 
 
 def _cpus(cpus: CpuSet | None) -> str | None:
@@ -196,7 +196,7 @@ def _cpus(cpus: CpuSet | None) -> str | None:
 
 def as_json(topology: NodeTopology, binding: NodeBinding) -> str:
     """Return :func:`document` as text."""
-    return json.dumps(document(topology, binding), indent=2, ensure_ascii=False)
+    return document_text(document(topology, binding), indent=2)
 
 
 def table(binding: NodeBinding) -> str:

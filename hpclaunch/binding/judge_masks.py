@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from hpclaunch.binding.binding_documents import Finding, ListDocument, ListedRank
 from hpclaunch.binding.compute import assign_gpus, bind
 from hpclaunch.binding.locality import Locality, cpus_in_words
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding
@@ -23,18 +24,6 @@ Kind = Literal["mask", "map"]
 _MAX_RANKS = 8192
 _MAX_NAMED = 2_000_000
 _PREFIXES = ("--cpu-bind=", "--cpu_bind=", "verbose,", "v,", "quiet,", "q,")
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One error of a list."""
-
-    rank: int | None
-    """None: the error concerns the whole list."""
-    problem: str
-    """One of: unparsable, empty, outside, reserved, not-granted, shared, crosses-numa, crosses-l3, wrong-gpu,
-    count."""
-    message: str
-    remedy: str
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -348,13 +337,14 @@ def report(judgement: Judgement) -> str:
     return "\n".join(lines)
 
 
-def document(judgement: Judgement) -> dict[str, Any]:
-    """Return the judgement as plain data for JSON."""
-    return {
-        "right": judgement.right,
-        "kind": judgement.kind,
-        "ranks": [
-            {**msgspec.to_builtins(rank), "cpu_list": format_cpu_list(rank.cpus)} for rank in judgement.ranks
-        ],
-        "findings": msgspec.to_builtins(judgement.findings),
-    }
+def document(judgement: Judgement) -> ListDocument:
+    """Return the judgement for JSON."""
+    return ListDocument(
+        right=judgement.right,
+        kind=judgement.kind,
+        ranks=tuple(
+            ListedRank(cpu_list=format_cpu_list(rank.cpus), **msgspec.structs.asdict(rank))
+            for rank in judgement.ranks
+        ),
+        findings=judgement.findings,
+    )

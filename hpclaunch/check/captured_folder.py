@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from hpclaunch.check import check_build
-from hpclaunch.check.check_report import Check
-from hpclaunch.check.judge_build import BuildText, judge_text
+from hpclaunch.check.check_report import Check, Report, Requirement, make_report
+from hpclaunch.check.judge_build import BOX_NAMES, BuildText, judge_text
 from hpclaunch.check.judge_launch import judge_mpi_list
 from hpclaunch.check.remedies import Remedies
+from hpclaunch.check.requirements import default_requirements, site_requirements
 from hpclaunch.errors import BadInputError
 
 CHECK_BUILD = "check-build.txt"
@@ -16,10 +20,13 @@ MPI_LIST = "mpi-list.txt"
 _MAX_BYTES = 1 << 20
 
 
-def judge_folder(folder: Path, remedies: Remedies) -> tuple[Check, ...]:
+def judge_folder(
+    folder: Path, remedies: Remedies, required: Sequence[Requirement] = ()
+) -> tuple[Report, tuple[Requirement, ...]]:
     """Judge ``check-build.txt`` and ``mpi-list.txt`` of a folder, whichever exist.
 
-    Raises BadInputError if neither exists or one cannot be read.
+    Returns the report and its requirements: ``required``, else those of the site that text can show.
+    Raises BadInputError if neither file exists or one cannot be read.
     """
     build, plugins = _read(folder / CHECK_BUILD), _read(folder / MPI_LIST)
     if build is None and plugins is None:
@@ -28,11 +35,50 @@ def judge_folder(folder: Path, remedies: Remedies) -> tuple[Check, ...]:
             f"horovodrun --check-build > {CHECK_BUILD}, srun --mpi=list > {MPI_LIST} 2>&1",
         )
     checks: list[Check] = []
+    needs = tuple(required)
     if build is not None:
-        checks += judge_text(BuildText(boxes=check_build.parse(build), origin=CHECK_BUILD), remedies)
+        boxes = check_build.parse(build)
+        checks += judge_text(BuildText(boxes=boxes, origin=CHECK_BUILD), remedies)
+        if not needs:
+            needs, hidden = _of_the_site(boxes, remedies)
+            checks += hidden
     if plugins is not None:
         checks.append(judge_mpi_list(plugins, MPI_LIST, remedies.profile))
-    return tuple(checks)
+    found = make_report(checks, needs)
+    wrong_plugin = any(check.name == "mpi-plugin" and check.status == "missing" for check in checks)
+    if wrong_plugin and not required:
+        found = msgspec.structs.replace(found, ok=False)
+    return found, needs
+
+
+def _of_the_site(
+    boxes: check_build.Boxes, remedies: Remedies
+) -> tuple[tuple[Requirement, ...], tuple[Check, ...]]:
+    """Return the site's requirements that have a box, and those that text cannot show as unknown checks.
+
+    A section without any box means that output was lost; then nothing in it is taken for not shown.
+    """
+    profile = remedies.profile
+    needs = site_requirements(profile) if profile else default_requirements(frameworks=False)
+    shown = {*boxes.controllers, *boxes.operations}
+    hidden = [need for need in needs if not shown.intersection(need.names) and _never_shown(need, boxes)]
+    listed = {*boxes.frameworks, *shown, *BOX_NAMES}
+    unknown = tuple(
+        Check(
+            name=name,
+            status="unknown",
+            evidence=f"{CHECK_BUILD}: horovodrun --check-build has no box for it",
+            remedy=f"run hpclaunch check --require {name} where Horovod is installed: it asks the library",
+        )
+        for need in hidden
+        for name in need.names
+        if name not in listed
+    )
+    return tuple(need for need in needs if need not in hidden), unknown
+
+
+def _never_shown(need: Requirement, boxes: check_build.Boxes) -> bool:
+    return bool(boxes.operations) or not set(need.names).intersection(BOX_NAMES)
 
 
 def _read(path: Path) -> str | None:

@@ -7,6 +7,9 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.json_document import Document
+
+_WHOLES = ("environment", "python", "horovod", "imports")
 Status = Literal["have", "missing", "unknown"]
 
 
@@ -36,11 +39,26 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
         return "|".join(self.names)
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(Document, frozen=True, kw_only=True):
     """All verdicts of one run, and whether the requirements are met."""
 
     ok: bool
+    """Whether all requirements are met."""
     checks: tuple[Check, ...]
+
+
+class NotSubmittedDocument(Document, frozen=True, kw_only=True):
+    """What ``submit --check`` prints where requirements are not met; the first keys are those of a job."""
+
+    id: None = None
+    state: Literal["not submitted"] = "not submitted"
+    exit_code: None = None
+    result: None = None
+    check: Report
+
+
+DOCUMENTS = {"check": Report, "not-submitted": NotSubmittedDocument}
+"""Name of the schema -> its type."""
 
 
 def make_report(checks: Iterable[Check], required: Iterable[Requirement]) -> Report:
@@ -51,6 +69,21 @@ def make_report(checks: Iterable[Check], required: Iterable[Requirement]) -> Rep
 
 
 def unmet_requirements(found: Report, required: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Return the requirements that are not met."""
-    there = {check.name for check in found.checks if check.status == "have"}
-    return tuple(need for need in required if not there.intersection(need.names))
+    """Return the requirements that are not met.
+
+    Where the environment does not start, or there is no Python or no Horovod, that stands for all its parts.
+    """
+    unmet = [need for need in required if not _has(found, need.names, ("have",))]
+    whole = next((name for name in _WHOLES if _has(found, (name,), ("missing", "unknown"))), None)
+    parts = [need for need in unmet if not _has(found, need.names, ("missing", "unknown"))]
+    return _as_one(whole, parts, unmet) if whole and parts else tuple(unmet)
+
+
+def _as_one(whole: str, parts: list[Requirement], unmet: list[Requirement]) -> tuple[Requirement, ...]:
+    reason = "; ".join(dict.fromkeys(need.reason for need in parts))
+    rest = (need for need in unmet if need not in parts and need.names != (whole,))
+    return (Requirement(names=(whole,), reason=reason), *rest)
+
+
+def _has(found: Report, names: tuple[str, ...], status: tuple[Status, ...]) -> bool:
+    return any(check.name in names and check.status in status for check in found.checks)

@@ -10,6 +10,7 @@ import msgspec
 from hpclaunch.check.folder_census import SMALL_BYTES
 from hpclaunch.check.io_facts import IoFacts, Stripes
 from hpclaunch.check.judge_node import format_bytes
+from hpclaunch.json_document import Document
 
 LUSTRE_WIKI = "https://wiki.lustre.org/Lustre_Striping_Best_Practices"
 CSCS_GUIDE = "https://docs.cscs.ch/guides/storage/"
@@ -35,6 +36,17 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     commands: tuple[str, ...] = ()
     source: str
+
+
+class IoDocument(Document, frozen=True, kw_only=True):
+    """What was read about the files, and the advice, most effective first."""
+
+    facts: IoFacts
+    advice: tuple[Advice, ...]
+
+
+DOCUMENTS = {"advise-io": IoDocument}
+"""Name of the schema -> its type."""
 
 
 def advise_io(facts: IoFacts) -> list[Advice]:

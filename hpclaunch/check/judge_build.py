@@ -17,7 +17,10 @@ from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
 
 _BOX_FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
 _BOX_OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl")
+BOX_NAMES = (*_BOX_OPERATIONS, *_BOX_FRAMEWORKS)
+"""What ``horovodrun --check-build`` has a box for; none of its releases has one for CUDA, ROCm or the GPU."""
 _OPERATIONS = (*_BOX_OPERATIONS, "cuda", "rocm")
+_WITHOUT_HOROVOD = ("torch", "tensorflow")
 _MODULE = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "torch", "mxnet": "mxnet"}
 # Parts of undefined symbols that mean: another MPI than the one that was linked.
 _WRONG_MPI = ("ompi_", "opal_", "MPIR_", "libmpi", "mca_", "PMPI_", "MPI_")
@@ -39,8 +42,7 @@ def judge_text(text: BuildText, remedies: Remedies) -> tuple[Check, ...]:
     Controllers and operations are as in the boxes. A framework is never ``have``: its box is filled even if
     nothing native was compiled, or if the framework is not installed.
     """
-    names = (*_BOX_OPERATIONS, *_BOX_FRAMEWORKS)
-    return tuple(_from_box(name, text, remedies) for name in names)
+    return tuple(_from_box(name, text, remedies) for name in BOX_NAMES)
 
 
 def _from_box(name: str, text: BuildText, remedies: Remedies) -> Check:
@@ -73,8 +75,11 @@ def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None =
     """
     outcome = facts.installed or Outcome(exit_code=NOT_FOUND)
     installed = outcome.answers()
+    if not installed:
+        no_python = judge_interpreter(outcome, "the interpreter")
+        return (no_python,) if no_python else ()
     if not installed.get("folder"):
-        return tuple(_not_installed(outcome, installed, remedies))
+        return (_not_installed(installed, remedies),)
     frameworks = tuple(_framework(name, facts, installed, remedies) for name in _MODULE)
     boxes = check_build.parse(facts.check_build.stdout) if facts.check_build else None
     operations = tuple(_operation(name, facts, installed, boxes, remedies) for name in _OPERATIONS)
@@ -86,15 +91,26 @@ def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None =
     )
 
 
-def _not_installed(outcome: Outcome, installed: Mapping[str, Any], remedies: Remedies) -> Iterator[Check]:
-    status: Status = "missing"
-    if installed:
-        evidence = f"Horovod is not installed in {installed['python']} (Python {installed['python_version']})"
-    else:
-        status = "unknown"
-        evidence = f"the interpreter {outcome.ending()}: {outcome.last_error_line()}"
-    for name in (*_OPERATIONS, *_MODULE):
-        yield Check(name=name, status=status, evidence=evidence, remedy=remedies.rebuild(name))
+def judge_interpreter(outcome: Outcome, python: str) -> Check | None:
+    """Judge whether the interpreter that trains runs at all; None: it does, and gave its answers."""
+    if outcome.answers():
+        return None
+    status: Status = "unknown" if outcome.timed_out else "missing"
+    why = "" if outcome.exit_code == NOT_FOUND else outcome.last_error_line()
+    evidence = f"{python}: {'it ' * (outcome.exit_code != NOT_FOUND)}{outcome.ending()}"
+    evidence += f": {why}" if why else ""
+    remedy = "name the interpreter that trains with --python, or the software that has it under environment:"
+    return Check(name="python", status=status, evidence=evidence, remedy=remedy)
+
+
+def _not_installed(installed: Mapping[str, Any], remedies: Remedies) -> Check:
+    """Return one verdict: no part of Horovod can be judged."""
+    evidence = f"Horovod is not installed in {installed['python']} (Python {installed['python_version']})"
+    others = [name for name in _WITHOUT_HOROVOD if name in installed["modules"]]
+    if others:
+        evidence += f"; {' and '.join(others)} {'is' if len(others) == 1 else 'are'} installed"
+    remedy = remedies.first_install(others[0] if others else None)
+    return Check(name="horovod", status="missing", evidence=evidence, remedy=remedy)
 
 
 def _framework(name: str, facts: BuildFacts, installed: Mapping[str, Any], remedies: Remedies) -> Check:
@@ -249,7 +265,7 @@ def _versions(facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, str]
     """Return the version of each part that reported one."""
     versions = {"horovod": str(installed.get("version") or "")}
     for framework, outcome in facts.frameworks.items():
-        _add_stated(versions, _MODULE[framework], _stated_versions(outcome))
+        _add_stated(versions, _MODULE.get(framework, framework), _stated_versions(outcome))
     if _linked_with_open_mpi_4(facts):
         versions["mpi-linked"] = "4"
     return {part: version for part, version in versions.items() if version}

@@ -77,26 +77,6 @@ def _any_plugin(listed: str, useful: list[str], profile: SiteProfile | None) -> 
     return Check(name="mpi-plugin", status="missing", evidence=listed, remedy=remedy)
 
 
-def judge_imports(outcome: Outcome, module: str, python: str) -> Check:
-    """Judge whether the interpreter can import what the framework's program imports."""
-    answers, name = outcome.answers(), "imports"
-    remedy = (
-        f"install {module} for {python}, or name the software that has it under environment: or with --python"
-    )
-    if not answers:
-        evidence = f"import {module} by {python} {outcome.ending()}: {outcome.last_error_line()}"
-        status: Status = "unknown" if outcome.timed_out else "missing"
-        return Check(name=name, status=status, evidence=evidence, remedy=remedy)
-    if not answers.get("there"):
-        return Check(name=name, status="missing", evidence=f"{python} has no {module}", remedy=remedy)
-    wrong: dict[str, str] = answers.get("wrong") or {}
-    if wrong or not answers.get("imported"):
-        errors = "; ".join(f"{each}: {error}" for each, error in wrong.items())
-        evidence = f"{python}: {errors or 'no framework for it is installed'}"
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
-    return Check(name=name, status="have", evidence=f"{python} imports {', '.join(answers['imported'])}")
-
-
 def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
     """Judge everything about the start of ranks."""
     checks: list[Check] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from hpclaunch.check.check_report import Requirement
+from hpclaunch.check.judge_framework import gpu_build_of
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
@@ -12,12 +13,12 @@ from hpclaunch.site.site_scheduler import site_scheduler
 FRAMEWORKS = ("tensorflow", "keras", "pytorch", "mxnet")
 OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl", "cuda", "rocm")
 LAUNCH_LAYER = (
-    "environment", "imports", "versions", "gpu-arch", "mpi-threads", "mpi-plugin", "pmix", "mpi-library",
-    "mpi-launch", "horovod-launch", "gpus", "fabric-plugin", "space", "inodes", "clock", "stripes",
-    "allreduce", "nodes",
+    "environment", "python", "imports", "versions", "gpu-arch", "mpi-threads", "mpi-plugin", "pmix",
+    "mpi-library", "mpi-launch", "horovod-launch", "gpus", "fabric-plugin", "space", "inodes", "clock",
+    "stripes", "allreduce", "nodes",
 )  # fmt: skip
-KNOWN = (*FRAMEWORKS, *OPERATIONS, *(name for name in LAUNCH_LAYER if name != "imports"))
-"""The names that ``--require`` takes; ``imports`` needs a job that names a framework."""
+KNOWN = ("horovod", *FRAMEWORKS, *OPERATIONS, "xpu", *(name for name in LAUNCH_LAYER if name != "python"))
+"""The names that ``--require`` takes."""
 # Horovod calls RCCL's operations NCCL too: both have the same build flag, box and function.
 ALIASES = {"torch": "pytorch", "tf": "tensorflow", "rccl": "nccl"}
 
@@ -63,6 +64,15 @@ def site_requirements(profile: SiteProfile) -> tuple[Requirement, ...]:
         if node.gpu_arch:
             names.append(("gpu-arch",))
     return tuple(Requirement(names=each, reason=reason) for each in names)
+
+
+def framework_requirements(profile: SiteProfile | None, module: str) -> tuple[Requirement, ...]:
+    """Return what a framework without Horovod must have: it imports, and it is built for the site's GPUs."""
+    needs = [Requirement(names=("imports",), reason=f"--framework {module}")]
+    build = gpu_build_of(profile)
+    if profile is not None and build and module != "mpi4py":
+        needs.append(Requirement(names=(build,), reason=f"site {profile.name}"))
+    return tuple(needs)
 
 
 def default_requirements(*, frameworks: bool) -> tuple[Requirement, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -21,11 +21,17 @@ from hpclaunch.check.gather import (
     run_command,
     run_probe,
 )
-from hpclaunch.check.judge_build import judge_build, working_frameworks
-from hpclaunch.check.judge_launch import judge_imports, judge_launch, judge_setup, open_mpi_at_run_time
+from hpclaunch.check.judge_build import judge_build, judge_interpreter, working_frameworks
+from hpclaunch.check.judge_framework import judge_framework
+from hpclaunch.check.judge_launch import judge_launch, judge_setup, open_mpi_at_run_time
 from hpclaunch.check.judge_node import judge_node
 from hpclaunch.check.remedies import Remedies
-from hpclaunch.check.requirements import FRAMEWORKS, default_requirements, site_requirements
+from hpclaunch.check.requirements import (
+    FRAMEWORKS,
+    default_requirements,
+    framework_requirements,
+    site_requirements,
+)
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
@@ -43,8 +49,8 @@ _SIZES = (4096, 1 << 20, 1 << 24)
 _RANKS_HERE = 2
 # These may be unknown (a login node has no GPUs and starts no ranks) but not missing.
 _MUST_NOT_BE_MISSING = (
-    "environment", "imports", "versions", "mpi-plugin", "mpi-library", "mpi-launch", "horovod-launch", "gpus",
-    "fabric-plugin", "clock",
+    "environment", "python", "imports", "versions", "gpu-arch", "mpi-plugin", "mpi-library", "mpi-launch",
+    "horovod-launch", "gpus", "fabric-plugin", "clock",
 )  # fmt: skip
 _TESTS = ("environment", "allreduce", "space", "inodes", "nodes")
 
@@ -81,6 +87,8 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The ranks find each other by MPI, so ranks are started as a test."""
     module: str | None = None
     """Module that the interpreter must import, in addition to Horovod or instead of it."""
+    gpu_build: bool = True
+    """Require that ``module`` is built for the site's GPUs."""
     import_limit_s: float = IMPORT_LIMIT_S
 
 
@@ -90,7 +98,8 @@ def requirements(request: CheckRequest) -> tuple[Requirement, ...]:
         return request.require
     extra = request.extra_requirements
     if request.module:
-        extra += (Requirement(names=("imports",), reason="the framework"),)
+        needs = framework_requirements(request.profile, request.module)
+        extra += needs if request.gpu_build else needs[:1]
     if not request.horovod:
         return extra
     default = default_requirements(frameworks=True)
@@ -125,15 +134,17 @@ def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os
         return judge(request, _on_nodes(place, request))
     setup = run_command(place, ["true"], place.import_limit_s) if request.profile else None
     if setup is not None and setup.exit_code != 0:
-        return judge(request, (judge_setup(setup), *_not_checked(request)))
+        return judge(request, (judge_setup(setup),))
     build = build_facts(place) if request.horovod else BuildFacts(installed=_installed(place))
+    if build.installed and (no_python := judge_interpreter(build.installed, place.python)):
+        return judge(request, (*((judge_setup(setup),) if setup else ()), no_python))
     modules = _modules(build.installed)
     remedies = Remedies(profile=request.profile, framework=framework_for_remedies(request.require, modules))
     launch = _launch(place, request, working_frameworks(build), modules, setup)
     node = _node(place, request)
     checks = (
         *(judge_build(build, remedies, open_mpi_at_run_time(launch)) if request.horovod else ()),
-        *_imports(place, request),
+        *_framework(place, request, remedies),
         *judge_launch(launch, build, request.profile),
         *judge_node(node, request.profile),
     )
@@ -225,22 +236,15 @@ def _installed(place: Place) -> Outcome:
     return run_probe(place, "installed", limit_s=place.import_limit_s)
 
 
-def _imports(place: Place, request: CheckRequest) -> tuple[Check, ...]:
+def _framework(place: Place, request: CheckRequest, remedies: Remedies) -> tuple[Check, ...]:
     if request.module is None:
         return ()
-    outcome = run_probe(place, "imports", request.module, limit_s=place.import_limit_s)
-    return (judge_imports(outcome, request.module, place.python),)
+    outcome = run_probe(place, "library", request.module, limit_s=place.import_limit_s)
+    return judge_framework(outcome, request.module, place.python, remedies)
 
 
 def _modules(installed: Outcome | None) -> frozenset[str]:
     return frozenset(installed.answers().get("modules") or ()) if installed else frozenset()
-
-
-def _not_checked(request: CheckRequest) -> Iterator[Check]:
-    """Yield the required checks as unknown: the job's environment does not start."""
-    why = "not checked: the job's environment does not start here"
-    for name in dict.fromkeys(name for need in requirements(request) for name in need.names):
-        yield Check(name=name, status="unknown", evidence=why, remedy="see the verdict on environment")
 
 
 def _launch(
@@ -325,6 +329,8 @@ def _node_argv(request: CheckRequest) -> Argv:
         words += ["--file", request.job_file]
     if request.python:
         words += ["--python", request.python]
+    if not request.horovod and request.module:
+        words += ["--framework", request.module]
     for folder in request.space:
         words += ["--space", folder]
     return tuple(words)

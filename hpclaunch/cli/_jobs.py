@@ -28,13 +28,6 @@ def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [text for text in ("last", *ids) if text.startswith(incomplete)]
 
 
-def print_document(document: object) -> None:
-    """Print one JSON document of `hpclaunch.job.job_documents` on stdout."""
-    import msgspec
-
-    click.echo(msgspec.json.encode(document).decode())
-
-
 def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that choose jobs by what their records say; see ``JobFilter``."""
     for option in (

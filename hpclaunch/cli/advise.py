@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def advise_io(path: str, site: str | None, limit_s: float, as_json: bool) -> Non
     """
     import os
 
+    from hpclaunch.check.io_advice import IoDocument
     from hpclaunch.check.io_advice import advise_io as advise
     from hpclaunch.check.io_facts import gather_io
     from hpclaunch.host.this_machine import LocalHost
@@ -51,13 +52,7 @@ def advise_io(path: str, site: str | None, limit_s: float, as_json: bool) -> Non
     facts = gather_io(LocalHost(), os.path.abspath(path), profile, limit_s)
     found = advise(facts)
     if as_json:
-        import msgspec
-
-        document = {
-            "facts": msgspec.to_builtins(facts),
-            "advice": [msgspec.to_builtins(one) for one in found],
-        }
-        click.echo(json.dumps(document))
+        print_document(IoDocument(facts=facts, advice=tuple(found)))
         return
     for line in (*_facts(facts), ""):
         click.echo(line)

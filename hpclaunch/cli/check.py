@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hpclaunch.check.check_report import Check, Report, Requirement
+    from hpclaunch.check.check_report import Report, Requirement
     from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.site.schema import SiteProfile
 
+# A constant here, so that --help imports no other module.
+FRAMEWORKS = ("horovod", "torch", "tensorflow", "jax", "deepspeed", "mpi4py")
 _EPILOG = """\b
 Examples:
   hpclaunch check
   hpclaunch check --site lumi-g --require mpi,nccl,pytorch
   hpclaunch check --site local --python venv/bin/python --allreduce-test
+  hpclaunch check --site lumi-g --framework torch
   hpclaunch check --site olivia --nodes 2        (in an allocation)
   hpclaunch check --from outputs/ --require mpi
 """
@@ -45,6 +48,11 @@ Examples:
     multiple=True,
     metavar="NAME,...",
     help="Required checks: mpi, gloo, nccl, rocm, cuda, pytorch, ..; 'mpi|gloo': one of them.",
+)
+@click.option(
+    "--framework",
+    type=click.Choice(FRAMEWORKS),
+    help="Check a Horovod build (default), or that this framework imports, built for the site's GPUs.",
 )
 @click.option(
     "--from", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Judge captured outputs."
@@ -73,13 +81,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """
     _refuse_mixtures(options)
     request = _check_request(options)
-    found, needs = _from_folder(options["folder"], request) if options["folder"] else _live(request)
+    found, unmet = _from_folder(options["folder"], request) if options["folder"] else _live(request)
+    _refuse_no_python(found, options)
     if options["as_json"]:
-        import msgspec
-
-        click.echo(json.dumps(msgspec.to_builtins(found)))
+        print_document(found)
     else:
-        click.echo(verdict_table(found, needs))
+        click.echo(verdict_table(found, unmet, of_text=options["folder"] is not None))
     ctx.exit(0 if found.ok else EXIT_FAILED)
 
 
@@ -87,9 +94,18 @@ def _refuse_mixtures(options: dict[str, Any]) -> None:
     """Refuse options that contradict each other, as wrong usage."""
     if options["folder"] is None:
         return
+    if options["framework"] not in (None, "horovod"):
+        raise click.UsageError("--from and --framework: the captured outputs are those of a Horovod build")
     for name, flag in (("nodes", "--nodes"), ("allreduce", "--allreduce-test"), ("space", "--space")):
         if options[name]:
             raise click.UsageError(f"--from and {flag}: captured outputs are judged, nothing is run")
+
+
+def _refuse_no_python(found: Report, options: dict[str, Any]) -> None:
+    """Refuse ``--python`` that names no program; a node of several reports it instead."""
+    wrong = next((check for check in found.checks if check.name == "python"), None)
+    if wrong is not None and options["python"] and wrong.status == "missing" and not options["alone"]:
+        raise BadInputError(f"--python {wrong.evidence}", "name the Python that trains")
 
 
 def _check_request(options: dict[str, Any]) -> CheckRequest:
@@ -116,7 +132,15 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
         allreduce=options["allreduce"],
         without_ranks=options["alone"],
         import_limit_s=options["limit"],
+        **_of_the_framework(options["framework"]),
     )
+
+
+def _of_the_framework(name: str | None) -> dict[str, Any]:
+    """Return the fields of the check for a framework other than Horovod."""
+    if name in (None, "horovod"):
+        return {}
+    return {"horovod": False, "module": name, "ranks_use_mpi": name == "mpi4py"}
 
 
 def _open_plugin(profile: SiteProfile, options: dict[str, Any]) -> str | None:
@@ -133,34 +157,17 @@ def _open_plugin(profile: SiteProfile, options: dict[str, Any]) -> str | None:
 
 
 def _from_folder(folder: Path, request: CheckRequest) -> tuple[Report, Sequence[Requirement]]:
-    """Judge captured text; what is not captured is not required, except by ``--require``."""
+    """Judge captured text; what text cannot show is not required, except by ``--require``."""
     from hpclaunch.check.captured_folder import judge_folder
-    from hpclaunch.check.check_report import make_report, unmet_requirements
+    from hpclaunch.check.check_report import unmet_requirements
     from hpclaunch.check.remedies import Remedies
     from hpclaunch.check.run_check import framework_for_remedies
 
     if not folder.is_dir():
         raise BadInputError(f"{folder}: no such folder", "name the folder with check-build.txt in it")
     remedies = Remedies(profile=request.profile, framework=framework_for_remedies(request.require))
-    checks = judge_folder(folder, remedies)
-    needs = request.require or _captured_requirements(request.profile, checks)
-    found = make_report(checks, needs)
-    no_plugin = any(check.name == "mpi-plugin" and check.status == "missing" for check in checks)
-    if no_plugin and not request.require:
-        import msgspec
-
-        found = msgspec.structs.replace(found, ok=False)
+    found, needs = judge_folder(folder, remedies, request.require)
     return found, unmet_requirements(found, needs)
-
-
-def _captured_requirements(profile: SiteProfile | None, checks: Sequence[Check]) -> tuple[Requirement, ...]:
-    """Return the requirements that captured text can meet: none if only srun's plugins were captured."""
-    from hpclaunch.check.requirements import default_requirements, site_requirements
-
-    if all(check.name == "mpi-plugin" for check in checks):
-        return ()
-    needs = site_requirements(profile) if profile else default_requirements(frameworks=False)
-    return tuple(need for need in needs if "gpu-arch" not in need.names)
 
 
 def _live(request: CheckRequest) -> tuple[Report, Sequence[Requirement]]:
@@ -172,8 +179,13 @@ def _live(request: CheckRequest) -> tuple[Report, Sequence[Requirement]]:
     return found, unmet_requirements(found, requirements(request))
 
 
-def verdict_table(found: Report, unmet: Sequence[Requirement], *, err: bool = False) -> str:
-    """Return the verdicts as a table: name, status, evidence; below each its remedy if it is needed."""
+def verdict_table(
+    found: Report, unmet: Sequence[Requirement], *, err: bool = False, of_text: bool = False
+) -> str:
+    """Return the verdicts as a table: name, status, evidence; below each its remedy if it is needed.
+
+    ``of_text``: captured text was judged, which cannot show everything.
+    """
     from hpclaunch.check.requirements import LAUNCH_LAYER
     from hpclaunch.cli._terminal import terminal_table
 
@@ -190,5 +202,6 @@ def verdict_table(found: Report, unmet: Sequence[Requirement], *, err: bool = Fa
     lines = [terminal_table(rows, states=1, err=err)] if rows else []
     for need in unmet:
         lines.append(f"requirement not met: {need} ({need.reason})")
-    lines.append("all requirements are met" if found.ok else "not all requirements are met")
+    met = "all requirements that this text can show are met" if of_text else "all requirements are met"
+    lines.append(met if found.ok else "not all requirements are met")
     return "\n".join(lines)

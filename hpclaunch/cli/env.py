@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 
 # Constants here, so that --help imports no other module; a test compares them with the originals.
@@ -49,7 +49,7 @@ def plan_software(site: str, goal: str, route: str | None, file: Path | None, as
     if as_json:
         import msgspec
 
-        click.echo(json.dumps({**msgspec.to_builtins(found), "chosen": taken.name}))
+        print_document(msgspec.structs.replace(found, chosen=taken.name))
         return
     click.echo(f"{goal} on {found.site}")
     for each in found.routes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._jobs import complete_job
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_j
         click.echo(f"hpclaunch: left out: {_plain(path)}", err=True)
     total = sum(file.size for file in found.files)
     if as_json:
-        import msgspec
-
         from hpclaunch.job.job_documents import FetchDocument, FetchedFile
 
         document = FetchDocument(
@@ -62,7 +61,7 @@ def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_j
             files=[FetchedFile(name=_plain(file.name), bytes=file.size) for file in found.files],
             left_out=[_plain(path) for path in found.left_out],
         )
-        click.echo(msgspec.json.encode(document).decode())
+        print_document(document)
     else:
         click.echo(f"hpclaunch: {len(found.files)} files, {total} bytes, in {target}", err=True)
 

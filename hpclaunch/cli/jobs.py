@@ -38,7 +38,7 @@ def command(
       hpclaunch jobs -n 10
       hpclaunch jobs --site lumi-g --state running --since 2d
     """
-    from hpclaunch.cli._jobs import print_document
+    from hpclaunch.cli._documents import print_document
     from hpclaunch.job.job_documents import job_document
     from hpclaunch.job.store import Store
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
@@ -72,13 +73,11 @@ def _usage(options: dict[str, Any]) -> str:
 
 
 def _print_rules(options: dict[str, Any]) -> None:
-    import msgspec
-
     from hpclaunch.lint.finding_report import rules_list, rules_page
     from hpclaunch.lint.lint_script import all_rules
 
     if options["as_json"]:
-        click.echo(json.dumps(msgspec.to_builtins(all_rules()), indent=2))
+        print_document(all_rules(), indent=2)
     elif options["markdown"]:
         click.echo(rules_page(all_rules()), nl=False)
     else:
@@ -168,7 +167,7 @@ def _print(options: dict[str, Any], script: str, findings: tuple[Finding, ...]) 
     from hpclaunch.lint.lint_script import all_rules
 
     if options["as_json"]:
-        click.echo(json.dumps(document(findings), indent=2))
+        print_document(document(findings), indent=2)
     elif options["as_sarif"]:
         click.echo(json.dumps(sarif(script, findings, all_rules()), indent=2))
     else:

@@ -20,6 +20,7 @@ from hpclaunch.text_table import printable
 
 # Command -> its line in the help; its module in hpclaunch.cli has the same name. Listing them imports none.
 COMMANDS = {
+    "init": "Ask for site, account and Python; write a first job file.",
     "submit": "Plan a job, show or submit its script, wait for it.",
     "topology": "Show a node's topology, and the binding of ranks on it.",
     "sites": "List, show, validate and detect site profiles.",
@@ -35,6 +36,8 @@ COMMANDS = {
     "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
     "env": "Show how to install the software that a job needs on a site.",
     "verify": "Check that each rank of a job got its binding.",
+    "scale": "Judge how far a program scales.",
+    "predict": "Predict step time and memory of a training on a site.",
     "advise": "Give advice on data: packing, striping, staging.",
     "completion": "Print the shell completion script.",
 }
@@ -98,6 +101,7 @@ class LazyGroup(click.Group):
             return None
         command = import_module(f"hpclaunch.cli.{cmd_name}").command
         assert isinstance(command, click.Command)  # noqa: S101
+        command.name = cmd_name
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
 
@@ -34,10 +34,6 @@ def command() -> None:
     """
 
 
-def _print_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=2))
-
-
 @command.command(name="list")
 @_JSON
 def list_sites(as_json: bool) -> None:
@@ -48,42 +44,24 @@ def list_sites(as_json: bool) -> None:
     Example: hpclaunch sites list
     """
     from hpclaunch.cli._terminal import terminal_table
+    from hpclaunch.site.site_documents import listed_sites
 
-    sites = _all_sites()
+    sites = listed_sites()
     if as_json:
-        _print_json(sites)
+        print_document(sites, indent=2)
         return
     groups: dict[str, list[tuple[str, str, str]]] = {title: [] for title in _GROUPS.values()}
     for site in sites:
-        rows = groups[_GROUPS[site["status"]]]
-        rows.append(("", site["name"], site["description"] or f"BROKEN: {site['error']}"))
-        if site["origin"] == "user":
-            hides = f", hides {site['hides']}" if site["hides"] else ""
-            rows.append(("", "", f"yours: {site['file']}{hides}"))
-    widest = max(len(site["name"]) for site in sites)
+        rows = groups[_GROUPS[site.status]]
+        rows.append(("", site.name, site.description or f"BROKEN: {site.error}"))
+        if site.origin == "user":
+            hides = f", hides {site.hides}" if site.hides else ""
+            rows.append(("", "", f"yours: {site.file}{hides}"))
+    widest = max(len(site.name) for site in sites)
     for title, rows in groups.items():
         if rows:
             click.echo(title)
             click.echo(terminal_table(("", name.ljust(widest), text) for _, name, text in rows))
-
-
-def _all_sites() -> list[dict[str, Any]]:
-    """Return the facts about each profile that ``--json`` prints."""
-    from hpclaunch.site.load_profile import hidden_sites, load_all, site_names, user_sites_folder
-
-    hidden, (profiles, broken) = hidden_sites(), load_all()
-    return [
-        {
-            "name": name,
-            "file": str(path),
-            "origin": "user" if path.parent == user_sites_folder() else "shipped",
-            "hides": str(hidden[name]) if name in hidden else None,
-            # A broken profile has none of these.
-            **{key: getattr(profiles.get(name), key, None) for key in ("extends", "status", "description")},
-            "error": broken.get(name),
-        }
-        for name, path in site_names().items()
-    ]
 
 
 @command.command()
@@ -96,13 +74,11 @@ def show(site: str, as_json: bool) -> None:
 
     Example: hpclaunch sites show daint
     """
-    import msgspec
-
     from hpclaunch.site.load_profile import load_merged
 
     loaded = load_merged(site)
     if as_json:
-        _print_json(msgspec.to_builtins(loaded.profile))
+        print_document(loaded.profile, indent=2)
     else:
         click.echo(_page(loaded))
 
@@ -179,6 +155,8 @@ def _are_short(values: Iterable[Any]) -> bool:
 def _scalar(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, float):
+        return f"{value:g}"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
@@ -190,28 +168,19 @@ def validate(sites: tuple[str, ...], as_json: bool) -> None:
 
     Example: hpclaunch sites validate my-site.yaml
     """
-    results = [_validated(site) for site in sites]
+    from hpclaunch.site.site_documents import validated_site
+
+    results = [validated_site(site) for site in sites]
     if as_json:
-        _print_json(results)
+        print_document(results, indent=2)
     else:
         for result in results:
-            if result["ok"]:
-                click.echo(f"{result['site']}: ok")
-            for line in result["errors"]:
+            if result.ok:
+                click.echo(f"{result.site}: ok")
+            for line in result.errors:
                 click.echo(line, err=True)
-    if not all(result["ok"] for result in results):
+    if not all(result.ok for result in results):
         raise click.exceptions.Exit(EXIT_BAD_INPUT)
-
-
-def _validated(site: str) -> dict[str, Any]:
-    from hpclaunch.site.load_profile import load_merged, profile_digest
-
-    try:
-        profile = load_merged(site).profile
-    except BadInputError as error:
-        return {"site": site, "ok": False, "errors": str(error).splitlines()}
-    digest = profile_digest(profile)
-    return {"site": site, "ok": True, "name": profile.name, "digest": digest, "errors": []}
 
 
 @command.command(name="check")
@@ -229,17 +198,16 @@ def check_facts(sites: tuple[str, ...], days: int, as_json: bool) -> None:
     """
     import datetime as dt
 
-    import msgspec
-
     from hpclaunch.site.fact_age import read_sources
     from hpclaunch.site.load_profile import load_all, load_site
+    from hpclaunch.site.site_documents import SourcesDocument
 
     profiles, broken = load_all() if not sites else ({site: load_site(site) for site in sites}, {})
     sources = read_sources(profiles, dt.date.today())
-    old = [source for source in sources if source.age_days > days]
+    old = tuple(source for source in sources if source.age_days > days)
     if as_json:
-        document = {"older_than_days": days, "sources": len(sources), "old": msgspec.to_builtins(old)}
-        _print_json({**document, "not_readable": broken})
+        document = SourcesDocument(older_than_days=days, sources=len(sources), old=old, not_readable=broken)
+        print_document(document, indent=2)
     else:
         for source in old:
             names, cited_by = ", ".join(source.names), ", ".join(source.sites)
@@ -261,14 +229,12 @@ def detect(as_json: bool) -> None:
     """
     import socket
 
-    import msgspec
-
     from hpclaunch.site.detect import detect_here
+    from hpclaunch.site.site_documents import detected_site
 
     found = detect_here()
     if as_json:
-        known = {"site": found.site or "unknown", "hostname": socket.gethostname()}
-        _print_json({**msgspec.to_builtins(found), **known})
+        print_document(detected_site(found, socket.gethostname()), indent=2)
         return
     click.echo(f"{found.site or 'unknown'}: {found.reason}")
     for item in found.evidence:
@@ -289,7 +255,7 @@ def schema(as_markdown: bool) -> None:
     if as_markdown:
         click.echo(markdown(), nl=False)
     else:
-        _print_json(json_schema())
+        print_document(json_schema(), indent=2)
 
 
 @command.command()
@@ -314,7 +280,6 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     """
     import datetime as dt
     import os
-    import shutil
     import socket
     from pathlib import Path
 
@@ -330,9 +295,7 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     if file.exists():
         raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
     bases = base_profiles()
-    base = base or next(
-        name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program)
-    )
+    base = base or _base_here(bases)
     if base not in bases:
         raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
     cpuinfo = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/") / "proc" / "cpuinfo"
@@ -352,6 +315,21 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     click.echo(f"{file}: written{listed}, extends {base}; read it, and add {rest}")
     if hidden is not None:
         click.echo(f"  it hides the profile {hidden} that hpclaunch ships; another NAME would keep both")
+
+
+def _base_here(bases: Mapping[str, Scheduler]) -> str:
+    """Return the profile for the scheduler whose commands are on this machine."""
+    import shutil
+
+    from hpclaunch.scheduler.registry import schedulers
+
+    for its in schedulers():
+        if its.told_by and shutil.which(its.told_by):
+            raise BadInputError(
+                f"this machine has {its.title} ({its.told_by} is here), which {its.no_submission}",
+                "name another profile to begin with: --extends",
+            )
+    return next(name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program))
 
 
 def _queues_here(scheduler: Scheduler) -> tuple[QueueFacts, ...]:

@@ -23,7 +23,8 @@ def command(job: str, as_json: bool) -> None:
 
     Example: hpclaunch status last
     """
-    from hpclaunch.cli._jobs import print_document, up_to_date
+    from hpclaunch.cli._documents import print_document
+    from hpclaunch.cli._jobs import up_to_date
     from hpclaunch.cli._terminal import terminal_table
     from hpclaunch.job.job_documents import job_document
     from hpclaunch.job.store import Store

@@ -231,7 +231,7 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
     for problem in plan.problems:
         click.echo(f"hpclaunch: submitting this job is refused: {problem}", err=True)
     if as_json:
-        from hpclaunch.cli._jobs import print_document
+        from hpclaunch.cli._documents import print_document
         from hpclaunch.job.job_documents import dry_run_document
 
         print_document(dry_run_document(plan, script))
@@ -257,9 +257,9 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     from hpclaunch.job.start_job import start
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
-    from hpclaunch.site.retired_site import refuse_retired
+    from hpclaunch.site.retired_site import refuse_submission
 
-    refuse_retired(prepared.profile)  # before its host is called
+    refuse_submission(prepared.profile)  # before its host is called
     store, result = Store(), None
     with open_host(prepared.host) as host:
         if prepared.request.check and not _checked(prepared, host, as_json=as_json):
@@ -287,7 +287,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:
-        from hpclaunch.cli._jobs import print_document
+        from hpclaunch.cli._documents import print_document
         from hpclaunch.job.job_documents import submitted_document
 
         print_document(submitted_document(record, result))
@@ -298,16 +298,13 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
 
 def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
     """Return whether the job's requirements are met; if not, nothing is submitted or recorded."""
-    import json
-
-    import msgspec
-
+    from hpclaunch.check.check_report import NotSubmittedDocument
+    from hpclaunch.cli._documents import print_document
     from hpclaunch.cli._submit_check import ask
 
     found = ask(prepared, host)
     if not found.ok and as_json:
-        document = {"id": None, "state": "not submitted", "exit_code": None, "result": None}
-        click.echo(json.dumps({**document, "check": msgspec.to_builtins(found)}))
+        print_document(NotSubmittedDocument(check=found))
     return found.ok
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
@@ -255,7 +255,7 @@ def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingR
     if options["picture"] is not None:
         _picture(options, topology, NodeBinding(ranks=judgement.ranks))
     if options["as_json"] or options["form"] == "json":
-        click.echo(json.dumps(judge_masks.document(judgement), indent=2, ensure_ascii=False))
+        print_document(judge_masks.document(judgement), indent=2)
     else:
         click.echo(judge_masks.report(judgement))
     _echo_notes(topology.notes, err=True)

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.errors import EXIT_FAILED
 
 
@@ -31,15 +32,13 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
             ok=True, finding="no binding was planned: it was left to the launcher", ranks=()
         )
     if as_json:
-        import msgspec
-
         from hpclaunch.job.job_documents import VerifyDocument
 
         note = NOT_SEEN if found.ranks else None
         document = VerifyDocument(
             id=record.id, ok=found.ok, finding=found.finding, ranks=found.ranks, note=note
         )
-        click.echo(msgspec.json.encode(document).decode())
+        print_document(document)
     else:
         if found.ranks:
             click.echo(table(found.ranks))

@@ -22,7 +22,7 @@ def command(ctx: click.Context, job: str, as_json: bool) -> None:
 
     Example: hpclaunch wait last && hpclaunch logs last
     """
-    from hpclaunch.cli._jobs import print_document
+    from hpclaunch.cli._documents import print_document
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.follow_job import result_of, wait_job
     from hpclaunch.job.job_documents import submitted_document

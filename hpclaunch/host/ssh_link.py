@@ -54,9 +54,7 @@ def need_paramiko() -> None:
     try:
         import paramiko  # noqa: F401
     except ImportError:
-        raise RefusedError(
-            "to reach another host hpclaunch needs paramiko", "pip install 'hpclaunch[ssh]'"
-        ) from None
+        raise RefusedError("to reach another host hpclaunch needs paramiko", "pip install paramiko") from None
     # Without a handler Python prints paramiko's log messages, some with tracebacks.
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
 

@@ -9,18 +9,13 @@ import msgspec
 from hpclaunch.host.machine_identity import MachineIdentity
 from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.record import Failure, JobRecord
+from hpclaunch.json_document import Document
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.request import Setting
 from hpclaunch.scheduler.scheduler_interface import JobState
 
 
-class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Keys may be added; a key that is removed or changes its meaning raises ``schema``."""
-
-    schema: Literal[1] = 1
-
-
-class ArrayJobDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ArrayJobDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One job of an array."""
 
     state: JobState
@@ -28,14 +23,14 @@ class ArrayJobDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     reason: str | None
 
 
-class BindingDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BindingDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on the binding of all ranks."""
 
     ok: bool
     finding: str
 
 
-class JobDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JobDocument(Document, frozen=True, kw_only=True):
     """A job, as ``status`` and ``jobs`` print it; a key that does not apply is null."""
 
     id: str
@@ -67,14 +62,14 @@ class JobDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     array: dict[str, ArrayJobDocument] | None
 
 
-class SubmittedJobDocument(JobDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SubmittedJobDocument(JobDocument, frozen=True, kw_only=True):
     """A job, as ``submit``, ``resubmit`` and ``wait`` print it."""
 
     result: dict[str, Any] | None
     """What the job wrote to HPCLAUNCH_RESULT_FILE; null before its end, or where it wrote nothing."""
 
 
-class DryRunDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DryRunDocument(Document, frozen=True, kw_only=True):
     """What ``submit --dry-run --json`` prints."""
 
     site: str
@@ -93,7 +88,7 @@ class DryRunDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields
     script: str
 
 
-class CommandError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CommandError(msgspec.Struct, frozen=True, kw_only=True):
     """Why a command failed."""
 
     kind: Literal["usage", "bad input", "refused", "failed"]
@@ -102,20 +97,20 @@ class CommandError(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     exit_code: int
 
 
-class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What a command prints that fails before it has its document."""
 
     error: CommandError
 
 
-class FetchedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FetchedFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file that ``fetch`` has brought; its name is its path below the folder."""
 
     name: str
     bytes: int
 
 
-class FetchDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FetchDocument(Document, frozen=True, kw_only=True):
     """What ``fetch`` has brought, and the paths there that it has left out."""
 
     id: str
@@ -125,7 +120,7 @@ class FetchDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=
     left_out: list[str]
 
 
-class VerifyDocument(_Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class VerifyDocument(Document, frozen=True, kw_only=True):
     """The verdict on the binding of a job, rank by rank."""
 
     id: str

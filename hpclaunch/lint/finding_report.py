@@ -8,28 +8,41 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from hpclaunch import __version__
-from hpclaunch.lint.lint_rule import Finding, Rule
+from hpclaunch.json_document import Document
+from hpclaunch.lint.lint_rule import Finding, Rule, Severity
 from hpclaunch.lint.shellcheck import PREFIX
 from hpclaunch.text_table import text_table
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def document(findings: Iterable[Finding]) -> dict[str, Any]:
-    """Return findings as plain data for ``--json``."""
-    return {
-        "findings": [
-            {
-                "line": one.line,
-                "rule": one.rule,
-                "severity": one.severity,
-                "message": one.message,
-                "remedy": one.remedy,
-            }
-            for one in findings
-        ]
-    }
+class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong; each key is the field of `Finding` with this name."""
+
+    line: int | None
+    """From 1; null: something is missing."""
+    rule: str
+    severity: Severity
+    message: str
+    remedy: str
+
+
+class LintDocument(Document, frozen=True, kw_only=True):
+    """What ``lint`` found, in the order of the lines."""
+
+    findings: tuple[FindingDocument, ...]
+
+
+DOCUMENTS = {"lint": LintDocument, "lint-rules": tuple[Rule, ...]}
+"""Name of the schema -> its type."""
+
+
+def document(findings: Iterable[Finding]) -> LintDocument:
+    """Return findings for ``--json``."""
+    return msgspec.convert({"findings": tuple(findings)}, LintDocument, from_attributes=True)
 
 
 def report(name: str, findings: Sequence[Finding]) -> str:

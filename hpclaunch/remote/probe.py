@@ -144,6 +144,7 @@ def _versions(name: str) -> dict[str, Any]:
             "framework": torch.__version__,
             "cuda": torch.version.cuda,
             "rocm": getattr(torch.version, "hip", None),
+            "xpu": getattr(torch.version, "xpu", None),
             "archs": _ask(torch.cuda.get_arch_list) if gpu else None,
             "nccl": _ask(lambda: ".".join(map(str, torch.cuda.nccl.version())))
             if torch.version.cuda
@@ -296,6 +297,52 @@ def imports(module: str) -> None:
         if module == "horovod" and not hasattr(loaded, "init"):
             wrong[name] = "has no compiled library"
     _say(there=True, imported=[name for name in names if name not in wrong], wrong=wrong)
+
+
+def library(module: str) -> None:
+    """Import a framework; report its version, and which GPUs it is built for."""
+    imports(module)
+    if importlib.util.find_spec(module) is not None:
+        _say(versions=_ask(lambda: _LIBRARIES[module]()))
+
+
+def _plain_version(module: str) -> dict[str, Any]:
+    return {"framework": _ask(lambda: str(importlib.import_module(module).__version__))}
+
+
+def _jax_versions() -> dict[str, Any]:
+    """Return JAX's version and that of the plugin for GPUs: ``jax-cuda12-plugin``, ``jax-rocm60-plugin``.
+
+    They are read from what is installed, since asking JAX for its devices allocates the memory of the GPUs.
+    """
+    from importlib import metadata
+
+    facts = _plain_version("jax")
+    for package in metadata.distributions():
+        name = (package.metadata["Name"] or "").lower().replace("_", "-")
+        built = re.match(r"jax-(cuda|rocm)([0-9]+)-plugin$", name)
+        if built:
+            facts[built.group(1)] = built.group(2)
+        elif name == "intel-extension-for-openxla":
+            facts["xpu"] = package.version
+        elif re.match(r"nvidia-nccl-cu[0-9]+$", name):
+            facts["nccl"] = package.version
+    return facts
+
+
+def _deepspeed_versions() -> dict[str, Any]:
+    """Return the version of DeepSpeed, and for GPUs what the torch that it uses is built for."""
+    return {**_versions("pytorch"), **_plain_version("deepspeed")}
+
+
+_LIBRARIES: dict[str, Callable[[], dict[str, Any]]] = {
+    "torch": lambda: _versions("pytorch"),
+    "tensorflow": lambda: _versions("tensorflow"),
+    "deepspeed": _deepspeed_versions,
+    "jax": _jax_versions,
+    "mpi4py": lambda: _plain_version("mpi4py"),
+    "horovod": lambda: _plain_version("horovod"),
+}
 
 
 # --- preflight ---------------------------------------------------------------------------------------------
@@ -481,6 +528,7 @@ if __name__ == "__main__":
         "plugin": plugin,
         "node": node,
         "imports": imports,
+        "library": library,
         "preflight": preflight,
         "verdict": verdict,
     }

@@ -6,19 +6,18 @@ field.
 
 from __future__ import annotations
 
-import ast
 import datetime as dt
 import inspect
 import re
 import textwrap
 import types
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, get_args, get_origin
 
 import msgspec
 
-from hpclaunch.site import job_environment, schema
+from hpclaunch import json_document
+from hpclaunch.site import schema
 from hpclaunch.site.validate import choices_of, without_note
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
@@ -60,40 +59,18 @@ environment variable that looks like a number needs them (`"1"`).
 @cache
 def field_docs() -> dict[str, dict[str, str]]:
     """Return struct name -> field name -> its doc, from the source of the schema, with YAML's constants."""
-    docs: dict[str, dict[str, str]] = {}
-    for module in (schema, job_environment):
-        for statement in ast.parse(inspect.getsource(module)).body:
-            if isinstance(statement, ast.ClassDef):
-                docs[statement.name] = dict(_documented(statement))
-    return docs
-
-
-def _documented(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for field, doc in zip(definition.body, definition.body[1:], strict=False):
-        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
-            continue
-        if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
-            text = " ".join(str(doc.value.value).split())
-            yield field.target.id, _PYTHON_WORD.sub(lambda word: _YAML_WORD[word[0]], text)
+    return {
+        struct.__name__: {
+            field: _PYTHON_WORD.sub(lambda word: _YAML_WORD[word[0]], text)
+            for field, text in json_document.field_docs(struct).items()
+        }
+        for struct in structs()
+    }
 
 
 def structs() -> tuple[type[msgspec.Struct], ...]:
     """Return the structs of a profile, each after the one that first uses it."""
-    found: dict[str, type[msgspec.Struct]] = {}
-    waiting: list[type[msgspec.Struct]] = [schema.SiteProfile]
-    while waiting:
-        struct = waiting.pop(0)
-        found[struct.__name__] = struct
-        parts = [part for field in msgspec.structs.fields(struct) for part in _structs_in(field.type)]
-        waiting += [part for part in parts if part.__name__ not in found]
-    return tuple(found.values())
-
-
-def _structs_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
-    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _structs_in(part)
+    return tuple(json_document.structs_in(schema.SiteProfile).values())
 
 
 def json_schema() -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.json_document import Document
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment, JobEasyBuild, JobEessi
 from hpclaunch.site.queue_limits import cite
@@ -55,7 +56,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Line, ...] = ()
 
 
-class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
+class InstallPlan(Document, frozen=True, kw_only=True):
     """All ways on one site."""
 
     site: str
@@ -72,6 +73,10 @@ class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
             there = ", ".join(route.name for route in self.routes if route.possible)
             raise BadInputError(f"--route {wanted}: {found.why}", f"possible on {self.site}: {there}")
         return found
+
+
+DOCUMENTS = {"env-plan": InstallPlan}
+"""Name of the schema -> its type."""
 
 
 def plan_install(profile: SiteProfile, goal: str) -> InstallPlan:

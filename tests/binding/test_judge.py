@@ -135,7 +135,7 @@ def test_a_gpu_without_usable_cores_is_not_an_error_of_the_list() -> None:
 def test_any_text_is_checked_without_a_crash(node: NodeTopology, kind: Kind, text: str) -> None:
     judgement = judge(node, kind, text)
     assert report(judgement)
-    assert document(judgement)["right"] is judgement.right
+    assert document(judgement).right is judgement.right
 
 
 def test_the_report_shows_each_rank_and_each_remedy() -> None:

@@ -17,15 +17,112 @@ ASK = ("--python", sys.executable)
 def test_not_installed() -> None:
     status, document = check_json(*ASK)
     assert status == 1
-    assert {"mpi", "gloo", "nccl", "pytorch", "tensorflow"} <= names_by_status(document)["missing"]
-    assert "Horovod is not installed in" in one(document, "pytorch")["evidence"]
-    assert "pip install" in one(document, "pytorch")["remedy"]
+    assert names_by_status(document)["missing"] == {"horovod"}
+    assert "Horovod is not installed in" in one(document, "horovod")["evidence"]
+    assert "hpclaunch env plan --site local --for horovod-torch" in one(document, "horovod")["remedy"]
 
 
-def test_no_interpreter_is_unknown_not_missing(tmp_path: Path) -> None:
-    status, document = check_json("--python", str(tmp_path / "python3"))
+def test_not_installed_is_one_answer_whatever_is_required(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("")
+    done = run_check_command(*ASK, "--require", "mpi,nccl,torch", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stdout.count("horovod") == 3  # the verdict, its remedy, the requirement
+    assert "torch is installed" in done.stdout
+    assert "hpclaunch check --framework torch" in done.stdout
+    assert done.stdout.count("requirement not met:") == 1
+    assert "rebuild" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("python", "why"), [("/nosuch/python3", "no such program"), ("/bin/true", "status 0")]
+)
+def test_an_interpreter_that_is_none_is_bad_input(python: str, why: str) -> None:
+    done = run_check_command("--python", python)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith(f"hpclaunch: --python {python}: ")
+    assert why in done.stderr
+
+
+# --- frameworks without Horovod ----------------------------------------------------------------------------
+
+TORCH = """\
+import types
+__version__ = "2.7.1+rocm6.2.4"
+version = types.SimpleNamespace(cuda=None, hip="6.2.41134")
+cuda = types.SimpleNamespace(device_count=lambda: 0, get_arch_list=lambda: ["gfx90a", "gfx942"])
+"""
+SITE = """\
+schema: 1
+name: here
+description: a machine for tests
+scheduler: {kind: local, launcher: mpiexec}
+binding: {cpu: none, needs_whole_node: false}
+node:
+  cpu_model: test
+  cores: 2
+  numa: [{id: 0, cores: 0-1}]
+  gpus: [{numa: 0}]
+"""
+
+
+def site_with(tmp_path: Path, gpu: str) -> str:
+    path = tmp_path / "here.yaml"
+    path.write_text(f"{SITE}  {gpu}\n")
+    return str(path)
+
+
+def test_a_framework_is_checked_without_horovod(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text(TORCH)
+    amd = site_with(tmp_path, "gpu_vendor: amd\n  gpu_arch: gfx90a")
+    words = (*ASK, "--framework", "torch", "--require", "imports,rocm,gpu-arch")
+    status, document = check_json(*words, "--site", amd, PYTHONPATH=str(tmp_path))
+    assert status == 0, document
+    assert "imports torch 2.7.1+rocm6.2.4" in one(document, "imports")["evidence"]
+    assert not {"horovod", "mpi", "pytorch", "mpi-launch"} & {each["name"] for each in document["checks"]}
+
+
+def test_a_framework_for_other_gpus_fails(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text(TORCH)
+    nvidia = site_with(tmp_path, "gpu_vendor: nvidia\n  gpu_arch: sm_90")
+    words = (*ASK, "--framework", "torch", "--site", nvidia)
+    status, document = check_json(*words, PYTHONPATH=str(tmp_path))
     assert status == 1
-    assert one(document, "pytorch")["status"] == "unknown"
+    assert (
+        one(document, "cuda")["evidence"]
+        == "torch 2.7.1+rocm6.2.4 is built for rocm 6.2.41134; here needs cuda"
+    )
+    assert "env plan --site here --for torch" in one(document, "cuda")["remedy"]
+    assert "has code for gfx90a, gfx942; the site's GPUs are sm_90" in one(document, "gpu-arch")["evidence"]
+
+
+def test_jax_is_judged_by_its_plugin(tmp_path: Path) -> None:
+    (tmp_path / "jax.py").write_text("__version__ = '0.6.0'\n")
+    nvidia = site_with(tmp_path, "gpu_vendor: nvidia\n  gpu_arch: sm_90")
+    words = (*ASK, "--framework", "jax", "--site", nvidia)
+    status, document = check_json(*words, PYTHONPATH=str(tmp_path))
+    assert (status, one(document, "cuda")["evidence"]) == (
+        1,
+        "jax 0.6.0 is built for CPUs only; here needs cuda",
+    )
+    for name, version in (("jax-cuda12-plugin", "0.6.0"), ("nvidia-nccl-cu12", "2.26.2")):
+        folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    status, document = check_json(*words, "--require", "imports,cuda,versions", PYTHONPATH=str(tmp_path))
+    assert (status, "nccl 2.26.2" in one(document, "versions")["evidence"]) == (0, True)
+
+
+def test_a_framework_that_is_not_there_is_one_answer(tmp_path: Path) -> None:
+    done = run_check_command(
+        *ASK, "--framework", "deepspeed", "--site", site_with(tmp_path, "gpu_vendor: amd")
+    )
+    assert done.returncode == 1
+    assert f"imports      missing  {sys.executable} has no deepspeed" in done.stdout
+    assert done.stdout.count("requirement not met:") == 1
+
+
+# --- builds that are there ---------------------------------------------------------------------------------
 
 
 def test_a_build_that_works(tmp_path: Path) -> None:

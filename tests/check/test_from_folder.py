@@ -12,11 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.check import check_build
+from hpclaunch.check.captured_folder import judge_folder
+from hpclaunch.check.remedies import Remedies
+from hpclaunch.check.requirements import parse_require
+from hpclaunch.site.load_profile import load_site, site_names
 from tests.check.verdicts import DATA, check_json, names_by_status, one, run_check_command
 
 pytestmark = pytest.mark.slow
 
 EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())
+GPU_SITES = [name for name in sorted(site_names()) if (node := load_site(name).node) and node.gpus]
 REAL = (DATA / "check-build" / "torch-mpi-gloo.stdout").read_text()
 
 
@@ -58,6 +63,34 @@ def test_a_site_says_what_is_required_and_how_to_build_it(tmp_path: Path) -> Non
     assert "HOROVOD_GPU_OPERATIONS=NCCL" in remedy
     grace = one(check_json("--from", str(tmp_path), "--site", "daint")[1], "nccl")["remedy"]
     assert "HOROVOD_BUILD_CUDA_CC_LIST=90" in grace
+
+
+PERFECT = REAL.replace("[ ] NCCL", "[X] NCCL").replace("[ ] CCL", "[X] CCL")
+
+
+@pytest.mark.parametrize("site", GPU_SITES)
+def test_a_perfect_text_passes_on_every_site_with_gpus(site: str, tmp_path: Path) -> None:
+    """No release has a box for CUDA, ROCm or the GPU's architecture: from text these are unknown."""
+    (tmp_path / "check-build.txt").write_text(PERFECT)
+    remedies = Remedies(profile=load_site(site))
+    found, needs = judge_folder(tmp_path, remedies)
+    assert found.ok, [check for check in found.checks if check.status != "have"]
+    vendor = getattr(load_site(site).node, "gpu_vendor", None)
+    named = {check.name: check.status for check in found.checks}
+    hidden = {"nvidia": {"cuda", "gpu-arch"}, "amd": {"rocm", "gpu-arch"}}.get(str(vendor), set())
+    assert {name for name in named if name in ("cuda", "rocm", "gpu-arch")} == hidden
+    assert {named[name] for name in hidden} <= {"unknown"}
+    assert ("mpi",) in [need.names for need in needs]
+
+
+def test_what_the_text_shows_is_still_required_and_so_is_text_that_was_lost(tmp_path: Path) -> None:
+    remedies = Remedies(profile=load_site("daint"))
+    (tmp_path / "check-build.txt").write_text(REAL)
+    assert not judge_folder(tmp_path, remedies)[0].ok  # [ ] NCCL
+    (tmp_path / "check-build.txt").write_text(PERFECT.partition("Available Tensor")[0])
+    assert not judge_folder(tmp_path, remedies)[0].ok
+    (tmp_path / "check-build.txt").write_text(PERFECT)
+    assert not judge_folder(tmp_path, remedies, parse_require(("cuda",)))[0].ok
 
 
 def test_plugins_are_held_against_the_sites(tmp_path: Path) -> None:

@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from hpclaunch.check.check_report import Report
+
 DATA = Path(__file__).parents[1] / "data" / "horovod"
 
 
@@ -23,8 +27,7 @@ def check_json(*words: str, **extra: str) -> tuple[int, dict[str, Any]]:
     done = run_check_command("--json", *words, **extra)
     assert done.returncode in (0, 1), done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
-    assert set(document) == {"ok", "checks"}
-    assert all(set(each) == {"name", "status", "evidence", "remedy"} for each in document["checks"])
+    msgspec.convert(document, Report)
     assert document["ok"] == (done.returncode == 0)
     return done.returncode, document
 

@@ -1,4 +1,4 @@
-"""The JSON of the commands about jobs fits the schemas in docs/reference/json, made from their types.
+"""The JSON of the commands fits the schemas in docs/reference/json, made from the documents' types.
 
 After a wanted change: HPCLAUNCH_TEST_UPDATE_GOLDEN=1 pytest tests/cli/test_json_documents.py; read the diff.
 """
@@ -12,18 +12,29 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
+from click.testing import CliRunner
 
-from hpclaunch.job.job_documents import (
-    DOCUMENTS,
-    DryRunDocument,
-    ErrorDocument,
-    JobDocument,
-    SubmittedJobDocument,
-)
+from hpclaunch.binding import binding_documents
+from hpclaunch.check import check_report, io_advice
+from hpclaunch.cli.main import program
+from hpclaunch.job import job_documents
+from hpclaunch.json_document import document_schema, document_text
+from hpclaunch.lint import finding_report
+from hpclaunch.site import site_documents
+from hpclaunch.software import install_plan
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
+DOCUMENTS: dict[str, Any] = {
+    name: kind
+    for module in (
+        *(job_documents, check_report, io_advice, finding_report),
+        *(install_plan, binding_documents, site_documents),
+    )
+    for name, kind in module.DOCUMENTS.items()
+}
 
 
 def hpclaunch(*words: str, code: int = 0) -> bytes:
@@ -33,9 +44,19 @@ def hpclaunch(*words: str, code: int = 0) -> bytes:
     return answer.stdout
 
 
+def read(name: str, text: str | bytes) -> Any:
+    """Return a document after a comparison with its schema: all keys, no others, values of their types."""
+    document = json.loads(text)
+    schema = json.loads((FOLDER / f"{name}.schema.json").read_text())
+    assert [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(document)] == []
+    found = msgspec.convert(document, DOCUMENTS[name])
+    assert json.loads(document_text(found)) == document
+    return found
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_the_schema_is_that_of_the_type(name: str) -> None:
-    text = json.dumps(msgspec.json.schema(DOCUMENTS[name]), indent=2) + "\n"
+    text = json.dumps(document_schema(DOCUMENTS[name]), indent=2) + "\n"
     path = FOLDER / f"{name}.schema.json"
     if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
@@ -46,11 +67,39 @@ def test_the_schema_is_that_of_the_type(name: str) -> None:
 def test_the_page_names_every_schema() -> None:
     page = (FOLDER.parent / "json.md").read_text()
     assert [name for name in DOCUMENTS if f"json/{name}.schema.json" not in page] == []
+    assert {path.name.removesuffix(".schema.json") for path in FOLDER.iterdir()} == set(DOCUMENTS)
+
+
+COMMANDS = {
+    "check": ("check", "--site", "lumi-g", "--from", "captured"),
+    "advise-io": ("advise", "io", "."),
+    "lint": ("lint", "job.sh"),
+    "lint-rules": ("lint", "--rules"),
+    "env-plan": ("env", "plan", "--site", "olivia", "--for", "horovod-torch", "--route", "pip"),
+    "topology": ("topology", "--site", "lumi-g", "--tasks-per-node", "8"),
+    "topology-check": ("topology", "--site", "lumi-g", "--check-map", "49,49,9999"),
+    "sites-list": ("sites", "list"),
+    "sites-validate": ("sites", "validate", "lumi-g", "broken.yaml"),
+    "sites-check": ("sites", "check", "--older-than", "0"),
+    "sites-detect": ("sites", "detect"),
+}
+"""Schema -> a command that prints it; the documents of jobs are in the tests below."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_prints_its_document(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.sh").write_text("#!/bin/bash\n#SBATCH --nodez=2\nsrun ./app\n")
+    (tmp_path / "broken.yaml").write_text("schema: 1\nname: broken\n")
+    (tmp_path / "captured").mkdir()
+    (tmp_path / "captured" / "check-build.txt").write_text("Horovod v0.28.1:\n")
+    answer = CliRunner().invoke(program, [*COMMANDS[name], "--json"], catch_exceptions=False)
+    assert "error" not in json.loads(answer.stdout)
+    read(name, answer.stdout)
 
 
 @pytest.mark.mpi
 def test_the_documents_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unknown, missing and wrongly typed keys are refused."""
     monkeypatch.chdir(tmp_path)
     words = (
         "submit",
@@ -64,17 +113,18 @@ def test_the_documents_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "-c",
         "echo ImportError: x; exit 7",
     )
-    submitted = msgspec.json.decode(hpclaunch(*words, code=1), type=SubmittedJobDocument)
+    submitted = read("submitted-job", hpclaunch(*words, code=1))
     assert (submitted.state, submitted.exit_code, submitted.result) == ("failed", 7, None)
     assert Path(submitted.log).read_text() == "ImportError: x\n"
-    waited = msgspec.json.decode(hpclaunch("wait", "docs", "--json", code=1), type=SubmittedJobDocument)
+    waited = read("submitted-job", hpclaunch("wait", "docs", "--json", code=1))
     assert waited.id == submitted.id
-    status = msgspec.json.decode(hpclaunch("status", "docs", "--json"), type=JobDocument)
+    status = read("job", hpclaunch("status", "docs", "--json"))
     assert status.failure is not None
     assert status.failure.lines == ("ImportError: x",)
-    listed = msgspec.json.decode(hpclaunch("jobs", "--json"), type=list[JobDocument])
+    listed = read("jobs", hpclaunch("jobs", "--json"))
     assert [job.id for job in listed] == [status.id]
-    error = msgspec.json.decode(hpclaunch("status", "nosuch", "--json", code=3), type=ErrorDocument)
+    assert read("verify", hpclaunch("verify", "docs", "--json")).ok
+    error = read("error", hpclaunch("status", "nosuch", "--json", code=3))
     assert error.error.kind == "bad input"
 
 
@@ -98,7 +148,7 @@ def test_the_document_of_a_dry_run(
         "python",
         "no.py",
     )
-    document = msgspec.json.decode(hpclaunch(*words), type=DryRunDocument)
+    document = read("dry-run", hpclaunch(*words))
     assert (document.nodes, document.limit_s, document.request["nodes"]) == (2, 7200, 2)
     assert document.request["exclusive"] is True
     assert ["no.py: there is no such file" in problem.message for problem in document.problems] == [True]

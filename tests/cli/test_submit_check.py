@@ -33,10 +33,11 @@ def test_a_missing_requirement_stops_it_with_the_remedies(tmp_path: Path) -> Non
     started = tmp_path / "started"
     answer = submit(tmp_path, "--check", "--framework", "horovod", "--", "touch", str(started))
     assert (answer.returncode, answer.stdout) == (1, "")
-    assert verdict(answer.stderr, "mpi") == "missing"
+    assert verdict(answer.stderr, "horovod") == "missing"
     assert "-> " in answer.stderr
-    assert "pip install --no-build-isolation" in answer.stderr
-    assert "requirement not met: mpi (the controller of ranks that a launcher starts)" in answer.stderr
+    assert "hpclaunch env plan --site local --for horovod-torch" in answer.stderr
+    assert "requirement not met: horovod (" in answer.stderr
+    assert "the controller of ranks that a launcher starts" in answer.stderr
     assert "nothing was submitted" in answer.stderr
     assert not started.exists()
     assert no_job_is_known()

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -17,7 +18,7 @@ from hpclaunch.cli.main import program
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.lint.batch_script import read_script
-from hpclaunch.lint.finding_report import rules_page
+from hpclaunch.lint.finding_report import LintDocument, rules_page
 from hpclaunch.lint.lint_script import all_rules, site_of
 from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
 from hpclaunch.site.load_profile import load_all
@@ -39,8 +40,7 @@ def run_lint(
 
 def findings_of(answer: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     document = json.loads(answer.stdout)
-    assert list(document) == ["findings"]
-    assert all(set(one) == {"line", "rule", "severity", "message", "remedy"} for one in document["findings"])
+    msgspec.convert(document, LintDocument)
     found: list[dict[str, Any]] = document["findings"]
     return found
 
@@ -255,7 +255,7 @@ def test_golden_scripts_are_clean_with_shellcheck_too(
     monkeypatch.chdir(tmp_path)
     site = path.stem.partition(".")[0]
     answer = CliRunner().invoke(program, ["lint", "--json", "--site", site, str(path)])
-    assert (answer.exit_code, json.loads(answer.stdout)) == (0, {"findings": []})
+    assert (answer.exit_code, json.loads(answer.stdout)) == (0, {"schema": 1, "findings": []})
 
 
 def test_rules_are_listed(tmp_path: Path) -> None:

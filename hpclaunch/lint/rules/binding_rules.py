@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from hpclaunch.binding.judge_masks import Finding as Judged
+from hpclaunch.binding.binding_documents import Finding as Judged
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import (

@@ -121,7 +121,7 @@ def _torch(options: Options, rank: int) -> Engine:
     try:
         from .torch_engine import torch_engine
     except ImportError as error:
-        hint = "Activate an environment that has it, or pip install 'hpclaunch[torch]'."
+        hint = "Activate an environment that has it, or pip install torch."
         raise TrainError(f"--engine torch: PyTorch does not load ({error})", hint) from error
     return torch_engine(options, rank)
 

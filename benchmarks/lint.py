@@ -1,0 +1,144 @@
+"""Precision of ``hpclaunch lint`` by rule, and recall by class of defect, on other people's batch scripts.
+
+    python benchmarks/lint.py FOLDER [--unjudged] [--missed]
+
+``FOLDER`` holds ``truth/`` with ``truth.json`` (scripts whose defects were written down before any program
+read them: file name -> ``defects``, each with ``line`` and ``class``; line 0 is the script as a whole) and
+``scripts/`` (scripts without such a list). The scripts belong to others and are not part of the project.
+``benchmarks/data/lint_judged.tsv`` holds our verdict on every finding: file, line (0: whole script), rule,
+and ``right`` or ``false``. A finding without a verdict counts for neither, and is counted as such.
+
+The site is the one that lint takes from the script itself, as on a machine without a profile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from hpclaunch.lint.batch_script import read_script
+from hpclaunch.lint.lint_rule import Finding
+from hpclaunch.lint.lint_script import find_faults, site_of
+from hpclaunch.site.load_profile import load_all
+from hpclaunch.text_table import text_table
+
+DATA = Path(__file__).parent / "data"
+JUDGED = DATA / "lint_judged.tsv"
+CLASSES = DATA / "lint_classes.json"
+GRADES = ("error", "warning", "note")
+
+
+class Linted(NamedTuple):
+    """One script and what lint found in it."""
+
+    folder: str
+    name: str
+    text: str
+    findings: tuple[Finding, ...]
+
+
+def lint_all(folder: Path) -> tuple[list[Linted], float]:
+    """Return every script with its findings, and the mean time for one in milliseconds."""
+    profiles, _ = load_all()
+    linted, seconds = [], 0.0
+    for path in sorted([*(folder / "truth").iterdir(), *(folder / "scripts").iterdir()]):
+        text = path.read_bytes().decode("utf-8", errors="replace")
+        start = time.perf_counter()
+        site = site_of(read_script(text), profiles)
+        findings = find_faults(text, profiles[site] if site else None)
+        seconds += time.perf_counter() - start
+        linted.append(Linted(path.parent.name, path.name, text, findings))
+    return linted, 1e3 * seconds / len(linted)
+
+
+def read_verdicts() -> dict[tuple[str, str, str], str]:
+    """Return (file, line, rule) -> right or false."""
+    with JUDGED.open() as file:
+        return {(name, line, rule): verdict for name, line, rule, verdict in csv.reader(file, delimiter="\t")}
+
+
+def place(one: Finding) -> str:
+    """Return the line of a finding as the judged list writes it."""
+    return str(one.line or 0)
+
+
+def print_precision(linted: Iterable[Linted], *, unjudged: bool) -> None:
+    """Print right, false and unjudged findings by rule and by severity."""
+    verdicts = read_verdicts()
+    counts: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for script in linted:
+        for one in script.findings:
+            verdict = verdicts.get((script.name, place(one), one.rule), "unjudged")
+            for key in ((one.severity, one.rule), ("all", one.severity)):
+                counts[key][verdict] += 1
+            if unjudged and verdict == "unjudged":
+                print("\t".join((script.name, place(one), one.rule, one.severity, one.message)))
+    rows = [("severity", "rule", "right", "false", "unjudged", "precision")]
+    ranks = [*GRADES, "all"]
+    order: list[tuple[str, str]] = sorted(counts, key=lambda pair: (ranks.index(pair[0]), pair[1]))
+    for counted in order:
+        found = counts[counted]
+        known = found["right"] + found["false"]
+        share = f"{100 * found['right'] / known:.1f} %" if known else "-"
+        rows.append((*counted, str(found["right"]), str(found["false"]), str(found["unjudged"]), share))
+    print(text_table(rows))
+
+
+def statements(text: str) -> list[range]:
+    """Return the lines of each statement: lines that end in a backslash go on."""
+    found, begin = [], 1
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.rstrip().endswith("\\"):
+            found.append(range(begin, number + 1))
+            begin = number + 1
+    return found
+
+
+def is_found(script: Linted, line: int, rules: set[str]) -> bool:
+    """Tell whether a finding of one of the rules stands in the statement of a line; line 0: anywhere."""
+    span = next((lines for lines in statements(script.text) if line in lines), range(line, line + 1))
+    return any(one.rule in rules and (not line or one.line in span) for one in script.findings)
+
+
+def print_recall(folder: Path, linted: Iterable[Linted], *, missed: bool) -> None:
+    """Print which of the defects of truth.json are found, by class."""
+    truth = json.loads((folder / "truth.json").read_text())
+    classes = json.loads(CLASSES.read_text())
+    scripts = {script.name: script for script in linted if script.folder == "truth"}
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for name, entry in truth.items():
+        for defect in entry["defects"]:
+            kind = classes[defect["class"]]
+            found = is_found(scripts[name], defect["line"], set(kind["rules"]))
+            keys = [defect["class"], "all", *(["all that fail or run wrongly"] if kind["fails"] else [])]
+            for key in keys:
+                counts[key][0] += found
+                counts[key][1] += 1
+            if missed and not found:
+                print(f"missed: {name}:{defect['line']}: {defect['class']}: {defect['defect']}")
+    rows = [("class", "found", "of", "recall")]
+    rows += [(key, str(a), str(b), f"{100 * a / b:.0f} %") for key, (a, b) in sorted(counts.items())]
+    print(text_table(rows))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--unjudged", action="store_true", help="list the findings without a verdict")
+    parser.add_argument("--missed", action="store_true", help="list the defects that are not found")
+    options = parser.parse_args()
+    linted, milliseconds = lint_all(options.folder)
+    print(f"{len(linted)} scripts, {milliseconds:.1f} ms each\n")
+    print_precision(linted, unjudged=options.unjudged)
+    print()
+    print_recall(options.folder, linted, missed=options.missed)
+
+
+if __name__ == "__main__":
+    main()

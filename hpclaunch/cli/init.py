@@ -1,0 +1,167 @@
+"""``hpclaunch init``: questions whose answers become a configuration and a first job file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.cli._site_names import complete_site
+from hpclaunch.errors import BadInputError
+
+if TYPE_CHECKING:
+    from hpclaunch.job.first_steps import Place
+    from hpclaunch.site.schema import SiteProfile
+
+_PROVIDERS = {
+    "module": "Modules that provide Python, such as PyTorch/2.7",
+    "container": "Container image (a SIF file, or an address such as docker://...)",
+    "venv": "Folder of the virtual environment",
+    "conda": "Name or path of the conda environment",
+}
+"""How Python is provided -> the question for the value; ``path`` has none."""
+
+
+@click.command()
+@click.option("--site", shell_complete=complete_site, help="Site profile. Default: the detected one.")
+@click.option("--account", help="Project account that jobs are charged to.")
+@click.option(
+    "--python-from",
+    type=click.Choice([*_PROVIDERS, "path"]),
+    help="How jobs get their Python; path: as it is on PATH.",
+)
+@click.option("--module", help="Modules that provide Python, separated by commas.")
+@click.option("--container", help="Container image that the program runs in.")
+@click.option("--venv", help="Folder of a virtual environment.")
+@click.option("--conda", help="Name or path of a conda environment.")
+@click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True, help="Nodes of the job.")
+@click.option("--time", help="Walltime limit of the job. Default: 30m, none where there is no queue.")
+@click.option(
+    "--job-file",
+    type=click.Path(path_type=Path),
+    default=Path("job.yaml"),
+    show_default=True,
+    help="Job file to write.",
+)
+@click.option(
+    "--check/--no-check", default=True, help="Run hpclaunch check, if the site is here. Default: yes."
+)
+@click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD ARG...]")
+@click.pass_context
+def command(
+    ctx: click.Context, /, job_file: Path, check: bool, program: tuple[str, ...], **given: Any
+) -> None:
+    """Ask for site, account and Python; write your configuration and a first job file.
+
+    What an option answers is not asked. Without a terminal every question needs its option. Then the job's
+    requirements are checked and its script is shown; nothing is submitted. Without a command the job is the
+    bundled training.
+
+    Example: hpclaunch init -- python train.py
+    """
+    from hpclaunch.atomic_file import write_new_file
+    from hpclaunch.job.first_steps import config_text, job_text, look, starts_at_once
+    from hpclaunch.job.settings_files import config_path
+
+    if job_file.exists():
+        raise BadInputError(f"{job_file} exists and is not changed", "--job-file names another file")
+    place = look()
+    click.echo(place.words, err=True)
+    site, at_site = _answers(given, place)
+    is_here = site == place.site or starts_at_once(site)
+    config = config_text(site, at_site)
+    time = given["time"] or (None if starts_at_once(site) else "30m")
+    job = {
+        "nodes": given["nodes"],
+        **({"time": time} if time else {}),
+        "command": list(program or ("mnist",)),
+    }
+    _show_script({"site": site, **at_site, **job}, str(job_file), is_program=bool(program))
+    if config is None:  # the user has one, which stays: the job file says it all
+        click.echo(f"hpclaunch: {config_path()} exists and is not changed", err=True)
+        job = {"site": site, **at_site, **job}
+    else:
+        config_path().parent.mkdir(parents=True, exist_ok=True)
+        write_new_file(config_path(), config)
+        click.echo(f"hpclaunch: wrote {config_path()}", err=True)
+    write_new_file(job_file, job_text(job))
+    click.echo(f"hpclaunch: wrote {job_file}", err=True)
+    if check and is_here:
+        _check(ctx, site)
+    elif check:
+        click.echo(f"hpclaunch: not checked, since this is not {site}: run hpclaunch check there", err=True)
+    there = "" if is_here else f" --host {site}"
+    click.echo(f"hpclaunch: to submit it: hpclaunch submit --file {job_file}{there}", err=True)
+
+
+def _answers(given: Mapping[str, Any], place: Place) -> tuple[str, dict[str, object]]:
+    """Return the site, and the settings of its jobs; asks for what no option answers.
+
+    Raises UsageError where a question cannot be asked.
+    """
+    from hpclaunch.site.load_profile import load_site
+
+    providers = [name for name in _PROVIDERS if given[name] is not None]
+    if len(providers) + (given["python_from"] == "path") > 1 or (
+        providers and given["python_from"] not in (None, *providers)
+    ):
+        raise click.UsageError("Python comes from one of --module, --container, --venv, --conda and PATH")
+    if not sys.stdin.isatty():
+        _refuse_missing(given, providers, load_site(given["site"]) if given["site"] else None)
+    site = given["site"] or click.prompt("Site (hpclaunch sites list)", default=place.site, err=True)
+    profile, settings = load_site(site), dict[str, object]()
+    if given["account"] or profile.account.required:
+        settings["account"] = given["account"] or click.prompt(_account_question(profile), err=True)
+    source = providers[0] if providers else given["python_from"]
+    kinds = click.Choice([*_PROVIDERS, "path"])
+    source = source or click.prompt("How do jobs get their Python?", type=kinds, default="path", err=True)
+    if source in _PROVIDERS:
+        value = given[source] or click.prompt(_PROVIDERS[source], err=True)
+        settings[source] = value.replace(",", " ").split() if source == "module" else value
+    return site, settings
+
+
+def _account_question(profile: SiteProfile) -> str:
+    example = f", such as {profile.account.example}" if profile.account.example else ""
+    return f"Project account{example}"
+
+
+def _refuse_missing(given: Mapping[str, Any], providers: list[str], profile: SiteProfile | None) -> None:
+    """Raise UsageError with the options of all questions that have no answer."""
+    missing = [] if given["site"] else ["--site"]
+    if given["account"] is None and (profile is None or profile.account.required):
+        missing.append("--account" if profile else "--account (where the site requires one)")
+    if not providers and given["python_from"] is None:
+        missing.append("--python-from")
+    elif not providers and given["python_from"] != "path":
+        missing.append(f"--{given['python_from']}")
+    if missing:
+        raise click.UsageError(
+            f"no terminal to ask on; these options answer what is missing: {', '.join(missing)}"
+        )
+
+
+def _show_script(settings: Mapping[str, object], origin: str, *, is_program: bool) -> None:
+    """Print the script of the job, as ``hpclaunch submit --dry-run`` does; what is refused is raised."""
+    import msgspec
+
+    from hpclaunch.cli.submit import show
+    from hpclaunch.job.prepare import prepare
+    from hpclaunch.plan.settings import JobSettings, Layer
+
+    asked = msgspec.convert(settings, JobSettings)
+    layer = Layer(origin=f"job file {origin}", settings=asked, is_program=is_program)
+    show(prepare([layer]), dry_run=True, explain=False, as_json=False)
+
+
+def _check(ctx: click.Context, site: str) -> None:
+    """Run ``hpclaunch check``, whose status is not that of init."""
+    from hpclaunch.cli.check import command as check
+
+    try:
+        ctx.invoke(check, site=site)
+    except click.exceptions.Exit:
+        click.echo("hpclaunch: not all checks are met; the job can be submitted all the same", err=True)

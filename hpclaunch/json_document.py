@@ -1,0 +1,77 @@
+"""The JSON documents that commands print with ``--json``: their type, their text and their schema."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args
+
+import msgspec
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys may be added; a key that is removed or changes its meaning raises ``schema``."""
+
+    schema: Literal[1] = 1
+    """The version of the document."""
+
+
+def document_text(document: object, indent: int | None = None) -> str:
+    """Return a document, or a list of them, as JSON in ASCII, which any terminal and any file takes."""
+    import json
+
+    return json.dumps(msgspec.to_builtins(document), indent=indent)
+
+
+def document_schema(document: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a type that `document_text` writes, with the docs of its fields.
+
+    All keys are always written, so all are required; others may come with a later version.
+    """
+    schema = msgspec.json.schema(document)
+    for name, struct in structs_in(document).items():
+        definition = schema["$defs"][name]
+        definition.pop("additionalProperties", None)
+        if definition["properties"]:
+            definition["required"] = list(definition["properties"])
+        docs = field_docs(struct)
+        for field, about in definition["properties"].items():
+            about.pop("default", None)
+            if field in docs:
+                about["description"] = docs[field]
+    return schema
+
+
+def structs_in(annotation: Any) -> dict[str, type[msgspec.Struct]]:
+    """Return the structs of a type by their names, each after the one that first uses it."""
+    found: dict[str, type[msgspec.Struct]] = {}
+    waiting = list(_named_in(annotation))
+    while waiting:
+        struct = waiting.pop(0)
+        if struct.__name__ not in found:
+            found[struct.__name__] = struct
+            waiting += [part for field in msgspec.structs.fields(struct) for part in _named_in(field.type)]
+    return found
+
+
+def _named_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _named_in(part)
+
+
+def field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return field -> the text below it in the source of a struct, in one line."""
+    import ast
+    import inspect
+    import itertools
+    import textwrap
+
+    docs: dict[str, str] = {}
+    for base in struct.__mro__[: struct.__mro__.index(msgspec.Struct)]:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        body = definition.body if isinstance(definition, ast.ClassDef) else []
+        for field, doc in itertools.pairwise(body):
+            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+                continue
+            if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
+                docs.setdefault(field.target.id, " ".join(str(doc.value.value).split()))
+    return docs

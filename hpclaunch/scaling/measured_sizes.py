@@ -1,0 +1,106 @@
+"""Measured times by number of GPUs or ranks: reading them from CSV text. Pure."""
+
+from __future__ import annotations
+
+import csv
+import math
+from typing import Literal
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+
+Unit = Literal["gpus", "ranks"]
+_MOST = 10_000_000
+
+
+class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
+    """All repeats of one size."""
+
+    size: int
+    """GPUs or ranks."""
+    seconds: tuple[float, ...]
+    nodes: int | None = None
+
+
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
+    """What a CSV file states, by size."""
+
+    unit: Unit
+    sizes: tuple[MeasuredSize, ...]
+    """The smallest first."""
+
+
+def read_measurement(text: str, file: str, seconds_column: str = "seconds") -> Measurement:
+    """Read lines of ``gpus`` or ``ranks``, perhaps ``nodes``, and seconds; a size may be repeated.
+
+    Empty lines and lines that begin with # are comments; more columns are ignored. Raises BadInputError with
+    file and line.
+    """
+    lines = [
+        (n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip() and line.strip()[0] != "#"
+    ]
+    if not lines:
+        raise BadInputError(f"{file}: empty", f"the first line names the columns: gpus,{seconds_column}")
+    head, *rows = [
+        (n, [cell.strip() for cell in cells]) for (n, _), cells in zip(lines, _cells(lines), strict=True)
+    ]
+    names = [name.lower().lstrip("\ufeff") for name in head[1]]
+    unit = _unit(names, f"{file}:{head[0]}", seconds_column)
+    times: dict[int, list[float]] = {}
+    nodes: dict[int, int] = {}
+    for number, cells in rows:
+        where = f"{file}:{number}"
+        if len(cells) != len(names):
+            raise BadInputError(f"{where}: {len(cells)} values, but {len(names)} columns: {', '.join(names)}")
+        row = dict(zip(names, cells, strict=True))
+        size = _count(row[unit], where, unit)
+        times.setdefault(size, []).append(_time(row[seconds_column], where, seconds_column))
+        if row.get("nodes"):
+            nodes[size] = _count(row["nodes"], where, "nodes")
+    if not times:
+        raise BadInputError(f"{file}: no measured size below the line of columns")
+    sizes = (MeasuredSize(size=n, seconds=tuple(times[n]), nodes=nodes.get(n)) for n in sorted(times))
+    return Measurement(unit=unit, sizes=tuple(sizes))
+
+
+def _cells(lines: list[tuple[int, str]]) -> list[list[str]]:
+    """Split at commas; in files that have none, at semicolons or tabs."""
+    separator = next((mark for mark in (",", ";", "\t") if mark in lines[0][1]), ",")
+    return [next(csv.reader([line], delimiter=separator)) for _, line in lines]
+
+
+def _unit(names: list[str], where: str, seconds_column: str) -> Unit:
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise BadInputError(f"{where}: the column {min(twice)} appears twice")
+    if seconds_column not in names:
+        found = ", ".join(names)
+        raise BadInputError(
+            f"{where}: no column {seconds_column!r} among {found}", f"write gpus,{seconds_column}"
+        )
+    if "gpus" in names:
+        return "gpus"
+    if "ranks" in names:
+        return "ranks"
+    raise BadInputError(f"{where}: no column 'gpus' or 'ranks' among {', '.join(names)}")
+
+
+def _count(text: str, where: str, name: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= _MOST:
+        raise BadInputError(f"{where}: {name} is {text!r}; it must be a whole number from 1 to {_MOST}")
+    return number
+
+
+def _time(text: str, where: str, name: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise BadInputError(f"{where}: {name} is {text!r}; it must be a number above 0")
+    return seconds

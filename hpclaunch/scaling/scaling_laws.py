@@ -1,0 +1,248 @@
+"""Laws of scaling fitted to a study: Amdahl or Gustafson with a latency and a bandwidth term. Pure.
+
+A law is a sum of terms with parameters that are never negative; errors are relative to the measured times. Of
+the laws of a kind the first is chosen that no later one fits clearly better. Its error is that of each point
+predicted from the rest (leave-one-out).
+
+In a strong study the bandwidth term of a ring, 2 (p - 1) / p x bytes x beta, has the shape of a serial and a
+parallel part together, so no times by size can tell it apart: it is a part of ``serial``. A weak study does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from hpclaunch.scaling.nonnegative import Solution, nonnegative_fit
+from hpclaunch.scaling.study_table import Kind, Point
+
+Term = Callable[[float], float]
+_TERMS: dict[str, Term] = {
+    "serial_s": lambda p: 1.0,
+    "parallel_s": lambda p: 1.0 / p,
+    "alpha_ring_s": lambda p: 2.0 * (p - 1),
+    "alpha_log_s": lambda p: math.log2(p),
+    "exchange_s": lambda p: 2.0 * (p - 1) / p,
+}
+"""Parameter -> its factor at p ranks. exchange_s is bytes x beta."""
+
+
+class Law(NamedTuple):
+    """A sum of terms."""
+
+    name: str
+    formula: str
+    terms: tuple[str, ...]
+
+
+_AMDAHL = "serial + parallel / p"
+LAWS: dict[Kind, tuple[Law, ...]] = {
+    "strong": (
+        Law("Amdahl", _AMDAHL, ("serial_s", "parallel_s")),
+        Law(
+            "Amdahl, ring latency", f"{_AMDAHL} + 2 (p - 1) alpha", ("serial_s", "parallel_s", "alpha_ring_s")
+        ),
+        Law("Amdahl, tree latency", f"{_AMDAHL} + log2(p) alpha", ("serial_s", "parallel_s", "alpha_log_s")),
+    ),
+    "weak": (
+        Law("Gustafson", "constant + 2 (p - 1) / p exchange", ("serial_s", "exchange_s")),
+        Law(
+            "Gustafson, ring latency",
+            "constant + 2 (p - 1) / p exchange + 2 (p - 1) alpha",
+            ("serial_s", "exchange_s", "alpha_ring_s"),
+        ),
+        Law(
+            "Gustafson, tree latency",
+            "constant + 2 (p - 1) / p exchange + log2(p) alpha",
+            ("serial_s", "exchange_s", "alpha_log_s"),
+        ),
+    ),
+}
+_CLEARLY = 0.8
+"""A law must have less than this share of the deviation of the chosen one before it in the list."""
+_STUDENT_90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
+"""Two-sided 90 % quantiles of Student's t for 1, 2, ... degrees of freedom; then 1.64."""
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """A fitted parameter with the range of 90 %; no range where the points leave none free."""
+
+    value: float
+    plus_minus: float | None
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What the law gives for a size that was not measured."""
+
+    size: int
+    step_s: float
+    low: float
+    high: float
+    efficiency: float
+
+
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """The chosen law."""
+
+    law: str
+    formula: str
+    """p counts GPUs, or ranks."""
+    parameters: dict[str, Parameter]
+    serial_fraction: float | None
+    """serial / (serial + parallel) on one GPU or rank, in a strong study."""
+    leave_one_out_error: float | None
+    """Mean relative error of each point predicted from the rest; None: too few points."""
+    next: tuple[Estimate, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class FittedLaw:
+    """A law with its parameters for these points, which predicts times."""
+
+    def __init__(self, law: Law, sizes: Sequence[int], seconds: Sequence[float]) -> None:
+        self.law = law
+        self.sizes, self.seconds = tuple(sizes), tuple(seconds)
+        rows = [[value / s for value in self._row(p)] for p, s in zip(sizes, seconds, strict=True)]
+        self.solution: Solution = nonnegative_fit(rows, [1.0] * len(rows))
+        self.freedom = len(rows) - len(self.solution.free)
+        self.deviation = math.sqrt(self.solution.error / self.freedom) if self.freedom > 0 else None
+        self.left_out = self._leave_one_out()
+        """Relative error of each point predicted from the rest; empty with too few points."""
+
+    def _row(self, p: float) -> list[float]:
+        return [_TERMS[term](p) for term in self.law.terms]
+
+    def step(self, p: float) -> float:
+        """Return the seconds at p."""
+        return sum(a * b for a, b in zip(self._row(p), self.solution.parameters, strict=True))
+
+    @property
+    def left_out_error(self) -> float | None:
+        """Return the mean of the relative errors, without their signs."""
+        return sum(map(abs, self.left_out)) / len(self.left_out) if self.left_out else None
+
+    def half_range(self, p: float) -> float | None:
+        """Return half the 90 % range at p, no less than the leave-one-out error; None: unknown."""
+        if self.deviation is None:
+            return None
+        value = self.step(p)
+        # The rows are relative, so their deviation is; the noise of a measurement at p is added.
+        spread = self.deviation * math.sqrt(self.solution.variance_of(self._row(p)) + value * value)
+        return max(student(self.freedom) * spread, (self.left_out_error or 0.0) * value)
+
+    def _leave_one_out(self) -> tuple[float, ...]:
+        if len(self.sizes) <= len(self.law.terms):
+            return ()
+        errors = []
+        for n in range(len(self.sizes)):
+            rest = _without(self.sizes, n), _without(self.seconds, n)
+            rows = [[value / s for value in self._row(p)] for p, s in zip(*rest, strict=True)]
+            parameters = nonnegative_fit(rows, [1.0] * len(rows)).parameters
+            value = sum(a * b for a, b in zip(self._row(self.sizes[n]), parameters, strict=True))
+            errors.append(value / self.seconds[n] - 1)
+        return tuple(errors)
+
+
+def _without(values: Sequence[float], number: int) -> list[float]:
+    return [value for n, value in enumerate(values) if n != number]
+
+
+def student(freedom: int) -> float:
+    """Return the two-sided 90 % quantile of Student's t."""
+    return _STUDENT_90[freedom - 1] if freedom <= len(_STUDENT_90) else 1.64
+
+
+def fitted_law(points: Sequence[Point], kind: Kind) -> FittedLaw | None:
+    """Return the law that fits best; None with fewer than two comparable points."""
+    use = [point for point in points if point.comparable]
+    if len(use) < 2:
+        return None
+    sizes, seconds = [point.ranks for point in use], [point.step_s.median for point in use]
+    best = FittedLaw(LAWS[kind][0], sizes, seconds)
+    for law in LAWS[kind][1:]:
+        other = FittedLaw(law, sizes, seconds)
+        if _deviates_less(other, best, _CLEARLY):
+            best = other
+    return best
+
+
+def _deviates_less(one: FittedLaw, other: FittedLaw, share: float) -> bool:
+    if one.deviation is None or other.deviation is None:
+        return False
+    return one.deviation < share * other.deviation
+
+
+def describe_fit(law: FittedLaw, points: Sequence[Point], kind: Kind) -> Fit:
+    """Return the law with its parameters, the next two sizes and what does not fit."""
+    scale = None if law.deviation is None else student(law.freedom) * law.deviation
+    parameters = {}
+    for n, term in enumerate(law.law.terms):
+        error = None if scale is None else scale * math.sqrt(law.solution.covariance[n][n])
+        known = n in law.solution.free
+        parameters[term] = Parameter(value=law.solution.parameters[n], plus_minus=error if known else None)
+    values = {term: parameter.value for term, parameter in parameters.items()}
+    both = values.get("serial_s", 0.0) + values.get("parallel_s", 0.0)
+    return Fit(
+        law=law.law.name,
+        formula=law.law.formula,
+        parameters=parameters,
+        serial_fraction=values["serial_s"] / both if kind == "strong" and both else None,
+        leave_one_out_error=law.left_out_error,
+        next=_next_two(law, points, kind),
+        remarks=(*_doubts(law), *_rivals(law, kind)),
+    )
+
+
+def _next_two(law: FittedLaw, points: Sequence[Point], kind: Kind) -> tuple[Estimate, ...]:
+    last, before = law.sizes[-1], law.sizes[-2]
+    factor = last / before
+    sizes = [round(last * factor), round(last * factor * factor)]
+    return tuple(estimate(law, points, kind, size) for size in sizes)
+
+
+def estimate(law: FittedLaw, points: Sequence[Point], kind: Kind, size: int) -> Estimate:
+    """Return the time at a size with its range.
+
+    Where the points leave no freedom to judge the law, the range is from perfect scaling after the largest
+    size to none.
+    """
+    value, half = law.step(size), law.half_range(size)
+    last, first = law.seconds[-1], points[0]
+    perfect = last * law.sizes[-1] / size if kind == "strong" else last
+    worst = last if kind == "strong" else last * size / law.sizes[-1]
+    low, high = (min(perfect, value), max(worst, value)) if half is None else (value - half, value + half)
+    gain = first.step_s.median / value
+    efficiency = gain * first.ranks / size if kind == "strong" else gain
+    return Estimate(size=size, step_s=value, low=max(low, 0.0), high=high, efficiency=efficiency)
+
+
+def _rivals(law: FittedLaw, kind: Kind) -> list[str]:
+    """Name laws with as many parameters that the points cannot tell from the chosen one."""
+    found = []
+    for rival in LAWS[kind]:
+        other = FittedLaw(rival, law.sizes, law.seconds)
+        if rival != law.law and len(rival.terms) == len(law.law.terms) and _deviates_less(other, law, 1.5):
+            values = zip(rival.terms, other.solution.parameters, strict=True)
+            text = ", ".join(f"{name} {value:.4g}" for name, value in values)
+            found.append(f"{rival.name} fits nearly as well: {text}")
+    return found
+
+
+def _doubts(law: FittedLaw) -> tuple[str, ...]:
+    """Name what makes the fit doubtful."""
+    found = []
+    if not law.left_out:
+        found.append(f"{len(law.sizes)} points are too few to test this law: measure more sizes")
+    elif law.left_out_error is not None and law.left_out_error > 0.1:
+        found.append(
+            f"no law fits: leaving one point out gives errors of {law.left_out_error:.0%}; do not extrapolate"
+        )
+    for size, seconds in zip(law.sizes, law.seconds, strict=True):
+        error = seconds / law.step(size) - 1
+        others = [abs(s / law.step(p) - 1) for p, s in zip(law.sizes, law.seconds, strict=True) if p != size]
+        if abs(error) > max(0.1, 3 * sum(others) / len(others)):
+            found.append(f"the point at {size} does not fit: measured {error:+.0%} of what the law gives")
+    return tuple(found)

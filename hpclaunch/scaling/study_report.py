@@ -1,0 +1,226 @@
+"""A study as a document, a table for the terminal, Markdown and CSV. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hpclaunch.scaling.measured_sizes import Measurement
+from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
+from hpclaunch.scaling.study_table import UNIT_NAMES, Boundaries, Kind, Point, study_points
+from hpclaunch.text_table import text_table
+
+
+class Recommended(msgspec.Struct, frozen=True, kw_only=True):
+    """The largest measured size with the requested efficiency, and what the work costs there."""
+
+    efficiency: float
+    """The requested one."""
+    nodes: int | None
+    ranks: int
+    gpus: int | None
+    measured_efficiency: float
+    step_s: float
+    hours: float | None
+    """Hours of the whole work, where its steps are stated."""
+    node_hours: float | None
+    sentence: str
+
+
+class StudyDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``scale --json`` prints."""
+
+    study: str
+    kind: Kind
+    points: tuple[Point, ...]
+    fit: Fit | None
+    recommended: Recommended | None
+
+
+class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted of the measured sizes."""
+
+    name: str
+    kind: Kind
+    efficiency: float = 0.7
+    steps: float | None = None
+    """Steps of the smallest size that the whole work has."""
+    work: float | None = None
+    """What one step at the smallest size does, such as images."""
+    boundaries: Boundaries = Boundaries()
+
+
+def study_document(measurement: Measurement, request: StudyRequest) -> tuple[StudyDocument, FittedLaw | None]:
+    """Return the document, and the law for drawing it."""
+    unit, kind = measurement.unit, request.kind
+    points = study_points(measurement.sizes, kind, unit, request.boundaries, request.work)
+    law = fitted_law(points, kind)
+    document = StudyDocument(
+        study=request.name,
+        kind=kind,
+        points=points,
+        fit=describe_fit(law, points, kind) if law else None,
+        recommended=_recommended(points, request),
+    )
+    return document, law
+
+
+def _recommended(points: Sequence[Point], request: StudyRequest) -> Recommended | None:
+    """Return the largest comparable size with the efficiency: of equal value to smaller ones, but faster."""
+    first = points[0]
+    good = [point for point in points if point.comparable and point.efficiency >= request.efficiency]
+    if not good:
+        return None
+    best = good[-1]
+    seconds = best.step_s.median
+    steps = request.steps
+    if steps is not None and request.kind == "weak":
+        steps = steps * first.ranks / best.ranks
+    hours = None if steps is None else steps * seconds / 3600
+    node_hours = hours * best.nodes if hours is not None and best.nodes else None
+    recommended = Recommended(
+        efficiency=request.efficiency,
+        nodes=best.nodes,
+        ranks=best.ranks,
+        gpus=best.gpus,
+        measured_efficiency=best.efficiency,
+        step_s=seconds,
+        hours=hours,
+        node_hours=node_hours,
+        sentence="",
+    )
+    return msgspec.structs.replace(recommended, sentence=_sentence(recommended, points, request))
+
+
+def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest) -> str:
+    """Return what an allocation proposal needs in words."""
+    unit = unit_name(points)
+    first, last = points[0], points[-1]
+    on_nodes = f" ({_counted(best.nodes, 'node')})" if best.nodes else ""
+    measured = f"measured from {first.ranks} to {last.ranks} {unit}, relative to {first.ranks} {unit}"
+    text = (
+        f"{request.kind.capitalize()} scaling was {measured}. "
+        f"The largest size with an efficiency of at least {best.efficiency:.0%} is "
+        f"{best.ranks} {unit}{on_nodes}: {best.measured_efficiency:.0%}, {best.step_s:.4g} s per step."
+    )
+    if best.hours is not None:
+        cost = f", {best.node_hours:,.4g} node-hours" if best.node_hours is not None else ""
+        steps = f"{request.steps:,.6g} steps of the smallest size"
+        text += f" The whole work ({steps}) takes {best.hours:,.4g} hours there{cost}."
+    return text
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def unit_name(points: Sequence[Point]) -> str:
+    """Return GPUs or ranks."""
+    return UNIT_NAMES["gpus" if points[0].gpus is not None else "ranks"]
+
+
+_HEADER = (
+    "nodes",
+    "size",
+    "step s",
+    "spread",
+    "per second",
+    "speed-up",
+    "efficiency",
+    "Karp-Flatt",
+    "remarks",
+)
+
+
+def _rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
+    return [
+        (
+            _shown(point.nodes, "d"),
+            str(point.ranks),
+            f"{point.step_s.median:.4g}",
+            _shown(point.step_s.spread, ".2g"),
+            _shown(point.throughput, ",.4g"),
+            f"{point.speedup:.2f}",
+            f"{point.efficiency:.3f}",
+            _shown(point.karp_flatt, ".4f"),
+            "; ".join((*([] if point.comparable else ["not comparable"]), *point.remarks)),
+        )
+        for point in points
+    ]
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _columns(points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows without the columns that are empty."""
+    rows = _rows(points)
+    header = [unit_name(points) if name == "size" else name for name in _HEADER]
+    used = [n for n in range(len(header)) if any(row[n] for row in rows)]
+    return [header[n] for n in used], [[row[n] for n in used] for row in rows]
+
+
+def as_text(document: StudyDocument, width: int | None = None) -> str:
+    """Return the study for a terminal."""
+    header, rows = _columns(document.points)
+    lines = [f"{document.study}: {document.kind} scaling", "", text_table(rows, header, width=width), ""]
+    return "\n".join([*lines, *_fit_lines(document), *_advice_lines(document)])
+
+
+def _fit_lines(document: StudyDocument) -> list[str]:
+    fit = document.fit
+    if fit is None:
+        return ["one size: nothing to fit"]
+    values = ", ".join(
+        f"{name} {_with_error(value.value, value.plus_minus)}" for name, value in fit.parameters.items()
+    )
+    lines = [f"fit: {fit.law}: {fit.formula}", f"  {values}"]
+    if fit.serial_fraction is not None:
+        lines.append(
+            f"  serial fraction {fit.serial_fraction:.4f} (it includes the bandwidth of the exchange)"
+        )
+    if fit.leave_one_out_error is not None:
+        lines.append(f"  each point predicted from the rest: {fit.leave_one_out_error:.1%} error on average")
+    unit = unit_name(document.points)
+    for item in fit.next:
+        lines.append(
+            f"  {item.size} {unit}: {item.step_s:.4g} s (from {item.low:.4g} to {item.high:.4g}), efficiency "
+            f"{item.efficiency:.2f}"
+        )
+    return [*lines, *(f"  doubt: {remark}" for remark in fit.remarks)]
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return f"{value:.4g}" if error is None else f"{value:.4g} +- {error:.2g}"
+
+
+def _advice_lines(document: StudyDocument) -> list[str]:
+    best = document.recommended
+    return ["", best.sentence] if best else ["", "no measured size has the requested efficiency"]
+
+
+def as_markdown(document: StudyDocument) -> str:
+    """Return the study as a section of a proposal."""
+    header, rows = _columns(document.points)
+    lines = [header, ["---:" if name != "remarks" else "---" for name in header], *rows]
+    table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+    title = f"## {document.study}: {document.kind} scaling"
+    facts = "\n".join(f"    {line}" for line in _fit_lines(document))
+    return "\n".join([title, "", *table, "", facts, *_advice_lines(document)])
+
+
+def as_csv(document: StudyDocument) -> str:
+    """Return the table with all its columns, numbers in full."""
+    lines = [
+        "nodes,ranks,gpus,seconds,min_s,spread_s,throughput,speedup,efficiency,karp_flatt,comparable,remarks"
+    ]
+    for point in document.points:
+        step = point.step_s
+        values = (point.nodes, point.ranks, point.gpus, step.median, step.min, step.spread, point.throughput)
+        more = (point.speedup, point.efficiency, point.karp_flatt, str(point.comparable).lower())
+        remarks = "; ".join(point.remarks).replace('"', '""')
+        cells = ["" if value is None else str(value) for value in (*values, *more)]
+        lines.append(",".join([*cells, f'"{remarks}"']))
+    return "\n".join(lines)

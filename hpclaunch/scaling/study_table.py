@@ -1,0 +1,149 @@
+"""The table of a scaling study: speed-up, efficiency and Karp-Flatt's fraction by size, with remarks. Pure.
+
+Everything is relative to the smallest measured size. Super-linear and collapsed points are named, not
+believed.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Literal
+
+import msgspec
+
+from hpclaunch.scaling.measured_sizes import MeasuredSize, Unit
+
+Kind = Literal["strong", "weak"]
+UNIT_NAMES: dict[Unit, str] = {"gpus": "GPUs", "ranks": "ranks"}
+
+_MORE_THAN_LINEAR = 1.03
+"""Efficiency above which a point is named super-linear: more than the noise of a quiet machine."""
+_COLLAPSE = 0.7
+"""Share of the efficiency of the size before, below which a point is named collapsed."""
+_OUTLIER = 4.0
+"""Multiples of the usual deviation (1.4826 x the median one, at least 1 %) that make a repeat an outlier."""
+
+
+class StepSeconds(msgspec.Struct, frozen=True, kw_only=True):
+    """The repeats of one size."""
+
+    median: float
+    min: float
+    spread: float | None
+    """Longest - shortest; None: it was measured once."""
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One size of a study."""
+
+    nodes: int | None
+    ranks: int
+    gpus: int | None
+    step_s: StepSeconds
+    throughput: float | None
+    """Work per second, where the work of a step is known."""
+    speedup: float
+    """Relative to the smallest size; in a weak study of the work that grows with the size."""
+    efficiency: float
+    karp_flatt: float | None
+    """The serial fraction that the speed-up implies (Karp and Flatt 1990), in a strong study."""
+    comparable: bool = True
+    remarks: tuple[str, ...] = ()
+
+
+class Boundaries(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes at which a job leaves a part of the machine."""
+
+    gpus_per_node: int | None = None
+    nodes_per_group: int | None = None
+
+    def crossed(self, before: int, size: int) -> str | None:
+        """Return what lies between two sizes: the node, the group; None where nothing known does."""
+        node = self.gpus_per_node
+        if node and before <= node < size:
+            return f"the node of {node}"
+        group = node * self.nodes_per_group if node and self.nodes_per_group else None
+        if group and before <= group < size:
+            return f"the group of {self.nodes_per_group} nodes"
+        return None
+
+
+def study_points(
+    sizes: tuple[MeasuredSize, ...],
+    kind: Kind,
+    unit: Unit,
+    boundaries: Boundaries = Boundaries(),  # noqa: B008
+    work: float | None = None,
+) -> tuple[Point, ...]:
+    """Return the points, smallest first. ``work``: what one step at the smallest size does (images)."""
+    points: list[Point] = []
+    first = sizes[0]
+    for measured in sizes:
+        factor = measured.size / first.size
+        seconds = median(measured.seconds)
+        gain = median(first.seconds) / seconds
+        speedup = gain if kind == "strong" else gain * factor
+        done = None if work is None else work * (factor if kind == "weak" else 1)
+        efficiency = speedup / factor
+        before = points[-1] if points else None
+        points.append(
+            Point(
+                nodes=measured.nodes or _nodes(measured.size, boundaries),
+                ranks=measured.size,
+                gpus=measured.size if unit == "gpus" else None,
+                step_s=_seconds(measured.seconds),
+                throughput=None if done is None else done / seconds,
+                speedup=speedup,
+                efficiency=efficiency,
+                karp_flatt=_karp_flatt(speedup, factor) if kind == "strong" else None,
+                remarks=(
+                    *_outliers(measured.seconds),
+                    *_notable(before, measured.size, efficiency, seconds, boundaries, unit),
+                ),
+            )
+        )
+    return tuple(points)
+
+
+def _nodes(size: int, boundaries: Boundaries) -> int | None:
+    per_node = boundaries.gpus_per_node
+    return -(-size // per_node) if per_node else None
+
+
+def _seconds(seconds: tuple[float, ...]) -> StepSeconds:
+    spread = max(seconds) - min(seconds) if len(seconds) > 1 else None
+    return StepSeconds(median=median(seconds), min=min(seconds), spread=spread)
+
+
+def _karp_flatt(speedup: float, factor: float) -> float | None:
+    return (1 / speedup - 1 / factor) / (1 - 1 / factor) if factor > 1 else None
+
+
+def _outliers(seconds: tuple[float, ...]) -> list[str]:
+    """Name repeats far from the rest; fewer than three do not show which one is odd."""
+    if len(seconds) < 3:
+        return []
+    middle = median(seconds)
+    usual = max(1.4826 * median(abs(value - middle) for value in seconds), 0.01 * middle)
+    odd = [value for value in seconds if abs(value - middle) > _OUTLIER * usual]
+    return [f"outlier: {value:.4g} s, {value / middle - 1:+.0%} of the median" for value in odd]
+
+
+def _notable(
+    before: Point | None, size: int, efficiency: float, seconds: float, boundaries: Boundaries, unit: Unit
+) -> list[str]:
+    """Name what no law of scaling gives: more than linear, or a collapse, and what it crosses."""
+    if before is None:
+        return []
+    crossed = boundaries.crossed(before.ranks, size)
+    where = (
+        f"; between {before.ranks} and {size} {UNIT_NAMES[unit]} the job crosses {crossed}" if crossed else ""
+    )
+    if efficiency > _MORE_THAN_LINEAR:
+        return [
+            f"super-linear: check what else differs from the smallest size (caches, input, other jobs){where}"
+        ]
+    if efficiency < _COLLAPSE * before.efficiency:
+        change = seconds / before.step_s.median
+        return [f"collapse: {change:.2f} times the time with {before.ranks} {UNIT_NAMES[unit]}{where}"]
+    return []

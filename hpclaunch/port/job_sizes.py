@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from hpclaunch.binding.compute import bind
+from hpclaunch.binding.node_binding import BindingRequest
 from hpclaunch.cpuset import parse_cpu_list
-from hpclaunch.errors import SiteRuleError
+from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.request_rules import QueueChoice, choose_queue
+from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime, parse_walltime_s
-
 
 _MOST_PER_NODE = 4096
 """Ranks per node where the node is not described."""
@@ -81,14 +84,40 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
         cpus = min(cpus, max(1, cores // per_node))
     if gpus and source.gpus is None and cores is not None:
         cpus = None
+    if cpus is None:
+        cpus = _cores_of_one_numa_node(target, per_node, each if gpus and source.gpus else None)
     return TargetSizes(
         nodes=nodes,
         tasks_per_node=per_node,
-        gpus_per_task=each if source.gpus and (gpus or target.node is None) and source.gpus >= ranks else None,
+        gpus_per_task=each
+        if source.gpus and (gpus or target.node is None) and source.gpus >= ranks
+        else None,
         cpus_per_task=cpus,
         said=_arithmetic(source, nodes, per_node, each if gpus else None, gpus),
         same=source.nodes == nodes,
     )
+
+
+def _cores_of_one_numa_node(target: SiteProfile, per_node: int, gpus_per_task: int | None) -> int | None:
+    """Return cores per rank where an equal share of the node would lie on two NUMA nodes; else None."""
+    topology = site_topology(target)
+    if topology is None or target.binding.cpu not in ("mask_cpu", "map_cpu", "list", "taskset"):
+        return None
+    nodes = [len(node.cpus & topology.usable) for node in topology.numa_nodes if node.cpus & topology.usable]
+    if not nodes or per_node < len(nodes) or _stays_on_one(topology, per_node, gpus_per_task, None):
+        return None
+    threads = target.node.threads_per_core if target.node else 1
+    cores = min(nodes) // threads // -(-per_node // len(nodes))
+    return cores if cores and _stays_on_one(topology, per_node, gpus_per_task, cores) else None
+
+
+def _stays_on_one(topology: NodeTopology, per_node: int, gpus: int | None, cores: int | None) -> bool:
+    """Tell whether each rank's cores lie on one NUMA node."""
+    try:
+        want = BindingRequest(tasks_per_node=per_node, gpus_per_task=gpus, cpus_per_task=cores)
+        return all(len(rank.numa) <= 1 for rank in bind(topology, want).ranks)
+    except BadInputError:
+        return True
 
 
 def _gpus_per_rank(gpus: int | None, ranks: int) -> int | None:

@@ -16,15 +16,28 @@ from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.variable_groups import group_of
 from hpclaunch.scheduler.directive_reader import name_set
+from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
 _PRINTS = INFORMATION_COMMANDS | name_set(
-    "sleep wait sync clear tput ldd lstopo nvcc gcc python-version sinfo squeue qstat sacct sstat seff jobinfo"
-    " id whoami uname free top ps module-list timeout ccc_msub tee : [ [[ test let shift return break continue"
+    "sleep wait sync clear tput ldd lstopo nvcc gcc sinfo squeue qstat sacct sstat seff jobinfo id whoami"
+    " uname free top ps : [ [[ test let shift return break continue"
 )
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
-_ENVIRONMENTS = ("conda", "mamba", "micromamba", "pyenv", "uv", "poetry", "spack", "eb", "pip", "pip3", "uenv")
+_ENVIRONMENTS = (
+    "conda",
+    "mamba",
+    "micromamba",
+    "pyenv",
+    "uv",
+    "poetry",
+    "spack",
+    "eb",
+    "pip",
+    "pip3",
+    "uenv",
+)
 _ENVIRONMENT = "environments are installed per machine"
 
 
@@ -45,11 +58,10 @@ def port_body(port: Port) -> None:
             port.verdicts.note(port.lines_of(command), verdict)
         else:
             _judge(port, command)
-    _rest(port)
 
 
 def _lines_of_request(port: Port) -> set[int]:
-    """Return the lines of hpclaunch's own script that hold the request's variables, modules and environments."""
+    """Return the lines of hpclaunch's own script with the request's variables, modules and environments."""
     said = re.compile(
         r"# (given in the request|module given in environment|more modules, given in environment"
         r"|the conda environment|the virtual environment, over the Python of the modules)$"
@@ -58,14 +70,16 @@ def _lines_of_request(port: Port) -> set[int]:
     return {number + 1 for number, line in enumerate(lines, 1) if said.match(line)}
 
 
-def _rest(port: Port) -> None:
+def port_rest(port: Port) -> None:
     """Judge the lines without a command: the shebang, and words such as ``fi`` and ``done``."""
     for number, line in content_lines(port).items():
         if port.verdicts.known(number):
             continue
         if number == 1 and line.startswith("#!"):
-            verdict = Verdict("changed", "#!/bin/bash", "hpclaunch writes scripts for bash", SCRIPT_OF_HPCLAUNCH)
-            port.verdicts.note([1], KEPT if line.strip() == "#!/bin/bash" else verdict)
+            verdict = Verdict(
+                "changed", "#!/bin/bash", "hpclaunch writes scripts for bash", SCRIPT_OF_HPCLAUNCH
+            )
+            port.verdicts.note([1], KEPT if re.fullmatch(r"#!/bin/bash( -l)?", line.strip()) else verdict)
         elif port.own:
             why = f"hpclaunch wrote it for {port.there}"
             verdict = Verdict("changed", f"hpclaunch's own line for {port.here}", why, SCRIPT_OF_HPCLAUNCH)
@@ -78,7 +92,8 @@ def _rest(port: Port) -> None:
 def content_lines(port: Port) -> dict[int, str]:
     """Return the lines that are not only a comment: number -> text."""
     script = port.script
-    directives = {directive.line for directive in script.directives}
+    sentinels = "|".join(re.escape(reader.sentinel) for reader in DIRECTIVE_READERS)
+    directive = re.compile(rf"#({sentinels})[ \t]+\S")
     inside: set[int] = set()
     for command in script.commands:
         for redirect in command.redirects:
@@ -88,7 +103,7 @@ def content_lines(port: Port) -> dict[int, str]:
     found = {}
     for number, line in enumerate(script.text.split("\n"), 1):
         bare = line.strip()
-        comment = bare.startswith("#") and number not in directives and number not in inside
+        comment = bare.startswith("#") and not directive.match(line) and number not in inside
         if bare and not (comment and not (number == 1 and bare.startswith("#!"))):
             found[number] = line.rstrip("\r")
     return found
@@ -98,7 +113,9 @@ def _judge(port: Port, command: Command) -> None:
     lines = port.lines_of(command)
     if not command.words:
         for one in command.assignments:
-            port.verdicts.note(_assigned_lines(port, one, lines), _assignment(port, one, command, exported=False))
+            port.verdicts.note(
+                _assigned_lines(port, one, lines), _assignment(port, one, command, exported=False)
+            )
         return
     name = command.name.rpartition("/")[2]
     if name in _DECLARING:
@@ -115,7 +132,9 @@ def _declaration(port: Port, command: Command, lines: range) -> None:
     exported = command.name == "export"
     made = [assignment_in(word, exported=True) for word in command.words[1:] if is_assignment(word)]
     for one in made:
-        port.verdicts.note(_assigned_lines(port, one, lines), _assignment(port, one, command, exported=exported))
+        port.verdicts.note(
+            _assigned_lines(port, one, lines), _assignment(port, one, command, exported=exported)
+        )
     for word in command.words[1:]:
         if not is_assignment(word):
             port.verdicts.note([word.line], _exported_name(port, word.raw, word.start))
@@ -160,7 +179,9 @@ def _in_bind_list(port: Port, name: str) -> bool:
     """Tell whether the launch's list of cores uses a variable."""
     launch = port.launch
     option = launch.option("cpu-bind", "cpu_bind") if launch else None
-    return bool(option and option.value and any(p.kind == "variable" and p.text == name for p in option.value.parts))
+    return bool(
+        option and option.value and any(p.kind == "variable" and p.text == name for p in option.value.parts)
+    )
 
 
 def used_names(port: Port) -> set[str]:
@@ -194,13 +215,16 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         why = f"undecided: it writes a file when the job starts: write that file once on {port.here}"
         return Verdict("left out", why=why)
     return Verdict(
-        "left out", why=f"undecided: a job file has no place for it: run it on {port.here} before, or in the program"
+        "left out",
+        why=f"undecided: a job file has no place for it: run it on {port.here} before, or in the program",
     )
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:
     if launch.trivial:
-        return Verdict("left out", why="it prints information only; hpclaunch submit --preflight checks the nodes")
+        return Verdict(
+            "left out", why="it prints information only; hpclaunch submit --preflight checks the nodes"
+        )
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
     why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job of its own (--after)"
     return Verdict("left out", why=why.replace("of its own", "that follows"))
@@ -217,7 +241,9 @@ def _cd(port: Port, command: Command) -> Verdict:
         )
     shown = command.words[1].raw if len(command.words) > 1 else "home"
     port.do(f"submit the job in the folder that takes the place of {shown} on {port.here}")
-    return Verdict("left out", why=f"undecided: submit the job in the folder on {port.here} that takes its place")
+    return Verdict(
+        "left out", why=f"undecided: submit the job in the folder on {port.here} that takes its place"
+    )
 
 
 def _set(port: Port, command: Command) -> Verdict:
@@ -236,7 +262,9 @@ def _module(port: Port, command: Command) -> Verdict:
     setup = [step.text for step in port.target.software.setup]
     if not setup:
         port.do(f"module: the modules of {port.here} that the program needs (hpclaunch env plan lists a way)")
-        return Verdict("left out", why=f"undecided: a module of {port.there}; name those of {port.here}: module")
+        return Verdict(
+            "left out", why=f"undecided: a module of {port.there}; name those of {port.here}: module"
+        )
     if loads:
         shown = " ".join(loads).removeprefix("load ")
         port.do(f"software: {port.here} must have what {shown} gave: hpclaunch env plan --site {port.here}")
@@ -270,8 +298,12 @@ def _environment(port: Port, command: Command) -> Verdict:
         lines = "; ".join(step.text for step in port.target.software.setup)
         source = port.cited(port.target.software.setup[-1].source)
         return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
-    port.do(f"environment: install the program's on {port.here} (hpclaunch env plan) and name it: conda or venv")
-    why = f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
+    port.do(
+        f"environment: install the program's on {port.here} (hpclaunch env plan) and name it: conda or venv"
+    )
+    why = (
+        f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
+    )
     return Verdict("left out", why=why)
 
 
@@ -286,20 +318,27 @@ def _same_environment(port: Port, words: list[str]) -> Verdict:
     if words[0] in ("source", ".") and len(words) == 2 and words[1].endswith("/bin/activate"):
         port.set("venv", words[1].removesuffix("/bin/activate"))
         return KEPT
-    return Verdict("left out", why="undecided: a script that sets up the shell; the job file names conda or venv")
+    return Verdict(
+        "left out", why="undecided: a script that sets up the shell; the job file names conda or venv"
+    )
 
 
 def _source(port: Port, command: Command) -> Verdict:
     name = command.words[1].visible if len(command.words) > 1 else ""
     if re.search(r"activate$|conda\.sh$|setup\.sh$|bashrc$|profile|modules|init/", name):
         return _environment(port, command)
-    why = f"undecided: {command.words[1].raw if name else 'it'} may set anything: what the program needs of it"
+    why = (
+        f"undecided: {command.words[1].raw if name else 'it'} may set anything: what the program needs of it"
+    )
     return Verdict("left out", why=f"{why} belongs into env, module or venv of the job file")
 
 
 def _exit(port: Port, command: Command) -> Verdict:
     return Verdict(
-        "changed", "the job's exit status", "the script ends with the status of the launch", SCRIPT_OF_HPCLAUNCH
+        "changed",
+        "the job's exit status",
+        "the script ends with the status of the launch",
+        SCRIPT_OF_HPCLAUNCH,
     )
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.request_rules import check_directives
+from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_state import JOB_FILE, Port
 from hpclaunch.port.port_variables import port_variable
-from hpclaunch.port.foreign_values import Value
 from hpclaunch.scheduler.directive_reader import Directive
 from hpclaunch.scheduler.foreign_words import MailEvent, Subject
 from hpclaunch.walltime import format_walltime
@@ -24,7 +24,7 @@ def port_directives(port: Port) -> None:
     reader = port.script.reader
     for directive in port.script.directives:
         if directive.reader is not reader:
-            why = f"a directive of {directive.reader.submit_command}, which the script's scheduler does not read"
+            why = f"a directive of {directive.reader.submit_command}, which another scheduler reads"
             verdict = Verdict("left out", why=why)
         elif not directive.active:
             why = f"{directive.reader.submit_command} reads no directives after the first command"
@@ -43,7 +43,9 @@ def _judge(port: Port, directive: Directive) -> Verdict:
     if port.same_machine and _carry(port, directive):
         return KEPT
     if not directive.option.known:
-        return Verdict("left out", why=f"{directive.text}: {directive.reader.submit_command} has no such option")
+        return Verdict(
+            "left out", why=f"{directive.text}: {directive.reader.submit_command} has no such option"
+        )
     return Verdict("left out", why=f"{directive.text} is about {port.there}, or only its scheduler has it")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
 
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.shell_syntax import Word
@@ -38,7 +39,7 @@ def _ranks(port: Port, values: Values, launch: Launch) -> int | None:
 
 
 def program_of(port: Port, launch: Launch) -> list[Word]:
-    """Return the words of a launch's program; those by which hpclaunch's script starts a rank are left out."""
+    """Return the words of a launch's program; not those by which hpclaunch's script starts a rank."""
     program = read_options(launch).program
     begin = [word.text if word.text is not None else "" for word in program[:4]]
     return program[4:] if port.own and begin == _PROGRAM_OF_HPCLAUNCH else program
@@ -163,7 +164,7 @@ def port_program(port: Port, values: Values) -> None:
 
 
 def _last_program(port: Port) -> list[Word]:
-    """Return the program of a script without a launch: the last command with a path, or a Python-like name."""
+    """Return the program of a script without a launch: the last command with a path, or an interpreter."""
     found = [
         command.words
         for command in port.script.commands
@@ -181,21 +182,34 @@ def set_command(port: Port) -> None:
         if word.plain is None and word.shell is None:
             fill_in(port, placeholder(word))
     stdin = _stdin(port)
-    needed = [line for line in port.exports]
-    port.set("command", command_words(found, needed, stdin))
+    port.set("command", command_words(found, port.exports, stdin))
+    _name_after_program(port)
     if found.image and "container" not in port.settings:
         port.set("container", found.image)
     if found.binds:
         port.set("container_bind", tuple(found.binds))
-    gpus, per_node = len(port.target.node.gpus) if port.target.node else 0, port.settings.get("tasks_per_node")
+    gpus, per_node = (
+        len(port.target.node.gpus) if port.target.node else 0,
+        port.settings.get("tasks_per_node"),
+    )
     if found.inner and gpus and per_node and per_node > gpus:
-        port.set("framework", "none", f"{per_node} ranks share {gpus} GPUs: each sees one of them, as number 0")
+        port.set(
+            "framework", "none", f"{per_node} ranks share {gpus} GPUs: each sees one of them, as number 0"
+        )
     elif found.framework:
         port.set("framework", found.framework, f"{found.inner} starts programs of this framework")
     if not port.same_machine and not found.image:
         for word in found.words:
             if word.plain is not None and is_path(word.plain):
                 port.do(f"command: {word.plain} has to be a path on {port.here}")
+
+
+def _name_after_program(port: Port) -> None:
+    """Name a job whose script names none after its Python file, which a shell around it hides from submit."""
+    files = [word.plain for word in port.command.words if word.plain and word.plain.endswith(".py")]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(files[0]).stem).strip("-.") if files else ""
+    if "name" not in port.settings and port.settings["command"][0] == "bash" and name:
+        port.set("name", name[:60], "after the program, since the script names no job")
 
 
 def _stdin(port: Port) -> str | None:
@@ -258,7 +272,9 @@ def _first_verdict(port: Port, launch: Launch) -> Verdict:
     words = port.settings.get("command", ())
     said = [*port.command.said]
     starts = f"{port.here} starts ranks by {port.launcher.name}"
-    if port.sizes is not None:
+    known = LAUNCHER_WORDS.get(launch.launcher)
+    sized = known and any(option.name in known.sizes for option in read_options(launch).options)
+    if port.sizes is not None and not sized:
         said.append(port.sizes.said)
     if launch.launcher == "python":
         starts += ", also the only one"
@@ -314,7 +330,8 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     )
     if all(verdict.fate == "left out" for verdict in said):
         return Verdict("left out", why="; ".join(verdict.why for verdict in said))
-    return Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
+    why = "; ".join(dict.fromkeys(verdict.why for verdict in said if verdict.why))
+    return Verdict("changed", to, why or "variables of the job stand in env of the job file", JOB_FILE)
 
 
 def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
@@ -327,7 +344,9 @@ def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
         port.do(f"container: {image} has to be available on {port.here}")
         why = f"the container runs with the binds and the GPU option of {port.here}"
         container = port.target.software.container
-        return Verdict("changed", f"container: {image}", why, port.cited(container.source if container else None))
+        return Verdict(
+            "changed", f"container: {image}", why, port.cited(container.source if container else None)
+        )
     return Verdict("left out", why=f"undecided: {text}: container_bind of the job file names what it sees")
 
 

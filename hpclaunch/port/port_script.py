@@ -14,7 +14,7 @@ from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_file_text import job_file_text
 from hpclaunch.port.job_sizes import TargetQueue, fit_queue, fit_sizes
 from hpclaunch.port.line_report import LineReport
-from hpclaunch.port.port_body import content_lines, port_body
+from hpclaunch.port.port_body import content_lines, port_body, port_rest
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
     judge_launch,
@@ -29,12 +29,33 @@ from hpclaunch.port.ported_command import FILL_IN, port_command
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.foreign_words import Fact, ForeignWords, foreign_words, words_by_variables
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.walltime import format_walltime
 
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
 _ORDER = (
-    *("site", "name", "account", "queue", "nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task", "time"),
-    *("framework", "command", "array", "after", "after_any", "container", "container_bind", "module", "conda"),
+    *(
+        "site",
+        "name",
+        "account",
+        "queue",
+        "nodes",
+        "tasks_per_node",
+        "gpus_per_task",
+        "cpus_per_task",
+        "time",
+    ),
+    *(
+        "framework",
+        "command",
+        "array",
+        "after",
+        "after_any",
+        "container",
+        "container_bind",
+        "module",
+        "conda",
+    ),
     *("venv", "env", "directives"),
 )
 
@@ -53,13 +74,21 @@ class Ported(msgspec.Struct, frozen=True, kw_only=True):
     """What no line of the script says."""
 
 
-def port_script(text: str, source: SiteProfile | None, target: SiteProfile) -> Ported:
+def port_script(
+    text: str, source: SiteProfile | None, target: SiteProfile, site: str | None = None
+) -> Ported:
     """Port a script from ``source`` (None: its machine is not known) to ``target``.
 
-    Raises BadInputError for a script that is not read, with the line.
+    ``site``: how the job file names the target; None: by its name. Raises BadInputError for a script that is
+    not read, with the line.
     """
     script = read_script(text)
     _check(script, source)
+    if site_scheduler(target).starts_at_once:
+        raise BadInputError(
+            f"site {target.name} has no queue: jobs there need no batch script",
+            f"hpclaunch submit --site {target.name} -- COMMAND runs the program",
+        )
     requested = script.reader.requested(script.active_directives) if script.reader else RequestedResources()
     port = Port(
         script=script,
@@ -71,12 +100,14 @@ def port_script(text: str, source: SiteProfile | None, target: SiteProfile) -> P
         requested=requested,
         own=_WRITTEN_BY.search(text) is not None,
     )
+    port.set("site", site or target.name)
     _settle(port)
     port_directives(port)
     port_program(port, port.values)
     port_body(port)
     set_command(port)
     judge_launch(port)
+    port_rest(port)
     _notes(port)
     return _ported(port)
 
@@ -86,7 +117,8 @@ def _check(script: Script, source: SiteProfile | None) -> None:
     name = next((word.rpartition("/")[2] for word in shell if not word.endswith("/env")), "bash")
     if not re.fullmatch(r"(ba|k|z|da|a)?sh", name):
         raise BadInputError(
-            f"line 1: #!{script.shebang}: only scripts of sh and bash are read", "port it by hand, or rewrite it"
+            f"line 1: #!{script.shebang}: only scripts of sh and bash are read",
+            "port it by hand, or rewrite it",
         )
     if script.kind is None and source is None and not (shell or script.launches):
         raise BadInputError(
@@ -118,7 +150,6 @@ def _settle(port: Port) -> None:
             found = msgspec.structs.replace(found, ranks=workers or found.gpus or found.ranks)
     port.source_sizes = found
     port.sizes = fit_sizes(found, port.target)
-    port.set("site", port.here)
     _set_account(port)
     _set_sizes(port)
     port.values = Values(port.script, port.words, _target_numbers(port), _target_facts(port))
@@ -233,11 +264,17 @@ def _notes(port: Port) -> None:
     if port.requested.walltime_s is None:
         port.notes.append("time: the script requests none; hpclaunch's default is 30 minutes")
     if port.source is None:
-        port.notes.append("the script's machine is not known: --from names it, and says how many GPUs a node has")
+        port.notes.append(
+            "the script's machine is not known: --from names it, and says how many GPUs a node has"
+        )
     if port.launch is None:
-        port.notes.append("the script has no launch line: its last program is taken for the command of one rank")
+        port.notes.append(
+            "the script has no launch line: its last program is taken for the command of one rank"
+        )
     if port.source_sizes.gpus is None and port.target.node is not None and port.target.node.gpus:
-        port.notes.append(f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's")
+        port.notes.append(
+            f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's"
+        )
 
 
 def _ported(port: Port) -> Ported:

@@ -1,4 +1,4 @@
-"""The command of each rank: the program of the launch line, without launchers, in a container of the target."""
+"""The command of each rank: the program of the launch line, without launchers, in the target's container."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FILL_IN = "FILL_IN"
 """Begins a text that the user must replace."""
 _RUNTIMES = ("singularity", "apptainer")
 _RUNTIME_FLAGS = name_set(
-    "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f --no-home"
-    " --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
+    "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f"
+    " --no-home --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
 )
 _RUNTIME_BINDS = ("-B", "--bind", "--mount")
 _OF_THE_SYSTEM = re.compile(
@@ -49,7 +49,7 @@ class PortedCommand:
 
 
 def port_command(values: Values, words: list[Word], launcher: str, target: str) -> PortedCommand:
-    """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site's name."""
+    """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
     found = PortedCommand(words=_flat(values, words))
     _take_off_container(found, target)
     _take_off_inner(found, launcher)
@@ -70,7 +70,7 @@ def _flat(values: Values, words: list[Word]) -> list[Value]:
 
 
 def _texts(words: list[Value]) -> list[str]:
-    return [word.plain or "" for word in words]
+    return [word.plain or word.seen for word in words]
 
 
 def _take_off_inner(found: PortedCommand, launcher: str) -> None:
@@ -101,7 +101,7 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
     while at < len(texts) and texts[at].startswith("-"):
         name, equals, value = texts[at].partition("=")
         step = 1 if equals or texts[at] in _RUNTIME_FLAGS else 2
-        if name in _RUNTIME_BINDS and step == 2 or (equals and name in _RUNTIME_BINDS):
+        if (name in _RUNTIME_BINDS and step == 2) or (equals and name in _RUNTIME_BINDS):
             _take_binds(found, value if equals else next(iter(texts[at + 1 :]), ""), target)
         elif texts[at] not in ("--nv", "--rocm"):
             left += texts[at : at + step]
@@ -114,7 +114,9 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
         found.to_do.append(f"container: {found.image}: the script's image is known at run time only")
     else:
         found.image = image.plain
-        found.to_do.append(f"container: {image.plain} has to be on {target}, built for its processors and GPUs")
+        found.to_do.append(
+            f"container: {image.plain} has to be on {target}, built for its processors and GPUs"
+        )
     found.said.append(f"in a container with the binds and the GPU option of {target}")
     if left:
         found.said.append(f"left out of the container's options: {' '.join(map(shlex.quote, left))}")
@@ -157,4 +159,8 @@ def _by_name(word: Value) -> str:
 
 def placeholder(word: Value) -> str:
     """Return the name of the variable that stands for a word that is not known."""
-    return word.missing[0] if word.missing and re.fullmatch(r"[A-Za-z_]\w*", word.missing[0]) else f"{FILL_IN}_WORD"
+    return (
+        word.missing[0]
+        if word.missing and re.fullmatch(r"[A-Za-z_]\w*", word.missing[0])
+        else f"{FILL_IN}_WORD"
+    )

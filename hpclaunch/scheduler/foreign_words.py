@@ -1,8 +1,7 @@
 """What the options and variables of other people's batch scripts are about, per scheduler.
 
-Options are named as the scheduler's ``DirectiveReader`` names them. Sources: man sbatch and man srun (22.05 to
-24.11), man qsub and pbs_resources (OpenPBS 23), IBM's bsub reference (10.1), Cobalt's man qsub (ALCF, 2021) and
-man qsub of Grid Engine 6.2.
+Options are named as the scheduler's ``DirectiveReader`` names them. Sources: man sbatch, man srun (22.05 to
+24.11), man qsub and pbs_resources (OpenPBS 23), IBM's bsub reference (10.1).
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ Subject = Literal[
     "tasks",
     "walltime",
 ]
-"""What an option is about. carried: only this scheduler has it, on any machine; site: it names something of one
-machine; nothing: the target's script does without it."""
+"""What an option is about. carried: only this scheduler has it, on any machine; site: it names something of
+one machine; nothing: the target's script does without it."""
 
 Fact = Literal[
     "array index",
@@ -171,7 +170,8 @@ _SLURM = ForeignWords(
             "memory": "mem mem-per-cpu mem-per-gpu",
             "name": "job-name",
             "nodes": "nodes",
-            "nothing": "kill-on-invalid-dep open-mode parsable quiet verbose wait no-kill spread-job use-min-nodes",
+            "nothing": "kill-on-invalid-dep open-mode parsable quiet verbose wait no-kill spread-job"
+            " use-min-nodes",
             "output": "output error input",
             "queue": "partition qos",
             "tasks": "ntasks ntasks-per-node ntasks-per-gpu",

@@ -112,7 +112,7 @@ def _print_study(
     from pathlib import Path
 
     from hpclaunch.atomic_file import write_file
-    from hpclaunch.cli._jobs import print_document
+    from hpclaunch.cli._documents import print_document
     from hpclaunch.scaling.study_picture import as_html, as_svg
     from hpclaunch.scaling.study_report import as_csv, as_markdown, as_text
 

@@ -38,7 +38,7 @@ from hpclaunch.plan.staging_plan import STAGE, split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
-from hpclaunch.site.retired_site import refuse_retired
+from hpclaunch.site.retired_site import refuse_submission
 from hpclaunch.site.site_scheduler import site_scheduler
 
 
@@ -50,7 +50,7 @@ def start(
     Everything that can be refused is refused before a file is written; with ``test_first`` the scheduler is
     asked for that too. Raises BadInputError and RefusedError.
     """
-    refuse_retired(prepared.profile)
+    refuse_submission(prepared.profile)
     now = dt.datetime.now(dt.timezone.utc).astimezone()
     job_id = new_job_id(now)
     state = _state_folder(prepared, store, host, note)

@@ -64,7 +64,7 @@ RULES = [
     ("[{name: hsn0, numa: 1}]", "[{name: hsn0, numa: 7}]", 27, "NIC hsn0 is on NUMA node 7"),
     ("threads_per_core: 2", "threads_per_core: 2\n  sockets: 3", 19, "8 cores in 3 sockets"),
     ("launcher: srun", "launcher: pals", 8, "launcher pals does not start ranks under slurm; it must be srun or mpiexec"),
-    ("launcher: srun", "launcher: srun, select: system=x", 8, "only PBS has it"),
+    ("launcher: srun", "launcher: srun, select: system=x", 8, "only PBS and Grid Engine have it"),
     ("cpu: mask_cpu", "cpu: list", 28, "cpu is list, an option of pals, and the launcher is srun; it must be mask_cpu or"),
     ("max_nodes: 4", "kind: queue", 12, "kind is queue and the scheduler is slurm; it must be partition or qos"),
     ("max_nodes: 4", "kind: qos\n    with_partition: other", 13, "'other' is not a partition of this profile"),
@@ -79,6 +79,8 @@ RULES = [
     ("env:\n", "detect: {env: {1: x}}\nenv:\n", 29, "a key must be text"),
     ("max_nodes: 4", "routes: [{name: a, min_nodes: 3, max_nodes: 2, max_walltime: 1h}]", 12, "at least 3 nodes and at most 2"),
     ("max_nodes: 4", "routes: [{name: a, max_nodes: 2, max_walltime: x}]", 12, "bad walltime 'x'"),
+    ("env:\n", "links: {nic: {gb_s: 25, per_node: 4}}\nenv:\n", 29, "a node has 4 NICs, and node.nics names 1"),
+    ("env:\n", "links: {nic: {gb_s: 0}}\nenv:\n", 29, "a number above 0"),
     ("cores: 8\n", "cores: 65536\n", 17, "65536 cores x 2 threads"),
 ]  # fmt: skip
 

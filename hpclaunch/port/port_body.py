@@ -273,6 +273,9 @@ def _module(port: Port, command: Command) -> Verdict:
 
 
 def _same_modules(port: Port, command: Command, words: list[str]) -> Verdict:
+    fault = port.faults.get(command.line)
+    if fault:
+        return Verdict("left out", why=f"undecided: {fault}")
     first = words[0] if words else ""
     names = words[1:] if first in ("load", "add") else words if command.name == "ml" else []
     setup = " ".join(step.text for step in port.target.software.setup).split()

@@ -12,7 +12,7 @@ from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import LAUNCHER_WORDS, LaunchOption, ReadLaunch, Size, read_options
 from hpclaunch.port.line_report import KEPT, Verdict
-from hpclaunch.port.port_directives import binding_verdict, fabric_verdict
+from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, image_name
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import command_words, placeholder, port_command
@@ -205,11 +205,12 @@ def set_command(port: Port) -> None:
 
 
 def _name_after_program(port: Port) -> None:
-    """Name a job whose script names none after its Python file, which a shell around it hides from submit."""
-    files = [word.plain for word in port.command.words if word.plain and word.plain.endswith(".py")]
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(files[0]).stem).strip("-.") if files else ""
-    if "name" not in port.settings and port.settings["command"][0] == "bash" and name:
-        port.set("name", name[:60], "after the program, since the script names no job")
+    """Name a job whose script names none after its Python file or its program."""
+    words = [word.plain for word in port.command.words if word.plain]
+    file = next((word for word in words if word.endswith(".py")), words[0] if words else "")
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(file).stem).strip("-.")[:60]
+    if "name" not in port.settings:
+        port.set("name", name or "job", "after the program, since the script names no job")
 
 
 def _stdin(port: Port) -> str | None:
@@ -336,10 +337,8 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
 
 def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
     value = port.values.value(option.value).plain if option.value is not None else None
-    image = (value or "")[option.prefix :]
-    if option.name in ("container-image", "image", "environment") and image and image.isprintable():
-        if re.match(r"[\w.-]+([/:#].*)?$", image) and not image.endswith((".sqsh", ".toml", ".sif")):
-            image = f"docker://{image.removeprefix('docker:').replace('#', '/')}"
+    image = image_name((value or "")[option.prefix :])
+    if option.name in ("container-image", "image", "environment") and image is not None:
         port.set("container", image)
         port.do(f"container: {image} has to be available on {port.here}")
         why = f"the container runs with the binds and the GPU option of {port.here}"

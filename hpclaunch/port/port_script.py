@@ -10,6 +10,8 @@ import msgspec
 from hpclaunch import __version__
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import Script, read_script
+from hpclaunch.lint.lint_rule import NO_FILES
+from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_file_text import job_file_text
 from hpclaunch.port.job_sizes import TargetQueue, fit_queue, fit_sizes
@@ -100,6 +102,9 @@ def port_script(
         requested=requested,
         own=_WRITTEN_BY.search(text) is not None,
     )
+    if port.same_machine:
+        found = lint_script(script, target, NO_FILES)
+        port.faults = {one.line: one.message for one in found if one.line and one.rule.startswith("module-")}
     port.set("site", site or target.name)
     _settle(port)
     port_directives(port)

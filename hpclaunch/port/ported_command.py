@@ -11,6 +11,8 @@ from hpclaunch.lint.shell_syntax import Word
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.launcher_words import after_options, inner_launcher
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.site.job_environment import Environment, JobContainer
+from hpclaunch.software.contradictions import unusable
 
 FILL_IN = "FILL_IN"
 """Begins a text that the user must replace."""
@@ -109,7 +111,7 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
     if at >= len(texts):
         return
     image = found.words[at]
-    if image.plain is None:
+    if image.plain is None or unusable(Environment(container=JobContainer(image=image.plain))):
         found.image = f"{FILL_IN}_IMAGE.sif"
         found.to_do.append(f"container: {found.image}: the script's image is known at run time only")
     else:
@@ -131,6 +133,8 @@ def _take_binds(found: PortedCommand, text: str, target: str) -> None:
         source = bind.partition(":")[0]
         if _OF_THE_SYSTEM.fullmatch(source) or not source:
             found.said.append(f"bind {bind}: {target} has its own for MPI, fabric and GPUs")
+        elif unusable(Environment(container=JobContainer(image="x", binds=(bind,)))):
+            found.to_do.append("container_bind: a bind of the script cannot be read")
         elif bind not in found.binds:
             found.binds.append(bind)
             found.to_do.append(f"container_bind: {bind} has to be a path on {target}")

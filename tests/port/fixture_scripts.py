@@ -60,7 +60,7 @@ def must_be_reported(text: str) -> dict[int, str]:
 
 
 def check_report(text: str, ported: Ported) -> None:
-    """Each line stands in the report exactly once, as it is; each change says to what, why, and its source."""
+    """Each line is in the report exactly once, unchanged; each change says to what, why, and its source."""
     report, needed = ported.report, must_be_reported(text)
     lines = lines_of(report)
     assert len(lines) == len(set(lines))

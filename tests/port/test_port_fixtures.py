@@ -1,8 +1,9 @@
-"""Every script of lint's tests is ported: all its lines are reported, and what is written is right for its site."""
+"""Every script of lint's tests is ported: its lines are reported, and what is written is right for its site."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -47,13 +48,11 @@ if CAPTURES.is_dir():
         profiles, _ = load_all()
         read = 0
         for path in sorted(CAPTURES.iterdir()):
-            try:
-                text = check_text(path.name, path.read_bytes())
-                name = site_of(read_script(text), profiles)
-                ported, _ = port_and_render(text, profiles[name] if name else None, to)
-            except BadInputError as error:  # csh, and texts that are no batch script
-                assert "line 1: " in str(error), (path.name, str(error))
+            if re.match(rb"#!\s*/bin/csh", path.read_bytes()):
                 continue
+            text = check_text(path.name, path.read_bytes())
+            name = site_of(read_script(text), profiles)
+            ported, _ = port_and_render(text, profiles[name] if name else None, to)
             check_report(text, ported)
             read += 1
         assert read > 400

@@ -1,4 +1,4 @@
-"""What becomes of single lines: sizes, queues, variables, launchers, containers, and what is left to the user."""
+"""Single lines of a script: sizes, queues, variables, launchers, containers, and what is left to the user."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_value_that_only_the_run_knows_is_filled_in_by_the_user() -> None:
 @pytest.mark.parametrize(
     ("line", "command", "ranks"),
     [
-        ("srun torchrun --nnodes=2 --nproc_per_node=8 --rdzv_endpoint=$H:29500 train.py -x 1", "python train.py -x 1", 16),
+        ("srun torchrun --nnodes=2 --nproc_per_node=8 --rdzv_endpoint=$H:1 train.py -x 1", "python train.py -x 1", 16),
         ("srun python -m torch.distributed.run --nproc-per-node 4 -m pkg.train", "python -m pkg.train", 8),
         ("srun accelerate launch --num_processes 16 --multi_gpu train.py", "python train.py", 16),
         ("horovodrun -np 16 python train.py", "python train.py", 16),
@@ -127,7 +127,7 @@ def test_a_value_that_only_the_run_knows_is_filled_in_by_the_user() -> None:
         ("mpirun -np 8 -npernode 4 -x PATH -x A=1 --mca pml ob1 ./app", "./app", 8),
         ("time srun -n $((SLURM_NNODES * 8)) ./app", "./app", 16),
         ("aprun -n 8 -N 4 -d 16 -cc depth -e A=b python train.py --lr 1", "python train.py --lr 1", 8),
-        ("jsrun -n 12 -r 6 -a 1 -g 1 -c 7 -b packed:7 --smpiargs=\"-gpu\" python train.py", "python train.py", 12),
+        ("jsrun -n 12 -r 6 -a 1 -g 1 -c 7 -b packed:7 --smpiargs=\"-gpu\" python a.py", "python a.py", 12),
         ("jsrun -n2 -r1 -a6 -c42 -g6 python train.py", "python train.py", 12),
     ],
 )  # fmt: skip

@@ -155,6 +155,8 @@ def _are_short(values: Iterable[Any]) -> bool:
 def _scalar(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, float):
+        return f"{value:g}"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 

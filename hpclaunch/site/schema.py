@@ -75,7 +75,7 @@ class Scheduler(_Strict, frozen=True, kw_only=True):
     """What starts the ranks inside a job: a launcher of that scheduler, or the MPI's own mpiexec."""
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
-    empty: nothing. Grid Engine: the resource that counts nodes, such as ``rt_F``; None: it requests slots."""
+    empty: nothing."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -140,7 +140,8 @@ class Queue(_Strict, frozen=True, kw_only=True):
     """A partition, QOS or queue. For a job that names none, the first one that fits is used."""
 
     kind: QueueKind = "partition"
-    """partition or qos: Slurm's; queue: that of any other scheduler."""
+    """partition or qos: Slurm's; queue: that of any other scheduler; resource: for Grid Engine, a resource of
+    ``-l`` that counts nodes."""
     min_nodes: PositiveInt = 1
     """Fewest nodes of a job."""
     max_nodes: PositiveInt | None = None

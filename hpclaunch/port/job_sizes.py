@@ -133,7 +133,7 @@ def _stays_on_one(topology: NodeTopology, per_node: int, gpus: int | None, cores
     try:
         want = BindingRequest(tasks_per_node=per_node, gpus_per_task=gpus, cpus_per_task=cores)
         return all(len(rank.numa) <= 1 for rank in bind(topology, want).ranks)
-    except BadInputError:  # so many cores are not near its GPUs
+    except BadInputError:  # its GPUs have fewer cores near them
         return cores is None
 
 

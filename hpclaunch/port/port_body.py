@@ -226,8 +226,8 @@ def _other_launch(port: Port, launch: Launch) -> Verdict:
             "left out", why="it prints information only; hpclaunch submit --preflight checks the nodes"
         )
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
-    why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job of its own (--after)"
-    return Verdict("left out", why=why.replace("of its own", "that follows"))
+    why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job that follows (--after)"
+    return Verdict("left out", why=why)
 
 
 def _cd(port: Port, command: Command) -> Verdict:

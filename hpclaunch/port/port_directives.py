@@ -243,7 +243,7 @@ def _container(port: Port, directive: Directive) -> Verdict:
 
 
 def image_name(text: str) -> str | None:
-    """Return the image that pyxis and Shifter name, ``nvcr.io#nvidia/pytorch:25.06``, as an address or path."""
+    """Return the image that pyxis and Shifter name, ``nvcr.io#nvidia/pytorch:25.06``, as one of ours."""
     if not re.fullmatch(r"[\w./$~][\w./:@#$~+-]*", text, re.ASCII):
         return None
     if text.startswith(("/", ".", "$", "~")) or text.endswith((".sqsh", ".sif", ".toml")):

@@ -74,7 +74,7 @@ def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
         number = _number(values, option)
         if size is not None and number:
             found[size] = number
-    if sets := found.pop("sets", None):  # jsrun: resource sets, and so many ranks and GPUs in each
+    if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
         per_set = found.pop("tasks per node", 1)
         found["tasks"] = sets * per_set
         if per_host := found.pop("sets per node", None):

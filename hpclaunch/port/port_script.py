@@ -144,7 +144,7 @@ def _settle(port: Port) -> None:
     first = Values(port.script, port.words, _numbers(port))
     port.launch = main_launch(port, first)
     found = source_sizes(port, first, port.launch)
-    if port.launch is not None:  # torchrun and its like start workers of their own
+    if port.launch is not None:  # torchrun and its like start workers themselves
         command = port_command(first, program_of(port, port.launch), port.launch.launcher, port.here)
         workers = command.workers
         if command.inner and not command.workers_of_job:
@@ -270,7 +270,7 @@ def _notes(port: Port) -> None:
         port.notes.append("time: the script requests none; hpclaunch's default is 30 minutes")
     if port.source is None:
         port.notes.append(
-            "the script's machine is not known: --from names it, and says how many GPUs a node has"
+            "the script's machine is not known: --from names it, whose profile states the GPUs per node"
         )
     if port.launch is None:
         port.notes.append(

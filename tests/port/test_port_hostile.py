@@ -1,4 +1,4 @@
-"""Hostile text in a foreign script stays text: in the job file, in the new script, for the shell that runs it."""
+"""Hostile text in a foreign script stays text: in the job file, the new script and its shell."""
 
 from __future__ import annotations
 

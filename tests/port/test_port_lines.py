@@ -119,7 +119,7 @@ def test_a_value_that_only_the_run_knows_is_filled_in_by_the_user() -> None:
 @pytest.mark.parametrize(
     ("line", "command", "ranks"),
     [
-        ("srun torchrun --nnodes=2 --nproc_per_node=8 --rdzv_endpoint=$H:1 train.py -x 1", "python train.py -x 1", 16),
+        ("srun torchrun --nnodes 2 --nproc_per_node=8 --rdzv_id=$H:1 a.py -x 1", "python a.py -x 1", 16),
         ("srun python -m torch.distributed.run --nproc-per-node 4 -m pkg.train", "python -m pkg.train", 8),
         ("srun accelerate launch --num_processes 16 --multi_gpu train.py", "python train.py", 16),
         ("horovodrun -np 16 python train.py", "python train.py", 16),
@@ -139,7 +139,8 @@ def test_launchers(line: str, command: str, ranks: int) -> None:
 def test_a_container_runs_with_the_binds_of_the_target() -> None:
     body = (
         "IMG=/scratch/img.sif\n"
-        "srun singularity exec --nv -B /opt/cray,/data:/data -B $PWD --cleanenv $IMG python train.py --lr 0.1\n"
+        "srun singularity exec --nv -B /opt/cray,/data:/data -B $PWD --cleanenv $IMG \\\n"
+        "  python train.py --lr 0.1\n"
     )
     ported = port(HEAD + body, to="olivia")
     found = ported.settings
@@ -178,14 +179,16 @@ def test_of_several_launches_the_largest_is_taken_and_the_others_are_listed() ->
 
 
 def test_options_in_an_array_or_a_variable_are_words_of_the_command() -> None:
-    body = 'ARGS=(\n  --lr 0.1  # rate\n  --name "a b"\n)\nMORE="--x 1 --y"\nsrun python train.py "${ARGS[@]}" $MORE\n'
+    body = 'ARGS=(\n  --lr 0.1  # rate\n  --name "a b"\n)\nMORE="--x 1 --y"\n'
+    body += 'srun python train.py "${ARGS[@]}" $MORE\n'
     assert settings(HEAD + body)["command"] == (
         *("python", "train.py", "--lr", "0.1", "--name", "a b", "--x", "1", "--y"),
     )
 
 
 def test_the_continued_lines_of_a_launch_are_judged_by_their_own_words() -> None:
-    body = "srun --cpu-bind=mask_cpu:0xfe \\\n  python train.py \\\n  --out $SLURM_NTASKS \\\n  --lr 1 > log 2>&1\n"
+    body = "srun --cpu-bind=mask_cpu:0xfe \\\n  python train.py \\\n  --out $SLURM_NTASKS \\\n"
+    body += "  --lr 1 > log 2>&1\n"
     ported = port(HEAD + body)
     assert fate(ported, 8) == ("kept", "")
     assert fate(ported, 9) == ("changed", "unchanged; 16")

@@ -23,9 +23,11 @@ def slurm_scripts(draw: st.DrawFn) -> str:
     ranks = draw(st.sampled_from([1, 2, 4, 8]))
     minutes = draw(st.integers(10, 55))
     lines = [
-        *("#!/bin/bash", f"#SBATCH --job-name={draw(st.from_regex(r'[A-Za-z][A-Za-z0-9_-]{0,9}', fullmatch=True))}"),
+        "#!/bin/bash",
+        f"#SBATCH --job-name={draw(st.from_regex('[A-Za-z][A-Za-z0-9_-]{0,9}', fullmatch=True))}",
         *("#SBATCH --account=project_465000001", "#SBATCH --partition=standard-g"),
-        *(f"#SBATCH --nodes={nodes}", f"#SBATCH --ntasks-per-node={ranks}", f"#SBATCH --gpus-per-node={ranks}"),
+        f"#SBATCH --nodes={nodes}",
+        f"#SBATCH --ntasks-per-node={ranks} --gpus-per-node={ranks}",
         f"#SBATCH --time=00:{minutes}:00",
         *draw(st.sampled_from([[], ["#SBATCH --array=0-9"], ["#SBATCH --array=1-7:2"]])),
         *draw(st.sampled_from([[], ["#SBATCH --dependency=afterok:12"], ["#SBATCH -d afterany:12:13"]])),

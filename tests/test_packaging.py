@@ -76,7 +76,7 @@ def wheel(dist: Path) -> Path:
 def wheels(wheel: Path, tmp_path_factory: pytest.TempPathFactory, users_environment: dict[str, str]) -> Path:
     """A folder with the wheel and those of all that the core needs, for machines without internet."""
     folder = tmp_path_factory.mktemp("wheels")
-    download = ["pip", "download", "-q", "-c", CONSTRAINTS, "-d", folder, wheel]
+    download: list[str | Path] = ["pip", "download", "-q", "-c", CONSTRAINTS, "-d", folder, wheel]
     run(sys.executable, "-m", *download, env=users_environment)
     return folder
 

@@ -16,7 +16,7 @@ from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.variable_groups import group_of
 from hpclaunch.scheduler.directive_reader import name_set
-from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
+from hpclaunch.scheduler.directive_readers import is_directive
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
@@ -92,8 +92,6 @@ def port_rest(port: Port) -> None:
 def content_lines(port: Port) -> dict[int, str]:
     """Return the lines that are not only a comment: number -> text."""
     script = port.script
-    sentinels = "|".join(re.escape(reader.sentinel) for reader in DIRECTIVE_READERS)
-    directive = re.compile(rf"#({sentinels})[ \t]+\S")
     inside: set[int] = set()
     for command in script.commands:
         for redirect in command.redirects:
@@ -103,7 +101,7 @@ def content_lines(port: Port) -> dict[int, str]:
     found = {}
     for number, line in enumerate(script.text.split("\n"), 1):
         bare = line.strip()
-        comment = bare.startswith("#") and not directive.match(line) and number not in inside
+        comment = bare.startswith("#") and not is_directive(line) and number not in inside
         if bare and not (comment and not (number == 1 and bare.startswith("#!"))):
             found[number] = line.rstrip("\r")
     return found

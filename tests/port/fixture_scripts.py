@@ -55,7 +55,7 @@ def must_be_reported(text: str) -> dict[int, str]:
     return {
         number: line.rstrip("\r")
         for number, line in enumerate(text.split("\n"), 1)
-        if line.strip() and not re.match(r"\s*#(?!!|(SBATCH|PBS|BSUB)\b)", line)
+        if line.strip() and not re.match(r"\s*#(?!!|(SBATCH|PBS|BSUB|COBALT)\b)", line)
     }
 
 

@@ -23,6 +23,7 @@ from hpclaunch.cli.main import program
 from hpclaunch.job import job_documents
 from hpclaunch.json_document import document_schema, document_text
 from hpclaunch.lint import finding_report
+from hpclaunch.port import port_text
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan
 
@@ -30,7 +31,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
     name: kind
     for module in (
-        *(job_documents, check_report, io_advice, finding_report),
+        *(job_documents, check_report, io_advice, finding_report, port_text),
         *(install_plan, binding_documents, site_documents),
     )
     for name, kind in module.DOCUMENTS.items()
@@ -75,6 +76,7 @@ COMMANDS = {
     "advise-io": ("advise", "io", "."),
     "lint": ("lint", "job.sh"),
     "lint-rules": ("lint", "--rules"),
+    "port": ("port", "job.sh", "--to", "polaris"),
     "env-plan": ("env", "plan", "--site", "olivia", "--for", "horovod-torch", "--route", "pip"),
     "topology": ("topology", "--site", "lumi-g", "--tasks-per-node", "8"),
     "topology-check": ("topology", "--site", "lumi-g", "--check-map", "49,49,9999"),

@@ -37,6 +37,7 @@ COMMANDS = {
     "env": "Show how to install the software that a job needs on a site.",
     "verify": "Check that each rank of a job got its binding.",
     "scale": "Judge how far a program scales.",
+    "timeline": "Show where the time of a job's steps goes, and which rank is late.",
     "advise": "Give advice on data: packing, striping, staging.",
     "completion": "Print the shell completion script.",
 }

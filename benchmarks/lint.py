@@ -5,7 +5,7 @@
 ``FOLDER`` holds ``truth/`` with ``truth.json`` (scripts whose defects were written down before any program
 read them: file name -> ``defects``, each with ``line`` and ``class``; line 0 is the script as a whole) and
 ``scripts/`` (scripts without such a list). The scripts belong to others and are not part of the project.
-``benchmarks/data/lint_judged.tsv`` holds our verdict on every finding: file, line (0: the whole script), rule,
+``benchmarks/data/lint_judged.tsv`` holds our verdict on every finding: file, line (0: whole script), rule,
 and ``right`` or ``false``. A finding without a verdict counts for neither, and is counted as such.
 
 The site is the one that lint takes from the script itself, as on a machine without a profile.
@@ -80,12 +80,13 @@ def print_precision(linted: Iterable[Linted], *, unjudged: bool) -> None:
             if unjudged and verdict == "unjudged":
                 print("\t".join((script.name, place(one), one.rule, one.severity, one.message)))
     rows = [("severity", "rule", "right", "false", "unjudged", "precision")]
-    order = sorted(counts, key=lambda key: ([*GRADES, "all"].index(key[0]), key[1]))
-    for key in order:
-        found = counts[key]
+    ranks = [*GRADES, "all"]
+    order: list[tuple[str, str]] = sorted(counts, key=lambda pair: (ranks.index(pair[0]), pair[1]))
+    for counted in order:
+        found = counts[counted]
         known = found["right"] + found["false"]
         share = f"{100 * found['right'] / known:.1f} %" if known else "-"
-        rows.append((*key, str(found["right"]), str(found["false"]), str(found["unjudged"]), share))
+        rows.append((*counted, str(found["right"]), str(found["false"]), str(found["unjudged"]), share))
     print(text_table(rows))
 
 

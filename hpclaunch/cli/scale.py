@@ -100,8 +100,10 @@ def _boundaries(site: str | None, gpus_per_node: int | None, nodes_per_group: in
     if site and gpus_per_node is None:
         from hpclaunch.site.load_profile import load_site
 
-        node = load_site(site).node
+        profile = load_site(site)
+        node, network = profile.node, profile.fabric.network
         gpus_per_node = len(node.gpus) if node and node.gpus else None
+        nodes_per_group = nodes_per_group or (network.nodes_per_group if network else None)
     return Boundaries(gpus_per_node=gpus_per_node, nodes_per_group=nodes_per_group)
 
 
@@ -112,7 +114,7 @@ def _print_study(
     from pathlib import Path
 
     from hpclaunch.atomic_file import write_file
-    from hpclaunch.cli._jobs import print_document
+    from hpclaunch.cli._documents import print_document
     from hpclaunch.scaling.study_picture import as_html, as_svg
     from hpclaunch.scaling.study_report import as_csv, as_markdown, as_text
 

@@ -31,6 +31,7 @@ FLOORS: list[set[str]] = [
     {"software"},
     {"plan"},
     {"check", "job", "lint", "scaling"},
+    {"study"},
     {"api"},
     {"cli"},
     {"__main__"},

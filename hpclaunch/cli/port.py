@@ -115,7 +115,9 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             write_file(path, text.encode())
     except OSError as error:
         place = error.filename or folder
-        raise BadInputError(f"--output {place}: {error.strerror}", "name a folder that can be written") from None
+        raise BadInputError(
+            f"--output {place}: {error.strerror}", "name a folder that can be written"
+        ) from None
 
 
 def _free_name(path: Path) -> Path:

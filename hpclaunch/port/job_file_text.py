@@ -48,4 +48,6 @@ def _escaped(char: str) -> str:
     if char.isprintable():
         return char
     number = ord(char)
-    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
+    return (
+        f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
+    )

@@ -84,7 +84,9 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
     return TargetSizes(
         nodes=nodes,
         tasks_per_node=per_node,
-        gpus_per_task=each if source.gpus and (gpus or target.node is None) and source.gpus >= ranks else None,
+        gpus_per_task=each
+        if source.gpus and (gpus or target.node is None) and source.gpus >= ranks
+        else None,
         cpus_per_task=cpus,
         said=_arithmetic(source, nodes, per_node, each if gpus else None, gpus),
         same=source.nodes == nodes,

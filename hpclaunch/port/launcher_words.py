@@ -15,7 +15,15 @@ from hpclaunch.lint.shell_syntax import Word
 from hpclaunch.scheduler.directive_reader import name_set
 
 Size = Literal[
-    "nodes", "tasks", "tasks per node", "cpus", "gpus", "gpus per node", "gpus per task", "sets", "sets per node"
+    "nodes",
+    "tasks",
+    "tasks per node",
+    "cpus",
+    "gpus",
+    "gpus per node",
+    "gpus per task",
+    "sets",
+    "sets per node",
 ]
 About = Literal["binding", "container", "environment", "fabric", "log", "nodes by name", "nothing"]
 
@@ -30,7 +38,6 @@ class LauncherWords:
     """Options whose value may be the next word, where lint's reader does not know them."""
     letters: str = ""
     """One-letter options whose value may follow without a blank."""
-
 
 
 def _words(

@@ -24,7 +24,19 @@ _PRINTS = INFORMATION_COMMANDS | name_set(
     " id whoami uname free top ps module-list timeout ccc_msub tee : [ [[ test let shift return break continue"
 )
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
-_ENVIRONMENTS = ("conda", "mamba", "micromamba", "pyenv", "uv", "poetry", "spack", "eb", "pip", "pip3", "uenv")
+_ENVIRONMENTS = (
+    "conda",
+    "mamba",
+    "micromamba",
+    "pyenv",
+    "uv",
+    "poetry",
+    "spack",
+    "eb",
+    "pip",
+    "pip3",
+    "uenv",
+)
 _ENVIRONMENT = "environments are installed per machine"
 
 
@@ -64,7 +76,9 @@ def _rest(port: Port) -> None:
         if port.verdicts.known(number):
             continue
         if number == 1 and line.startswith("#!"):
-            verdict = Verdict("changed", "#!/bin/bash", "hpclaunch writes scripts for bash", SCRIPT_OF_HPCLAUNCH)
+            verdict = Verdict(
+                "changed", "#!/bin/bash", "hpclaunch writes scripts for bash", SCRIPT_OF_HPCLAUNCH
+            )
             port.verdicts.note([1], KEPT if line.strip() == "#!/bin/bash" else verdict)
         elif port.own:
             why = f"hpclaunch wrote it for {port.there}"
@@ -98,7 +112,9 @@ def _judge(port: Port, command: Command) -> None:
     lines = port.lines_of(command)
     if not command.words:
         for one in command.assignments:
-            port.verdicts.note(_assigned_lines(port, one, lines), _assignment(port, one, command, exported=False))
+            port.verdicts.note(
+                _assigned_lines(port, one, lines), _assignment(port, one, command, exported=False)
+            )
         return
     name = command.name.rpartition("/")[2]
     if name in _DECLARING:
@@ -115,7 +131,9 @@ def _declaration(port: Port, command: Command, lines: range) -> None:
     exported = command.name == "export"
     made = [assignment_in(word, exported=True) for word in command.words[1:] if is_assignment(word)]
     for one in made:
-        port.verdicts.note(_assigned_lines(port, one, lines), _assignment(port, one, command, exported=exported))
+        port.verdicts.note(
+            _assigned_lines(port, one, lines), _assignment(port, one, command, exported=exported)
+        )
     for word in command.words[1:]:
         if not is_assignment(word):
             port.verdicts.note([word.line], _exported_name(port, word.raw, word.start))
@@ -160,7 +178,9 @@ def _in_bind_list(port: Port, name: str) -> bool:
     """Tell whether the launch's list of cores uses a variable."""
     launch = port.launch
     option = launch.option("cpu-bind", "cpu_bind") if launch else None
-    return bool(option and option.value and any(p.kind == "variable" and p.text == name for p in option.value.parts))
+    return bool(
+        option and option.value and any(p.kind == "variable" and p.text == name for p in option.value.parts)
+    )
 
 
 def used_names(port: Port) -> set[str]:
@@ -194,13 +214,16 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         why = f"undecided: it writes a file when the job starts: write that file once on {port.here}"
         return Verdict("left out", why=why)
     return Verdict(
-        "left out", why=f"undecided: a job file has no place for it: run it on {port.here} before, or in the program"
+        "left out",
+        why=f"undecided: a job file has no place for it: run it on {port.here} before, or in the program",
     )
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:
     if launch.trivial:
-        return Verdict("left out", why="it prints information only; hpclaunch submit --preflight checks the nodes")
+        return Verdict(
+            "left out", why="it prints information only; hpclaunch submit --preflight checks the nodes"
+        )
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
     why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job of its own (--after)"
     return Verdict("left out", why=why.replace("of its own", "that follows"))
@@ -217,7 +240,9 @@ def _cd(port: Port, command: Command) -> Verdict:
         )
     shown = command.words[1].raw if len(command.words) > 1 else "home"
     port.do(f"submit the job in the folder that takes the place of {shown} on {port.here}")
-    return Verdict("left out", why=f"undecided: submit the job in the folder on {port.here} that takes its place")
+    return Verdict(
+        "left out", why=f"undecided: submit the job in the folder on {port.here} that takes its place"
+    )
 
 
 def _set(port: Port, command: Command) -> Verdict:
@@ -236,7 +261,9 @@ def _module(port: Port, command: Command) -> Verdict:
     setup = [step.text for step in port.target.software.setup]
     if not setup:
         port.do(f"module: the modules of {port.here} that the program needs (hpclaunch env plan lists a way)")
-        return Verdict("left out", why=f"undecided: a module of {port.there}; name those of {port.here}: module")
+        return Verdict(
+            "left out", why=f"undecided: a module of {port.there}; name those of {port.here}: module"
+        )
     if loads:
         shown = " ".join(loads).removeprefix("load ")
         port.do(f"software: {port.here} must have what {shown} gave: hpclaunch env plan --site {port.here}")
@@ -270,8 +297,12 @@ def _environment(port: Port, command: Command) -> Verdict:
         lines = "; ".join(step.text for step in port.target.software.setup)
         source = port.cited(port.target.software.setup[-1].source)
         return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
-    port.do(f"environment: install the program's on {port.here} (hpclaunch env plan) and name it: conda or venv")
-    why = f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
+    port.do(
+        f"environment: install the program's on {port.here} (hpclaunch env plan) and name it: conda or venv"
+    )
+    why = (
+        f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
+    )
     return Verdict("left out", why=why)
 
 
@@ -286,20 +317,27 @@ def _same_environment(port: Port, words: list[str]) -> Verdict:
     if words[0] in ("source", ".") and len(words) == 2 and words[1].endswith("/bin/activate"):
         port.set("venv", words[1].removesuffix("/bin/activate"))
         return KEPT
-    return Verdict("left out", why="undecided: a script that sets up the shell; the job file names conda or venv")
+    return Verdict(
+        "left out", why="undecided: a script that sets up the shell; the job file names conda or venv"
+    )
 
 
 def _source(port: Port, command: Command) -> Verdict:
     name = command.words[1].visible if len(command.words) > 1 else ""
     if re.search(r"activate$|conda\.sh$|setup\.sh$|bashrc$|profile|modules|init/", name):
         return _environment(port, command)
-    why = f"undecided: {command.words[1].raw if name else 'it'} may set anything: what the program needs of it"
+    why = (
+        f"undecided: {command.words[1].raw if name else 'it'} may set anything: what the program needs of it"
+    )
     return Verdict("left out", why=f"{why} belongs into env, module or venv of the job file")
 
 
 def _exit(port: Port, command: Command) -> Verdict:
     return Verdict(
-        "changed", "the job's exit status", "the script ends with the status of the launch", SCRIPT_OF_HPCLAUNCH
+        "changed",
+        "the job's exit status",
+        "the script ends with the status of the launch",
+        SCRIPT_OF_HPCLAUNCH,
     )
 
 

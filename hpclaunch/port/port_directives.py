@@ -43,7 +43,9 @@ def _judge(port: Port, directive: Directive) -> Verdict:
     if port.same_machine and _carry(port, directive):
         return KEPT
     if not directive.option.known:
-        return Verdict("left out", why=f"{directive.text}: {directive.reader.submit_command} has no such option")
+        return Verdict(
+            "left out", why=f"{directive.text}: {directive.reader.submit_command} has no such option"
+        )
     return Verdict("left out", why=f"{directive.text} is about {port.there}, or only its scheduler has it")
 
 

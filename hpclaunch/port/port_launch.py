@@ -187,9 +187,14 @@ def set_command(port: Port) -> None:
         port.set("container", found.image)
     if found.binds:
         port.set("container_bind", tuple(found.binds))
-    gpus, per_node = len(port.target.node.gpus) if port.target.node else 0, port.settings.get("tasks_per_node")
+    gpus, per_node = (
+        len(port.target.node.gpus) if port.target.node else 0,
+        port.settings.get("tasks_per_node"),
+    )
     if found.inner and gpus and per_node and per_node > gpus:
-        port.set("framework", "none", f"{per_node} ranks share {gpus} GPUs: each sees one of them, as number 0")
+        port.set(
+            "framework", "none", f"{per_node} ranks share {gpus} GPUs: each sees one of them, as number 0"
+        )
     elif found.framework:
         port.set("framework", found.framework, f"{found.inner} starts programs of this framework")
     if not port.same_machine and not found.image:
@@ -327,7 +332,9 @@ def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
         port.do(f"container: {image} has to be available on {port.here}")
         why = f"the container runs with the binds and the GPU option of {port.here}"
         container = port.target.software.container
-        return Verdict("changed", f"container: {image}", why, port.cited(container.source if container else None))
+        return Verdict(
+            "changed", f"container: {image}", why, port.cited(container.source if container else None)
+        )
     return Verdict("left out", why=f"undecided: {text}: container_bind of the job file names what it sees")
 
 

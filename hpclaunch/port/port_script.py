@@ -33,8 +33,28 @@ from hpclaunch.walltime import format_walltime
 
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
 _ORDER = (
-    *("site", "name", "account", "queue", "nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task", "time"),
-    *("framework", "command", "array", "after", "after_any", "container", "container_bind", "module", "conda"),
+    *(
+        "site",
+        "name",
+        "account",
+        "queue",
+        "nodes",
+        "tasks_per_node",
+        "gpus_per_task",
+        "cpus_per_task",
+        "time",
+    ),
+    *(
+        "framework",
+        "command",
+        "array",
+        "after",
+        "after_any",
+        "container",
+        "container_bind",
+        "module",
+        "conda",
+    ),
     *("venv", "env", "directives"),
 )
 
@@ -86,7 +106,8 @@ def _check(script: Script, source: SiteProfile | None) -> None:
     name = next((word.rpartition("/")[2] for word in shell if not word.endswith("/env")), "bash")
     if not re.fullmatch(r"(ba|k|z|da|a)?sh", name):
         raise BadInputError(
-            f"line 1: #!{script.shebang}: only scripts of sh and bash are read", "port it by hand, or rewrite it"
+            f"line 1: #!{script.shebang}: only scripts of sh and bash are read",
+            "port it by hand, or rewrite it",
         )
     if script.kind is None and source is None and not (shell or script.launches):
         raise BadInputError(
@@ -233,11 +254,17 @@ def _notes(port: Port) -> None:
     if port.requested.walltime_s is None:
         port.notes.append("time: the script requests none; hpclaunch's default is 30 minutes")
     if port.source is None:
-        port.notes.append("the script's machine is not known: --from names it, and says how many GPUs a node has")
+        port.notes.append(
+            "the script's machine is not known: --from names it, and says how many GPUs a node has"
+        )
     if port.launch is None:
-        port.notes.append("the script has no launch line: its last program is taken for the command of one rank")
+        port.notes.append(
+            "the script has no launch line: its last program is taken for the command of one rank"
+        )
     if port.source_sizes.gpus is None and port.target.node is not None and port.target.node.gpus:
-        port.notes.append(f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's")
+        port.notes.append(
+            f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's"
+        )
 
 
 def _ported(port: Port) -> Ported:

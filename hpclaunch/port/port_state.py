@@ -122,4 +122,6 @@ class Port:
 def is_path(text: str) -> bool:
     """Tell whether a text is a path that exists on one machine only: absolute, not of the system."""
     system = r"/(tmp|dev|proc|sys|bin|sbin|usr|etc|run|var|lib\w*)(/.*)?"
-    return re.fullmatch(r"/\w.*", text) is not None and re.fullmatch(system, text) is None and ":/" not in text
+    return (
+        re.fullmatch(r"/\w.*", text) is not None and re.fullmatch(system, text) is None and ":/" not in text
+    )

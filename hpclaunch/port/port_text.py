@@ -19,7 +19,10 @@ def report_text(ported: Ported) -> str:
     lines += ["", f"left out: {_count(len(report.left_out))}"]
     for left in report.left_out:
         lines += [_line(left.line, left.text), f"        why:    {_whole(left.why)}"]
-    for title, texts in (("to do before it is submitted:", ported.to_do), ("not in the script:", ported.notes)):
+    for title, texts in (
+        ("to do before it is submitted:", ported.to_do),
+        ("not in the script:", ported.notes),
+    ):
         if texts:
             lines += ["", title, *(f"  - {_whole(text)}" for text in texts)]
     return "\n".join([*lines, ""])

@@ -67,7 +67,9 @@ def _refused(name: str) -> str | None:
     if owned_by_bash(name) or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
         return f"undecided: the script itself uses a variable {name}: give yours another name"
     if looks_secret(name):
-        return f"{name} looks like a secret: export it in the shell that submits, job files are no place for it"
+        return (
+            f"{name} looks like a secret: export it in the shell that submits, job files are no place for it"
+        )
     return None
 
 

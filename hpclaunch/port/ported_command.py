@@ -114,7 +114,9 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
         found.to_do.append(f"container: {found.image}: the script's image is known at run time only")
     else:
         found.image = image.plain
-        found.to_do.append(f"container: {image.plain} has to be on {target}, built for its processors and GPUs")
+        found.to_do.append(
+            f"container: {image.plain} has to be on {target}, built for its processors and GPUs"
+        )
     found.said.append(f"in a container with the binds and the GPU option of {target}")
     if left:
         found.said.append(f"left out of the container's options: {' '.join(map(shlex.quote, left))}")
@@ -157,4 +159,8 @@ def _by_name(word: Value) -> str:
 
 def placeholder(word: Value) -> str:
     """Return the name of the variable that stands for a word that is not known."""
-    return word.missing[0] if word.missing and re.fullmatch(r"[A-Za-z_]\w*", word.missing[0]) else f"{FILL_IN}_WORD"
+    return (
+        word.missing[0]
+        if word.missing and re.fullmatch(r"[A-Za-z_]\w*", word.missing[0])
+        else f"{FILL_IN}_WORD"
+    )

@@ -75,7 +75,7 @@ class Scheduler(_Strict, frozen=True, kw_only=True):
     """What starts the ranks inside a job: a launcher of that scheduler, or the MPI's own mpiexec."""
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
-    empty: nothing. Grid Engine: the resource that counts nodes, such as ``rt_F``; None: it requests slots."""
+    empty: nothing."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -140,7 +140,8 @@ class Queue(_Strict, frozen=True, kw_only=True):
     """A partition, QOS or queue. For a job that names none, the first one that fits is used."""
 
     kind: QueueKind = "partition"
-    """partition or qos: Slurm's; queue: that of any other scheduler."""
+    """partition or qos: Slurm's; queue: that of any other scheduler; resource: for Grid Engine, a resource of
+    ``-l`` that counts nodes."""
     min_nodes: PositiveInt = 1
     """Fewest nodes of a job."""
     max_nodes: PositiveInt | None = None
@@ -361,7 +362,7 @@ class Network(_Strict, frozen=True, kw_only=True):
     planes: PositiveInt | None = None
     """Networks side by side that every node is attached to: 2 is a dual plane; None: unknown."""
     taper: PositiveFloat | None = None
-    """How many times less a group can send to the others than its nodes can: 3 for 1:3; None: unknown."""
+    """How many times less a group can send to other groups than its nodes can: 3 for 1:3; None: unknown."""
     note: str | None = None
     """Further facts."""
     source: str | None = None

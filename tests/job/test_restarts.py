@@ -62,7 +62,7 @@ def test_a_job_that_checkpoints_is_called_again() -> None:
 def test_restarts_are_used_up() -> None:
     job, log = submit(*LOCAL, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "never")
     assert (job["state"], job["exit_code"]) == ("failed", 85)
-    assert "all 1 restarts (--max-restarts) are used up" in log
+    assert "checkpointed, and no restart is left (--max-restarts 1)" in log
     assert len(runs(log)) == 4
 
 

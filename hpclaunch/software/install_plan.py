@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.json_document import Document
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.queue_limits import cite
@@ -47,7 +48,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """It takes hours, since it builds compilers and libraries."""
 
 
-class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
+class InstallPlan(Document, frozen=True, kw_only=True):
     """All ways on one site."""
 
     site: str
@@ -69,6 +70,10 @@ class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
         if not found.possible:
             raise BadInputError(f"--route {wanted}: {found.why}", f"possible on {self.site}: {there}")
         return found
+
+
+DOCUMENTS = {"env-plan": InstallPlan}
+"""The JSON documents of ``hpclaunch env``, by the names of their schemas."""
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,7 +78,7 @@ COMMANDS = {
     "lint": ("lint", "job.sh"),
     "lint-rules": ("lint", "--rules"),
     "port": ("port", "job.sh", "--to", "polaris"),
-    "env-plan": ("env", "plan", "--site", "olivia", "--for", "horovod-torch", "--route", "pip"),
+    "env-plan": ("env", "plan", "--site", "lumi-g", "--for", "torch"),
     "topology": ("topology", "--site", "lumi-g", "--tasks-per-node", "8"),
     "topology-check": ("topology", "--site", "lumi-g", "--check-map", "49,49,9999"),
     "timeline": ("timeline", str(Path(__file__).parents[1] / "data/timelines/slow-rank1-input.json")),

@@ -77,7 +77,7 @@ class ArrayRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that runs, whoever submitted it."""
+    """A job that runs, submitted by any program."""
 
     id: str
     """As the job's processes have it in ``Attach.job_variable``."""

@@ -38,7 +38,7 @@ class SlurmAttach(Attach, frozen=True, kw_only=True):
         return RunningJob(id=number, nodes=tuple(f"node {n}" for n in range(int(count))))
 
     def words(self, job: RunningJob) -> tuple[str, ...]:
-        """Start a step that takes nothing from the job's own steps, is not bound and is no MPI program."""
+        """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
         count = len(job.nodes)
         sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1")
         sharing = ("--overlap", "--cpu-bind=none", "--mem-bind=none", "--mpi=none", "--kill-on-bad-exit=0")

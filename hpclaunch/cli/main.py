@@ -38,6 +38,7 @@ COMMANDS = {
     "env": "Show how to install the software that a job needs on a site.",
     "verify": "Check that each rank of a job got its binding.",
     "scale": "Judge how far a program scales.",
+    "timeline": "Show where the time of a job's steps goes, and which rank is late.",
     "predict": "Predict step time and memory of a training on a site.",
     "advise": "Give advice on data: packing, striping, staging.",
     "completion": "Print the shell completion script.",

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._picture_file import check_picture_name, write_picture
 from hpclaunch.cli._site_names import complete_site
-from hpclaunch.errors import EXIT_FAILED, BadInputError
-from hpclaunch.text_table import printable
-
-if TYPE_CHECKING:
-    from hpclaunch.job.attached_ranks import AttachedVerdict, RankDetails
-    from hpclaunch.site.schema import SiteProfile
+from hpclaunch.errors import EXIT_FAILED
 
 
 @click.command()
@@ -24,36 +20,56 @@ if TYPE_CHECKING:
     "--site", shell_complete=complete_site, help="With --attach: its site. Default: the detected one."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE.svg",
+    help="Draw one node with the CPUs and GPUs that its ranks got.",
+)
+@click.option(
+    "--node",
+    metavar="NAME",
+    help="With --picture: which node. Default: the first one with a wrong rank, else the first.",
+)
 @click.pass_context
 def command(
-    ctx: click.Context, /, job: str | None, attach: str | None, site: str | None, as_json: bool
+    ctx: click.Context,
+    /,
+    job: str | None,
+    attach: str | None,
+    site: str | None,
+    as_json: bool,
+    picture: Path | None,
+    node: str | None,
 ) -> None:
     """Compare the binding that each rank got with the plan; inside a job, for that job.
 
     With --attach it reads on the nodes what the ranks of a running job have, and judges it for the site's
-    node. The exit status is 0 if every rank has its binding, 1 if a rank does not have it or was not seen.
+    node. The exit status is 0 if every rank got its binding, 1 if a rank did not get it or has not reported.
 
     \b
     Examples:
       hpclaunch verify last
+      hpclaunch verify last --picture got.svg
       hpclaunch verify --attach 123456 --site lumi-g
     """
-    if attach is not None and job is not None:
-        raise click.UsageError(f"--attach {attach} and {job}: give one of them")
     if attach is not None:
-        ctx.exit(0 if _attached(attach, site, as_json=as_json) else EXIT_FAILED)
+        from hpclaunch.cli._attached_job import verify_attached
+
+        given = {"JOB": job, "--picture": picture, "--node": node}
+        if others := [name for name, value in given.items() if value is not None]:
+            raise click.UsageError(f"--attach does not go with {others[0]}")
+        ctx.exit(0 if verify_attached(attach, site, as_json=as_json) else EXIT_FAILED)
     if site is not None:
         raise click.UsageError("--site goes with --attach: a job of hpclaunch is verified for its own site")
-    ctx.exit(0 if _recorded(job, as_json=as_json) else EXIT_FAILED)
-
-
-def _recorded(job: str | None, *, as_json: bool) -> bool:
-    """Print the verdict on a job of hpclaunch; return whether it is good."""
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.binding_report import NOT_SEEN, BindingVerdict, table
     from hpclaunch.job.refresh import binding_verdict
     from hpclaunch.job.store import Store
 
+    if node is not None and picture is None:
+        raise click.UsageError("--node: it is the node of --picture")
+    check_picture_name(picture)
     record = Store().find(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
     with open_host(record.host) as host:
         found = binding_verdict(host, record) or BindingVerdict(
@@ -73,71 +89,9 @@ def _recorded(job: str | None, *, as_json: bool) -> bool:
         click.echo(found.finding)
         if found.ranks:
             click.echo(NOT_SEEN)
-    return found.ok
+    if picture is not None:
+        from hpclaunch.job.binding_picture import binding_picture
 
-
-def _attached(job: str, site: str | None, *, as_json: bool) -> bool:
-    """Look into a running job and print the verdict; return whether it is good."""
-    from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.job.attached_nodes import read_nodes_of
-    from hpclaunch.job.attached_ranks import judge_attached
-    from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM
-    from hpclaunch.site.profile_node import site_topology
-    from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
-
-    profile = _site(site)
-    running, nodes = read_nodes_of(
-        LocalHost(), site_scheduler(profile), site_launcher(profile), job, os.environ
-    )
-    topology = site_topology(profile)
-    found = judge_attached(nodes, profile, topology)
-    rules = tuple(RULE_OF_PROBLEM[problem] for problem in found.problems if problem in RULE_OF_PROBLEM)
-    unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
-    note = None if topology else unknown
-    if as_json:
-        from hpclaunch.job.job_documents import attach_document
-
-        print_document(attach_document(running.id, profile.name, found, rules, note))
-    else:
-        _print_attached(found, rules, note)
-    return found.ok
-
-
-def _site(name: str | None) -> SiteProfile:
-    from hpclaunch.site.detect import detect_here
-    from hpclaunch.site.load_profile import load_site
-
-    name = name or detect_here().site
-    if name is None:
-        raise BadInputError(
-            "--attach: no site was named, and this machine is none that is known for certain",
-            "name it with --site (hpclaunch sites list)",
-        )
-    return load_site(name)
-
-
-def _print_attached(found: AttachedVerdict, rules: tuple[str, ...], note: str | None) -> None:
-    from hpclaunch.job.binding_report import table
-
-    click.echo(table(found.ranks))
-    for details in found.details:
-        click.echo(printable(_details(details)))
-    click.echo(found.finding)
-    for remedy in found.remedies:
-        click.echo(f"  {printable(remedy)}")
-    for rule in rules:
-        click.echo(f"  rule {rule}: docs/reference/lint.md, or hpclaunch lint --rules")
-    if found.right and not found.ok:
-        click.echo(f"right would be: {found.right}")
-    if note:
-        click.echo(f"note: {note}")
-
-
-def _details(one: RankDetails) -> str:
-    """Return what a rank has in addition to its binding, in one line."""
-    cpus = ", ".join(f"{count} on {cpus}" for cpus, count in sorted(one.thread_cpus.items()))
-    shown = [f"rank {one.rank}: pid {one.pid} {' '.join(one.program)}", f"{one.threads} threads: {cpus}"]
-    shown.append(f"open: {' '.join(one.devices) or 'no device of a GPU or network card'}")
-    about = ("NCCL_", "MPICH_", "UCX_", "FI_", "GLOO_", "OMP_", "KMP_")
-    pairs = [f"{name}={value}" for name, value in sorted(one.variables.items()) if name.startswith(about)]
-    return "; ".join([*shown, *pairs])
+        drawing, drawn = binding_picture(record, found.ranks, node)
+        write_picture(picture, drawing, f" of {drawn}")
+    ctx.exit(0 if found.ok else EXIT_FAILED)

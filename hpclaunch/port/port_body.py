@@ -17,7 +17,7 @@ from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.variable_groups import group_of
 from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
-from hpclaunch.scheduler.directive_readers import is_directive
+from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
@@ -112,7 +112,7 @@ def content_lines(port: Port) -> dict[int, str]:
     found = {}
     for number, line in enumerate(script.text.split("\n"), 1):
         bare = line.strip()
-        comment = bare.startswith("#") and not is_directive(line) and number not in inside
+        comment = bare.startswith("#") and not is_directive_like(line) and number not in inside
         if bare and not (comment and not (number == 1 and bare.startswith("#!"))):
             found[number] = line.rstrip("\r")
     return found

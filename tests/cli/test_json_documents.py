@@ -26,13 +26,14 @@ from hpclaunch.lint import finding_report
 from hpclaunch.port import port_text
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan
+from hpclaunch.timeline import timeline_documents
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
     name: kind
     for module in (
         *(job_documents, check_report, io_advice, finding_report, port_text),
-        *(install_plan, binding_documents, site_documents),
+        *(install_plan, binding_documents, site_documents, timeline_documents),
     )
     for name, kind in module.DOCUMENTS.items()
 }
@@ -77,9 +78,10 @@ COMMANDS = {
     "lint": ("lint", "job.sh"),
     "lint-rules": ("lint", "--rules"),
     "port": ("port", "job.sh", "--to", "polaris"),
-    "env-plan": ("env", "plan", "--site", "olivia", "--for", "horovod-torch", "--route", "pip"),
+    "env-plan": ("env", "plan", "--site", "lumi-g", "--for", "torch"),
     "topology": ("topology", "--site", "lumi-g", "--tasks-per-node", "8"),
     "topology-check": ("topology", "--site", "lumi-g", "--check-map", "49,49,9999"),
+    "timeline": ("timeline", str(Path(__file__).parents[1] / "data/timelines/slow-rank1-input.json")),
     "sites-list": ("sites", "list"),
     "sites-validate": ("sites", "validate", "lumi-g", "broken.yaml"),
     "sites-check": ("sites", "check", "--older-than", "0"),

@@ -17,6 +17,9 @@ _STARTS = [
     for reader in DIRECTIVE_READERS
 ]
 
+_NAMES = [reader.sentinel.rstrip(":") for reader in DIRECTIVE_READERS if reader.sentinel[0].isalpha()]
+_BEGINNING = re.compile(rf"#({'|'.join(map(re.escape, _NAMES))})\b")
+
 
 def read_directives(text: str, first_command: int | None, not_code: frozenset[int]) -> tuple[Directive, ...]:
     """Read every directive of a script; those where its scheduler reads none are not active.
@@ -41,9 +44,10 @@ def read_directives(text: str, first_command: int | None, not_code: frozenset[in
     return tuple(found)
 
 
-def is_directive(line: str) -> bool:
-    """Tell whether a line is one of directives, whether they count there or not."""
-    return _directive_line(line)[0] is not None
+def is_directive_like(line: str) -> bool:
+    """Tell whether a line is one of directives, or begins like one: such a line is meant to be more than a
+    comment."""
+    return _directive_line(line)[0] is not None or _BEGINNING.match(line) is not None
 
 
 def _directive_line(line: str) -> tuple[DirectiveReader | None, str]:

@@ -263,6 +263,9 @@ def _starts_wrapper(launch: Launch) -> bool:
     return any(re.search(r"gpu|affinity|select|bind", word.visible) for word in launch.program[:1])
 
 
+RULE_OF_PROBLEM = {problem: rule.id for problem, rule in _PROBLEMS.items()}
+"""Problem of a list of cores, as ``judge`` names it -> the rule that explains it."""
+
 for _problem, _rule in _PROBLEMS.items():
     register(_rule, partial(_judged, _problem))
 

@@ -239,6 +239,7 @@ def _header(
         account=request.account,
         queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
         queue_reason=layout.choice.reason,
+        queue_kind=queue.kind if queue is not None else "",
         qos=layout.choice.name if is_qos else None,
         gpus_per_node=layout.gpus_per_node,
         cpus_per_task=cpus_per_task,

@@ -281,3 +281,7 @@ def as_csv(document: StudyDocument) -> str:
         cells = ["" if value is None else str(value) for value in (*values, *more)]
         lines.append(",".join([*cells, f'"{remarks}"']))
     return "\n".join(lines)
+
+
+DOCUMENTS = {"scale": StudyDocument, "scale-compare": list[ComparedSize]}
+"""Name -> the type of a document that ``scale`` prints."""

@@ -130,8 +130,8 @@ def _waits(
 ) -> dict[int, list[float]]:
     """Return how long each rank waited in each step.
 
-    Horovod's coordinator writes when each rank requested it. Elsewhere a step's communication cannot end before its
-    last rank has begun it: what a rank spends above the rank that spends least is waiting.
+    Horovod's coordinator writes when each rank requested it. Elsewhere a step's communication cannot end
+    before its last rank has begun it: what a rank spends above the rank that spends least is waiting.
     """
     for trace in traces.values():
         if trace.names_ranks:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-ALWAYS = 1.5
+ALWAYS = 2.0
 SOMETIMES = 3.0
 CHANCE = 0.01
 CHANCE_SOMETIMES = 0.001

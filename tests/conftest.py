@@ -23,6 +23,8 @@ _NEEDED_FOLDERS = {
     "HPCLAUNCH_TEST_MNIST": "test_real_mnist*.py",
     # What tests/horovod/build.sh torch prints.
     "HPCLAUNCH_TEST_HOROVOD": "test_real_horovod*.py",
+    # What tests/testbed/gridengine.sh prints.
+    "HPCLAUNCH_TEST_GRIDENGINE": "test_real_gridengine*.py",
     # Links to its other builds, under the names of their variants.
     "HPCLAUNCH_TEST_HOROVODS": "test_other_horovods*.py",
 }

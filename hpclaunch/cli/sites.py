@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -155,6 +155,8 @@ def _are_short(values: Iterable[Any]) -> bool:
 def _scalar(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, float):
+        return f"{value:g}"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
@@ -278,7 +280,6 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     """
     import datetime as dt
     import os
-    import shutil
     import socket
     from pathlib import Path
 
@@ -294,9 +295,7 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     if file.exists():
         raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
     bases = base_profiles()
-    base = base or next(
-        name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program)
-    )
+    base = base or _base_here(bases)
     if base not in bases:
         raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
     cpuinfo = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/") / "proc" / "cpuinfo"
@@ -316,6 +315,21 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     click.echo(f"{file}: written{listed}, extends {base}; read it, and add {rest}")
     if hidden is not None:
         click.echo(f"  it hides the profile {hidden} that hpclaunch ships; another NAME would keep both")
+
+
+def _base_here(bases: Mapping[str, Scheduler]) -> str:
+    """Return the profile for the scheduler whose commands are on this machine."""
+    import shutil
+
+    from hpclaunch.scheduler.registry import schedulers
+
+    for its in schedulers():
+        if its.told_by and shutil.which(its.told_by):
+            raise BadInputError(
+                f"this machine has {its.title} ({its.told_by} is here), which {its.no_submission}",
+                "name another profile to begin with: --extends",
+            )
+    return next(name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program))
 
 
 def _queues_here(scheduler: Scheduler) -> tuple[QueueFacts, ...]:

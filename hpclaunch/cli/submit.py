@@ -257,9 +257,9 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     from hpclaunch.job.start_job import start
     from hpclaunch.job.store import Store
     from hpclaunch.scheduler.registry import get_scheduler
-    from hpclaunch.site.retired_site import refuse_retired
+    from hpclaunch.site.retired_site import refuse_submission
 
-    refuse_retired(prepared.profile)  # before its host is called
+    refuse_submission(prepared.profile)  # before its host is called
     store, result = Store(), None
     with open_host(prepared.host) as host:
         if prepared.request.check and not _checked(prepared, host, as_json=as_json):

@@ -38,7 +38,7 @@ from hpclaunch.plan.staging_plan import STAGE, split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
-from hpclaunch.site.retired_site import refuse_retired
+from hpclaunch.site.retired_site import refuse_submission
 from hpclaunch.site.site_scheduler import site_scheduler
 
 
@@ -50,7 +50,7 @@ def start(
     Everything that can be refused is refused before a file is written; with ``test_first`` the scheduler is
     asked for that too. Raises BadInputError and RefusedError.
     """
-    refuse_retired(prepared.profile)
+    refuse_submission(prepared.profile)
     now = dt.datetime.now(dt.timezone.utc).astimezone()
     job_id = new_job_id(now)
     state = _state_folder(prepared, store, host, note)
@@ -121,7 +121,7 @@ def _state_folder(prepared: Prepared, store: Store, host: Host, note: Note) -> s
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
     request, scheduler = prepared.request, site_scheduler(prepared.profile)
     check_plugin(request, prepared.profile, host)
-    plugin = choose_plugin(request, prepared.profile, host)
+    plugin = choose_plugin(request, prepared.profile, host, prepared.settings)
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
 
@@ -136,7 +136,7 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
             request,
             scheduler,
             store,
-            lambda record: refresh(store, host, get_scheduler(record.scheduler), record),
+            fresh,
         ),
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,

@@ -36,7 +36,7 @@ from hpclaunch.plan.staging_plan import plan_staging
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import reason_with_source
-from hpclaunch.site.retired_site import retired_sentence
+from hpclaunch.site.retired_site import no_submission
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
@@ -239,6 +239,7 @@ def _header(
         account=request.account,
         queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
         queue_reason=layout.choice.reason,
+        queue_kind=queue.kind if queue is not None else "",
         qos=layout.choice.name if is_qos else None,
         gpus_per_node=layout.gpus_per_node,
         cpus_per_task=cpus_per_task,
@@ -321,7 +322,7 @@ def _warnings(
     notes = layout.binding.notes if layout.binding else ()
     cost = None if place.allocation else cost_at_most(request, profile, layout)
     costs = (cost.text,) if cost else ()
-    off = retired_sentence(profile)
+    off = no_submission(profile)
     retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
     return (*retired, *framework_notes(request, layout, settings), *notes, *costs)
 

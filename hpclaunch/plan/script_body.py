@@ -165,14 +165,17 @@ def launch_words(
 ) -> tuple[str, ...]:
     """Return the launcher with its options."""
     per_node = layout.gpus_per_node or 0
+    bound = layout.binding.ranks if layout.binding is not None and profile.binding.cpu == "taskset" else ()
     return site_launcher(profile).words(
         Launch(
             nodes=layout.nodes,
             tasks_per_node=layout.tasks_per_node,
             cpus_per_task=layout.cpus_per_task,
+            threads_per_core=request.threads_per_core,
+            bound_cpus=max((len(rank.cpus) for rank in bound), default=0),
             gpus_per_task=request.gpus_per_task or per_node // layout.tasks_per_node,
             cpu_bind=_cpu_bind(request, profile, layout),
-            ranks_bind=layout.binding is not None and profile.binding.cpu == "taskset",
+            ranks_bind=bool(bound),
             mpi_plugin=request.mpi or profile.mpi.plugin or place.mpi_plugin,
             options=(
                 *(map(literal, profile.fabric.launch_options) if layout.nodes > 1 else ()),

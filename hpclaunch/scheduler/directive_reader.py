@@ -113,6 +113,11 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """The scheduler, as site profiles name it."""
     sentinel: str
     """First word of a directive line without its ``#``, such as ``SBATCH``."""
+    line_start: str = ""
+    """Regular expression of what stands before the options of a directive line; empty: ``#``, the sentinel
+    and a blank."""
+    read_in: Literal["before first command", "lines at top", "whole script"] = "before first command"
+    """Where directives count; the lines at the top end at the first one that is blank or no comment."""
     submit_command: str
     """The command that reads the directives, such as ``sbatch``."""
     read: Callable[[Sequence[str]], Iterable[DirectiveOption]]

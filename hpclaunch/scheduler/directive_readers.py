@@ -12,21 +12,39 @@ DIRECTIVE_READERS: tuple[DirectiveReader, ...] = tuple(
 )
 """The schedulers whose batch scripts lint reads."""
 
-_BY_SENTINEL = {reader.sentinel: reader for reader in DIRECTIVE_READERS}
-_DIRECTIVE_LINE = re.compile(rf"#({'|'.join(map(re.escape, _BY_SENTINEL))})[ \t]+(.*?)\s*$")
+_STARTS = [
+    (reader, re.compile(reader.line_start or rf"#{re.escape(reader.sentinel)}[ \t]+"))
+    for reader in DIRECTIVE_READERS
+]
 
 
 def read_directives(text: str, first_command: int | None, not_code: frozenset[int]) -> tuple[Directive, ...]:
-    """Read every directive of a script; those after line ``first_command`` are not active.
+    """Read every directive of a script; those where its scheduler reads none are not active.
 
-    ``not_code``: lines that belong to here-documents. Never raises.
+    ``first_command``: the line of the first command. ``not_code``: lines that belong to here-documents.
+    Never raises.
     """
     found: list[Directive] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        match = _DIRECTIVE_LINE.match(line)
-        if match is None or number in not_code:
+    lines = text.split("\n")
+    ends = {
+        "before first command": first_command,
+        "lines at top": next((n for n, line in enumerate(lines, 1) if not line.startswith("#")), None),
+        "whole script": None,
+    }
+    for number, line in enumerate(lines, 1):
+        reader, options = _directive_line(line)
+        if reader is None or number in not_code:
             continue
-        active = first_command is None or number < first_command
-        reader = _BY_SENTINEL[match[1]]
-        found += [Directive(reader, number, option, active) for option in reader.read_text(match[2])]
+        end = ends[reader.read_in]
+        active = end is None or number < end
+        found += [Directive(reader, number, option, active) for option in reader.read_text(options)]
     return tuple(found)
+
+
+def _directive_line(line: str) -> tuple[DirectiveReader | None, str]:
+    """Return who reads a line, and its options."""
+    if line.startswith("#"):
+        for reader, start in _STARTS:
+            if match := start.match(line):
+                return reader, line[match.end() :].rstrip()
+    return None, ""

@@ -10,13 +10,16 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, Scheduler
+
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 _F58 = "[1-9A-HJ-NP-Za-km-z]+"
 """The digits of a job id in base 58 (RFC 19)."""
@@ -73,6 +76,12 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the directives (RFC 36), options of flux batch, for a job."""
         return _header(want)
+
+    def directive_reader(self) -> "DirectiveReader":
+        """Return the reader of #flux: lines."""
+        from hpclaunch.scheduler.flux_directives import FLUX_DIRECTIVES
+
+        return FLUX_DIRECTIVES
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by flux batch; the script's own directives say all else."""

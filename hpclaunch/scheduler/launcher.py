@@ -14,6 +14,9 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     tasks_per_node: int
     cpus_per_task: int = 1
+    threads_per_core: int = 1
+    bound_cpus: int = 0
+    """Most CPUs that a rank's shell binds itself to; 0: the ranks do not bind themselves."""
     gpus_per_task: int = 0
     cpu_bind: str | None = None
     ranks_bind: bool = False

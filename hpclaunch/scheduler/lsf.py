@@ -7,6 +7,7 @@ others recorded (tests/data/lsf); not tried on a real LSF.
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
@@ -19,6 +20,9 @@ from hpclaunch.scheduler.scheduler_interface import (
     Scheduler,
     array_status,
 )
+
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 # --- submission ---
 
@@ -134,6 +138,12 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #BSUB options (bsub command reference) for a job."""
         return _header(want)
+
+    def directive_reader(self) -> "DirectiveReader":
+        """Return the reader of #BSUB lines."""
+        from hpclaunch.scheduler.lsf_directives import LSF_DIRECTIVES
+
+        return LSF_DIRECTIVES
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by bsub; the script's own directives say all else."""

@@ -154,6 +154,11 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     is another option than ``-w``."""
 
     # --- what it can do ---
+    no_submission: str = ""
+    """Why nothing is submitted to it, in words that follow ``title``; empty: jobs are. Either way jobs can be
+    planned for it and its scripts be read."""
+    told_by: str = ""
+    """A program that only it has, where ``submit_program`` is also that of another scheduler."""
     queue_kinds: tuple[str, ...] = ()
     """Kinds of queues that a profile may list."""
     measured_binding: str = "taskset"

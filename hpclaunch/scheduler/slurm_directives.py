@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from hpclaunch.scheduler.directive_reader import (
     Directive,
-    DirectiveOption,
     DirectiveReader,
     Given,
     RequestedResources,
@@ -17,6 +15,7 @@ from hpclaunch.scheduler.directive_reader import (
     name_set,
     whole_number,
 )
+from hpclaunch.scheduler.option_words import GnuOptions
 
 _LETTERS = {
     "A": "account", "a": "array", "B": "extra-node-info", "b": "begin", "C": "constraint",
@@ -48,62 +47,11 @@ _PLUGINS = name_set(
     "uenv view environment container-image container-mounts container-workdir container-name container-env "
     "container-save container-mount-home container-remap-root container-entrypoint container-writable"
 )
-_OPTIONS = _FLAGS | _VALUED | _PLUGINS
 # Other names that sbatch takes for an option.
 _ALIASES = {"tasks-per-node": "ntasks-per-node", "workdir": "chdir", "share": "oversubscribe"}
 # They separate the components of a heterogeneous job.
 _COMPONENT_SEPARATORS = ("hetjob", "packjob")
 _GRES_GPUS = re.compile(r"(?:gres[/:])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?(?:\(.*\))?")
-
-
-def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
-    rest = deque(words)
-    while rest:
-        word = rest.popleft()
-        if word.startswith("--") and len(word) > 2:
-            yield _long_option(word, rest)
-        elif word.startswith("-") and len(word) > 1:
-            yield from _short_options(word, rest)
-        elif word not in _COMPONENT_SEPARATORS:
-            yield DirectiveOption("", None, word, known=False)
-
-
-def _long_option(word: str, rest: deque[str]) -> DirectiveOption:
-    """Read ``--nodes=2`` or ``--nodes 2``; a value in a separate word is taken from ``rest``."""
-    given, equals, value = word[2:].partition("=")
-    name = _full_name(given)
-    if not equals and name in _VALUED and rest:
-        value = rest.popleft()
-        return DirectiveOption(name, value, f"{word} {value}")
-    return DirectiveOption(name or given, value if equals else None, word, known=name is not None)
-
-
-def _full_name(given: str) -> str | None:
-    """Return the option that sbatch takes ``given`` for (getopt_long takes unambiguous beginnings)."""
-    given = _ALIASES.get(given, given)
-    if given in _OPTIONS:
-        return given
-    longer = [name for name in _OPTIONS if name.startswith(given)]
-    return longer[0] if len(longer) == 1 else None
-
-
-def _short_options(word: str, rest: deque[str]) -> Iterator[DirectiveOption]:
-    """Read ``-N2``, ``-N 2`` and flags run together, ``-vH``."""
-    letters = word[1:]
-    while letters:
-        name = _LETTERS.get(letters[0])
-        if name is not None and name not in _FLAGS:
-            yield _short_with_value(name, word, letters[1:].removeprefix("="), rest)
-            return
-        yield DirectiveOption(name or letters[0], None, f"-{letters[0]}", known=name is not None)
-        letters = letters[1:]
-
-
-def _short_with_value(name: str, word: str, value: str, rest: deque[str]) -> DirectiveOption:
-    if value or not rest:
-        return DirectiveOption(name, value or None, word)
-    value = rest.popleft()
-    return DirectiveOption(name, value, f"{word} {value}")
 
 
 # --- what they request -------------------------------------------------------------------------------------
@@ -162,7 +110,7 @@ SLURM_DIRECTIVES = DirectiveReader(
     kind="slurm",
     sentinel="SBATCH",
     submit_command="sbatch",
-    read=_read,
+    read=GnuOptions(_LETTERS, _FLAGS | _PLUGINS, _VALUED, _ALIASES, _COMPONENT_SEPARATORS).read,
     requested=_requested,
     roles={
         "account": "account",
@@ -177,6 +125,6 @@ SLURM_DIRECTIVES = DirectiveReader(
         "time": "walltime",
     },
     account_option="--account=",
-    known_options=_OPTIONS,
+    known_options=_FLAGS | _VALUED | _PLUGINS,
     dollar_options=frozenset({"export", "comment", "wrap", "job-name", "mail-user", "export-file"}),
 )

@@ -38,6 +38,7 @@ def base_profiles() -> dict[str, Scheduler]:
     return {
         scheduler.kind if scheduler.starts_at_once else f"generic-{scheduler.kind}": scheduler
         for scheduler in schedulers()
+        if not scheduler.no_submission
     }
 
 

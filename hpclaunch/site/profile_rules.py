@@ -20,6 +20,7 @@ from hpclaunch.site.schema import (
     Detect,
     EasyBuild,
     EnvVar,
+    Links,
     Mpi,
     Node,
     Queue,
@@ -105,7 +106,11 @@ def _scheduler(part: Scheduler, _: SiteProfile) -> Iterator[Broken]:
         found = f"launcher {part.launcher} does not start ranks under {part.kind}"
         yield ("launcher",), found, f"it must be {' or '.join(fitting)}"
     if part.select and not scheduler.has_select:
-        yield ("select",), f"select is set and the scheduler is {part.kind}", "leave it out: only PBS has it"
+        yield (
+            ("select",),
+            f"select is set and the scheduler is {part.kind}",
+            "leave it out: only PBS has it",
+        )
     if part.select and not PLAIN_WORD.fullmatch(part.select):
         yield ("select",), f"select is {part.select!r}", "write resource=value, several with a colon between"
 
@@ -355,6 +360,13 @@ def _plain(path: KeyPath, text: str) -> Iterator[Broken]:
         yield path, f"{text[:60]!r} cannot stand in a directive", right
 
 
+def _links(part: Links, profile: SiteProfile) -> Iterator[Broken]:
+    named = len(profile.node.nics) if profile.node else 0
+    if named and part.nic and part.nic.per_node not in (None, named):
+        found = f"a node has {part.nic.per_node} NICs, and node.nics names {named}"
+        yield ("nic", "per_node"), found, "correct one of the two"
+
+
 _RULES: dict[type, Callable[[Any, SiteProfile], Iterator[Broken]]] = {
     SiteProfile: _profile,
     Scheduler: _scheduler,
@@ -362,6 +374,7 @@ _RULES: dict[type, Callable[[Any, SiteProfile], Iterator[Broken]]] = {
     Account: _account,
     Queue: _queue,
     Route: _route,
+    Links: _links,
     Binding: _binding,
     Mpi: _mpi,
     EasyBuild: _easybuild,

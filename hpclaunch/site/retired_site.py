@@ -1,10 +1,11 @@
-"""Machines that are switched off: their profiles are read and planned with, nothing is submitted to them."""
+"""Machines to which nothing can be submitted: their profiles are read, planned with and ported from."""
 
 from __future__ import annotations
 
 from hpclaunch.errors import SiteRuleError
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
 
 
 def retired_sentence(profile: SiteProfile) -> str | None:
@@ -17,9 +18,17 @@ def retired_sentence(profile: SiteProfile) -> str | None:
     return f"{profile.name} is switched off {since}{successor} ({cite(profile, retired.source)})"
 
 
-def refuse_retired(profile: SiteProfile) -> None:
-    """Refuse a submission to a machine that is switched off. Raises SiteRuleError."""
-    sentence = retired_sentence(profile)
+def no_submission(profile: SiteProfile) -> str | None:
+    """Return why nothing can be submitted to a machine; None: jobs can be."""
+    scheduler = site_scheduler(profile)
+    if profile.retired is None and scheduler.no_submission:
+        return f"{profile.name} has {scheduler.title}, which {scheduler.no_submission}"
+    return retired_sentence(profile)
+
+
+def refuse_submission(profile: SiteProfile) -> None:
+    """Refuse to submit where nothing can be submitted. Raises SiteRuleError."""
+    sentence = no_submission(profile)
     if sentence is not None:
         raise SiteRuleError(
             f"nothing can be submitted: {sentence}",

@@ -140,7 +140,8 @@ class Queue(_Strict, frozen=True, kw_only=True):
     """A partition, QOS or queue. For a job that names none, the first one that fits is used."""
 
     kind: QueueKind = "partition"
-    """partition or qos: Slurm's; queue: that of any other scheduler."""
+    """partition or qos: Slurm's; queue: that of any other scheduler; resource: for Grid Engine, a resource of
+    ``-l`` that counts nodes."""
     min_nodes: PositiveInt = 1
     """Fewest nodes of a job."""
     max_nodes: PositiveInt | None = None
@@ -322,8 +323,54 @@ class Billing(_Strict, frozen=True, kw_only=True):
     """Key in ``sources`` of the page that states this."""
 
 
+class Link(_Strict, frozen=True, kw_only=True):
+    """How fast one link of the machine is by its design; measurements are in fabric.allreduce."""
+
+    gb_s: PositiveFloat
+    """Bandwidth in GB/s (10^9 bytes) in one direction: of one NIC; between two GPUs of a node that are
+    linked, the slowest such pair where they differ; between a CPU and one GPU."""
+    per_node: PositiveInt | None = None
+    """NICs of a node; None: unknown, or the link is not a NIC. Names of NICs are in ``node.nics``."""
+    kind: str | None = None
+    """What carries it, such as NVLink 3 or PCIe 4 x16."""
+    note: str | None = None
+    """Further facts: other pairs of GPUs, what was computed from what."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
+class Links(_Strict, frozen=True, kw_only=True):
+    """The links of a node, each with its speed."""
+
+    nic: Link | None = None
+    """One NIC of the high-speed network; None: unknown."""
+    gpu_gpu: Link | None = None
+    """Between two GPUs of a node; None: unknown."""
+    cpu_gpu: Link | None = None
+    """Between a CPU and one GPU; None: unknown."""
+
+
+class Network(_Strict, frozen=True, kw_only=True):
+    """How the nodes are connected."""
+
+    layout: Literal["dragonfly", "dragonfly+", "fat-tree"]
+    """dragonfly: groups of nodes, each linked with each; dragonfly+: each group is a fat tree."""
+    groups: PositiveInt | None = None
+    """Groups of a dragonfly, or of a fat tree racks that share fewer links; None: unknown."""
+    nodes_per_group: PositiveInt | None = None
+    """Nodes of one of them; None: unknown, or they differ."""
+    planes: PositiveInt | None = None
+    """Networks side by side that every node is attached to: 2 is a dual plane; None: unknown."""
+    taper: PositiveFloat | None = None
+    """How many times less a group can send to other groups than its nodes can: 3 for 1:3; None: unknown."""
+    note: str | None = None
+    """Further facts."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
 class AllreduceFigure(_Strict, frozen=True, kw_only=True):
-    """A bandwidth that was measured at the site, to compare your own measurements with."""
+    """A bandwidth that was measured and published, to compare your own measurements with."""
 
     nodes: PositiveInt
     """Nodes of the measurement."""
@@ -342,7 +389,7 @@ class AllreduceFigure(_Strict, frozen=True, kw_only=True):
 class Fabric(_Strict, frozen=True, kw_only=True):
     """The high-speed network and the variables that the communication libraries need for it."""
 
-    kind: Literal["slingshot-11", "infiniband", "ethernet", "none", "unknown"] = "unknown"
+    kind: Literal["slingshot-11", "infiniband", "aries", "ethernet", "none", "unknown"] = "unknown"
     """The network. It does not follow from the GPU: GH200 nodes exist with Slingshot and with InfiniBand."""
     common: dict[str, EnvVar] = {}
     """Variables for every job."""
@@ -350,6 +397,8 @@ class Fabric(_Strict, frozen=True, kw_only=True):
     """Only for jobs of one node."""
     multi_node: dict[str, EnvVar] = {}
     """Only for jobs of several nodes."""
+    network: Network | None = None
+    """How its nodes are connected; None: unknown."""
     launch_options: tuple[str, ...] = ()
     """Launcher options that the ``multi_node`` variables require."""
     allreduce: tuple[AllreduceFigure, ...] = ()
@@ -523,6 +572,8 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     """Header lines that every job at the site needs."""
     node: Node | None = None
     """None: unknown (generic profiles) or measured live (local)."""
+    links: Links = Links()
+    """How fast its NICs and the links of its GPUs are."""
     binding: Binding
     """How CPUs are bound and GPUs shown."""
     mpi: Mpi = Mpi()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.json_document import Document
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.queue_limits import cite
@@ -15,7 +16,7 @@ from hpclaunch.software.horovod_facts import VERSION
 from hpclaunch.software.known_pairs import bad_pairs
 
 
-class JobPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class JobPart(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a job that uses what a way installs, as keys of a job file."""
 
     site: str
@@ -47,11 +48,12 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """It takes hours, since it builds compilers and libraries."""
 
 
-class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
+class InstallPlan(Document, frozen=True, kw_only=True):
     """All ways on one site."""
 
     site: str
     goal: str
+    """What is installed, as ``--for`` takes it."""
     prefix: str
     """Folder that it is installed into; may hold shell variables ($HOME)."""
     chosen: str | None
@@ -69,6 +71,10 @@ class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
         if not found.possible:
             raise BadInputError(f"--route {wanted}: {found.why}", f"possible on {self.site}: {there}")
         return found
+
+
+DOCUMENTS = {"env-plan": InstallPlan}
+"""Name of the schema -> its type."""
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):

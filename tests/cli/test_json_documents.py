@@ -75,7 +75,7 @@ COMMANDS = {
     "advise-io": ("advise", "io", "."),
     "lint": ("lint", "job.sh"),
     "lint-rules": ("lint", "--rules"),
-    "env-plan": ("env", "plan", "--site", "olivia", "--for", "horovod-torch", "--route", "pip"),
+    "env-plan": ("env", "plan", "--site", "betzy", "--for", "horovod-torch", "--route", "easybuild"),
     "topology": ("topology", "--site", "lumi-g", "--tasks-per-node", "8"),
     "topology-check": ("topology", "--site", "lumi-g", "--check-map", "49,49,9999"),
     "sites-list": ("sites", "list"),

@@ -15,7 +15,7 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
-from hpclaunch.site.retired_site import refuse_retired, retired_sentence
+from hpclaunch.site.retired_site import refuse_submission, retired_sentence
 
 PROFILE = """\
 schema: 1
@@ -78,10 +78,22 @@ def test_what_is_unknown_is_said_to_be_so(tmp_path: Path, facts: str, sentence: 
     profile = load_site(str(file))
     assert retired_sentence(profile) == sentence
     with pytest.raises(SiteRuleError):
-        refuse_retired(profile)
+        refuse_submission(profile)
     request = JobRequest(site="old", command=Command(argv=("./a",)))
     assert sentence in make_plan(request, profile, site_topology(profile), JobPlace()).warnings[0]
 
 
+@pytest.mark.parametrize("site", ["summit", "theta", "thetagpu", "abci"])
+def test_every_retired_machine_is_planned_dry_and_refused(site: str) -> None:
+    profile = load_site(site)
+    assert profile.status == "historic"
+    request = JobRequest(site=site, account="ABC123", command=Command(argv=("./a",)), nodes=2)
+    plan = make_plan(request, profile, site_topology(profile), JobPlace())
+    assert plan.warnings[0].startswith(f"{site} is switched off")
+    assert plan.problems == ()
+    with pytest.raises(SiteRuleError, match="nothing can be submitted"):
+        refuse_submission(profile)
+
+
 def test_a_machine_in_use_is_not_refused() -> None:
-    refuse_retired(load_site("frontier"))
+    refuse_submission(load_site("frontier"))

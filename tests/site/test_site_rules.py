@@ -79,6 +79,8 @@ RULES = [
     ("env:\n", "detect: {env: {1: x}}\nenv:\n", 29, "a key must be text"),
     ("max_nodes: 4", "routes: [{name: a, min_nodes: 3, max_nodes: 2, max_walltime: 1h}]", 12, "at least 3 nodes and at most 2"),
     ("max_nodes: 4", "routes: [{name: a, max_nodes: 2, max_walltime: x}]", 12, "bad walltime 'x'"),
+    ("env:\n", "links: {nic: {gb_s: 25, per_node: 4}}\nenv:\n", 29, "a node has 4 NICs, and node.nics names 1"),
+    ("env:\n", "links: {nic: {gb_s: 0}}\nenv:\n", 29, "a number above 0"),
     ("cores: 8\n", "cores: 65536\n", 17, "65536 cores x 2 threads"),
 ]  # fmt: skip
 

@@ -96,6 +96,8 @@ def test_show_prints_sources_and_dates() -> None:
     assert "UNVERIFIED" in text
     assert "NCCL_PROTO=^LL128  [nccl]" in text
     assert "unset NCCL_NET" in text
+    assert "nic: gb_s 25, per_node 4, kind Slingshot-11  [hardware]" in text
+    assert "network: layout dragonfly  [link-speeds]" in text
 
 
 def test_show_json_is_the_merged_profile() -> None:

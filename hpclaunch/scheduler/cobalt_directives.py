@@ -1,0 +1,70 @@
+"""The ``#COBALT`` lines of a batch script (Cobalt's man qsub; ALCF's guide to Theta and ThetaGPU)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveReader,
+    RequestedResources,
+    given_number,
+    last_directive,
+    name_set,
+    whole_number,
+)
+from hpclaunch.scheduler.option_words import GnuOptions
+
+_LETTERS = {
+    "A": "project", "d": "debug", "e": "error", "h": "held", "I": "interactive", "i": "inputfile",
+    "K": "kerneloptions", "M": "notify", "n": "nodecount", "O": "outputprefix", "o": "output", "q": "queue",
+    "t": "time", "u": "umask",
+}  # fmt: skip
+_FLAGS = name_set("debug held help version disable_preboot run_project interactive")
+_VALUED = name_set(
+    "project attrs cwd debuglog dependencies error env jobname geometry inputfile notify nodecount output "
+    "outputprefix proccount queue run_users user_list umask time kernel kerneloptions mode"
+)
+
+
+def _requested(directives: Sequence[Directive]) -> RequestedResources:
+    return RequestedResources(
+        nodes=given_number(last_directive(directives, "nodecount"), whole_number),
+        tasks=given_number(last_directive(directives, "proccount"), whole_number),
+        walltime_s=given_number(last_directive(directives, "time"), cobalt_time_s),
+    )
+
+
+def cobalt_time_s(text: str) -> int | None:
+    """Read a time as Cobalt does (man qsub, --time): minutes, or H:M:S."""
+    match = re.fullmatch(r"(\d{1,9})|(\d{1,6}):(\d{1,6}):(\d{1,6})", text.strip())
+    if match is None:
+        return None
+    if match[1]:
+        return int(match[1]) * 60
+    return (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
+
+
+COBALT_DIRECTIVES = DirectiveReader(
+    kind="cobalt",
+    sentinel="COBALT",
+    # "#COBALT directives following a blank line will be ignored" (ALCF, ThetaGPU)
+    read_in="lines at top",
+    submit_command="qsub",
+    read=GnuOptions(_LETTERS, _FLAGS, _VALUED).read,
+    requested=_requested,
+    roles={
+        "cwd": "folder",
+        "env": "export",
+        "error": "error",
+        "output": "output",
+        "project": "account",
+        "queue": "queue",
+        "time": "walltime",
+    },
+    account_option="-A ",
+    known_options=_FLAGS | _VALUED,
+    # Cobalt itself expands $jobid and $COBALT_JOBID there (man qsub, jobid expansion).
+    dollar_options=frozenset({"env", "jobname", "output", "error", "outputprefix", "debuglog"}),
+)

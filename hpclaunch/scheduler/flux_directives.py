@@ -1,0 +1,65 @@
+"""The ``#flux:`` lines of a batch script (RFC 36; man flux-batch)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveReader,
+    RequestedResources,
+    given_number,
+    last_directive,
+    name_set,
+    whole_number,
+)
+from hpclaunch.scheduler.option_words import GnuOptions
+
+_LETTERS = {
+    "B": "bank", "c": "cores-per-slot", "g": "gpus-per-slot", "l": "label-io", "N": "nodes", "n": "nslots",
+    "o": "setopt", "q": "queue", "S": "setattr", "t": "time-limit", "u": "unbuffered", "v": "verbose",
+    "x": "exclusive",
+}  # fmt: skip
+_FLAGS = name_set("exclusive label-io unbuffered verbose quiet dry-run")
+_VALUED = name_set(
+    "add-file bank begin-time broker-opts conf cores-per-slot cwd dependency dump env env-file env-remove "
+    "error flags gpus-per-slot input job-name log log-stderr nodes nslots output queue requires rlimit "
+    "setattr setopt signal taskmap time-limit urgency wrap"
+)
+_UNIT_S = {"": 60, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _requested(directives: Sequence[Directive]) -> RequestedResources:
+    return RequestedResources(
+        nodes=given_number(last_directive(directives, "nodes"), whole_number),
+        walltime_s=given_number(last_directive(directives, "time-limit"), flux_time_s),
+    )
+
+
+def flux_time_s(text: str) -> int | None:
+    """Read a time limit as flux batch does: minutes, or a number with ms, s, m, h or d (RFC 23)."""
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d|)", text.strip())
+    return int(float(match[1]) * _UNIT_S[match[2]]) if match else None
+
+
+FLUX_DIRECTIVES = DirectiveReader(
+    kind="flux",
+    sentinel="flux:",
+    line_start=r"#+[ \t]*(?:flux|FLUX):[ \t]*",
+    submit_command="flux batch",
+    read=GnuOptions(_LETTERS, _FLAGS, _VALUED).read,
+    requested=_requested,
+    roles={
+        "bank": "account",
+        "cwd": "folder",
+        "env": "export",
+        "error": "error",
+        "exclusive": "exclusive",
+        "output": "output",
+        "queue": "queue",
+        "time-limit": "walltime",
+    },
+    account_option="--bank=",
+    known_options=_FLAGS | _VALUED,
+)

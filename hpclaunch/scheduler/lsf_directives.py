@@ -1,0 +1,89 @@
+"""The ``#BSUB`` lines of a batch script (IBM's bsub command reference for 10.1; OLCF's guide to Summit)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveOption,
+    DirectiveReader,
+    Given,
+    RequestedResources,
+    given_number,
+    last_directive,
+    name_set,
+    whole_number,
+)
+from hpclaunch.scheduler.option_words import word_options
+
+# Option -> how many words follow it; bsub has some 100 options, so one that is not here is not called wrong.
+_VALUES = dict.fromkeys(
+    name_set(
+        "a alloc_flags app b C c clusters cn_cu cn_mem core_isolation csm cwd D data datagrp E Ep e env eo "
+        "eptl ext F f freq G g gpu hostfile i is J Jd jobaff jsdl jsdl_strict jsm k L Lp ln_mem ln_slots M m "
+        "mig n network nnodes notify o oo outdir P p pack ptl Q q R rnc S s sla smt sp stage step_cgroup T t "
+        "ti U u v W We w wa wt"
+    ),
+    1,
+)
+_GPU_COUNT = re.compile(r"\bnum=(\d{1,6})\b")
+_PER_NODE = re.compile(r"\bptile=(\d{1,6})\b")
+
+
+def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
+    return (option._replace(known=option.name != "") for option in word_options(words, _VALUES))
+
+
+def _requested(directives: Sequence[Directive]) -> RequestedResources:
+    return RequestedResources(
+        nodes=given_number(last_directive(directives, "nnodes"), whole_number),
+        tasks=given_number(last_directive(directives, "n"), _most_slots),
+        tasks_per_node=_found(directives, "R", _PER_NODE),
+        gpus_per_node=_found(directives, "gpu", _GPU_COUNT),
+        walltime_s=given_number(last_directive(directives, "W"), lsf_time_s),
+    )
+
+
+def _found(directives: Sequence[Directive], name: str, pattern: re.Pattern[str]) -> Given | None:
+    """Return the last number that the pattern finds in the values of an option, which may stand twice."""
+    found = None
+    for each in directives:
+        if each.name == name and (match := pattern.search(each.value or "")):
+            found = Given(int(match[1]), each.line, each.text)
+    return found
+
+
+def _most_slots(text: str) -> int | None:
+    """Read ``8`` or ``4,8``; the higher number counts against limits."""
+    return whole_number(text.split(",")[-1])
+
+
+def lsf_time_s(text: str) -> int | None:
+    """Read a run limit as LSF does (bsub -W): minutes or hours:minutes, perhaps followed by ``/host``."""
+    match = re.fullmatch(r"(?:(\d{1,6}):)?(\d{1,9})(?:/.+)?", text.strip())
+    return (int(match[1] or 0) * 60 + int(match[2])) * 60 if match else None
+
+
+LSF_DIRECTIVES = DirectiveReader(
+    kind="lsf",
+    sentinel="BSUB",
+    read_in="whole script",  # where they end is not documented
+    submit_command="bsub",
+    read=_read,
+    requested=_requested,
+    roles={
+        "cwd": "folder",
+        "e": "error",
+        "env": "export",
+        "eo": "error",
+        "o": "output",
+        "oo": "output",
+        "P": "account",
+        "q": "queue",
+        "W": "walltime",
+        "x": "exclusive",
+    },
+    account_option="-P ",
+)

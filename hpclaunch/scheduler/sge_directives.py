@@ -1,0 +1,78 @@
+"""The ``#$`` lines of a batch script for Grid Engine (qsub -help and answers of the real qsub of 8.1.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveOption,
+    DirectiveReader,
+    RequestedResources,
+    given_number,
+    last_directive,
+    name_set,
+    whole_number,
+)
+from hpclaunch.scheduler.option_words import word_options
+from hpclaunch.scheduler.pbs_directives import pbs_time_s
+
+# Option -> how many words follow it.
+_VALUES = {
+    **dict.fromkeys(name_set("clear cwd h hard help notify soft verify V terse"), 0),
+    **dict.fromkeys(
+        name_set(
+            "a ac ar A b binding c ckpt C dc dl e he hold_jid hold_jid_ad i j js jsv l M m masterq N now o "
+            "ot P p q R r S sc shell sync t tc v w wd @"
+        ),
+        1,
+    ),
+    "g": 1,  # of Univa Grid Engine, as ABCI had it
+    "pe": 2,
+}
+
+
+def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
+    """Read the options; ``-l`` gives one option per resource."""
+    for option in word_options(words, _VALUES):
+        if option.name == "l" and option.value:
+            for part in option.value.split(","):
+                name, _, value = part.partition("=")
+                yield DirectiveOption(f"l:{name.strip()}", value, option.text)
+        else:
+            yield option
+
+
+def _requested(directives: Sequence[Directive]) -> RequestedResources:
+    return RequestedResources(
+        tasks=given_number(last_directive(directives, "pe"), _slots),
+        walltime_s=given_number(last_directive(directives, "l:h_rt"), pbs_time_s),
+    )
+
+
+def _slots(text: str) -> int | None:
+    """Read the slots of ``mpi 8`` or ``mpi 4-8``; the higher number counts."""
+    return whole_number(text.split()[-1].split("-")[-1]) if text.split() else None
+
+
+SGE_DIRECTIVES = DirectiveReader(
+    kind="sge",
+    sentinel="$",
+    line_start=r"#\$[ \t]*",
+    read_in="whole script",  # tried: the last -N counts, wherever it stands
+    submit_command="qsub",
+    read=_read,
+    requested=_requested,
+    roles={
+        "e": "error",
+        "l:h_rt": "walltime",
+        "o": "output",
+        "P": "account",
+        "q": "queue",
+        "v": "export",
+        "V": "export",
+        "wd": "folder",
+    },
+    account_option="-P ",
+    known_options=frozenset(_VALUES),
+)

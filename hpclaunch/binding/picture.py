@@ -152,8 +152,11 @@ def _memory_in_words(topology: NodeTopology, numa: int | None) -> str:
 # --- SVG ------------------------------------------------------------------------------------------------
 
 
-def svg(topology: NodeTopology, binding: NodeBinding, name: str = "") -> str:
-    """Return the drawing as one self-contained SVG document; ``name``: of the node, for the title."""
+def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: Sequence[str] = ()) -> str:
+    """Return the drawing as one self-contained SVG document.
+
+    ``name``: of the node, for the title. ``captions``: lines below the drawing, in addition to its own.
+    """
     scene = _scene(topology, binding)
     title = _title(topology, binding, name)
     across = 1 if len(scene.panels) == 1 else 2
@@ -172,7 +175,7 @@ def svg(topology: NodeTopology, binding: NodeBinding, name: str = "") -> str:
         y += height + 2 * _GAP
     y = _draw_legend(parts, y)
     y = _draw_ranks(parts, binding, y, width)
-    for caption in scene.captions:
+    for caption in (*scene.captions, *captions):
         y += _LINE
         parts.append(_text(2 * _GAP, y, caption, colour=_RED, weight="bold"))
     height = y + 3 * _GAP

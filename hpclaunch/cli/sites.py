@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -88,6 +88,7 @@ def _page(loaded: Loaded) -> str:
     import msgspec
 
     from hpclaunch.site.load_profile import profile_digest
+    from hpclaunch.site.unknown_facts import unknown_facts
     from hpclaunch.site.yaml_tree import show_path
 
     profile = loaded.profile
@@ -98,6 +99,8 @@ def _page(loaded: Loaded) -> str:
     for key, value in msgspec.to_builtins(profile).items():
         if key not in ("schema", "name", "description", "extends", "sources"):
             lines += ["", *_lines(key, value, may_be_short=False)]
+    if profile.status != "generic" and (unknown := unknown_facts(profile)):
+        lines += ["", f"not known: {', '.join(unknown)}"]
     lines += ["", "sources (named by the marks in brackets)"]
     for name, source in profile.sources.items():
         doubt = "" if source.evidence == "documented" else f", {source.evidence.upper()}"
@@ -273,7 +276,17 @@ def schema(as_markdown: bool) -> None:
     metavar="DIR",
     help="Describe the node of this folder (topology --save), not this one.",
 )
-def new(name: str, base: str | None, output: str | None, folder: str | None) -> None:
+@click.option(
+    "--queues",
+    "queues_file",
+    metavar="FILE",
+    type=click.File(encoding="utf-8", errors="replace"),
+    help="List the queues of this file (- is stdin), which scontrol show partition --oneliner printed."
+    " Default: those of the scheduler here; with --from none.",
+)
+def new(
+    name: str, base: str | None, output: str | None, folder: str | None, queues_file: TextIO | None
+) -> None:
     """Write a profile that describes this node; run it on a compute node.
 
     Example: srun --nodes 1 hpclaunch sites new mycluster
@@ -302,7 +315,7 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     known = folder is None and cpuinfo.exists()
     model = cpu_model(cpuinfo.read_text(errors="replace") if known else "")
     topology = read_live() if folder is None else read_folder(Path(folder))
-    queues = _queues_here(bases[base]) if folder is None else ()
+    queues = _queues(bases[base], queues_file, here=folder is None)
     measured = folder or socket.gethostname()
     text = profile_text(name, base, topology, model, measured, dt.date.today(), queues)
     hidden = None if output else site_names().get(name)
@@ -330,6 +343,23 @@ def _base_here(bases: Mapping[str, Scheduler]) -> str:
                 "name another profile to begin with: --extends",
             )
     return next(name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program))
+
+
+def _queues(scheduler: Scheduler, file: TextIO | None, *, here: bool) -> tuple[QueueFacts, ...]:
+    """Return the queues of a file, or those of the scheduler here where the node is this one."""
+    from hpclaunch.command_result import CommandResult
+
+    if file is None:
+        return _queues_here(scheduler) if here else ()
+    if not scheduler.queues_command:
+        raise BadInputError(f"--queues: queues of {scheduler.title} cannot be read", "leave it out")
+    found = scheduler.parse_queues(CommandResult(exit_code=0, stdout=file.read(), stderr=""))
+    if not found:
+        raise BadInputError(
+            f"--queues {file.name}: no queue that takes jobs is in it",
+            f"it must hold what {' '.join(scheduler.queues_command)} printed",
+        )
+    return found
 
 
 def _queues_here(scheduler: Scheduler) -> tuple[QueueFacts, ...]:

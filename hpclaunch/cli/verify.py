@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
 
 from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._picture_file import check_picture_name, write_picture
 from hpclaunch.errors import EXIT_FAILED
 
 
 @click.command()
 @click.argument("job", required=False, metavar="[ID|last]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE.svg",
+    help="Draw one node with the CPUs and GPUs that its ranks got.",
+)
+@click.option(
+    "--node",
+    metavar="NAME",
+    help="With --picture: which node. Default: the first one with a wrong rank, else the first.",
+)
 @click.pass_context
-def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
+def command(
+    ctx: click.Context, /, job: str | None, as_json: bool, picture: Path | None, node: str | None
+) -> None:
     """Compare the binding that each rank got with the plan; inside a job, for that job.
 
     The exit status is 0 if every rank got its binding, 1 if a rank did not get it or has not reported.
 
-    Example: hpclaunch verify last
+    \b
+    Examples:
+      hpclaunch verify last
+      hpclaunch verify last --picture got.svg
     """
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.binding_report import NOT_SEEN, BindingVerdict, table
     from hpclaunch.job.refresh import binding_verdict
     from hpclaunch.job.store import Store
 
+    if node is not None and picture is None:
+        raise click.UsageError("--node: it is the node of --picture")
+    check_picture_name(picture)
     record = Store().find(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
     with open_host(record.host) as host:
         found = binding_verdict(host, record) or BindingVerdict(
@@ -45,4 +66,9 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
         click.echo(found.finding)
         if found.ranks:
             click.echo(NOT_SEEN)
+    if picture is not None:
+        from hpclaunch.job.binding_picture import binding_picture
+
+        drawing, drawn = binding_picture(record, found.ranks, node)
+        write_picture(picture, drawing, f" of {drawn}")
     ctx.exit(0 if found.ok else EXIT_FAILED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from hpclaunch.errors import BadInputError
@@ -21,7 +23,8 @@ class JobPart(msgspec.Struct, frozen=True, kw_only=True):
 
     site: str
     framework: str
-    environment: Environment = Environment()
+    environment: dict[str, Any] = {}
+    """``environment:`` as a job file has it."""
     mpi: str | None = None
     nodes: int | None = None
     directives: tuple[str, ...] = ()
@@ -128,7 +131,7 @@ def _route(name: str, way: Way | str, profile: SiteProfile, goal: str) -> Route:
         job=JobPart(
             site=profile.name,
             framework=GOALS[goal].framework,
-            environment=way.environment,
+            environment=msgspec.json.decode(msgspec.json.encode(way.environment)),
             mpi=way.mpi,
             nodes=way.nodes,
             directives=way.directives,

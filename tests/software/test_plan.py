@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.api import Job
@@ -272,6 +272,7 @@ def test_the_folder_can_be_named() -> None:
     assert 'export PREFIX="/project/project_465000001/EasyBuild"' in script(plan, plan.route(), "job.yaml")
 
 
+@settings(max_examples=25)
 @given(prefix=st.text(min_size=1).filter(lambda text: "\0" not in text))
 def test_any_folder_is_quoted(prefix: str) -> None:
     plan = plan_install(load_site("local"), "torch", prefix)

@@ -37,6 +37,7 @@ COMMANDS = {
     "env": "Show how to install the software that a job needs on a site.",
     "verify": "Check that each rank of a job got its binding.",
     "scale": "Judge how far a program scales.",
+    "predict": "Predict step time and memory of a training on a site.",
     "advise": "Give advice on data: packing, striping, staging.",
     "completion": "Print the shell completion script.",
 }

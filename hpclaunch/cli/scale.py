@@ -100,8 +100,10 @@ def _boundaries(site: str | None, gpus_per_node: int | None, nodes_per_group: in
     if site and gpus_per_node is None:
         from hpclaunch.site.load_profile import load_site
 
-        node = load_site(site).node
+        profile = load_site(site)
+        node, network = profile.node, profile.fabric.network
         gpus_per_node = len(node.gpus) if node and node.gpus else None
+        nodes_per_group = nodes_per_group or (network.nodes_per_group if network else None)
     return Boundaries(gpus_per_node=gpus_per_node, nodes_per_group=nodes_per_group)
 
 

@@ -121,7 +121,7 @@ def _state_folder(prepared: Prepared, store: Store, host: Host, note: Note) -> s
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
     request, scheduler = prepared.request, site_scheduler(prepared.profile)
     check_plugin(request, prepared.profile, host)
-    plugin = choose_plugin(request, prepared.profile, host)
+    plugin = choose_plugin(request, prepared.profile, host, prepared.settings)
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
 
@@ -136,7 +136,7 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
             request,
             scheduler,
             store,
-            lambda record: refresh(store, host, get_scheduler(record.scheduler), record),
+            fresh,
         ),
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,

@@ -164,8 +164,9 @@ def _mpi_option(words: list[Word]) -> _OptionWords:
     name, equals, _ = shown.lstrip("-").partition("=")
     if equals:
         return _OptionWords(name, words[0], shown.index("=") + 1, 1)
-    if name in MPI_TWO:
-        return _with_next_word(name, words)._replace(words=3)
+    if name in MPI_TWO:  # hydra: --env NAME VALUE; PALS: --env NAME=VALUE
+        joined = len(words) > 1 and "=" in words[1].visible
+        return _with_next_word(name, words)._replace(words=2 if joined else 3)
     return _with_next_word(name, words) if name in MPI_VALUED else _OptionWords(name, None, 0, 1)
 
 

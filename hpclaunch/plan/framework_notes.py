@@ -6,6 +6,7 @@ from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.gpu_visibility import rank_gpus, sharing_note
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobLayout
+from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
 
 FOUND = "found: "
@@ -16,8 +17,10 @@ def framework_notes(request: JobRequest, layout: JobLayout, settings: tuple[Sett
     """Return by what the framework was found, or what it means for the GPUs that none was."""
     if request.command.bundled:
         return ()
-    if reason := found_framework(settings):
-        return (f"framework {request.framework} ({reason}); --framework names another",)
+    if reason := found_in_program("framework", settings):
+        return (f"framework {request.framework} ({reason}); --framework names another", *_mpi(settings))
+    if notes := _mpi(settings):
+        return notes
     gpus = rank_gpus(layout)
     if request.framework is not None or not gpus:
         return ()
@@ -29,9 +32,20 @@ def framework_notes(request: JobRequest, layout: JobLayout, settings: tuple[Sett
     )
 
 
-def found_framework(settings: tuple[Setting, ...]) -> str | None:
-    """Return by what the framework is known; None: it was named, or none was found."""
-    origins = (setting.origin for setting in settings if setting.name == "framework")
+def _mpi(settings: tuple[Setting, ...]) -> tuple[str, ...]:
+    reason = found_in_program(MPI, settings)
+    return (f"the program uses MPI, too ({reason}): the launcher must fit its MPI",) if reason else ()
+
+
+def uses_mpi(request: JobRequest, settings: tuple[Setting, ...]) -> bool:
+    """Whether the ranks of a program use the MPI of their Python, so that the launcher must fit it."""
+    by_mpi = request.command.bundled or framework_of(request).by_mpi
+    return by_mpi or found_in_program(MPI, settings) is not None
+
+
+def found_in_program(name: str, settings: tuple[Setting, ...]) -> str | None:
+    """Return by what a setting is known: ``framework``, or ``mpi4py`` with another one; None: by nothing."""
+    origins = (setting.origin for setting in settings if setting.name == name)
     return next((text.removeprefix(FOUND) for text in origins if text.startswith(FOUND)), None)
 
 
@@ -41,5 +55,7 @@ def about_framework(plan: LaunchPlan) -> list[str]:
         return []
     if plan.request.framework is None:
         return ["Framework: not known; --framework names it."]
-    reason = found_framework(plan.settings) or "named in the request"
-    return [f"Framework: {plan.request.framework}; {reason}."]
+    reason = found_in_program("framework", plan.settings) or "named in the request"
+    mpi = found_in_program(MPI, plan.settings)
+    also = [f"It uses MPI, too: {mpi}."] if mpi else []
+    return [f"Framework: {plan.request.framework}; {reason}.", *also]

@@ -68,10 +68,20 @@ def check_texts(request: JobRequest) -> None:
         raise BadInputError(f"--python {request.python!r} is not a program", "give its path")
 
 
+def looks_secret(name: str) -> bool:
+    """Tell whether a variable of this name probably holds a secret."""
+    return _SECRET.search(name) is not None
+
+
+def owned_by_bash(name: str) -> bool:
+    """Tell whether bash sets a variable itself, or obeys it."""
+    return name in _SHELL_OWN
+
+
 def check_secrets(request: JobRequest, settings: Iterable[Setting], scheduler: Scheduler) -> None:
     """Refuse variables that look like secrets, since scripts and records contain the variables of ``env``."""
     for name in request.env:
-        if _SECRET.search(name):
+        if looks_secret(name):
             origin = next((s.origin for s in settings if s.name == f"env {name}"), "the request")
             instead = scheduler.environment_hint.format(name=name)
             raise BadInputError(
@@ -154,8 +164,8 @@ def _check_variable(name: str) -> None:
         raise BadInputError(
             f"env {_shown(name)} is not a name of an environment variable", "use letters, digits and _"
         )
-    if name in _SHELL_OWN or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
-        owner = "bash" if name in _SHELL_OWN else "the script"
+    if owned_by_bash(name) or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
+        owner = "bash" if owned_by_bash(name) else "the script"
         raise BadInputError(f"env {name}: {owner} uses this variable itself", "give yours another name")
 
 

@@ -115,19 +115,18 @@ def test_no_gpu_spreads_ranks_over_numa_nodes() -> None:
     assert lists(bound(node, 1)) == ["0-7"]
     assert lists(bound(node, 2)) == ["0-3", "4-7"]
     assert lists(bound(node, 3)) == ["0-1", "2-3", "4-7"]
-    assert lists(bound(machine([2] * 4), 3)) == ["0-3", "4-5", "6-7"]
+    assert lists(bound(machine([2] * 4), 3)) == ["0-2", "3-5", "6-7"]
 
 
-def test_fewer_ranks_than_numa_nodes_get_whole_nodes_and_the_first_ranks_one_more() -> None:
-    sizes = [len(rank.numa) for rank in bound(machine([2] * 24), 7).ranks]
-    assert sizes == [4, 4, 4, 3, 3, 3, 3]
+def test_fewer_ranks_than_numa_nodes_get_whole_ones_where_that_is_equal() -> None:
+    assert [len(rank.numa) for rank in bound(machine([2] * 24), 8).ranks] == [3] * 8
+    assert sorted(len(rank.cpus) for rank in bound(machine([2] * 24), 7).ranks) == [6, *[7] * 6]
 
 
 def test_small_l3_groups_do_not_make_ranks_unequal() -> None:
     assert lists(bound(machine([10], l3_size=2), 2)) == ["0-4", "5-9"]
     assert lists(bound(machine([24], l3_size=8), 2)) == ["0-11", "12-23"]
-    # In equal thirds the middle rank would touch four groups where three hold its cores.
-    assert lists(bound(machine([64], l3_size=8), 3)) == ["0-23", "24-47", "48-63"]
+    assert lists(bound(machine([64], l3_size=8), 3)) == ["0-21", "22-42", "43-63"]
 
 
 def test_uneven_numa_nodes_get_ranks_by_their_cores() -> None:

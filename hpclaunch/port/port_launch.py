@@ -1,0 +1,355 @@
+"""The launch of a foreign script: which one the job is for, its sizes, and what its words become."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.shell_syntax import Word
+from hpclaunch.port.foreign_values import Value, Values, shell_word
+from hpclaunch.port.job_sizes import SourceSizes
+from hpclaunch.port.launcher_words import LAUNCHER_WORDS, LaunchOption, ReadLaunch, Size, read_options
+from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.port_directives import binding_verdict, fabric_verdict
+from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
+from hpclaunch.port.port_variables import fill_in, port_variable
+from hpclaunch.port.ported_command import command_words, placeholder, port_command
+from hpclaunch.scheduler.directive_reader import RequestedResources
+
+_PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
+"""How the words of a launch by hpclaunch's own script begin; the third is $rank_start."""
+
+
+def launches_of(port: Port) -> list[Launch]:
+    """Return the launches that may be the job's: not those that only print information."""
+    starts = [launch for launch in port.script.steps() if not launch.trivial and launch.command.depth == 0]
+    return [launch for launch in starts if launch.program or launch.launcher != "python"]
+
+
+def main_launch(port: Port, values: Values) -> Launch | None:
+    """Return the launch with the most ranks, the first of equals; None: the script has none."""
+    found = launches_of(port)
+    return max(found, key=lambda launch: _ranks(port, values, launch) or 0, default=None)
+
+
+def _ranks(port: Port, values: Values, launch: Launch) -> int | None:
+    return source_sizes(port, values, launch).ranks
+
+
+def program_of(port: Port, launch: Launch) -> list[Word]:
+    """Return the words of a launch's program; those by which hpclaunch's script starts a rank are left out."""
+    program = read_options(launch).program
+    begin = [word.text if word.text is not None else "" for word in program[:4]]
+    return program[4:] if port.own and begin == _PROGRAM_OF_HPCLAUNCH else program
+
+
+# --- sizes -------------------------------------------------------------------------------------------------
+
+
+def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSizes:
+    """Return what the directives request and a launch starts, as far as the script says it."""
+    requested = port.requested
+    given = _launch_sizes(values, launch) if launch is not None else {}
+    nodes = given.get("nodes") or requested.node_count
+    ranks = _rank_count(port, launch, given, nodes)
+    if nodes is None and ranks is not None and (per_node := _per_node(given, requested)):
+        nodes = -(-ranks // per_node)
+    gpus = _gpu_count(port, given, nodes, ranks)
+    cpus = given.get("cpus") or (requested.cpus_per_task.value if requested.cpus_per_task else None)
+    return SourceSizes(nodes=nodes, ranks=ranks, gpus=gpus, cpus_per_rank=cpus or None)
+
+
+def _per_node(given: dict[Size, int], requested: RequestedResources) -> int | None:
+    own = given.get("tasks per node")
+    return own or (requested.tasks_per_node.value if requested.tasks_per_node else None)
+
+
+def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
+    known = LAUNCHER_WORDS.get(launch.launcher)
+    found: dict[Size, int] = {}
+    for option in read_options(launch).options if known else ():
+        size = known.sizes.get(option.name) if known else None
+        number = _number(values, option)
+        if size is not None and number:
+            found[size] = number
+    if sets := found.pop("sets", None):  # jsrun: resource sets, and so many ranks and GPUs in each
+        per_set = found.pop("tasks per node", 1)
+        found["tasks"] = sets * per_set
+        if per_host := found.pop("sets per node", None):
+            found["nodes"] = -(-sets // per_host)
+        if each := found.pop("gpus per task", None):
+            found["gpus"] = sets * each
+    return found
+
+
+def _number(values: Values, option: LaunchOption) -> int | None:
+    """Read a count: ``8``, and of GPUs ``a100:8`` and ``gpu:8``."""
+    if option.value is None:
+        return None
+    text = (values.value(option.value).plain or "")[option.prefix :].strip()
+    match = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", text)
+    return int(match[1]) if match else None
+
+
+def _rank_count(port: Port, launch: Launch | None, given: dict[Size, int], nodes: int | None) -> int | None:
+    """Return the ranks: by the launch, else by the directives; a program without a launcher is one rank."""
+    requested = port.requested
+    if "tasks" in given:
+        return given["tasks"]
+    if "tasks per node" in given and nodes:
+        return given["tasks per node"] * nodes
+    if launch is None or launch.launcher not in LAUNCHER_WORDS:
+        return nodes if launch is not None and launch.launcher in ("torchrun", "horovodrun") else 1
+    if _open(launch, "tasks") or _open(launch, "tasks per node"):
+        return None
+    if requested.tasks:
+        return requested.tasks.value
+    if requested.tasks_per_node:
+        return requested.tasks_per_node.value * (nodes or 1)
+    return nodes
+
+
+def _open(launch: Launch, size: Size) -> bool:
+    """Tell whether a launch has an option for a size, whose value could then not be read."""
+    sizes = LAUNCHER_WORDS[launch.launcher].sizes
+    return any(sizes.get(option.name) == size for option in read_options(launch).options)
+
+
+def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int | None) -> int | None:
+    """Return the GPUs of the job; 0: its machine has none; None: the script does not say."""
+    requested, source = port.requested, port.source
+    per_node = given.get("gpus per node") or (
+        requested.gpus_per_node.value if requested.gpus_per_node else None
+    )
+    per_task = given.get("gpus per task") or (
+        requested.gpus_per_task.value if requested.gpus_per_task else None
+    )
+    if own := _own_gpus(port):
+        return own * (nodes or 1)
+    if "gpus" in given:
+        return given["gpus"]
+    if per_node is not None:
+        return per_node * (nodes or 1)
+    if per_task is not None and ranks:
+        return per_task * ranks
+    if requested.gpus:
+        return requested.gpus.value
+    if source is not None and source.node is not None:
+        whole = source.scheduler.select is not None or source.scheduler.launcher == "jsrun"
+        if not source.node.gpus:
+            return 0
+        return len(source.node.gpus) * nodes if whole and nodes else None
+    return None
+
+
+def _own_gpus(port: Port) -> int | None:
+    """Return the GPUs of each node that hpclaunch's own script gives to ranks."""
+    match = re.search(r"^(?:gpus|own)=\(([\d,' ]+)\)$", port.script.text, re.MULTILINE) if port.own else None
+    return len(re.findall(r"\d+", match[1])) if match else None
+
+
+# --- the command -------------------------------------------------------------------------------------------
+
+
+def port_program(port: Port, values: Values) -> None:
+    """Set the command of the job file, its container and its framework."""
+    launch = port.launch
+    words = program_of(port, launch) if launch is not None else _last_program(port)
+    name = launch.launcher if launch is not None else ""
+    port.command = port_command(values, words, name, port.here)
+    for text in port.command.to_do:
+        port.do(text)
+
+
+def _last_program(port: Port) -> list[Word]:
+    """Return the program of a script without a launch: the last command with a path, or a Python-like name."""
+    found = [
+        command.words
+        for command in port.script.commands
+        if command.words
+        and not (command.depth or command.block or command.function or command.condition)
+        and re.match(r"(\./|/|\$\w+/)|(R|Rscript|julia|bash|sh|matlab|perl)$", command.words[0].raw)
+    ]
+    return found[-1] if found else []
+
+
+def set_command(port: Port) -> None:
+    """Write the command, once all variables are known."""
+    found = port.command
+    for word in found.words:
+        if word.plain is None and word.shell is None:
+            fill_in(port, placeholder(word))
+    stdin = _stdin(port)
+    needed = [line for line in port.exports]
+    port.set("command", command_words(found, needed, stdin))
+    if found.image and "container" not in port.settings:
+        port.set("container", found.image)
+    if found.binds:
+        port.set("container_bind", tuple(found.binds))
+    gpus, per_node = (
+        len(port.target.node.gpus) if port.target.node else 0,
+        port.settings.get("tasks_per_node"),
+    )
+    if found.inner and gpus and per_node and per_node > gpus:
+        port.set(
+            "framework", "none", f"{per_node} ranks share {gpus} GPUs: each sees one of them, as number 0"
+        )
+    elif found.framework:
+        port.set("framework", found.framework, f"{found.inner} starts programs of this framework")
+    if not port.same_machine and not found.image:
+        for word in found.words:
+            if word.plain is not None and is_path(word.plain):
+                port.do(f"command: {word.plain} has to be a path on {port.here}")
+
+
+def _stdin(port: Port) -> str | None:
+    """Return the file that the launch reads, as a word for the shell."""
+    command = port.launch.command if port.launch else None
+    for redirect in command.redirects if command else ():
+        if redirect.operator == "<" and redirect.fd in ("", "0"):
+            value = port.values.value(redirect.target)
+            return shell_word(value)
+    return None
+
+
+# --- verdicts ----------------------------------------------------------------------------------------------
+
+
+def judge_launch(port: Port) -> None:
+    """Judge the lines of the launch, each by the words that stand on it."""
+    launch = port.launch
+    if launch is None:
+        return
+    read = read_options(launch)
+    lines = port.lines_of(launch.command)
+    by_line: dict[int, list[Verdict]] = {}
+    for option in _with_flags(launch, read):
+        line = option.value.line if option.value is not None else launch.line
+        by_line.setdefault(_line_of(launch, option, line), []).append(_option_verdict(port, launch, option))
+    program = {id(word) for word in read.program}
+    for word in launch.command.words:
+        if id(word) in program:
+            by_line.setdefault(word.line, []).append(_word_verdict(port, word))
+    first = _first_verdict(port, launch)
+    port.verdicts.note([launch.line], first)
+    for assignment in launch.command.assignments:
+        value = port.values.value(assignment.value) if assignment.value else Value(None, None)
+        port.verdicts.note([assignment.line], port_variable(port, assignment.name, value))
+    for line in lines:
+        about = by_line.get(line, [])
+        for verdict in about if line != launch.line else [one for one in about if one.fate != "kept"]:
+            port.verdicts.note([line], verdict)
+        if not about and line != launch.line:
+            port.verdicts.note([line], first)
+    for redirect in launch.command.redirects:
+        if redirect.operator != "<":
+            why = f"{redirect.operator}{redirect.target.raw}: stdout and stderr go to the job's log"
+            port.verdicts.note([redirect.line], Verdict("left out", why=why))
+
+
+def _with_flags(launch: Launch, read: ReadLaunch) -> Iterator[LaunchOption]:
+    yield from read.options
+
+
+def _line_of(launch: Launch, option: LaunchOption, line: int) -> int:
+    for word in launch.command.words:
+        if word.visible.lstrip("-").startswith(option.name) and word.line == line:
+            return line
+    return line
+
+
+def _first_verdict(port: Port, launch: Launch) -> Verdict:
+    words = port.settings.get("command", ())
+    said = [*port.command.said]
+    starts = f"{port.here} starts ranks by {port.launcher.name}"
+    if port.sizes is not None:
+        said.append(port.sizes.said)
+    if launch.launcher == "python":
+        starts += ", also the only one"
+    why = "; ".join([starts, *said])
+    source = port.cited(port.target.scheduler.source)
+    return Verdict("changed", f"command: {' '.join(words)}", why, source)
+
+
+def _word_verdict(port: Port, word: Word) -> Verdict:
+    values = port.values.split(word)
+    if values and all(value.plain is not None for value in values) and word.text is not None:
+        return KEPT
+    texts = [shell_word(value) or '"${' + placeholder(value) + '}"' for value in values or []]
+    why = f"{word.raw} is read here, its variables have the values of the job on {port.here}"
+    return Verdict("changed", " ".join(texts) or "in the command", why, JOB_FILE)
+
+
+def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict:
+    known = LAUNCHER_WORDS.get(launch.launcher)
+    text = f"{launch.launcher}'s {option.name}"
+    if known is None:
+        return Verdict("left out", why=f"{text}: hpclaunch starts the ranks itself")
+    if option.name in known.sizes:
+        to = _sizes_text(port)
+        said = port.sizes.said if port.sizes else ""
+        return Verdict("changed", to, said, JOB_FILE)
+    handler = _OPTIONS.get(known.about.get(option.name, ""))
+    if handler is None:
+        return Verdict("left out", why=f"undecided: {text} has no setting here")
+    return handler(port, text, option)
+
+
+def _sizes_text(port: Port) -> str:
+    keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
+    return ", ".join(f"{key}: {port.settings[key]}" for key in keys if key in port.settings)
+
+
+def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
+    """Turn ``--export=ALL,A=b``, ``--env A=b``, ``-e A=b`` into variables of the job."""
+    value = port.values.value(option.value) if option.value is not None else Value("", "")
+    plain = (value.plain or "")[option.prefix :] if value.plain is not None else None
+    if plain is None:
+        return Verdict("left out", why=f"undecided: {text}: its value is known at run time only")
+    named = [part for part in re.split(r",(?=\w+=)", plain) if "=" in part]
+    if not named:
+        return Verdict("left out", why=f"{text}: all variables of the script reach the ranks")
+    said = []
+    for part in named:
+        name, _, content = part.removeprefix("ALL,").partition("=")
+        said.append(port_variable(port, name, Value(content, content)))
+    to = "; ".join(filter(None, (verdict.to for verdict in said))) or "env: " + ", ".join(
+        part.partition("=")[0] for part in named
+    )
+    if all(verdict.fate == "left out" for verdict in said):
+        return Verdict("left out", why="; ".join(verdict.why for verdict in said))
+    return Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
+
+
+def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
+    value = port.values.value(option.value).plain if option.value is not None else None
+    image = (value or "")[option.prefix :]
+    if option.name in ("container-image", "image", "environment") and image and image.isprintable():
+        if re.match(r"[\w.-]+([/:#].*)?$", image) and not image.endswith((".sqsh", ".toml", ".sif")):
+            image = f"docker://{image.removeprefix('docker:').replace('#', '/')}"
+        port.set("container", image)
+        port.do(f"container: {image} has to be available on {port.here}")
+        why = f"the container runs with the binds and the GPU option of {port.here}"
+        container = port.target.software.container
+        return Verdict(
+            "changed", f"container: {image}", why, port.cited(container.source if container else None)
+        )
+    return Verdict("left out", why=f"undecided: {text}: container_bind of the job file names what it sees")
+
+
+def _left(why: str) -> Callable[[Port, str, LaunchOption], Verdict]:
+    return lambda port, text, option: Verdict("left out", why=f"{text}: {why}")
+
+
+_OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {
+    "binding": lambda port, text, option: binding_verdict(port, text),
+    "fabric": lambda port, text, option: fabric_verdict(port, text),
+    "environment": _environment,
+    "container": _container,
+    "log": _left("stdout and stderr go to the job's log"),
+    "nodes by name": _left("the launcher uses all nodes of the job"),
+    "nothing": _left("not needed"),
+}
+
+MADE_BY_HPCLAUNCH = SCRIPT_OF_HPCLAUNCH

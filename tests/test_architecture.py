@@ -30,7 +30,8 @@ FLOORS: list[set[str]] = [
     {"binding"},
     {"software"},
     {"plan"},
-    {"check", "job", "lint", "scaling"},
+    {"check", "job", "lint", "scaling", "timeline"},
+    {"port", "study"},
     {"api"},
     {"cli"},
     {"__main__"},
@@ -54,7 +55,7 @@ TRAIN_MAY_IMPORT = {"numpy", "mpi4py", *sys.stdlib_module_names}
 # In modules named torch_*, which the runner imports only where a framework is asked for.
 TORCH_MAY_IMPORT = {"torch", "horovod"}
 # Rooms with no effect on the world: data in, data out.
-PURE = {"binding", "plan", "scaling", "scheduler"}
+PURE = {"binding", "plan", "port", "scaling", "scheduler", "timeline"}
 
 
 def room_of(path: Path) -> str:

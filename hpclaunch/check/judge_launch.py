@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from hpclaunch.check.check_report import Check, Status
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
-from hpclaunch.check.mpi_families import compatible, mpi_family
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
+from hpclaunch.software.mpi_families import compatible, mpi_family
 
 _HEADLINE = re.compile(r"MPI (?:plugin )?types are", re.IGNORECASE)
 _VERSIONS = re.compile(r"specific pmix plugin versions available:\s*(.*)", re.IGNORECASE)

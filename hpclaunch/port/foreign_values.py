@@ -57,6 +57,8 @@ class Value:
     """The same in double quotes for bash on the target, without the quotes; None: no text there says it."""
     missing: tuple[str, ...] = ()
     """Variables whose value is not known here."""
+    seen: str = ""
+    """What can be read of the text, without what is known at run time only."""
 
 
 _NOTHING = Value("", "")
@@ -119,14 +121,16 @@ class Values:
         plain: str | None = ""
         shell: str | None = ""
         missing: list[str] = []
+        seen = ""
         for part in word.parts:
             piece = self._part(part, offset)
+            seen += piece.plain or ""
             plain = None if plain is None or piece.plain is None else plain + piece.plain
             shell = None if shell is None or piece.shell is None else shell + piece.shell
             missing += [name for name in piece.missing if name not in missing]
             if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
                 return Value(None, None)
-        return Value(plain, shell, tuple(missing))
+        return Value(plain, shell, tuple(missing), seen)
 
     def _part(self, part: Part, offset: int) -> Value:
         self._steps += 1

@@ -1,6 +1,6 @@
 """The options of foreign launchers by what they are about, and the launchers that frameworks bring along.
 
-Sources: man srun (24.11), mpiexec of Open MPI 5, MPICH hydra and PALS, man aprun (CLE 6), jsrun of IBM JSM 10.3.
+Sources: man srun (24.11), mpiexec of Open MPI 5, MPICH hydra and PALS, man aprun (CLE 6), IBM's jsrun.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ LAUNCHER_WORDS = {
         },
         {
             "binding": "cpu-bind cpu_bind gpu-bind mem-bind distribution hint threads-per-core core-spec"
-            " cpus-per-gpu ntasks-per-core ntasks-per-socket ntasks-per-gpu exclusive exact overcommit overlap"
-            " O s cores-per-socket extra-node-info mem mem-per-cpu mem-per-gpu",
+            " cpus-per-gpu ntasks-per-core ntasks-per-socket ntasks-per-gpu exclusive exact overcommit"
+            " overlap O s cores-per-socket extra-node-info mem mem-per-cpu mem-per-gpu",
             "container": "container-image container-mounts container-workdir container-name environment image"
             " module volume container-env container-writable",
             "environment": "export",
@@ -78,8 +78,8 @@ LAUNCHER_WORDS = {
             "cpus": "d depth cpus-per-rank cpus-per-proc",
         },
         {
-            "binding": "cpu-bind bind-to map-by rank-by report-bindings gpu-bind mem-bind rankfile rf use-hwthread-cpus"
-            " oversubscribe bind-to-core bynode byslot",
+            "binding": "cpu-bind bind-to map-by rank-by report-bindings gpu-bind mem-bind rankfile rf"
+            " use-hwthread-cpus oversubscribe bind-to-core bynode byslot",
             "environment": "env genv x genvall envall genvnone envlist",
             "fabric": "mca gmca prtemca pmixmca iface launcher",
             "log": "line-buffer l output-filename tag-output report-bindings-to display-map v prepend-rank",

@@ -16,12 +16,13 @@ from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.variable_groups import group_of
 from hpclaunch.scheduler.directive_reader import name_set
+from hpclaunch.scheduler.directive_readers import is_directive
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
 _PRINTS = INFORMATION_COMMANDS | name_set(
-    "sleep wait sync clear tput ldd lstopo nvcc gcc python-version sinfo squeue qstat sacct sstat seff jobinfo"
-    " id whoami uname free top ps module-list timeout ccc_msub tee : [ [[ test let shift return break continue"
+    "sleep wait sync clear tput ldd lstopo nvcc gcc sinfo squeue qstat sacct sstat seff jobinfo id whoami"
+    " uname free top ps : [ [[ test let shift return break continue"
 )
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
 _ENVIRONMENTS = (
@@ -57,11 +58,10 @@ def port_body(port: Port) -> None:
             port.verdicts.note(port.lines_of(command), verdict)
         else:
             _judge(port, command)
-    _rest(port)
 
 
 def _lines_of_request(port: Port) -> set[int]:
-    """Return the lines of hpclaunch's own script that hold the request's variables, modules and environments."""
+    """Return the lines of hpclaunch's own script with the request's variables, modules and environments."""
     said = re.compile(
         r"# (given in the request|module given in environment|more modules, given in environment"
         r"|the conda environment|the virtual environment, over the Python of the modules)$"
@@ -70,7 +70,7 @@ def _lines_of_request(port: Port) -> set[int]:
     return {number + 1 for number, line in enumerate(lines, 1) if said.match(line)}
 
 
-def _rest(port: Port) -> None:
+def port_rest(port: Port) -> None:
     """Judge the lines without a command: the shebang, and words such as ``fi`` and ``done``."""
     for number, line in content_lines(port).items():
         if port.verdicts.known(number):
@@ -79,7 +79,7 @@ def _rest(port: Port) -> None:
             verdict = Verdict(
                 "changed", "#!/bin/bash", "hpclaunch writes scripts for bash", SCRIPT_OF_HPCLAUNCH
             )
-            port.verdicts.note([1], KEPT if line.strip() == "#!/bin/bash" else verdict)
+            port.verdicts.note([1], KEPT if re.fullmatch(r"#!/bin/bash( -l)?", line.strip()) else verdict)
         elif port.own:
             why = f"hpclaunch wrote it for {port.there}"
             verdict = Verdict("changed", f"hpclaunch's own line for {port.here}", why, SCRIPT_OF_HPCLAUNCH)
@@ -92,7 +92,6 @@ def _rest(port: Port) -> None:
 def content_lines(port: Port) -> dict[int, str]:
     """Return the lines that are not only a comment: number -> text."""
     script = port.script
-    directives = {directive.line for directive in script.directives}
     inside: set[int] = set()
     for command in script.commands:
         for redirect in command.redirects:
@@ -102,7 +101,7 @@ def content_lines(port: Port) -> dict[int, str]:
     found = {}
     for number, line in enumerate(script.text.split("\n"), 1):
         bare = line.strip()
-        comment = bare.startswith("#") and number not in directives and number not in inside
+        comment = bare.startswith("#") and not is_directive(line) and number not in inside
         if bare and not (comment and not (number == 1 and bare.startswith("#!"))):
             found[number] = line.rstrip("\r")
     return found
@@ -225,8 +224,8 @@ def _other_launch(port: Port, launch: Launch) -> Verdict:
             "left out", why="it prints information only; hpclaunch submit --preflight checks the nodes"
         )
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
-    why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job of its own (--after)"
-    return Verdict("left out", why=why.replace("of its own", "that follows"))
+    why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job that follows (--after)"
+    return Verdict("left out", why=why)
 
 
 def _cd(port: Port, command: Command) -> Verdict:
@@ -272,6 +271,9 @@ def _module(port: Port, command: Command) -> Verdict:
 
 
 def _same_modules(port: Port, command: Command, words: list[str]) -> Verdict:
+    fault = port.faults.get(command.line)
+    if fault:
+        return Verdict("left out", why=f"undecided: {fault}")
     first = words[0] if words else ""
     names = words[1:] if first in ("load", "add") else words if command.name == "ml" else []
     setup = " ".join(step.text for step in port.target.software.setup).split()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
 
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.shell_syntax import Word
@@ -11,7 +12,7 @@ from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import LAUNCHER_WORDS, LaunchOption, ReadLaunch, Size, read_options
 from hpclaunch.port.line_report import KEPT, Verdict
-from hpclaunch.port.port_directives import binding_verdict, fabric_verdict
+from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, image_name
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import command_words, placeholder, port_command
@@ -38,7 +39,7 @@ def _ranks(port: Port, values: Values, launch: Launch) -> int | None:
 
 
 def program_of(port: Port, launch: Launch) -> list[Word]:
-    """Return the words of a launch's program; those by which hpclaunch's script starts a rank are left out."""
+    """Return the words of a launch's program; not those by which hpclaunch's script starts a rank."""
     program = read_options(launch).program
     begin = [word.text if word.text is not None else "" for word in program[:4]]
     return program[4:] if port.own and begin == _PROGRAM_OF_HPCLAUNCH else program
@@ -73,7 +74,7 @@ def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
         number = _number(values, option)
         if size is not None and number:
             found[size] = number
-    if sets := found.pop("sets", None):  # jsrun: resource sets, and so many ranks and GPUs in each
+    if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
         per_set = found.pop("tasks per node", 1)
         found["tasks"] = sets * per_set
         if per_host := found.pop("sets per node", None):
@@ -163,7 +164,7 @@ def port_program(port: Port, values: Values) -> None:
 
 
 def _last_program(port: Port) -> list[Word]:
-    """Return the program of a script without a launch: the last command with a path, or a Python-like name."""
+    """Return the program of a script without a launch: the last command with a path, or an interpreter."""
     found = [
         command.words
         for command in port.script.commands
@@ -181,8 +182,8 @@ def set_command(port: Port) -> None:
         if word.plain is None and word.shell is None:
             fill_in(port, placeholder(word))
     stdin = _stdin(port)
-    needed = [line for line in port.exports]
-    port.set("command", command_words(found, needed, stdin))
+    port.set("command", command_words(found, port.exports, stdin))
+    _name_after_program(port)
     if found.image and "container" not in port.settings:
         port.set("container", found.image)
     if found.binds:
@@ -201,6 +202,15 @@ def set_command(port: Port) -> None:
         for word in found.words:
             if word.plain is not None and is_path(word.plain):
                 port.do(f"command: {word.plain} has to be a path on {port.here}")
+
+
+def _name_after_program(port: Port) -> None:
+    """Name a job whose script names none after its Python file or its program."""
+    words = [word.plain for word in port.command.words if word.plain]
+    file = next((word for word in words if word.endswith(".py")), words[0] if words else "")
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(file).stem).strip("-.")[:60]
+    if "name" not in port.settings:
+        port.set("name", name or "job", "after the program, since the script names no job")
 
 
 def _stdin(port: Port) -> str | None:
@@ -263,7 +273,9 @@ def _first_verdict(port: Port, launch: Launch) -> Verdict:
     words = port.settings.get("command", ())
     said = [*port.command.said]
     starts = f"{port.here} starts ranks by {port.launcher.name}"
-    if port.sizes is not None:
+    known = LAUNCHER_WORDS.get(launch.launcher)
+    sized = known and any(option.name in known.sizes for option in read_options(launch).options)
+    if port.sizes is not None and not sized:
         said.append(port.sizes.said)
     if launch.launcher == "python":
         starts += ", also the only one"
@@ -319,15 +331,14 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     )
     if all(verdict.fate == "left out" for verdict in said):
         return Verdict("left out", why="; ".join(verdict.why for verdict in said))
-    return Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
+    why = "; ".join(dict.fromkeys(verdict.why for verdict in said if verdict.why))
+    return Verdict("changed", to, why or "variables of the job stand in env of the job file", JOB_FILE)
 
 
 def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
     value = port.values.value(option.value).plain if option.value is not None else None
-    image = (value or "")[option.prefix :]
-    if option.name in ("container-image", "image", "environment") and image and image.isprintable():
-        if re.match(r"[\w.-]+([/:#].*)?$", image) and not image.endswith((".sqsh", ".toml", ".sif")):
-            image = f"docker://{image.removeprefix('docker:').replace('#', '/')}"
+    image = image_name((value or "")[option.prefix :])
+    if option.name in ("container-image", "image", "environment") and image is not None:
         port.set("container", image)
         port.do(f"container: {image} has to be available on {port.here}")
         why = f"the container runs with the binds and the GPU option of {port.here}"

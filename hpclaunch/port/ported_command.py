@@ -1,4 +1,4 @@
-"""The command of each rank: the program of the launch line, without launchers, in a container of the target."""
+"""The command of each rank: the program of the launch line, without launchers, in the target's container."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from hpclaunch.lint.shell_syntax import Word
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.launcher_words import after_options, inner_launcher
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.site.job_environment import Environment, JobContainer
+from hpclaunch.software.contradictions import unusable
 
 FILL_IN = "FILL_IN"
 """Begins a text that the user must replace."""
 _RUNTIMES = ("singularity", "apptainer")
 _RUNTIME_FLAGS = name_set(
-    "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f --no-home"
-    " --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
+    "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f"
+    " --no-home --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
 )
 _RUNTIME_BINDS = ("-B", "--bind", "--mount")
 _OF_THE_SYSTEM = re.compile(
@@ -49,7 +51,7 @@ class PortedCommand:
 
 
 def port_command(values: Values, words: list[Word], launcher: str, target: str) -> PortedCommand:
-    """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site's name."""
+    """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
     found = PortedCommand(words=_flat(values, words))
     _take_off_container(found, target)
     _take_off_inner(found, launcher)
@@ -70,7 +72,7 @@ def _flat(values: Values, words: list[Word]) -> list[Value]:
 
 
 def _texts(words: list[Value]) -> list[str]:
-    return [word.plain or "" for word in words]
+    return [word.plain or word.seen for word in words]
 
 
 def _take_off_inner(found: PortedCommand, launcher: str) -> None:
@@ -101,7 +103,7 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
     while at < len(texts) and texts[at].startswith("-"):
         name, equals, value = texts[at].partition("=")
         step = 1 if equals or texts[at] in _RUNTIME_FLAGS else 2
-        if name in _RUNTIME_BINDS and step == 2 or (equals and name in _RUNTIME_BINDS):
+        if (name in _RUNTIME_BINDS and step == 2) or (equals and name in _RUNTIME_BINDS):
             _take_binds(found, value if equals else next(iter(texts[at + 1 :]), ""), target)
         elif texts[at] not in ("--nv", "--rocm"):
             left += texts[at : at + step]
@@ -109,7 +111,7 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
     if at >= len(texts):
         return
     image = found.words[at]
-    if image.plain is None:
+    if image.plain is None or unusable(Environment(container=JobContainer(image=image.plain))):
         found.image = f"{FILL_IN}_IMAGE.sif"
         found.to_do.append(f"container: {found.image}: the script's image is known at run time only")
     else:
@@ -131,6 +133,8 @@ def _take_binds(found: PortedCommand, text: str, target: str) -> None:
         source = bind.partition(":")[0]
         if _OF_THE_SYSTEM.fullmatch(source) or not source:
             found.said.append(f"bind {bind}: {target} has its own for MPI, fabric and GPUs")
+        elif unusable(Environment(container=JobContainer(image="x", binds=(bind,)))):
+            found.to_do.append("container_bind: a bind of the script cannot be read")
         elif bind not in found.binds:
             found.binds.append(bind)
             found.to_do.append(f"container_bind: {bind} has to be a path on {target}")

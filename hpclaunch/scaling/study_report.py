@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -10,6 +11,8 @@ from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
 from hpclaunch.scaling.study_table import UNIT_NAMES, Boundaries, Kind, Point, study_points
 from hpclaunch.text_table import text_table
+
+_NO_REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType({})
 
 
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,10 +54,25 @@ class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
     boundaries: Boundaries = Boundaries()
 
 
-def study_document(measurement: Measurement, request: StudyRequest) -> tuple[StudyDocument, FittedLaw | None]:
-    """Return the document, and the law for drawing it."""
+def study_document(
+    measurement: Measurement,
+    request: StudyRequest,
+    remarks: Mapping[int, tuple[str, ...]] = _NO_REMARKS,
+    not_comparable: frozenset[int] = frozenset(),
+) -> tuple[StudyDocument, FittedLaw | None]:
+    """Return the document, and the law for drawing it.
+
+    ``remarks``: size -> more remarks; ``not_comparable``: sizes that no law is fitted to.
+    """
     unit, kind = measurement.unit, request.kind
-    points = study_points(measurement.sizes, kind, unit, request.boundaries, request.work)
+    points = tuple(
+        msgspec.structs.replace(
+            point,
+            comparable=point.ranks not in not_comparable,
+            remarks=(*remarks.get(point.ranks, ()), *point.remarks),
+        )
+        for point in study_points(measurement.sizes, kind, unit, request.boundaries, request.work)
+    )
     law = fitted_law(points, kind)
     document = StudyDocument(
         study=request.name,
@@ -97,8 +115,10 @@ def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest)
     """Return what an allocation proposal needs in words."""
     unit = unit_name(points)
     first, last = points[0], points[-1]
-    on_nodes = f" ({_counted(best.nodes, 'node')})" if best.nodes else ""
-    measured = f"measured from {first.ranks} to {last.ranks} {unit}, relative to {first.ranks} {unit}"
+    on_nodes = f" ({counted(best.nodes, 'node')})" if best.nodes else ""
+    measured = (
+        f"measured from {first.ranks} to {last.ranks} {unit}, relative to {counted(first.ranks, unit[:-1])}"
+    )
     text = (
         f"{request.kind.capitalize()} scaling was {measured}. "
         f"The largest size with an efficiency of at least {best.efficiency:.0%} is "
@@ -111,8 +131,30 @@ def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest)
     return text
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """Return the count with its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+class ComparedSize(msgspec.Struct, frozen=True, kw_only=True):
+    """One size in several studies, in their order."""
+
+    size: int
+    step_s: tuple[float | None, ...]
+    relative: tuple[float | None, ...]
+    """Seconds divided by those of the first study."""
+
+
+def compared(documents: Sequence[StudyDocument]) -> list[ComparedSize]:
+    """Return each size that any of the studies has."""
+    times = [{point.ranks: point.step_s.median for point in document.points} for document in documents]
+    rows = []
+    for size in sorted({size for study in times for size in study}):
+        here = tuple(study.get(size) for study in times)
+        first = here[0]
+        relative = tuple(None if first is None or value is None else value / first for value in here)
+        rows.append(ComparedSize(size=size, step_s=here, relative=relative))
+    return rows
 
 
 def unit_name(points: Sequence[Point]) -> str:

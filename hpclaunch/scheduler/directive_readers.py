@@ -41,6 +41,11 @@ def read_directives(text: str, first_command: int | None, not_code: frozenset[in
     return tuple(found)
 
 
+def is_directive(line: str) -> bool:
+    """Tell whether a line is one of directives, whether they count there or not."""
+    return _directive_line(line)[0] is not None
+
+
 def _directive_line(line: str) -> tuple[DirectiveReader | None, str]:
     """Return who reads a line, and its options."""
     if line.startswith("#"):

@@ -210,7 +210,8 @@ def _listed(partial: Partial) -> CpuSet:
 
 def _compare_cores(known: Sequence[Partial], notes: list[str]) -> None:
     """Note where sources disagree about which CPUs share a core."""
-    siblings = {cpu: frozenset(core.cpus) for core in known[0].cores or () for cpu in core.cpus}
+    cores = ((core, frozenset(core.cpus)) for core in known[0].cores or ())
+    siblings = {cpu: threads for core, threads in cores for cpu in core.cpus}
     for other in known[1:]:
         if difference := _first_difference(siblings, other.cores or ()):
             mine, theirs = difference

@@ -59,6 +59,8 @@ def read(text: str, origin: str) -> Partial:
         if line.number <= header.number or not match:
             continue
         gpu = int(match.group(1))
+        if _is_header(line.text):  # of another matrix, as nvidia-smi topo -p2p prints
+            break
         if gpu != len(gpus):
             raise bad_line(
                 origin, line.number, f"row GPU{gpu} follows {len(gpus)} rows", "rows in order from GPU0"
@@ -103,6 +105,11 @@ def _is_row(text: str) -> bool:
     return len(words) > 1 and _LINK.fullmatch(words[1]) is not None
 
 
+def _is_header(text: str) -> bool:
+    """Tell the line of column names: it begins with GPU0 and is not a row."""
+    return text.split()[:1] == ["GPU0"] and not _is_row(text)
+
+
 def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
     named = sum(1 for name in header.devices if name.startswith("GPU"))
     notes = []
@@ -119,14 +126,12 @@ def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
 
 
 def _header(lines: list[Line], origin: str) -> _Header:
-    """Find the line of column names: it begins with GPU0 and is not a row."""
+    """Find the line of column names."""
     for line in lines:
-        words = line.text.split()
-        if line.text.lstrip().startswith("|") and "GPU0" in words:
+        if line.text.lstrip().startswith("|") and "GPU0" in line.text.split():
             raise bad_line(origin, line.number, "a table in Markdown, not nvidia-smi's own output", _HINT)
-        if not words or words[0] != "GPU0" or _is_row(line.text):
-            continue
-        return _split_header(line, origin)
+        if _is_header(line.text):
+            return _split_header(line, origin)
     if any("closest CPU" in line.text for line in lines):
         raise BadInputError(f"{origin}: output of nvidia-smi topo -C, which names no GPU", _HINT)
     raise BadInputError(f"{origin}: no line of column names 'GPU0 ... CPU Affinity'", _HINT)
@@ -188,11 +193,7 @@ def _cells(header: _Header, line: Line, origin: str) -> tuple[list[str], list[st
     width, named = len(header.devices), len(header.affinities)
     if header.tabs and "\t" in line.text.strip():
         cells = [cell.strip() for cell in line.text.strip().split("\t")][1:]
-        rest = cells[width:]
-        # The driver prints two tabs after the NUMA affinity.
-        if len(rest) == 4 and not rest[2]:
-            rest = [rest[0], rest[1], rest[3]]
-        rest += [""] * (named - len(rest))
+        rest = _between_tabs(cells[width:], named)
     else:
         cells = line.text.split()[1:]
         rest = cells[width:]
@@ -206,6 +207,16 @@ def _cells(header: _Header, line: Line, origin: str) -> tuple[list[str], list[st
             _HINT,
         )
     return cells[:width], rest
+
+
+def _between_tabs(cells: list[str], named: int) -> list[str]:
+    """Return the affinities: the driver prints two tabs after that of NUMA, and before it where it is N/A."""
+    filled = [cell for cell in cells if cell]
+    if len(filled) == named:
+        return filled
+    if len(cells) == 4 and not cells[2]:
+        cells = [cells[0], cells[1], cells[3]]
+    return cells + [""] * (named - len(cells))
 
 
 def _nodes(text: str, origin: str, number: int) -> frozenset[int]:

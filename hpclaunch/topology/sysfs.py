@@ -62,7 +62,8 @@ class Tree(NamedTuple):
         finally:
             os.close(found)
         self.texts[path] = text = data.decode("utf-8", "replace")
-        return text.strip()
+        # Linux 5.15.0-rc1 ends the lists of CPUs with a zero byte.
+        return text.strip(" \t\r\n\0")
 
     def names(self, path: str) -> list[str]:
         """Return the entries of a folder in natural order; empty where it cannot be read."""

@@ -23,15 +23,17 @@ from hpclaunch.cli.main import program
 from hpclaunch.job import job_documents
 from hpclaunch.json_document import document_schema, document_text
 from hpclaunch.lint import finding_report
+from hpclaunch.port import port_text
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan
+from hpclaunch.timeline import timeline_documents
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
     name: kind
     for module in (
-        *(job_documents, check_report, io_advice, finding_report),
-        *(install_plan, binding_documents, site_documents),
+        *(job_documents, check_report, io_advice, finding_report, port_text),
+        *(install_plan, binding_documents, site_documents, timeline_documents),
     )
     for name, kind in module.DOCUMENTS.items()
 }
@@ -75,9 +77,11 @@ COMMANDS = {
     "advise-io": ("advise", "io", "."),
     "lint": ("lint", "job.sh"),
     "lint-rules": ("lint", "--rules"),
+    "port": ("port", "job.sh", "--to", "polaris"),
     "env-plan": ("env", "plan", "--site", "olivia", "--for", "horovod-torch", "--route", "pip"),
     "topology": ("topology", "--site", "lumi-g", "--tasks-per-node", "8"),
     "topology-check": ("topology", "--site", "lumi-g", "--check-map", "49,49,9999"),
+    "timeline": ("timeline", str(Path(__file__).parents[1] / "data/timelines/slow-rank1-input.json")),
     "sites-list": ("sites", "list"),
     "sites-validate": ("sites", "validate", "lumi-g", "broken.yaml"),
     "sites-check": ("sites", "check", "--older-than", "0"),

@@ -72,6 +72,9 @@ module load spack-pe-base
 # what the site's containers need
 module load apptainer
 
+# this accelerator target instead of the one from nvidia-smi
+export EESSI_ACCELERATOR_TARGET_OVERRIDE=accel/nvidia/cc80
+
 # the image of EESSI's container, pulled once and then used by all ranks and later jobs
 hpclaunch_eessi="${SINGULARITY_CACHEDIR:-$HOME/.cache}/hpclaunch-eessi"/build-node_debian12.sif
 export hpclaunch_eessi

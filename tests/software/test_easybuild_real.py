@@ -14,12 +14,16 @@ import pytest
 
 from hpclaunch.site.job_environment import Environment, JobEasyBuild
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.software.easyconfig import HOROVOD, EasyConfig, parse_easyconfig
+from hpclaunch.software.easyconfig import RECIPES, EasyConfig, parse_easyconfig
 from hpclaunch.software.software_lines import environment_lines
 
 pytestmark = pytest.mark.slow
 
-NAMES = [*chain.from_iterable(HOROVOD.values()), "zlib-1.2.12.eb", "PyTorch-bundle-2.1.2-foss-2023a.eb"]
+NAMES = [
+    *sorted({each.file for each in chain.from_iterable(RECIPES.values())}),
+    "zlib-1.2.12.eb",
+    "PyTorch-bundle-2.1.2-foss-2023a.eb",
+]
 EASYCONFIG = """\
 easyblock = 'Tarball'
 name = 'toy-tool'

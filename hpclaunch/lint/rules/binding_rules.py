@@ -250,7 +250,7 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
     script = context.script
     if context.node_topology is None or any(launch.option("gpu-bind") for launch in script.launches):
         return True
-    chosen = re.findall(r"VISIBLE_DEVICES=(.*)", script.text)
+    chosen = re.findall(r"(?:VISIBLE_DEVICES|ZE_AFFINITY_MASK)=(.*)", script.text)
     if chosen:  # GPU N for local rank N is the order that the list is judged by
         return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
     by_numa = judge(context.node_topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")

@@ -11,8 +11,9 @@ from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.shell_syntax import Command
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
 
-_CUDA = re.compile(r"(?:^|-)(?:cuda|cudatoolkit|nvhpc-cuda)[/-](\d+)\.(\d+)", re.IGNORECASE)
-_ROCM = re.compile(r"(?:^|-)rocm[/-](\d+)\.(\d+)", re.IGNORECASE)
+# cuda/12.1, or the suffix of a version: PyTorch/2.1.2-foss-2023a-CUDA-12.1.1; not UCX-CUDA/1.14.1.
+_CUDA = re.compile(r"(?:^(?:cuda|cudatoolkit|nvhpc-cuda)/|/.*-cuda-)(\d+)\.(\d+)", re.IGNORECASE)
+_ROCM = re.compile(r"(?:^rocm/|/.*-rocm-)(\d+)\.(\d+)", re.IGNORECASE)
 _TOOLCHAIN = re.compile(r"(?:^|[-/])(?:foss|gompi|gfbf)[-/](20\d\d[ab])")
 _GCC = re.compile(r"(?:^|[-/])GCC(?:core)?[-/](\d+\.\d+\.\d+)")
 
@@ -92,7 +93,7 @@ def _without(modules: list[Module], names: list[str]) -> list[Module]:
     what="Modules of different CUDA versions (or ROCm versions) are loaded together.",
     why="The later one hides the libraries of the earlier one: a program built for CUDA 11.7 does not find"
     " its runtime under 12.1. A different minor version is a warning.",
-    remedy="Load modules that were built with one CUDA.",
+    remedy="Load modules that were built with one CUDA, or one ROCm.",
     bad="module load cuda/12.1\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
     good="module load cuda/11.7\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
 )
@@ -107,7 +108,9 @@ def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
                 severity: Severity | None = "warning" if version[0] == first[1][0] else None
                 other = f"{first[0].name} (line {first[0].line}) for {stack} {_dotted(first[1])}"
                 message = f"{module.name} is for {stack} {_dotted(version)}, {other}"
-                yield Violation(module.line, message, severity=severity)
+                yield Violation(
+                    module.line, message, f"load modules that were built with one {stack}", severity
+                )
 
 
 def _versions(script: Script, pattern: re.Pattern[str]) -> Iterator[tuple[Module, tuple[int, int]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,8 @@ from hpclaunch.scheduler.directive_reader import (
     last_directive,
 )
 from hpclaunch.scheduler.directive_readers import read_directives, unread_directives
+
+_SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +65,13 @@ class Script:
     def text_lines(self) -> frozenset[int]:
         """The lines that are not code of this script: here-documents and texts of several lines."""
         return _lines_of_texts(self.shell)
+
+    @cached_property
+    def written_scripts(self) -> tuple[tuple[int, str], ...]:
+        """First line and text of each here-document that is a shell script itself."""
+        bodies = [one for command in self.commands for one in command.redirects if one.body is not None]
+        scripts = [(one.line + 1, (one.body or "").replace("\\$", "$")) for one in bodies]
+        return tuple(one for one in scripts if _SHELL_SCRIPT.match(one[1]))
 
     @property
     def is_posix(self) -> bool:

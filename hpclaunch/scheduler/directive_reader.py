@@ -150,6 +150,8 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     dollar_options: frozenset[str] | None = None
     """Options in whose value a ``$`` is right; None: not known, so a ``$`` is never reported."""
     refuses_zero_walltime: bool = False
+    retired: str = ""
+    """Why no machine has this scheduler any more; empty: some have it."""
     comments: bool = True
     """A ``#`` behind a blank begins a comment; False: the submit command refuses it."""
     indented: bool = False

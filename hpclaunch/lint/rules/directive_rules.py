@@ -268,3 +268,21 @@ def time_missing(context: Context) -> Iterator[Violation]:
     )
     if asks and script.directive("walltime") is None:
         yield Violation(None, "no walltime is requested: the queue's default holds")
+
+
+@rule(
+    "scheduler-retired",
+    "warning",
+    what="The directives are those of a scheduler that no machine has any more.",
+    why="Cobalt ran ALCF's Theta and ThetaGPU, which are switched off (docs.alcf.anl.gov): no command reads"
+    " the script. What it requests is still checked.",
+    remedy="Write it for a machine that exists.",
+    bad="#COBALT -n 8 -t 60 -A Project",
+    good="#PBS -l select=8:system=polaris\n#PBS -l walltime=1:00:00\n#PBS -A Project",
+)
+def scheduler_retired(context: Context) -> Iterator[Violation]:
+    """Report scripts whose scheduler is retired."""
+    reader = context.script.reader
+    if reader is not None and reader.retired:
+        line = next(iter(context.script.active_directives or context.script.directives)).line
+        yield Violation(line, f"directives of #{reader.sentinel}: {reader.retired}")

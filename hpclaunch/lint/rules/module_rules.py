@@ -113,8 +113,14 @@ def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
                 )
 
 
+def _installed(script: Script) -> list[Module]:
+    """Return what ``eb`` builds in the script, as modules: ``eb Horovod-...-CUDA-11.7.0.eb``."""
+    builds = [word for one in script.commands if one.name == "eb" for word in one.words[1:]]
+    return [Module(f"eb/{word.visible}", word.line) for word in builds if word.visible.endswith(".eb")]
+
+
 def _versions(script: Script, pattern: re.Pattern[str]) -> Iterator[tuple[Module, tuple[int, int]]]:
-    for module in loaded(script):
+    for module in sorted([*loaded(script), *_installed(script)], key=lambda one: one.line):
         if match := pattern.search(module.name):
             yield module, (int(match[1][:4]), int(match[2][:4]))
 
@@ -194,3 +200,36 @@ def module_gpu_vendor(context: Context) -> Iterator[Violation]:
     for module in loaded(context.script):
         if pattern.match(module.name):
             yield Violation(module.line, f"{module.name}, but the GPUs of {profile.name} are {gpus}")
+
+
+_PREFIXES = ("EASYBUILD_PREFIX", "EASYBUILD_INSTALLPATH", "EBU_USER_PREFIX")
+
+
+@rule(
+    "module-prefix-not-used",
+    "warning",
+    what="A folder of own modules is named, but its modules are not added to the search.",
+    why="`EASYBUILD_PREFIX` and its like say where `eb` installs. Only `module use` lets `module load`"
+    " find the modules there; without it the load fails, or takes the site's module of that name. (The"
+    " LUMI modules themselves add EBU_USER_PREFIX.)",
+    remedy="Write `module use $EASYBUILD_PREFIX/modules/all` before `module load`.",
+    bad="export EASYBUILD_PREFIX=/project/me/easybuild\nmodule load Horovod/0.28.1-foss-2022a",
+    good="export EASYBUILD_PREFIX=/project/me/easybuild\nmodule use $EASYBUILD_PREFIX/modules/all\n"
+    "module load Horovod/0.28.1-foss-2022a",
+)
+def module_prefix_not_used(context: Context) -> Iterator[Violation]:
+    """Find prefixes of EasyBuild before module load, without module use."""
+    script = context.script
+    commands = [_verb_and_names(one) for one in script.commands if one.name in ("module", "ml")]
+    verbs = {verb for verb, _ in commands}
+    if "use" in verbs or not verbs.intersection(_LOADING) or _adds_prefix(commands):
+        return
+    for prefix in _PREFIXES:
+        for one in script.variables.assignments.get(prefix, [])[:1]:
+            yield Violation(one.line, f"{prefix} is set, but no module use adds its modules")
+
+
+def _adds_prefix(commands: list[tuple[str, list[str]]]) -> bool:
+    """Tell whether a module is loaded that adds the modules of a prefix itself."""
+    names = [name for verb, found in commands if verb in _LOADING for name in found]
+    return any(re.match(r"LUMI|CrayEnv|EasyBuild|EESSI", name) for name in names)

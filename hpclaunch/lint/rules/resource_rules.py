@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, pbs, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Given, RequestedResources
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.site.queue_limits import About, cite, misfits
@@ -387,6 +387,40 @@ def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation
 
 
 @rule(
+    "filesystem-unknown",
+    "warning",
+    what="A file system is requested that the site's profile does not know.",
+    why="The scheduler refuses a job that names a file system which it does not have, or that was retired"
+    " (Polaris and `grand`).",
+    remedy="Name the file systems of the site.",
+    bad="# Polaris\n#PBS -l filesystems=home:grand",
+    good="#PBS -l filesystems=home:eagle",
+    versions=(pbs("ALCF's guides, running jobs: filesystems"),),
+    skips_placeholders=True,
+)
+def filesystem_unknown(context: Context) -> Iterator[Violation]:
+    """Compare the file systems with those in the profile's own directive."""
+    profile = context.profile
+    advised = _file_systems_of(profile) if profile else None
+    if profile is None or advised is None:
+        return
+    known = set(_names(advised.text.partition("filesystems=")[2]))
+    for found in context.script.active_directives:
+        unknown = set(_names(found.value or "")) - known if found.name.endswith("filesystems") else set()
+        if unknown and "$" not in (found.value or ""):
+            has = f"{profile.name} has {', '.join(sorted(known))} ({cite(profile, advised.source)})"
+            yield Violation(found.line, f"{found.text}: {', '.join(sorted(unknown))} is not known; {has}")
+
+
+def _file_systems_of(profile: SiteProfile) -> AdvisedDirective | None:
+    return next((one for one in profile.directives if "filesystems=" in one.text), None)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in re.split(r"[:+]", text) if name]
+
+
+@rule(
     "directive-ignored",
     "error",
     what="A directive comes after the first command.",
@@ -455,7 +489,7 @@ def _misspelt_sentinels(text: str) -> Iterator[Violation]:
 def directive_variable(context: Context) -> Iterator[Violation]:
     """Find dollars in directives."""
     for found in context.script.directives:
-        variable = re.search(r"\$\{?[A-Za-z_]\w*", found.value or "")
+        variable = re.search(r"\$(?:[A-Za-z_]\w*|\{\w+\}?)", found.value or "")
         allowed = found.reader.dollar_options
         if allowed is None or not found.active or not variable or found.name in allowed:
             continue

@@ -208,7 +208,7 @@ def _waits(command: Command) -> bool:
 def steps_without_exact(context: Context) -> Iterator[Violation]:
     """Find the first of several srun in the background that does not limit its resources."""
     script = context.script
-    steps = [one for one in _in_background(script, "srun") if not one.option("overlap")]
+    steps = _exclusive_steps(script)
     if not steps or script.variables.all_assignments("SLURM_OVERLAP"):
         return
     after = _launchers_after(script, steps)
@@ -216,6 +216,10 @@ def steps_without_exact(context: Context) -> Iterator[Violation]:
     first = next((one for one in steps if not one.option(*limits)), None)
     if first and (len(steps) > 1 or steps[0].command.block or after):
         yield Violation(first.line, "this step runs next to others: without --exact or --overlap one waits")
+
+
+def _exclusive_steps(script: Script) -> list[Launch]:
+    return [one for one in _in_background(script, "srun") if not one.option("overlap")]
 
 
 def _launchers_after(script: Script, steps: list[Launch]) -> set[str]:

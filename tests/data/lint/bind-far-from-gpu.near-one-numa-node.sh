@@ -5,7 +5,5 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 #SBATCH --time=00:30:00
-#SBATCH --hint=nomultithread
-srun --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 ./app
+srun --cpu-bind=map_cpu:49,57,17,25,1,9,41,33 ./app
 # site: lumi-g
-# expect: 8 hint-with-cpu-bind

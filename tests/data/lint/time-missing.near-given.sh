@@ -1,4 +1,4 @@
 #!/bin/bash
-#SBATCH --hint=nomultithread
+#SBATCH -N1 -t 10
 srun ./app
 # site: unknown

@@ -2,4 +2,4 @@
 #SBATCH nodes=2
 srun ./app
 # site: unknown
-# expect: 2 directive-unknown
+# expect: 2 directive-stray-word

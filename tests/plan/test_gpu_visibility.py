@@ -26,7 +26,7 @@ from tests.plan.test_golden import ACCOUNTS
 
 
 def take_device(environ: Mapping[str, str], variable: str, framework: str | None, rank: int) -> str:
-    """The device that a program takes, as the tutorials say, of made-up ones: those that the variable lists."""
+    """The device that a program takes, as the tutorials say, of made-up ones that the variable lists."""
     devices = environ[variable].split(",")
     number = int(environ.get("LOCAL_RANK", "0"))
     if framework == "horovod":

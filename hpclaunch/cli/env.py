@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED
 
@@ -73,7 +73,7 @@ def plan_software(
     if as_json:
         import msgspec
 
-        click.echo(json.dumps({**msgspec.to_builtins(found), "chosen": taken.name if taken else None}))
+        print_document(msgspec.structs.replace(found, chosen=taken.name if taken else None))
     else:
         _show(found, taken)
     ctx.exit(0 if taken else EXIT_FAILED)

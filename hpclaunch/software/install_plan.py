@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.json_document import Document
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.queue_limits import cite
@@ -15,12 +18,13 @@ from hpclaunch.software.horovod_facts import VERSION
 from hpclaunch.software.known_pairs import bad_pairs
 
 
-class JobPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class JobPart(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a job that uses what a way installs, as keys of a job file."""
 
     site: str
     framework: str
-    environment: Environment = Environment()
+    environment: dict[str, Any] = {}
+    """``environment:`` as a job file has it."""
     mpi: str | None = None
     nodes: int | None = None
     directives: tuple[str, ...] = ()
@@ -47,11 +51,12 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """It takes hours, since it builds compilers and libraries."""
 
 
-class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
+class InstallPlan(Document, frozen=True, kw_only=True):
     """All ways on one site."""
 
     site: str
     goal: str
+    """What is installed, as ``--for`` takes it."""
     prefix: str
     """Folder that it is installed into; may hold shell variables ($HOME)."""
     chosen: str | None
@@ -69,6 +74,10 @@ class InstallPlan(msgspec.Struct, frozen=True, kw_only=True):
         if not found.possible:
             raise BadInputError(f"--route {wanted}: {found.why}", f"possible on {self.site}: {there}")
         return found
+
+
+DOCUMENTS = {"env-plan": InstallPlan}
+"""Name of the schema -> its type."""
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +131,7 @@ def _route(name: str, way: Way | str, profile: SiteProfile, goal: str) -> Route:
         job=JobPart(
             site=profile.name,
             framework=GOALS[goal].framework,
-            environment=way.environment,
+            environment=msgspec.json.decode(msgspec.json.encode(way.environment)),
             mpi=way.mpi,
             nodes=way.nodes,
             directives=way.directives,

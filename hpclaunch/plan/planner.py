@@ -35,6 +35,7 @@ from hpclaunch.plan.script_body import (
     shell_lines,
 )
 from hpclaunch.plan.staging_plan import plan_staging
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import reason_with_source
@@ -337,7 +338,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{_ranks(plan)} = {_count(plan.tasks, 'rank')}.",
+        f"{_ranks(plan)} = {counted(plan.tasks, 'rank')}.",
         *about_framework(plan),
     ]
     if plan.binding is None and profile.node and profile.binding.cpu == "cores" and request.binding != "off":
@@ -349,11 +350,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
 
 
 def _ranks(plan: LaunchPlan) -> str:
-    return f"{_count(plan.nodes, 'node')} x {_count(plan.tasks_per_node, 'rank')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+    return f"{counted(plan.nodes, 'node')} x {counted(plan.tasks_per_node, 'rank')}"
 
 
 def _share(rank: RankBinding) -> str:

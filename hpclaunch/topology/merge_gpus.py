@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
+from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Gpu, NumaNode, numa_differs
 from hpclaunch.topology.partial import GpuFact, Partial
 
@@ -58,9 +59,8 @@ def _note_absent(lists: Sequence[Partial], notes: list[str]) -> None:
     with_gpus = [partial for partial in lists if partial.gpus]
     for partial in lists:
         if not partial.gpus and with_gpus:
-            notes.append(
-                f"{with_gpus[0].name} shows {len(with_gpus[0].gpus or ())} GPUs, {partial.name} shows none"
-            )
+            count = counted(len(with_gpus[0].gpus or ()), "GPU")
+            notes.append(f"{with_gpus[0].name} shows {count}, {partial.name} shows none")
 
 
 def _joined(
@@ -82,9 +82,8 @@ def _match(base: Partial, other: Partial, notes: list[str]) -> Mapping[int, GpuF
     """Return the other source's GPU for each number of ``base``: by PCI address, else by number."""
     mine, theirs = base.gpus or (), other.gpus or ()
     if len(set(map(_number, mine))) != len(theirs):
-        notes.append(
-            f"{base.name} shows {len(mine)} GPUs, {other.name} shows {len(theirs)}; the first are used"
-        )
+        count = counted(len(mine), "GPU")
+        notes.append(f"{base.name} shows {count}, {other.name} shows {len(theirs)}; the first are used")
     by_bus: dict[str | None, GpuFact] = {gpu.bus_id: gpu for gpu in theirs if gpu.bus_id}
     if by_bus and all(gpu.bus_id for gpu in mine):
         return _match_by_bus(base, other, by_bus, notes)

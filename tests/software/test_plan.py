@@ -272,6 +272,13 @@ def test_the_folder_can_be_named() -> None:
     assert 'export PREFIX="/project/project_465000001/EasyBuild"' in script(plan, plan.route(), "job.yaml")
 
 
+def test_easybuild_takes_no_folder_with_a_blank() -> None:
+    """As EasyBuild 5.4.1 with modules in Tcl: ``set root`` gets two words."""
+    plan = plan_install(load_site("betzy"), "torch", "/cluster/my software")
+    (route,) = [each for each in plan.routes if each.name == "easybuild"]
+    assert "folder with a blank" in route.why
+
+
 @settings(max_examples=25)
 @given(prefix=st.text(min_size=1).filter(lambda text: "\0" not in text))
 def test_any_folder_is_quoted(prefix: str) -> None:

@@ -321,7 +321,7 @@ def _warnings(
     costs = (cost.text,) if cost else ()
     off = no_submission(profile)
     retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
-    return (*retired, *framework_notes(request, layout, settings), *notes, *costs)
+    return (*retired, *framework_notes(request, profile, layout, settings), *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

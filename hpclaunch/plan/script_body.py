@@ -128,7 +128,7 @@ def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterato
     if framework.coordinator:
         yield Line(
             text='export JAX_LOCAL_DEVICE_IDS="${own[LOCAL_RANK]}"',
-            reason="of these JAX takes the rank's own (newer releases; older ones: that of the local rank)",
+            reason="of these JAX takes the rank's own (from 0.4.33 on; before, that of the local rank)",
         )
     if variable == "CUDA_VISIBLE_DEVICES":
         yield Line(

@@ -24,17 +24,6 @@ def rank_gpus(layout: JobLayout) -> Gpus:
     return gpus if any(gpus) else ()
 
 
-def share_by_number(gpus: int, tasks_per_node: int, gpus_per_task: int | None) -> Gpus:
-    """Return the GPUs of each local rank of a node whose layout is unknown: equal runs of their numbers.
-
-    More ranks than GPUs: neighbouring ranks share one.
-    """
-    if tasks_per_node > gpus:
-        return tuple((rank * gpus // tasks_per_node,) for rank in range(tasks_per_node))
-    each = gpus_per_task or gpus // tasks_per_node
-    return tuple(tuple(range(rank * each, (rank + 1) * each)) for rank in range(tasks_per_node))
-
-
 def are_shared(gpus: Gpus) -> bool:
     """Whether two ranks of a node have the same GPU, or one has none."""
     every = [gpu for each in gpus for gpu in each]

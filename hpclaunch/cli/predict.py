@@ -82,7 +82,7 @@ def _count(word: str) -> int:
     "--calibrate",
     "measured",
     metavar="FILE.csv",
-    help="Measured sizes of the first --strategy: columns gpus, seconds_per_step.",
+    help="Measured sizes of the first --strategy: columns gpus, seconds_per_step; or scale show --csv.",
 )
 @click.option(
     "--optimizer",
@@ -285,4 +285,4 @@ def _measured(file: str) -> tuple[MeasuredSize, ...]:
     from hpclaunch.site.yaml_tree import read_data
 
     text = read_data(Path(file)).decode("utf-8-sig", "replace")
-    return read_measurement(text, file, "seconds_per_step").sizes
+    return read_measurement(text, file, ("seconds_per_step", "seconds")).sizes

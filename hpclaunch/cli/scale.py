@@ -216,50 +216,20 @@ def _wanted(
     is_program: bool,
     options: dict[str, Any],
 ) -> StudyFile:
-    """Return the study of these options: the one that exists, with these sizes added, or a new one."""
-    import hashlib
-    import json
-    import os
-    import secrets
-
+    """Return the study of these options."""
     import msgspec
 
     from hpclaunch.cli.submit import given_settings
-    from hpclaunch.study.study_file import (
-        StudyFile,
-        check_study_name,
-        load_study,
-        planned_points,
-        study_exists,
-    )
+    from hpclaunch.study.study_file import planned_points, wanted_study
 
-    names = ("repeats", "batch", "metric", "metric_is", "stop_below", "budget")
-    own, name = {key: options.pop(key) for key in names}, options.pop("name")
+    own = {key: options.pop(key) for key in ("batch", "metric", "metric_is")}
+    limits = {key: options.pop(key) for key in ("stop_below", "budget")}
+    repeats, name = options.pop("repeats"), options.pop("name")
     given = msgspec.to_builtins(given_settings(options, command=words))
-    settings = {key: value for key, value in given.items() if value not in (None, [], {})}
-    repeats, limits = own.pop("repeats"), {key: own.pop(key) for key in ("stop_below", "budget")}
+    settings = {key: value for key, value in given.items() if value not in (None, [], (), {})}
     by = "nodes" if nodes else "ranks"
-    what = {"kind": kind, "by": by, "settings": settings, "is_program": is_program, **own}
-    text = json.dumps(what, sort_keys=True)
-    what = json.loads(text)  # as the file has it: no tuples
-    digest = hashlib.sha256(f"{os.getcwd()}\n{text}".encode()).hexdigest()
-    name = name or f"study-{digest[:8]}"
-    check_study_name(name)
-    points = planned_points(nodes or ranks, repeats)
-    if not study_exists(name):
-        made = {**what, **limits, "name": name, "token": secrets.token_hex(3), "workdir": os.getcwd()}
-        return msgspec.convert({**made, "points": msgspec.to_builtins(points)}, StudyFile)
-    study = load_study(name)
-    known = msgspec.to_builtins(study)
-    different = [key for key, value in what.items() if known[key] != value]
-    if different:
-        raise BadInputError(
-            f"the study {name} exists with another {different[0]}", "give this one another --name"
-        )
-    have = {(point.size, point.repeat) for point in study.points}
-    more = [point for point in points if (point.size, point.repeat) not in have]
-    order = tuple(sorted((*study.points, *more), key=lambda point: (point.size, point.repeat)))
-    return msgspec.structs.replace(study, points=order, **limits)
+    what = {"kind": kind, "by": by, **own, "settings": settings, "is_program": is_program}
+    return wanted_study(what, limits, name, planned_points(nodes or ranks, repeats))
 
 
 def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
@@ -353,15 +323,9 @@ def add(study: str, sizes: tuple[int, ...], repeats: int, wait: bool, **report: 
 
     Example: hpclaunch scale add study-1a2b3c4d --sizes 16,32
     """
-    import msgspec
+    from hpclaunch.study.study_file import load_study, planned_points, with_more_points
 
-    from hpclaunch.study.study_file import load_study, planned_points
-
-    known = load_study(study)
-    have = {(point.size, point.repeat) for point in known.points}
-    more = [p for p in planned_points(sizes, repeats) if (p.size, p.repeat) not in have]
-    order = tuple(sorted((*known.points, *more), key=lambda point: (point.size, point.repeat)))
-    grown = msgspec.structs.replace(known, points=order)
+    grown = with_more_points(load_study(study), planned_points(sizes, repeats))
     _show_plan(grown, dry_run=False)
     _go_on(grown, wait, report)
 

@@ -35,7 +35,16 @@ def measured_point(study: StudyFile, point: StudyPoint, record: JobRecord, host:
     result = result_of(host, record)
     seconds, how = _seconds(study, record, host, result)
     remark = None if record.binding is None or record.binding.ok else f"binding: {record.binding.finding}"
-    return msgspec.structs.replace(point, state="measured", seconds=seconds, measured_by=how, remark=remark)
+    balance, communication = pop_factors(result)
+    return msgspec.structs.replace(
+        point,
+        state="measured",
+        seconds=seconds,
+        measured_by=how,
+        remark=remark,
+        load_balance=balance,
+        communication_efficiency=communication,
+    )
 
 
 def _seconds(
@@ -53,6 +62,20 @@ def _seconds(
         later = steps[1:] or steps
         return median(later), "steps of the training" + ("" if steps[1:] else ", its only epoch")
     return elapsed_s(record), "elapsed time of the job, start-up included"
+
+
+def pop_factors(result: dict[str, Any] | None) -> tuple[float | None, float | None]:
+    """Return load balance and communication efficiency of our runner's result; None where it has no times.
+
+    Its times are means over the ranks. The rank that works longest waits for none, so its useful time is the
+    mean useful time and the mean wait.
+    """
+    times = (result or {}).get("seconds")
+    if not isinstance(times, dict) or not all(times.get(key) for key in ("training", "compute")):
+        return None, None
+    useful, waiting = float(times["compute"]), float(times.get("waiting", 0.0))
+    longest = min(useful + waiting, float(times["training"]))
+    return min(1.0, useful / longest), longest / float(times["training"])
 
 
 def read_metric(pattern: str, log: str) -> float:

@@ -109,7 +109,10 @@ def _submitted(
     record = _record_of(study, point, store)
     if record is not None and record.scheduler_id is None and record.state not in FINAL_STATES:
         record = refresh(store, host, get_scheduler(record.scheduler), record, note)
-    if record is None or (record.scheduler_id is None and _never_begun(record, host)):
+    if record is not None and record.scheduler_id is None and _never_begun(record, host):
+        store.forget(record.id)
+        record = None
+    if record is None:
         return start(job.prepared, store, host, note=note)[0]
     if record.scheduler_id is None and record.state not in FINAL_STATES:
         raise RefusedError(
@@ -139,8 +142,7 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
     smaller = [p for p in before if p.seconds is not None]
     if not smaller or not study.stop_below:
         return None
-    document = measurement_of(study)
-    largest = max((p for p in document.points), key=lambda p: p.ranks)
+    largest = measurement_of(msgspec.structs.replace(study, points=tuple(smaller))).points[-1]
     if largest.efficiency < study.stop_below:
         return f"the efficiency with {largest.ranks} was {largest.efficiency:.2f}, below {study.stop_below:g}"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpclaunch.errors import BadInputError
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Measurement
 from hpclaunch.scaling.scaling_laws import FittedLaw
-from hpclaunch.scaling.study_report import StudyDocument, StudyRequest, study_document
+from hpclaunch.scaling.study_report import PointFacts, StudyDocument, StudyRequest, study_document
 from hpclaunch.scaling.study_table import Boundaries
 from hpclaunch.study.study_file import StudyFile, StudyPoint
 
@@ -46,12 +46,27 @@ def report_of(
         boundaries=boundaries or Boundaries(),
     )
     measurement = Measurement(unit="gpus" if by_gpus else "ranks", sizes=sizes)
-    return study_document(measurement, request, remarks, frozenset(odd))
+    facts = {size: _facts(points) for size, points in by_size.items()}
+    return study_document(measurement, request, remarks, frozenset(odd), facts)
 
 
 def measurement_of(study: StudyFile) -> StudyDocument:
     """Return the document of what is measured so far."""
     return report_of(study)[0]
+
+
+def _facts(points: list[StudyPoint]) -> PointFacts:
+    costs = [point.cost for point in points if point.cost is not None]
+    return PointFacts(
+        load_balance=_mean([p.load_balance for p in points]),
+        communication_efficiency=_mean([p.communication_efficiency for p in points]),
+        cost=sum(costs) if costs else None,
+    )
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _remarks(points: list[StudyPoint], first: StudyPoint) -> tuple[str, ...]:

@@ -7,8 +7,11 @@ submitted but not yet noted here. One process at a time may continue a study.
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +50,8 @@ class StudyPoint(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: dict[str, str] = {}
     """Of profile, versions, code and environment: points that differ in one are not comparable."""
     remark: str | None = None
+    load_balance: float | None = None
+    communication_efficiency: float | None = None
 
 
 class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +91,38 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
 def planned_points(sizes: tuple[int, ...], repeats: int) -> tuple[StudyPoint, ...]:
     """Return the points, the smallest first."""
     return tuple(StudyPoint(size=size, repeat=n + 1) for size in sorted(set(sizes)) for n in range(repeats))
+
+
+def with_more_points(study: StudyFile, points: tuple[StudyPoint, ...]) -> StudyFile:
+    """Return the study with the points that it does not have yet."""
+    have = {(point.size, point.repeat) for point in study.points}
+    more = [point for point in points if (point.size, point.repeat) not in have]
+    order = sorted((*study.points, *more), key=lambda point: (point.size, point.repeat))
+    return msgspec.structs.replace(study, points=tuple(order))
+
+
+def wanted_study(
+    what: dict[str, Any], limits: dict[str, Any], name: str | None, points: tuple[StudyPoint, ...]
+) -> StudyFile:
+    """Return the study of these settings: the one that exists, with these points added, or a new one.
+
+    ``what``: must be as in the study that exists; ``limits``: may differ. Raises BadInputError.
+    """
+    text = json.dumps(what, sort_keys=True)
+    what = json.loads(text)  # as the file has it: no tuples
+    digest = hashlib.sha256(f"{os.getcwd()}\n{text}".encode()).hexdigest()
+    name = name or f"study-{digest[:8]}"
+    check_study_name(name)
+    if not study_exists(name):
+        made = {**what, **limits, "name": name, "token": secrets.token_hex(3), "workdir": os.getcwd()}
+        return msgspec.convert({**made, "points": msgspec.to_builtins(points)}, StudyFile)
+    study = load_study(name)
+    known = msgspec.to_builtins(study)
+    different = [key for key, value in what.items() if known[key] != value]
+    if different:
+        problem = f"the study {name} exists with another {', '.join(different)}"
+        raise BadInputError(problem, "give this one another --name")
+    return msgspec.structs.replace(with_more_points(study, points), **limits)
 
 
 def studies_folder() -> Path:

@@ -71,9 +71,9 @@ def plan_software(
     if file is not None:
         _write(found, taken or found.route(), file)
     if as_json:
-        from msgspec.structs import replace
+        import msgspec
 
-        print_document(replace(found, chosen=taken.name if taken else None))
+        print_document(msgspec.structs.replace(found, chosen=taken.name if taken else None))
     else:
         _show(found, taken)
     ctx.exit(0 if taken else EXIT_FAILED)

@@ -10,6 +10,7 @@ import click
 from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
+from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.scheduler_interface import QueueFacts, Scheduler
@@ -214,9 +215,12 @@ def check_facts(sites: tuple[str, ...], days: int, as_json: bool) -> None:
     else:
         for source in old:
             names, cited_by = ", ".join(source.names), ", ".join(source.sites)
-            click.echo(f"{source.checked}  {source.age_days} days ago  {source.url}  [{names}] of {cited_by}")
+            age = counted(source.age_days, "day")
+            click.echo(f"{source.checked}  {age} ago  {source.url}  [{names}] of {cited_by}")
         oldest = f", the oldest on {sources[0].checked}" if sources else ""
-        click.echo(f"{len(old)} of {len(sources)} sources were read more than {days} days ago{oldest}")
+        click.echo(
+            f"{len(old)} of {len(sources)} sources were read more than {counted(days, 'day')} ago{oldest}"
+        )
         for name, error in broken.items():
             click.echo(f"profile {name} cannot be read: {error}", err=True)
     if old:
@@ -323,7 +327,7 @@ def new(
     host.make_folder(str(file.parent.absolute()))
     host.write_file(str(file.absolute()), text.encode())
     load_site(str(file.absolute()))  # a profile that does not load is a fault of hpclaunch: raise now
-    listed = f" with {len(queues)} queues of {bases[base].title}" if queues else ""
+    listed = f" with {counted(len(queues), 'queue')} of {bases[base].title}" if queues else ""
     rest = "account, modules and fabric" if queues else "account, queues, modules and fabric"
     click.echo(f"{file}: written{listed}, extends {base}; read it, and add {rest}")
     if hidden is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -21,7 +21,7 @@ from hpclaunch.topology.sources import read_live
 def binding_picture(record: JobRecord, reports: Sequence[RankReport], node: str | None) -> tuple[str, str]:
     """Return the SVG of one node with the CPUs and GPUs that its ranks reported, and the node's name.
 
-    ``node`` None: the first one with a rank that did not get its binding, else that of the first rank.
+    ``node`` None: the first one with a rank that did not get its binding or left it, else the first rank's.
     Raises BadInputError where no rank reported from the node, or the node is not described.
     """
     if not reports:
@@ -29,24 +29,28 @@ def binding_picture(record: JobRecord, reports: Sequence[RankReport], node: str 
             f"--picture: no rank of job {record.id} has reported its binding, so there is nothing to draw",
             "hpclaunch topology --site NAME --picture FILE.svg draws what is planned on a site's node",
         )
-    node = node or next((report.host for report in reports if not report.ok), reports[0].host)
+    node = node or next((one.host for one in reports if _is_wrong(one)), reports[0].host)
     here = [report for report in reports if report.host == node]
     if not here:
         known = ", ".join(dict.fromkeys(report.host for report in reports))
         raise BadInputError(f"--node {node}: no rank of job {record.id} reported from it", f"nodes: {known}")
     topology = _topology(record)
     ranks = tuple(_rank(report, topology) for report in here)
-    wrong = [
-        f"r{one.local_rank}, rank {one.rank} of the job: {one.verdict}, planned CPUs {one.planned}"
-        for one in here
-        if not one.ok
-    ]
-    return svg(
-        topology,
-        NodeBinding(ranks=ranks),
-        f"measured by the ranks of job {record.id} on {node}",
-        wrong,
-    ), node
+    title = f"measured by the ranks of job {record.id} on {node}"
+    captions = [caption for report in here for caption in _captions(report)]
+    return svg(topology, NodeBinding(ranks=ranks), title, captions), node
+
+
+def _is_wrong(report: RankReport) -> bool:
+    return not report.ok or bool(report.left)
+
+
+def _captions(report: RankReport) -> Iterator[str]:
+    """Yield what is wrong with a rank; the boxes show what it had at its start."""
+    who = f"r{report.local_rank}, rank {report.rank} of the job"
+    if not report.ok:
+        yield f"{who}: {report.verdict}, planned CPUs {report.planned}"
+    yield from (f"{who}: {change.name} went to CPUs {change.cpus} while running" for change in report.left)
 
 
 def _topology(record: JobRecord) -> NodeTopology:

@@ -18,6 +18,8 @@ _BLANKS = " \t\r"
 _META = frozenset(" \t\r\n;&|<>()")
 _PARAMETER = re.compile(r"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*?$!#-])((?:\[[^\]}]*\])?)")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
+_PLAIN = {closing: re.compile(rf"[^{closing}\\$`]+") for closing in ('"', "}")}
+"""What ends a text in quotes or braces -> the characters in it without a meaning."""
 _PARENTHESES = re.compile(r"\([ \t]*\)")
 # Text in $'...', and its escapes (man bash, QUOTING).
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
@@ -35,6 +37,8 @@ _ANSI_LETTERS = {
     "e": "\x1b",
     "E": "\x1b",
 }
+# What a sample leaves open: <program>, <<path to it>>; not the redirections of sort <in >out.
+_PLACEHOLDER = re.compile(r"<<[A-Za-z][\w .-]*>>|<[A-Za-z][\w -]*>(?=\s*$|\s+[-<|&;]|\s+\\$)", re.MULTILINE)
 _PIPES = ("|", "|&")
 _OPERATORS = (";;&", "&&", "||", "|&", ";;", ";&", ";", "&", "|", "(", ")", "\n")
 _REDIRECTS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
@@ -175,6 +179,19 @@ class _Reader:
             parts.append(Part("text", self.text[start]))
         return Word(self.text[start : self.at], start, self.at, self.line_of(start), _joined(parts))
 
+    def word_of(self, text: str) -> Word:
+        """Read this text here as a word, whatever its characters mean."""
+        start = self.at
+        self.at += len(text)
+        rest = () if self.peek() in _META or self.at >= len(self.text) else self.word(array=False).parts
+        return Word(
+            self.text[start : self.at],
+            start,
+            self.at,
+            self.line_of(start),
+            _joined([Part("text", text), *rest]),
+        )
+
     def _ends_substitution(self, char: str) -> bool:
         return char == "`" and self._backquotes > 0
 
@@ -218,8 +235,10 @@ class _Reader:
             elif char in "$`":
                 self._dollar(parts, quoted=True)
             else:
-                parts.append(Part("text", char))
-                self.at += 1
+                plain = _PLAIN[closing].match(self.text, self.at)
+                end = plain.end() if plain else self.at + 1
+                parts.append(Part("text", self.text[self.at : end]))
+                self.at = end
         self.at += 1
 
     def _escaped_in_double(self, parts: list[Part]) -> None:
@@ -376,6 +395,10 @@ class _ListState:
             self._take_pattern()
             return False
         if self._in_test():
+            return False
+        if placeholder := _PLACEHOLDER.match(reader.text, reader.at):
+            reader.shell.placeholders.append((reader.line_of(reader.at), placeholder[0]))
+            self._add(reader.word_of(placeholder[0]))
             return False
         operator = reader.operator()
         if operator and not re.match(r"&>", reader.peek(2)):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from hpclaunch import __version__
 from hpclaunch.binding.compute import bind
+from hpclaunch.binding.gpu_shares import share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
@@ -16,7 +17,7 @@ from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
 from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
-from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus, share_by_number
+from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.no_effect import no_effect
@@ -33,6 +34,7 @@ from hpclaunch.plan.script_body import (
     shell_lines,
 )
 from hpclaunch.plan.staging_plan import plan_staging
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import reason_with_source
@@ -149,7 +151,7 @@ def _gpus_by_number(
     described = profile.node is not None and profile.binding.cpu == "cores" and request.binding != "off"
     if not described or not gpus or not profile.binding.gpu_visible_var:
         return ()
-    return share_by_number(gpus, tasks_per_node, request.gpus_per_task)
+    return tuple(share_gpus(range(gpus), tasks_per_node, request.gpus_per_task))
 
 
 def _cores_per_task(
@@ -334,7 +336,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{_ranks(plan)} = {_count(plan.tasks, 'rank')}.",
+        f"{_ranks(plan)} = {counted(plan.tasks, 'rank')}.",
         *about_framework(plan),
     ]
     if plan.binding is None and profile.node and profile.binding.cpu == "cores" and request.binding != "off":
@@ -346,11 +348,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
 
 
 def _ranks(plan: LaunchPlan) -> str:
-    return f"{_count(plan.nodes, 'node')} x {_count(plan.tasks_per_node, 'rank')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+    return f"{counted(plan.nodes, 'node')} x {counted(plan.tasks_per_node, 'rank')}"
 
 
 def _share(rank: RankBinding) -> str:

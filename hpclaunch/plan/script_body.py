@@ -10,6 +10,7 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.profile_plan import profile_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
@@ -63,7 +64,7 @@ def shell_lines(
         Line(text=f"export {name}={literal(value)}", reason="given in the request")
         for name, value in request.env.items()
     ]
-    return tuple(lines)
+    return (*lines, *profile_lines(request))
 
 
 def _shares_cores(binding: NodeBinding | None) -> bool:
@@ -211,7 +212,8 @@ def rank_words(request: JobRequest, profile: SiteProfile, place: JobPlace) -> tu
     argv = request.command.argv
     if request.command.bundled:
         python = request.python or place.python or profile.software.python
-        argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, place))
+        recorded = timeline_words(request, place.folder)
+        argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, place), *recorded)
     return wrap_command(request.environment, profile, argv)
 
 

@@ -60,13 +60,15 @@ class LineReport(msgspec.Struct, frozen=True, kw_only=True):
 class Verdicts:
     """Collects the verdicts about lines."""
 
-    def __init__(self) -> None:
-        self._found: dict[int, list[Verdict]] = {}
+    def __init__(self, inside: "Verdicts | None" = None, first: int = 1) -> None:
+        """Collect verdicts; with ``inside`` those about a part of a text, from its line ``first`` on."""
+        self._found: dict[int, list[Verdict]] = {} if inside is None else inside._found
+        self._before = first - 1
 
     def note(self, lines: Iterable[int], verdict: Verdict) -> None:
         """Add a verdict about each of these lines; the same one counts once."""
         for line in lines:
-            about = self._found.setdefault(line, [])
+            about = self._found.setdefault(line + self._before, [])
             if verdict not in about:
                 about.append(verdict)
 

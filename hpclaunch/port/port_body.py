@@ -15,8 +15,9 @@ from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.variable_groups import group_of
+from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
-from hpclaunch.scheduler.directive_readers import is_directive
+from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
@@ -48,7 +49,14 @@ def port_body(port: Port) -> None:
     for command in port.script.commands:
         if command is main or command.depth:
             continue
-        if port.own and command.line not in own:
+        if port.written is not None and command is port.written_at.command:
+            judge_written(port, port.written_at)
+            port_body(port.written)
+            continue
+        if port.own and command.name == "hpclaunch_bind" and command.line in own:
+            port.command.binds += [port.values.value(word).shell or "" for word in command.words[1:]]
+            port.verdicts.note(port.lines_of(command), KEPT)
+        elif port.own and command.line not in own:
             verdict = Verdict(
                 "changed",
                 f"hpclaunch's own line for {port.here}",
@@ -62,10 +70,12 @@ def port_body(port: Port) -> None:
 
 def _lines_of_request(port: Port) -> set[int]:
     """Return the lines of hpclaunch's own script with the request's variables, modules and environments."""
-    said = re.compile(
-        r"# (given in the request|module given in environment|more modules, given in environment"
-        r"|the conda environment|the virtual environment, over the Python of the modules)$"
+    reasons = (
+        *("given in the request", "in the container: what the job names", "module given in environment"),
+        *("more modules, given in environment", "the conda environment"),
+        "the virtual environment, over the Python of the modules",
     )
+    said = re.compile(f"# ({'|'.join(map(re.escape, reasons))})$")
     lines = port.script.text.split("\n")
     return {number + 1 for number, line in enumerate(lines, 1) if said.match(line)}
 
@@ -86,6 +96,7 @@ def port_rest(port: Port) -> None:
             port.verdicts.note([number], verdict)
         else:
             why = "part of a block of the shell, whose commands are judged one by one"
+            why = "a comment in the file that is written" if line.strip().startswith("#") else why
             port.verdicts.note([number], Verdict("left out", why=why))
 
 
@@ -101,7 +112,7 @@ def content_lines(port: Port) -> dict[int, str]:
     found = {}
     for number, line in enumerate(script.text.split("\n"), 1):
         bare = line.strip()
-        comment = bare.startswith("#") and not is_directive(line) and number not in inside
+        comment = bare.startswith("#") and not is_directive_like(line) and number not in inside
         if bare and not (comment and not (number == 1 and bare.startswith("#!"))):
             found[number] = line.rstrip("\r")
     return found
@@ -188,6 +199,10 @@ def used_names(port: Port) -> set[str]:
     if launch is None:
         return set()
     offsets = [(launch.command.start, max(launch.command.end, launch.command.start))]
+    if port.written is not None:
+        body = port.written_at.body.body
+        start = port.script.text.find(body, port.written_at.command.start)
+        offsets.append((start, start + len(body)))
     names: set[str] = set()
     while offsets:
         start, end = offsets.pop()
@@ -207,11 +222,11 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
     launch = next((one for one in port.script.launches if one.command is command), None)
     if launch is not None:
         return _other_launch(port, launch)
-    if name in _PRINTS or name in INFORMATION_COMMANDS:
-        return Verdict("left out", why="it prints or waits only; hpclaunch status and logs show the job")
     if any(redirect.body is not None for redirect in command.redirects):
         why = f"undecided: it writes a file when the job starts: write that file once on {port.here}"
         return Verdict("left out", why=why)
+    if name in _PRINTS or name in INFORMATION_COMMANDS:
+        return Verdict("left out", why="it prints or waits only; hpclaunch status and logs show the job")
     return Verdict(
         "left out",
         why=f"undecided: a job file has no place for it: run it on {port.here} before, or in the program",
@@ -293,6 +308,12 @@ def _same_modules(port: Port, command: Command, words: list[str]) -> Verdict:
 
 def _environment(port: Port, command: Command) -> Verdict:
     words = [word.text for word in command.words]
+    if port.in_container:
+        shown = " ".join(word.raw for word in command.words)
+        port.do(
+            f"environment in the container: {shown}: environment.container.venv of the job file names a venv"
+        )
+        return Verdict("left out", why=f"undecided: {shown} sets up the shell inside the container")
     if port.same_machine and None not in words:
         return _same_environment(port, [word or "" for word in words])
     if any(step.text.startswith(("conda", "source")) for step in port.target.software.setup):

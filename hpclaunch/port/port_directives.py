@@ -27,7 +27,7 @@ def port_directives(port: Port) -> None:
             why = f"a directive of {directive.reader.submit_command}, which another scheduler reads"
             verdict = Verdict("left out", why=why)
         elif not directive.active:
-            first = "line that is no comment" if reader and reader.read_in == "lines at top" else "command"
+            first = "line that is not a comment" if reader and reader.read_in == "lines at top" else "command"
             why = f"{directive.reader.submit_command} reads no directives after the first {first}"
             verdict = Verdict("left out", why=why)
         else:

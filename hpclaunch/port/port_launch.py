@@ -16,6 +16,7 @@ from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, imag
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import command_words, placeholder, port_command
+from hpclaunch.port.written_script import find_written, read_written
 from hpclaunch.scheduler.directive_reader import RequestedResources
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
@@ -159,8 +160,30 @@ def port_program(port: Port, values: Values) -> None:
     words = program_of(port, launch) if launch is not None else _last_program(port)
     name = launch.launcher if launch is not None else ""
     port.command = port_command(values, words, name, port.here)
+    _start_written(port, values)
     for text in port.command.to_do:
         port.do(text)
+
+
+def _start_written(port: Port, values: Values) -> None:
+    """Where the launch starts a file that the script writes, take the program of that file."""
+    words = [word for word in port.command.words if word.plain not in ("bash", "sh")]
+    place = find_written(port, values, words[0]) if len(words) == 1 else None
+    inner = read_written(port, values, place) if place is not None else None
+    if inner is None or place is None:
+        return
+    inner.launch = main_launch(inner, inner.values)
+    if inner.launch is None:
+        return
+    inner.command = port_command(
+        inner.values, program_of(inner, inner.launch), inner.launch.launcher, port.here
+    )
+    inner.in_container = port.command.image is not None
+    port.written, port.written_at = inner, place
+    port.command.words, port.command.framework = inner.command.words, inner.command.framework
+    port.command.inner = inner.command.inner
+    port.command.said.append(f"the program of the file that line {place.command.line} writes")
+    port.command.to_do += inner.command.to_do
 
 
 def _last_program(port: Port) -> list[Word]:
@@ -254,7 +277,8 @@ def judge_launch(port: Port) -> None:
             port.verdicts.note([line], first)
     for redirect in launch.command.redirects:
         if redirect.operator != "<":
-            why = f"{redirect.operator}{redirect.target.raw}: stdout and stderr go to the job's log"
+            shown = f"{redirect.fd}{redirect.operator}{redirect.target.raw}"
+            why = f"{shown}: stdout and stderr go to the job's log"
             port.verdicts.note([redirect.line], Verdict("left out", why=why))
 
 
@@ -277,20 +301,31 @@ def _first_verdict(port: Port, launch: Launch) -> Verdict:
     sized = known and any(option.name in known.sizes for option in read_options(launch).options)
     if port.sizes is not None and not sized:
         said.append(port.sizes.said)
-    if launch.launcher == "python":
-        starts += ", also the only one"
     why = "; ".join([starts, *said])
     source = port.cited(port.target.scheduler.source)
     return Verdict("changed", f"command: {' '.join(words)}", why, source)
 
 
 def _word_verdict(port: Port, word: Word) -> Verdict:
-    values = port.values.split(word)
+    values = port.command.sources.get(word.start, [])
+    if port.written is not None or not any(value is one for value in values for one in port.command.words):
+        return _taken_off(port, word)
     if values and all(value.plain is not None for value in values) and word.text is not None:
         return KEPT
     texts = [shell_word(value) or '"${' + placeholder(value) + '}"' for value in values or []]
     why = f"{word.raw} is read here, its variables have the values of the job on {port.here}"
     return Verdict("changed", " ".join(texts) or "in the command", why, JOB_FILE)
+
+
+def _taken_off(port: Port, word: Word) -> Verdict:
+    """Return the verdict on a word that is not one of the command: a container's, or another launcher's."""
+    container = port.target.software.container
+    source = port.cited(container.source if container else None)
+    if port.command.image:
+        to = f"container: {port.command.image}"
+        why = f"the container runs with the binds and the GPU option of {port.here}"
+        return Verdict("changed", to, why, source)
+    return Verdict("changed", "in the command", "hpclaunch starts the program itself", JOB_FILE)
 
 
 def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict:

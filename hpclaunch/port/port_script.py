@@ -112,6 +112,8 @@ def port_script(
     port_body(port)
     set_command(port)
     judge_launch(port)
+    if port.written is not None:
+        judge_launch(port.written)
     port_rest(port)
     _notes(port)
     return _ported(port)

@@ -56,6 +56,12 @@ class Port:
     """Values as the target has them."""
     faults: dict[int, str] = field(default_factory=dict)
     """On the same machine: line of modules -> what lint finds wrong with it."""
+    written: Port | None = None
+    """The script that this one writes to a file and then starts, where it does."""
+    written_at: Any = None
+    """Where it writes it (`written_script.Written`)."""
+    in_container: bool = False
+    """The script runs inside a container."""
     own: bool = False
     """hpclaunch wrote the script."""
 

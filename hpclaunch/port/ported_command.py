@@ -41,6 +41,8 @@ class PortedCommand:
     framework: str | None = None
     workers: int | None = None
     workers_of_job: bool = False
+    sources: dict[int, list[Value]] = field(default_factory=dict)
+    """Offset of a word of the script -> its values."""
     said: list[str] = field(default_factory=list)
     to_do: list[str] = field(default_factory=list)
 
@@ -52,7 +54,8 @@ class PortedCommand:
 
 def port_command(values: Values, words: list[Word], launcher: str, target: str) -> PortedCommand:
     """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
-    found = PortedCommand(words=_flat(values, words))
+    found = PortedCommand()
+    found.words = _flat(values, words, found.sources)
     _take_off_container(found, target)
     _take_off_inner(found, launcher)
     if not found.words:
@@ -61,11 +64,13 @@ def port_command(values: Values, words: list[Word], launcher: str, target: str) 
     return found
 
 
-def _flat(values: Values, words: list[Word]) -> list[Value]:
+def _flat(values: Values, words: list[Word], sources: dict[int, list[Value]]) -> list[Value]:
     found: list[Value] = []
     for word in words:
         items = values.split(word)
-        found += items if items is not None else [values.value(word)]
+        items = items if items is not None else [values.value(word)]
+        sources[word.start] = items
+        found += items
     while found and found[0].plain in _WRAPPERS:
         found = found[1:]
     return found
@@ -104,7 +109,7 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
         name, equals, value = texts[at].partition("=")
         step = 1 if equals or texts[at] in _RUNTIME_FLAGS else 2
         if (name in _RUNTIME_BINDS and step == 2) or (equals and name in _RUNTIME_BINDS):
-            _take_binds(found, value if equals else next(iter(texts[at + 1 :]), ""), target)
+            _take_binds(found, value if equals else _bind_text(found.words[at + 1 : at + 2]), target)
         elif texts[at] not in ("--nv", "--rocm"):
             left += texts[at : at + step]
         at += step
@@ -128,11 +133,18 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
         found.said.append("/singularity is the image's own program, which run starts")
 
 
+def _bind_text(words: list[Value]) -> str:
+    """Return a bind, which may hold variables of the job."""
+    return (words[0].plain or words[0].shell or "") if words else ""
+
+
 def _take_binds(found: PortedCommand, text: str, target: str) -> None:
     for bind in filter(None, text.split(",")):
         source = bind.partition(":")[0]
         if _OF_THE_SYSTEM.fullmatch(source) or not source:
             found.said.append(f"bind {bind}: {target} has its own for MPI, fabric and GPUs")
+        elif bind in ("$PWD", "$PWD:$PWD", "."):
+            found.said.append(f"bind {bind}: hpclaunch binds the working folder")
         elif unusable(Environment(container=JobContainer(image="x", binds=(bind,)))):
             found.to_do.append("container_bind: a bind of the script cannot be read")
         elif bind not in found.binds:

@@ -76,6 +76,34 @@ class ArrayRules(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job of an array cannot come back alone after a checkpoint; empty: it can."""
 
 
+class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that runs, submitted by any program."""
+
+    id: str
+    """As the job's processes have it in ``Attach.job_variable``."""
+    nodes: tuple[str, ...]
+    """Names of its nodes; only their number is right where the scheduler abbreviates them."""
+
+
+class Attach(msgspec.Struct, frozen=True, kw_only=True):
+    """How a running job is looked into that hpclaunch did not submit."""
+
+    job_variable: str
+    """Variable with the job's id in the environment of its processes."""
+
+    def query(self, job: str) -> tuple[str, ...]:
+        """Return the command that prints the job's state and nodes."""
+        raise NotImplementedError
+
+    def parse(self, job: str, answer: CommandResult) -> RunningJob:
+        """Return the job; raise BadInputError where it does not run, RefusedError where it is not known."""
+        raise NotImplementedError
+
+    def words(self, job: RunningJob) -> tuple[str, ...]:
+        """Return the words that start one process on each node of the job from outside; empty: by ssh."""
+        return ()
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """How a scheduler is asked whether it would take a script, before the script is submitted."""
 
@@ -181,6 +209,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """Why nodes cannot be left out, where ``resubmit_without`` is empty; words that follow ``title``."""
     trial: Trial | None = None
     """None: it submits or refuses, there is no trial."""
+    attach: Attach | None = None
+    """None: how to look into its jobs from outside is not known."""
     has_interactive: bool = False
     """Whether ``interactive`` gives a way to allocate and run from here."""
     environment_hint: str = "export {name} in the shell that submits: its environment goes to the job"

@@ -108,7 +108,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
             return (_forget_outer(header),)
         handed_on = Line(
             text=f"export SRUN_CPUS_PER_TASK={cpus_per_task}",
-            reason="since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)",
+            reason="srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch",
         )
         return (_forget_outer(header), handed_on)
 

@@ -43,6 +43,9 @@ LauncherName = Annotated[str, one_of(registry.LAUNCHERS)]
 QueueKind = Annotated[str, one_of(registry.QUEUE_KINDS)]
 PositiveInt = Annotated[int, Meta(ge=1, description="a whole number, at least 1")]
 NonNegativeInt = Annotated[int, Meta(ge=0, description="a whole number, at least 0")]
+Version = Annotated[
+    str, Meta(pattern=r"^\d+(\.\d+){1,2}$", description="a version in quotes, such as '24.05'")
+]
 CoreCount = Annotated[int, Meta(ge=1, le=65536, description="a whole number from 1 to 65536")]
 ThreadCount = Annotated[int, Meta(ge=1, le=16, description="a whole number from 1 to 16")]
 PositiveFloat = Annotated[float, Meta(gt=0, description="a number above 0")]
@@ -76,6 +79,10 @@ class Scheduler(_Strict, frozen=True, kw_only=True):
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
     empty: nothing."""
+    version: Version | None = None
+    """Version of the scheduler; None: not known, so what only some versions do is at most a note of lint."""
+    version_source: str | None = None
+    """Key in ``sources`` of the page that states the version."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 

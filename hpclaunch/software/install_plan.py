@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from hpclaunch.errors import BadInputError
@@ -16,12 +18,13 @@ from hpclaunch.software.horovod_facts import VERSION
 from hpclaunch.software.known_pairs import bad_pairs
 
 
-class JobPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class JobPart(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a job that uses what a way installs, as keys of a job file."""
 
     site: str
     framework: str
-    environment: Environment = Environment()
+    environment: dict[str, Any] = {}
+    """``environment:`` as a job file has it."""
     mpi: str | None = None
     nodes: int | None = None
     directives: tuple[str, ...] = ()
@@ -53,6 +56,7 @@ class InstallPlan(Document, frozen=True, kw_only=True):
 
     site: str
     goal: str
+    """What is installed, as ``--for`` takes it."""
     prefix: str
     """Folder that it is installed into; may hold shell variables ($HOME)."""
     chosen: str | None
@@ -73,7 +77,7 @@ class InstallPlan(Document, frozen=True, kw_only=True):
 
 
 DOCUMENTS = {"env-plan": InstallPlan}
-"""The JSON documents of ``hpclaunch env``, by the names of their schemas."""
+"""Name of the schema -> its type."""
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +131,7 @@ def _route(name: str, way: Way | str, profile: SiteProfile, goal: str) -> Route:
         job=JobPart(
             site=profile.name,
             framework=GOALS[goal].framework,
-            environment=way.environment,
+            environment=msgspec.json.decode(msgspec.json.encode(way.environment)),
             mpi=way.mpi,
             nodes=way.nodes,
             directives=way.directives,

@@ -212,7 +212,7 @@ def eessi(
 ) -> tuple[Line, ...]:
     """Return the steps of a module of EESSI; none where it is there already."""
     if job.init == "container":
-        return _eessi_container()
+        return (*module_lines(profile), *_eessi_container())
     if not module.extend and not module.package:
         return ()
     site = profile.software.eessi
@@ -361,7 +361,7 @@ def script(plan: InstallPlan, route: Route, job_file: str) -> str:
     steps = "\n\n".join(f"# {step.reason}\n{step.text}" for step in route.steps)
     check = f"hpclaunch check --site {plan.site} --file {shlex.quote(job_file)} {GOALS[plan.goal].check}"
     return (
-        f"#!/bin/bash -l\n{about}set -eo pipefail\nexport PREFIX={double_quote(plan.prefix)}\n\n{steps}\n\n"
+        f"#!/bin/bash\n{about}set -eo pipefail\nexport PREFIX={double_quote(plan.prefix)}\n\n{steps}\n\n"
         f"echo {shlex.quote(f'installed; check it with: {check}')}\n"
     )
 

@@ -55,7 +55,7 @@ class _PlainData(pickle.Unpickler):
 
 
 def read_dump(data: bytes, rank: int) -> RankTrace:
-    """Return what a dump, JSON or pickle, tells about its rank; BadInputError where it is no dump."""
+    """Return what a dump, JSON or pickle, tells about its rank; BadInputError where it is not a dump."""
     dump = _loaded(data)
     entries = dump.get("entries")
     if not isinstance(entries, list):

@@ -56,7 +56,7 @@ class _Rank:
         """Tensors of the step so far."""
         self.in_flight = 0
         self.named = 0
-        """Negotiations that tell when each rank asked."""
+        """Negotiations that tell when each rank requested it."""
         self.communicated = 0
         self.updated = True
         """Whether the runner's step is over."""

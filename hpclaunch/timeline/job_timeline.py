@@ -14,7 +14,7 @@ from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.read_timeline import TimelineFile
 
 FIRST_TIMES = 2.0
-"""A step at the beginning is one of the first ones, which are set apart, if it takes so many times the
+"""A step at the beginning is one of the first ones, which are set apart, if it takes this many times the
 median."""
 FIRST_SHARE = 0.1
 """Of the steps, which are set apart at most."""
@@ -130,8 +130,8 @@ def _waits(
 ) -> dict[int, list[float]]:
     """Return how long each rank waited in each step.
 
-    Horovod's coordinator writes when each rank asked. Elsewhere a step's communication cannot end before its
-    last rank has begun it: what a rank spends above the rank that spends least is waiting.
+    Horovod's coordinator writes when each rank requested it. Elsewhere a step's communication cannot end
+    before its last rank has begun it: what a rank spends above the rank that spends least is waiting.
     """
     for trace in traces.values():
         if trace.names_ranks:

@@ -5,8 +5,8 @@ Two things are needed before a rank is named, so that the noise of a machine nam
 - an effect above the noise: the rank's lateness, which is by how much it comes after the median of the other
   ranks, is in the median of all steps above ``ALWAYS`` times the noise, or in some steps above ``SOMETIMES``
   times the noise; and above a floor in both cases;
-- recurrence: of all late moments of all ranks, this rank has so many that chance, which prefers no rank,
-  would give it as many with a probability below ``CHANCE``. Of a rank that is late in some steps only, late
+- recurrence: of the late moments of all ranks it has more than chance, which prefers no rank, would give it
+  with a probability of ``CHANCE``. Of a rank that is late in some steps only, late
   steps one after the other count once, because a busy machine disturbs a rank for a while; and the
   probability must be below ``CHANCE_SOMETIMES``, unless the rank is late by nearly the same time in each.
 
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-ALWAYS = 1.5
+ALWAYS = 2.0
 SOMETIMES = 3.0
 CHANCE = 0.01
 CHANCE_SOMETIMES = 0.001
@@ -61,7 +61,7 @@ class Lateness:
     """By how much, the median of the late steps."""
     noise_ms: float
     chance: float
-    """The probability that chance gives this rank so many late steps."""
+    """The probability that chance gives this rank as many late steps."""
 
     @property
     def share(self) -> float:
@@ -235,7 +235,7 @@ def two_levels(values: Sequence[float]) -> float | None:
 
 
 def at_least(successes: int, trials: int, probability: float) -> float:
-    """Return the probability of at least so many successes (binomial)."""
+    """Return the probability of at least this many successes (binomial)."""
     if probability <= 0:
         return 0.0
     if probability >= 1:

@@ -31,7 +31,7 @@ class RankTrace:
     sees_waiting: bool = False
     """Whether the trace tells how long this rank waited for its collectives to be requested everywhere."""
     names_ranks: bool = False
-    """Whether most negotiations tell when each rank asked; not with Horovod's response cache."""
+    """Whether most negotiations tell when each rank requested it; not with Horovod's response cache."""
     sequence: dict[str, dict[int, str]] = field(default_factory=dict)
     """Process group -> number -> collective, of a flight recorder; the newest ones."""
     unfinished: tuple[str, ...] = ()

@@ -101,7 +101,7 @@ def _shares(document: TimelineDocument) -> str:
 
 
 def _steps(document: TimelineDocument) -> str:
-    """Draw the steps' times; a first step that is far above the others is cut at the top."""
+    """Draw the steps' times; a first step that is far above the rest is cut at the top."""
     times = document.every_step_ms
     if len(times) < 2:
         return "<p>too few steps</p>"

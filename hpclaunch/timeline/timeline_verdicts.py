@@ -44,7 +44,7 @@ SLOW_FABRIC = 0.5
 COMPARABLE = 4
 """A message is compared with a figure if it is not smaller than the figure's by more than this."""
 PAUSE_TIMES = 3.0
-"""A step is a pause if it takes so many times the median."""
+"""A step is a pause if it takes this many times the median."""
 PAUSE_SHARE = 0.1
 START_S = 5.0
 START_SHARE = 0.1

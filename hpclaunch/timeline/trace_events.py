@@ -83,7 +83,7 @@ class TraceReader:
         """Places where something that is not an event was passed over, a cut end included."""
 
     def __iter__(self) -> Iterator[Event]:
-        """Yield every whole event in the order of the file. Raises BadInputError if this is no trace."""
+        """Yield every whole event in the order of the file. Raises BadInputError if this is not a trace."""
         self._begin()
         while not self._ended:
             cut = self._text.rfind("},") + 1

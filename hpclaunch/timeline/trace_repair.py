@@ -19,7 +19,7 @@ _LANES = 1_000_000
 def repaired(chunks: Iterable[bytes]) -> Iterator[str]:
     """Yield a valid trace, in pieces, of all whole events, in the form that was read: array or object.
 
-    Raises BadInputError where it is no trace.
+    Raises BadInputError where it is not a trace.
     """
     reader = TraceReader(inflated(chunks))
     first = True

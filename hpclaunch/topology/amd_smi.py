@@ -54,7 +54,7 @@ def read(text: str, origin: str) -> Partial:
     gpus = tuple(_gpu(index, facts[index], origin, notes) for index in numbers)
     if not any("NODE" in values or "AFFINITY" in values for values in facts.values()):
         notes.append(f"amd-smi ({origin}): no NUMA nodes in this output (amd-smi static --numa shows them)")
-    return Partial(kind=KIND, origin=origin, gpus=gpus, notes=tuple(notes))
+    return Partial(kind=KIND, origin=origin, gpu_vendor="AMD", gpus=gpus, notes=tuple(notes))
 
 
 def _facts(text: str, origin: str) -> dict[int, _Facts]:

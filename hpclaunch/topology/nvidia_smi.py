@@ -1,4 +1,4 @@
-"""Reader of ``nvidia-smi topo -m``: CPU and NUMA affinity of each GPU.
+"""Reader of ``nvidia-smi topo -m``, CPU and NUMA affinity of each GPU, and of ``nvidia-smi -L``.
 
 The matrix of links does not describe CPUs; it only serves to check that rows and columns fit.
 The CPU affinity column is cut off after some ten characters, and inside a job it shows the job's CPUs only.
@@ -7,10 +7,12 @@ The CPU affinity column is cut off after some ten characters, and inside a job i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hpclaunch.cpuset import CpuSet
 from hpclaunch.errors import BadInputError
+from hpclaunch.topology.nvidia_list import joined_list, listed_gpus
 from hpclaunch.topology.partial import GpuFact, Partial
 from hpclaunch.topology.tool_text import (
     Line,
@@ -45,14 +47,34 @@ class _Header(NamedTuple):
 
 
 def read(text: str, origin: str) -> Partial:
-    """Read the affinities of each GPU row.
+    """Read the affinities of each GPU row, and the list of GPUs and MIG instances.
 
     Raises BadInputError when there is no matrix or rows and columns do not fit: a cell that is missing in the
     middle would shift all that follow, so no cell is guessed.
     """
     check_size(text, origin)
-    lines = _unwrapped(clean_lines(text, origin))
+    plain = clean_lines(text, origin)
+    listed = listed_gpus(plain, origin)
+    lines = _unwrapped(plain)
+    if listed and not any(_is_header(line.text) for line in lines):
+        return _partial(listed, (), origin)
     header = _header(lines, origin)
+    rows = _rows(header, lines, origin)
+    return _partial(joined_list(rows, listed, origin), _notes(header, len(rows), origin), origin)
+
+
+def _partial(gpus: Sequence[GpuFact], notes: Sequence[str], origin: str) -> Partial:
+    found = list(notes)
+    if instances := sum(1 for gpu in gpus if gpu.uuid and gpu.uuid.startswith("MIG-")):
+        found.append(
+            f"nvidia-smi ({origin}): {instances} MIG instances count as GPUs; a process uses one of them, "
+            "and CUDA_VISIBLE_DEVICES takes its UUID (--format env)"
+        )
+    return Partial(kind=KIND, origin=origin, gpus=tuple(gpus), gpu_vendor="NVIDIA", notes=tuple(found))
+
+
+def _rows(header: _Header, lines: list[Line], origin: str) -> list[GpuFact]:
+    """Read the rows of the first matrix."""
     gpus: list[GpuFact] = []
     for line in lines:
         match = re.match(r"[ \t]*GPU(\d{1,4})[ \t]+(?=\S)", line.text)
@@ -68,7 +90,7 @@ def read(text: str, origin: str) -> Partial:
         gpus.append(_row(header, gpu, line, origin))
     if not gpus:
         raise BadInputError(f"{origin}: a header of columns but no row GPU0", _HINT)
-    return Partial(kind=KIND, origin=origin, gpus=tuple(gpus), notes=_notes(header, len(gpus), origin))
+    return gpus
 
 
 def _unwrapped(lines: list[Line]) -> list[Line]:
@@ -148,7 +170,8 @@ def _split_header(line: Line, origin: str) -> _Header:
 
 
 def _column_names(text: str) -> list[str]:
-    """Split at blanks, but not inside the names of the affinity columns."""
+    """Split at blanks, not inside the names of affinity columns, and between names that a terminal glued."""
+    text = re.sub(r"(?<=\d)(?=(?:GPU|NIC|mlx5_)\d)", " ", text)
     for column in _COLUMNS:
         text = re.sub(column.replace(" ", r"[ \t]+"), column.replace(" ", "_"), text)
     joined = {column.replace(" ", "_"): column for column in _COLUMNS}

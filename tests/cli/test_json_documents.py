@@ -79,7 +79,7 @@ COMMANDS = {
     "lint": ("lint", "job.sh"),
     "lint-rules": ("lint", "--rules"),
     "port": ("port", "job.sh", "--to", "polaris"),
-    "env-plan": ("env", "plan", "--site", "lumi-g", "--for", "torch"),
+    "env-plan": ("env", "plan", "--site", "betzy", "--for", "horovod-torch", "--route", "easybuild"),
     "topology": ("topology", "--site", "lumi-g", "--tasks-per-node", "8"),
     "topology-check": ("topology", "--site", "lumi-g", "--check-map", "49,49,9999"),
     "timeline": ("timeline", str(Path(__file__).parents[1] / "data/timelines/slow-rank1-input.json")),

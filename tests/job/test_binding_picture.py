@@ -10,7 +10,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.binding_picture import binding_picture
-from hpclaunch.job.binding_report import RankReport
+from hpclaunch.job.binding_report import LaterBinding, RankReport
 from hpclaunch.job.record import JobRecord
 from hpclaunch.site.load_profile import load_site
 
@@ -71,6 +71,13 @@ def test_else_the_node_with_a_wrong_rank_and_what_is_wrong_there() -> None:
     assert "r1: CPUs 1-7 · GPU 1" in found  # what it got, not what was planned
     assert "r1, rank 3 of the job: cpus-differ, planned CPUs 57-63" in found
     assert "rank 1 is far from its GPU 1" in found
+
+
+def test_a_rank_that_left_its_cores_while_running_is_named() -> None:
+    left = report(2, later=(LaterBinding(cpus="0-127", name="python"),))
+    drawing, node = binding_picture(record(), [report(0), report(1), left, report(3)], None)
+    assert node == "n2"
+    assert "r0, rank 2 of the job: python went to CPUs 0-127 while running" in texts(drawing)
 
 
 @pytest.mark.parametrize(

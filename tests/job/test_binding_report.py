@@ -133,6 +133,7 @@ def test_slurm_binds_as_planned_and_a_forced_wrong_mask_is_found(
     planned = [rank["planned"] for rank in last_verdict()[1]["ranks"]]
     for local_rank, cpus in enumerate(planned):
         assert f"r{local_rank}: CPUs {cpus}<" in picture.read_text()
+    assert f"r1, rank 1 of the job: sh went to CPUs 0-{cores - 1} while running" in picture.read_text()
     assert "no rank of job" in hpclaunch("verify", "last", "--picture", "x.svg", "--node", "n9").stderr
 
     script = hpclaunch(*asked, "--dry-run", "--", "echo", "the program ran").stdout
@@ -273,7 +274,7 @@ def later(found: str) -> str:
 @pytest.mark.parametrize(
     ("lines", "ok", "said"),
     [
-        ([later("")], True, "all 1 ranks got their binding"),
+        ([later("")], True, "the rank got its binding"),
         ([later("1@python")], True, "1 changed it within their CPUs while running: rank 0 (python: 1)"),
         (
             [later("1@python"), later("1@python;0-3@pool")],
@@ -283,7 +284,7 @@ def later(found: str) -> str:
         (
             [later("2@python;$(x)@pool"), later("99999999@x"), later(";;")],
             True,
-            "all 1 ranks got their binding",
+            "the rank got its binding",
         ),
     ],
 )

@@ -118,10 +118,18 @@ def _planned_gpus(planned: LaunchPlan, count: int) -> list[tuple[int, ...]]:
     if planned.binding is not None:
         return [rank.gpus for rank in planned.binding.ranks]
     assert planned.profile.binding.cpu == "cores"
-    ranks = planned.tasks_per_node
-    if ranks > count:
-        return [(rank // (ranks // count),) for rank in range(ranks)]
-    return [(rank * (planned.request.gpus_per_task or count // ranks),) for rank in range(ranks)]
+    ranks, each = planned.tasks_per_node, planned.request.gpus_per_task
+    return [(rank * each if each else rank * count // ranks,) for rank in range(ranks)]
+
+
+def test_a_count_that_is_uneven_is_shared_alike_with_a_binding_and_without() -> None:
+    """Three ranks on the four GPUs of Leonardo, where srun binds, and of Polaris, where hpclaunch does."""
+    unbound, bound = (plan(site, None, tasks_per_node=3) for site in ("leonardo", "polaris"))
+    assert unbound.binding is None
+    assert bound.binding is not None
+    assert [rank.gpus for rank in bound.binding.ranks] == [(0,), (1,), (2, 3)]
+    (seen,) = [line.text for line in unbound.rank_setup if "CUDA_VISIBLE_DEVICES" in line.text]
+    assert seen == "export CUDA_VISIBLE_DEVICES=0,1,2,3"
 
 
 gpus_of_ranks = st.lists(st.integers(1, 4), min_size=1, max_size=8).flatmap(

@@ -209,3 +209,37 @@ def test_directives_that_are_not_read_are_listed() -> None:
     ported = port(text, source=None)
     assert fate(ported, 3)[1] == "a directive of qsub, which another scheduler reads"
     assert fate(ported, 5)[1] == "sbatch reads no directives after the first command"
+
+
+def test_the_lines_of_a_script_that_is_written_and_started_are_judged_too() -> None:
+    body = """\
+WD=/project/x
+cat > $WD/run.sh << EOF
+#!/bin/bash
+# the ranks
+export LR=0.1 NCCL_NET_GDR_LEVEL=SYS
+source /opt/conda/bin/activate tf
+python -u \\${APP:-train.py} --rank \\$SLURM_PROCID --dir $WD
+EOF
+srun --cpu-bind=map_cpu:1 singularity exec -B $WD:$PWD img.sif $WD/run.sh 2>/dev/null
+"""
+    ported = port(HEAD + body)
+    assert ported.settings["command"] == (
+        "bash",
+        "-c",
+        'exec python -u "${APP:-train.py}" --rank "$PMI_RANK" --dir /project/x',
+    )
+    assert ported.settings["container_bind"] == ("/project/x:$PWD",)
+    assert ported.settings["env"] == {"LR": "0.1"}
+    assert fate(ported, 8) == ("changed", "its last program is the command")
+    assert fate(ported, 10)[1] == "a comment in the file that is written"
+    assert fate(ported, 11) == ("changed", "unchanged; NCCL_NET_GDR_LEVEL=PHB")
+    assert fate(ported, 12)[1].startswith("undecided: source /opt/conda/bin/activate tf sets up the shell")
+    assert fate(ported, 13)[1].startswith("command: bash -c exec python")
+
+
+def test_a_written_script_that_only_the_run_knows_is_left_to_the_user() -> None:
+    body = "X=$(mktemp)\ncat > run.sh <<EOF\npython $X\nEOF\nsrun bash run.sh\n"
+    ported = port(HEAD + body)
+    assert ported.settings["command"] == ("bash", "run.sh")
+    assert fate(ported, 9)[1].startswith("undecided: it writes a file when the job starts")

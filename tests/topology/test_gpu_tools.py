@@ -149,6 +149,12 @@ def test_a_gpu_whose_numa_node_is_not_available_still_has_cpus(row: str) -> None
     assert (gpu.numa, gpu.cpus, gpu.memory_numa) == (None, frozenset(range(8)), None)
 
 
+def test_column_names_that_a_terminal_glued_are_told_apart() -> None:
+    glued = TOPO.replace("GPU3\tNIC0\tmlx5_1", "GPU3\tNIC0mlx5_1", 1)
+    assert glued != TOPO
+    assert numa(nvidia_smi.read(glued, "x")) == [1, 1, 0, 0]
+
+
 @pytest.mark.parametrize("blank", ["\n", ""])
 def test_only_the_first_matrix_is_read(blank: str) -> None:
     """The output of topo -m, followed by that of topo -p2p r."""

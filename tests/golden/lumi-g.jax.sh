@@ -151,7 +151,7 @@ bus=('0000:c1:00.0,0000:c6:00.0' '0000:c9:00.0,0000:ce:00.0' '0000:d1:00.0,0000:
 export ROCR_VISIBLE_DEVICES=0,2,4,6,1,3,5,7
 # the numbers of each local rank's GPUs in that list
 own=('0,4' '1,5' '2,6' '3,7')
-# of these JAX takes the rank's own (newer releases; older ones: that of the local rank)
+# of these JAX takes the rank's own (from 0.4.33 on; before, that of the local rank)
 export JAX_LOCAL_DEVICE_IDS="${own[LOCAL_RANK]}"
 # The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
 # In a function, so that no variable of the program's environment is changed.

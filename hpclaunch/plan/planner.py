@@ -31,7 +31,6 @@ from hpclaunch.plan.script_body import (
     plugin_is_open,
     rank_setup,
     rank_words,
-    script_writes_log,
     shell_lines,
 )
 from hpclaunch.plan.staging_plan import plan_staging
@@ -234,6 +233,8 @@ def _header(
     queue = layout.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
     memory = profile.node.memory_request if profile.node and request.exclusive else None
+    # Where the script writes the log, out.log, itself, the scheduler has a file for its own words.
+    log = f"{scheduler.kind}.log" if scheduler.log_in_script else "out.log"
     want = Resources(
         name=request.name,
         nodes=layout.nodes,
@@ -254,7 +255,7 @@ def _header(
         array=request.array,
         exclude=request.exclude,
         launcher=profile.scheduler.launcher,
-        output=f"{place.folder}/{_log_name(request, scheduler)}" if place.folder else None,
+        output=f"{place.folder}/{log}" if place.folder else None,
         warn_s=parse_walltime_s(request.warn_before, "--warn-before") if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
@@ -267,11 +268,6 @@ def _header(
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
     usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
     return (*usual, *site, *extra)
-
-
-def _log_name(request: JobRequest, scheduler: Scheduler) -> str:
-    """Return the file that the scheduler opens; not the job's log where the script writes that itself."""
-    return f"{scheduler.kind}.log" if script_writes_log(request, scheduler) else "out.log"
 
 
 def _directive_key(text: str) -> str:
@@ -328,7 +324,7 @@ def _warnings(
     off = no_submission(profile)
     retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
     about_network = fabric_notes(request, profile, layout)
-    return (*retired, *framework_notes(request, layout, settings), *about_network, *notes, *costs)
+    return (*retired, *framework_notes(request, profile, layout, settings), *about_network, *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from hpclaunch.plan import request_rules
 from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
+from hpclaunch.plan.fabric_notes import fabric_notes
 from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
@@ -322,7 +323,8 @@ def _warnings(
     costs = (cost.text,) if cost else ()
     off = no_submission(profile)
     retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
-    return (*retired, *framework_notes(request, profile, layout, settings), *notes, *costs)
+    about_network = fabric_notes(request, profile, layout)
+    return (*retired, *framework_notes(request, profile, layout, settings), *about_network, *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

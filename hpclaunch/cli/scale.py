@@ -233,12 +233,13 @@ def _wanted(
 
 
 def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
-    """Print the jobs that are left with what they cost at most; with ``dry_run`` also their scripts."""
+    """Print the jobs that are left: size, cost at most, expected start; with ``dry_run`` their scripts."""
     from hpclaunch.scaling.study_report import counted
+    from hpclaunch.study.run_study import expected_start
     from hpclaunch.study.study_jobs import point_job
     from hpclaunch.text_table import text_table
 
-    rows, total, unknown, scripts = [], 0.0, False, []
+    rows, total, unknown, scripts, starts = [], 0.0, False, [], []
     for size in dict.fromkeys(point.size for point in study.points):
         left = [point for point in study.points if point.size == size and point.state == "planned"]
         if not left:
@@ -249,6 +250,8 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
         shown = "?" if cost is None else f"{cost:.4g}"
         rows.append((str(job.plan.nodes), str(job.plan.tasks), str(len(left)), job.plan.queue or "", shown))
         scripts.append(job.script)
+        if not dry_run and (estimate := expected_start(job)):
+            starts.append(f"{counted(job.plan.nodes, 'node')}: {estimate}")
     billing = job.plan.profile.billing if rows else None
     unit = billing.unit if billing else "cost"
     jobs = counted(sum(int(row[2]) for row in rows), "job")
@@ -258,6 +261,8 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
         click.echo(text_table(rows, header), err=True)
         if not unknown:
             click.echo(f"all together at most {total:.4g} {unit}", err=True)
+        for line in starts:
+            click.echo(line, err=True)
     if dry_run:
         click.echo("\n".join(scripts), nl=False)
 

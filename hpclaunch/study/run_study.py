@@ -21,9 +21,11 @@ from hpclaunch.job.refresh import refresh
 from hpclaunch.job.start_job import start
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import prevent_submission
+from hpclaunch.job.trial_submission import try_submission
 from hpclaunch.scaling.study_report import counted
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.study.point_measure import measured_point
 from hpclaunch.study.study_document import measurement_of
 from hpclaunch.study.study_file import StudyFile, StudyPoint, save_study
@@ -84,6 +86,16 @@ def look_again(study: StudyFile, note: Note) -> StudyFile:
             if record.state in FINAL_STATES:
                 study = study.with_point(_judged(study, point, record, host))
     return study
+
+
+def expected_start(job: PointJob) -> str | None:
+    """Return the scheduler's estimate of a job's start; None where it makes none. Raises RefusedError."""
+    plan, notes = job.plan, list[str]()
+    if job.prepared.allocation is not None:
+        return None
+    with open_host(job.prepared.host) as host:
+        try_submission(host, site_scheduler(plan.profile), plan, job.script, notes.append)
+    return notes[-1] if notes else None
 
 
 def _judged(study: StudyFile, point: StudyPoint, record: JobRecord, host: Host) -> StudyPoint:

@@ -59,6 +59,7 @@ def test_killed_and_started_again_a_study_returns_the_law(
         client.wait()
     done = subprocess.run(line, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    assert "4 nodes: expected to start at" in done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     for name, true in (("serial_s", 1.0), ("parallel_s", 99.0), ("alpha_ring_s", 0.05)):
         if name in document["fit"]["parameters"]:

@@ -53,25 +53,35 @@ class Profile:
         """The number of the one whose steps are counted."""
         self.profiler: Any = None
         self.horovod: Any = None
-        self.hook: Any = None
+        self.hooks: list[Any] = []
+        self.within = 0
+        """Steps of that optimizer that have begun: Horovod's calls that of the class that it wraps."""
 
     def torch_loaded(self, module: Any) -> None:
         """torch's optimizers are there: follow their steps."""
-        register = getattr(module, "register_optimizer_step_post_hook", None)
-        if register is None:
+        begins = getattr(module, "register_optimizer_step_pre_hook", None)
+        ends = getattr(module, "register_optimizer_step_post_hook", None)
+        if begins is None or ends is None:
             if not rank():
                 say("this torch has no hook for steps (torch 2.0 and newer have); nothing is recorded")
             return
         import atexit
 
-        self.hook = register(self.stepped)
+        self.hooks = [begins(self.begins), ends(self.stepped)]
         atexit.register(self.over)
+
+    def begins(self, optimizer: Any, *_: Any) -> None:
+        """A step begins."""
+        if self.optimizer is None:
+            self.optimizer = id(optimizer)
+        self.within += id(optimizer) == self.optimizer
 
     def stepped(self, optimizer: Any, *_: Any) -> None:
         """An optimizer took a step."""
-        if self.optimizer is None:
-            self.optimizer = id(optimizer)
         if id(optimizer) != self.optimizer:
+            return
+        self.within = max(self.within - 1, 0)
+        if self.within:
             return
         self.taken += 1
         try:
@@ -121,9 +131,9 @@ class Profile:
         """No further step is followed."""
         self.profiler = self.horovod = None
         self.taken = -(1 << 62)
-        if self.hook is not None:
-            self.hook.remove()
-            self.hook = None
+        for hook in self.hooks:
+            hook.remove()
+        self.hooks = []
 
     def number(self) -> int:
         """This rank, as torch counts where it does."""
@@ -199,7 +209,7 @@ def prepare(environment: Any) -> None:
         "horovod.torch": profile.horovod_torch,
         "horovod.tensorflow": profile.horovod_tensorflow,
     }
-    sys.meta_path.insert(0, AfterImport(actions))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, AfterImport(actions))
 
 
 def run_existing(here: str) -> None:

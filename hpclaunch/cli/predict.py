@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hpclaunch.scaling.measured_sizes import MeasuredSize
     from hpclaunch.scaling.memory_need import MemoryOptions
     from hpclaunch.scaling.model_table import Model
+    from hpclaunch.scaling.prediction import PredictRequest
     from hpclaunch.scaling.strategy_costs import Strategy
 
 _POSITIVE = click.FloatRange(0, min_open=True)
@@ -23,8 +24,10 @@ _STRATEGY_NAMES = (
 )  # fmt: skip
 
 
-def _counts(ctx: click.Context, param: click.Parameter, text: str) -> tuple[int, ...]:
+def _counts(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, ...]:
     """Return the numbers of ``8,16,...,1024``: three dots repeat the last factor."""
+    if text is None:
+        return ()
     found: list[int] = []
     words = [word.strip() for word in text.split(",")]
     for number, word in enumerate(words):
@@ -49,21 +52,19 @@ def _count(word: str) -> int:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--site", required=True, shell_complete=complete_site, help="A site, or a profile's path.")
+@click.option("--site", shell_complete=complete_site, help="A site, or a profile's path.")
 @click.option(
     "--model",
     metavar="NAME|FILE",
-    required=True,
     help="vgg16, resnet50, alexnet, mnist-cnn, mlp, or a YAML file with a table of layers.",
 )
 @click.option(
     "--batch-per-worker",
     "batch",
     type=click.IntRange(1),
-    required=True,
     help="Samples per step of a worker: one GPU in data, P2 GPUs in the hybrids, all in others.",
 )
-@click.option("--gpus", callback=_counts, required=True, metavar="N,N,...", help="Such as 8,16,...,1024.")
+@click.option("--gpus", callback=_counts, metavar="N,N,...", help="Such as 8,16,...,1024.")
 @click.option(
     "--gpus-per-worker",
     type=click.IntRange(1),
@@ -81,7 +82,7 @@ def _count(word: str) -> int:
     "--calibrate",
     "measured",
     metavar="FILE.csv",
-    help="Measured sizes of the first --strategy: columns gpus, seconds_per_step.",
+    help="Measured sizes of the first --strategy: columns gpus, seconds_per_step; or scale show --csv.",
 )
 @click.option(
     "--optimizer",
@@ -134,15 +135,27 @@ def _count(word: str) -> int:
     default=0.0,
     help="Share of the exchange of gradients that the computation hides. Default: 0.",
 )
+@click.option(
+    "--from-torch",
+    metavar="MODULE:FUNCTION",
+    help="Predict nothing; print the table of the network that the function returns, for --model.",
+)
+@click.option(
+    "--input", "shape", metavar="C,H,W", help="With --from-torch: the shape of one sample, as 3,224,224."
+)
+@click.option("--python", default="python3", help="With --from-torch: an interpreter that has torch.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
-    site: str,
-    model: str,
-    batch: int,
+    site: str | None,
+    model: str | None,
+    batch: int | None,
     gpus: tuple[int, ...],
     gpus_per_worker: int | None,
     strategies: tuple[Strategy, ...],
     measured: str | None,
+    from_torch: str | None,
+    shape: str | None,
+    python: str,
     as_json: bool,
     **more: Any,
 ) -> None:
@@ -153,10 +166,32 @@ def command(
 
     Example: hpclaunch predict --site polaris --model resnet50 --batch-per-worker 64 --gpus 4,8,...,512
     """
+    if from_torch is not None:
+        click.echo(_traced(from_torch, shape, python), nl=False)
+        return
+    if site is None or model is None or batch is None or not gpus:
+        needed = {"--site": site, "--model": model, "--batch-per-worker": batch, "--gpus": gpus or None}
+        missing = [name for name, value in needed.items() if value is None]
+        raise click.UsageError(f"Missing option {missing[0]!r}.")
+
     from hpclaunch.cli._documents import print_document
-    from hpclaunch.scaling.machine_speed import machine_of
-    from hpclaunch.scaling.prediction import PredictRequest, predict_all
+    from hpclaunch.scaling.prediction import predict_all
     from hpclaunch.scaling.prediction_report import as_text
+
+    more |= {"gpus_per_worker": gpus_per_worker, "strategies": strategies, "measured": measured}
+    prediction = predict_all(_request(site, model, batch, gpus, more))
+    if as_json:
+        print_document(prediction)
+    else:
+        click.echo(as_text(prediction))
+
+
+def _request(
+    site: str, model: str, batch: int, gpus: tuple[int, ...], more: dict[str, Any]
+) -> PredictRequest:
+    """Return what the options request. Raises BadInputError."""
+    from hpclaunch.scaling.machine_speed import machine_of
+    from hpclaunch.scaling.prediction import PredictRequest
     from hpclaunch.scaling.strategy_costs import STRATEGIES
     from hpclaunch.site.load_profile import load_site
 
@@ -164,14 +199,14 @@ def command(
     machine = machine_of(profile, _speed_options(more), more["gpus_per_node"])
     if more["network_test"]:
         machine = _tested(machine, more["network_test"], more["network_test_gpus"], 4 * table.weights)
-    billing = profile.billing
-    request = PredictRequest(
+    billing, measured = profile.billing, more["measured"]
+    return PredictRequest(
         model=table,
         machine=machine,
         batch=batch,
-        gpus_per_worker=gpus_per_worker or machine.gpus_per_node or max(gpus),
+        gpus_per_worker=more["gpus_per_worker"] or machine.gpus_per_node or max(gpus),
         gpus=gpus,
-        strategies=strategies or (("data",) if measured else STRATEGIES),
+        strategies=more["strategies"] or (("data",) if measured else STRATEGIES),
         memory=_memory_options(more),
         segments=more["segments"],
         measured=_measured(measured) if measured else (),
@@ -179,11 +214,27 @@ def command(
         node_hour=billing.per_node_hour if billing else None,
         cost_unit=billing.unit if billing else None,
     )
-    prediction = predict_all(request)
-    if as_json:
-        print_document(prediction)
-    else:
-        click.echo(as_text(prediction))
+
+
+def _traced(place: str, shape: str | None, python: str) -> str:
+    """Return the table of a torch network, as the tracing program prints it."""
+    import re
+
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.package_data import resource_dir
+    from hpclaunch.scaling.model_table import read_model
+    from hpclaunch.site.yaml_tree import parse_tree
+
+    if not re.fullmatch(r"[^:\s-][^:\s]*:\w+", place):
+        raise BadInputError(f"--from-torch {place!r}: it must be MODULE:FUNCTION, such as nets:make")
+    if shape is None or not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", shape):
+        raise BadInputError(f"--input {shape}: it must be the shape of one sample, such as 3,224,224")
+    program = str(resource_dir("remote") / "trace_torch.py")
+    answer = LocalHost().run([python, program, place, shape])
+    if answer.exit_code:
+        raise BadInputError(f"--from-torch {place}: {answer.stderr.strip() or answer.exit_code}")
+    read_model(parse_tree(answer.stdout, "the table of this network"))
+    return answer.stdout
 
 
 def _speed_options(more: dict[str, Any]) -> SpeedOptions:
@@ -234,4 +285,4 @@ def _measured(file: str) -> tuple[MeasuredSize, ...]:
     from hpclaunch.site.yaml_tree import read_data
 
     text = read_data(Path(file)).decode("utf-8-sig", "replace")
-    return read_measurement(text, file, "seconds_per_step").sizes
+    return read_measurement(text, file, ("seconds_per_step", "seconds")).sizes

@@ -108,7 +108,7 @@ def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
     if wrong:
         found.insert(0, f"{len(wrong)} of {tasks} ranks did not get their binding: rank {_first(wrong)}")
     elif not found:
-        found.append(f"all {tasks} ranks got their binding")
+        found.append("the rank got its binding" if tasks == 1 else f"all {tasks} ranks got their binding")
     left = [f"{report.rank} ({report.left[0]})" for report in reports if report.left]
     if left:
         found.append(f"{len(left)} left it for other CPUs while running: rank {_first(left)}")

@@ -8,11 +8,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
+from hpclaunch.lint.placeholders import placeholder_in
+from hpclaunch.lint.script_language import Language, first_code_line, language_of
 from hpclaunch.lint.shell_reader import read_shell
 from hpclaunch.lint.shell_syntax import Command, Shell, Word, without_beginning
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
-from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Role, last_directive
-from hpclaunch.scheduler.directive_readers import read_directives
+from hpclaunch.scheduler.directive_reader import (
+    COMPONENT_SEPARATORS,
+    Directive,
+    DirectiveReader,
+    Role,
+    last_directive,
+)
+from hpclaunch.scheduler.directive_readers import read_directives, unread_directives
+
+_SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +30,12 @@ class Script:
     """One script; compared by identity, so that results about it can be cached."""
 
     text: str
+    language: Language
     reader: DirectiveReader | None
     """That of the scheduler whose directives it has; None: it has no directives."""
     directives: tuple[Directive, ...]
+    unread: tuple[tuple[int, str], ...]
+    """Line and scheduler of each directive that no reader reads."""
     shell: Shell
     variables: Variables
     launches: tuple[Launch, ...]
@@ -36,6 +49,46 @@ class Script:
     def active_directives(self) -> tuple[Directive, ...]:
         """The directives that its scheduler reads: those before the first command."""
         return tuple(one for one in self.directives if one.active and one.reader is self.reader)
+
+    @cached_property
+    def components(self) -> tuple[tuple[Directive, ...], ...]:
+        """The active directives of each component of a heterogeneous job; one component where it is none."""
+        found: list[list[Directive]] = [[]]
+        for one in self.active_directives:
+            if one.name in COMPONENT_SEPARATORS:
+                found.append([])
+            else:
+                found[-1].append(one)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def text_lines(self) -> frozenset[int]:
+        """The lines that are not code of this script: here-documents and texts of several lines."""
+        return _lines_of_texts(self.shell)
+
+    @cached_property
+    def written_scripts(self) -> tuple[tuple[int, str], ...]:
+        """First line and text of each here-document that is a shell script itself."""
+        bodies = [one for command in self.commands for one in command.redirects if one.body is not None]
+        scripts = [(one.line + 1, (one.body or "").replace("\\$", "$")) for one in bodies]
+        return tuple(one for one in scripts if _SHELL_SCRIPT.match(one[1]))
+
+    @property
+    def is_posix(self) -> bool:
+        """Tell whether its commands are read as those of sh, bash, ksh or zsh."""
+        return self.language not in ("python", "other", "csh")
+
+    @property
+    def language_name(self) -> str:
+        """The language in words."""
+        first = self.shebang.split()[-1:] or ["no shell script"]
+        return "Python" if self.language == "python" else first[0].rpartition("/")[2]
+
+    @cached_property
+    def placeholder_lines(self) -> frozenset[int]:
+        """The lines of directives in which something is left open for the user to fill in."""
+        found = [one for one in self.directives if one.option.problem != "comment"]
+        return frozenset(one.line for one in found if placeholder_in(one.text))
 
     def directive(self, role: Role) -> Directive | None:
         """Return the last active directive of a role; the last one holds."""
@@ -62,9 +115,9 @@ class Script:
         return first[2:].strip() if first.startswith("#!") else ""
 
     def steps(self) -> list[Launch]:
-        """Return the launches that start ranks: those by a launcher, or all if there are none."""
-        by_launcher = [launch for launch in self.launches if launch.launcher != "python"]
-        return by_launcher or list(self.launches)
+        """Return the launches that start ranks: those by a launcher, or Python's if there are none."""
+        by_launcher = [launch for launch in self.launches if launch.by_launcher]
+        return by_launcher or [launch for launch in self.launches if not _is_helper(launch)]
 
     def value(self, option: Option | None, *, meant: bool = False) -> Expansion:
         """Return the value of a launcher's option after expansion."""
@@ -77,6 +130,12 @@ class Script:
         return Expansion(whole, expanded.unset, expanded.via)
 
 
+def _is_helper(launch: Launch) -> bool:
+    """Tell whether Python or a container is a tool of the script: in a pipe, a condition or a value."""
+    command = launch.command
+    return bool(command.piped_in or command.depth or command.condition or launch.trivial)
+
+
 def value_word(option: Option) -> Word:
     """Return the value alone as a word: of ``--name=value`` the characters after the sign."""
     word = option.value
@@ -86,18 +145,34 @@ def value_word(option: Option) -> Word:
 
 def read_script(text: str) -> Script:
     """Read a script. Never raises."""
-    shell = read_shell(text)
-    lines = [command.line for command in shell.commands if command.words or command.assignments]
-    directives = read_directives(text, lines[0] if lines else None, _heredoc_lines(shell))
-    launches = [read_launch(command) for command in shell.commands]
+    language = language_of(text)
+    is_shell = language not in ("python", "other")
+    shell = read_shell(text if is_shell else "")
+    not_code = _lines_of_texts(shell)
+    first = _first_command(shell) if is_shell else first_code_line(text)
+    directives = read_directives(text, first, not_code)
+    if not is_shell:  # what looks like a directive further down may stand in a text of that language
+        directives = tuple(one for one in directives if one.active)
+    variables = read_variables(shell)
+    launches = [read_launch(command, variables) for command in shell.commands]
     return Script(
         text=text,
+        language=language,
         reader=_reader_of(directives),
         directives=directives,
+        unread=unread_directives(text, not_code),
         shell=shell,
-        variables=read_variables(shell),
+        variables=variables,
         launches=tuple(launch for launch in launches if launch is not None),
     )
+
+
+def _first_command(shell: Shell) -> int | None:
+    """Return the line of the first command; ``...`` alone stands for lines that a page leaves out."""
+    for command in shell.commands:
+        if command.assignments or [word.raw for word in command.words] not in ([], ["..."]):
+            return command.line
+    return None
 
 
 def _reader_of(directives: Sequence[Directive]) -> DirectiveReader | None:
@@ -106,12 +181,16 @@ def _reader_of(directives: Sequence[Directive]) -> DirectiveReader | None:
     return first.reader if first else None
 
 
-def _heredoc_lines(shell: Shell) -> frozenset[int]:
-    """Return the lines that are not code of this script."""
+def _lines_of_texts(shell: Shell) -> frozenset[int]:
+    """Return the lines that are not code of this script: those of here-documents and of long texts."""
     lines: set[int] = set()
     for command in shell.commands:
         for redirect in command.redirects:
             if redirect.body is not None:
                 first = redirect.line + 1
-                lines |= set(range(first, first + len(re.findall("\n", redirect.body)) + 1))
+                lines |= set(range(first, first + redirect.body.count("\n") + 1))
+        for word in command.words:
+            lines |= set(range(word.line + 1, word.line + 1 + word.raw.count("\n")))
+        for one in command.assignments:
+            lines |= set(range(one.line + 1, one.line + 1 + (one.value.raw.count("\n") if one.value else 0)))
     return frozenset(lines)

@@ -23,6 +23,7 @@ _SRUN_LIST = re.compile(r"(?:\w+,)*(mask_cpu|map_cpu)[:=](.*)", re.DOTALL)
 _PALS_LIST = re.compile(r"(?:\w+,)*list:(.*)", re.DOTALL)
 _LIST_NAME = re.compile(r".*mask.*|.*map_?cpus?|.*cpu_?(bind|map).*|.*bind.*", re.IGNORECASE)
 _LIST_TEXT = re.compile(r"\s*(0x|mask_cpu:|map_cpu:)", re.IGNORECASE)
+_HAS_ENTRIES = re.compile(r"\d.*[,:]|0x")
 _CPUS_WITHOUT_SITE = 1024
 _ALIKE = 0.7
 _MOST_NAMES = 100
@@ -92,11 +93,25 @@ def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
     in_lists = unset_in_lists(script)
     found: dict[str, tuple[Ref, Assignment]] = {}
     for ref in _unset_uses(script):
-        candidates = [one for one in unused if ref.name in in_lists or not one.exported]
+        candidates = [
+            one
+            for one in unused
+            if (ref.name in in_lists or not one.exported) and not _made_of(script, one, ref.name)
+        ]
         likest = max(candidates, key=lambda one: _likeness(ref.name, one.name), default=None)
         if likest is not None and _likeness(ref.name, likest.name) >= _ALIKE:
             found[ref.name] = (ref, likest)
     return found
+
+
+def _made_of(script: Script, one: Assignment, name: str) -> bool:
+    """Tell whether a value of the assigned variable is made of the variable that nothing sets."""
+    made = script.variables.all_assignments(one.name)
+    return any(
+        (part.kind == "variable" and part.text == name) or name in part.operator
+        for each in made
+        for part in (each.value.parts if each.value else ())
+    )
 
 
 def _unused_assignments(variables: Variables) -> list[Assignment]:
@@ -148,8 +163,15 @@ def _lists_of_options(context: Context) -> Iterator[BindList]:
             continue
         expanded = script.value(option, meant=True)
         known = all(name in script.variables.meant for name in expanded.unset)
-        if known and (entry := _bind_list(expanded.text, option.line, _ranks_of(context, launch))):
+        line = _line_of_list(expanded) or option.line
+        if known and (entry := _bind_list(expanded.text, line, _ranks_of(context, launch))):
             yield entry
+
+
+def _line_of_list(expanded: Expansion) -> int | None:
+    """Return the line of the assignment that has the list of an option; None: the option has it itself."""
+    made = [one for one in expanded.via if one.value is not None and _HAS_ENTRIES.search(one.value.visible)]
+    return made[0].line if made else None
 
 
 def _lists_of_environment(context: Context) -> Iterator[BindList]:
@@ -188,7 +210,7 @@ def _ranks_of(context: Context, launch: Launch) -> int | None:
         return whole_number(script.value(option).text) if option else None
 
     letter = ("N",) if launch.launcher == "mpiexec" else ()
-    per_node = number("ntasks-per-node", "ppn", *letter)
+    per_node = number("ntasks-per-node", "ppn", "perhost", *letter)
     if per_node is not None:
         return per_node or None
     total = number("ntasks", "n", "np")
@@ -205,7 +227,15 @@ def judge_list(context: Context, entry: BindList) -> Judgement:
 
 @lru_cache(maxsize=64)  # every rule about lists needs it
 def _judge(context: Context, kind: Kind, text: str, ranks: int | None) -> Judgement:
-    topology = context.node_topology or NodeTopology(
-        cores=tuple(Core(cpus=(cpu,)) for cpu in range(_CPUS_WITHOUT_SITE))
-    )
+    topology = context.node_topology or _any_node(kind, text)
     return judge(topology, kind, text, tasks=ranks)
+
+
+def _any_node(kind: Kind, text: str) -> NodeTopology:
+    """Return a node that has every CPU of a list, up to a bound, for lists whose site is not known."""
+    if kind == "map":
+        named = [int(number) for number in re.findall(r"\b\d{1,6}\b", text)]
+    else:
+        named = [4 * len(digits) for digits in re.findall(r"(?:0x)?([0-9a-fA-F]+)", text)]
+    count = min(max(named, default=0) + 1, _CPUS_WITHOUT_SITE)
+    return NodeTopology(cores=tuple(Core(cpus=(cpu,)) for cpu in range(count)))

@@ -24,14 +24,28 @@ SRUN_VALUED = name_set(
     "tmp treewidth tres-bind tres-per-task uid wait wckey environment"
 )
 MPI_VALUED = name_set(
-    "n np ppn c depth d hostfile machinefile f host hosts H wdir wd cpu-bind bind-to map-by rank-by npernode "
-    "N gpu-bind mem-bind line-buffer x iface launcher output-filename cc j r a g b report-bindings-to"
+    "n np ppn c depth d hostfile machinefile f host hosts H wdir wd cpu-bind bind-to map-by rank-by "
+    "npernode N gpu-bind mem-bind x iface launcher output-filename cc j r a g b perhost bootstrap tag wlm "
+    "rmaps pernode-id mca-base-param-file prefix path oversubscribe-limit cpus-per-proc cpu-set cpu-list "
+    "rankfile rf am app machine wdir-per-host timeout display env-list envlist genvlist configfile"
 )
+JSRUN_SHORT = {
+    "n": "nrs", "a": "tasks_per_rs", "c": "cpu_per_rs", "g": "gpu_per_rs", "r": "rs_per_host", "p": "np",
+    "b": "bind", "d": "launch_distribution", "l": "latency_priority", "E": "env", "D": "env_eval",
+    "K": "rs_per_socket", "m": "memory_per_rs", "M": "smpiargs", "h": "chdir", "k": "stdio_stderr",
+    "o": "stdio_stdout", "t": "stdio_input", "e": "stdio_mode", "U": "use_resources", "f": "appfile",
+}  # fmt: skip
+APRUN_SHORT = {
+    "n": "n", "N": "ppn", "d": "depth", "j": "j", "e": "env", "S": "S", "L": "L", "p": "p", "r": "r",
+    "t": "t", "m": "m", "M": "M", "a": "a", "B": "B", "P": "P", "A": "A",
+}  # fmt: skip
+APRUN_LONG = name_set("cc cp sl sn ss")
 MPI_TWO = frozenset({"env", "genv", "mca", "gmca", "prtemca", "pmixmca"})
 
 INFORMATION_COMMANDS = name_set(
     "hostname echo printf env date nvidia-smi rocm-smi lscpu numactl true printenv nproc cat which "
-    "scontrol ls uptime df free"
+    "scontrol ls uptime df free sleep id whoami pwd mkdir rm cp test ip "
+    "xthi hello_jobstep hello_affinity acheck gpu_check hybrid_check lstopo taskset"
 )
 
 SYSTEM_VARIABLES = name_set(

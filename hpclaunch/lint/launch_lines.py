@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hpclaunch.lint.command_options import (
+    APRUN_LONG,
+    APRUN_SHORT,
     INFORMATION_COMMANDS,
+    JSRUN_SHORT,
     MPI_TWO,
     MPI_VALUED,
     SRUN_FLAGS,
     SRUN_SHORT,
     SRUN_VALUED,
 )
-from hpclaunch.lint.shell_syntax import Command, Word
+from hpclaunch.lint.shell_syntax import Command, Part, Word
+from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.scheduler.directive_reader import name_set
 
-LAUNCHERS = frozenset(
-    {"srun", "mpirun", "mpiexec", "mpiexec.hydra", "aprun", "jsrun", "horovodrun", "torchrun"}
+LAUNCHERS = name_set(
+    "srun mpirun mpiexec mpiexec.hydra mpiexec.slurm mpiexec_mpt ibrun aprun jsrun horovodrun torchrun flux"
 )
 _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"singularity", "apptainer", "podman"})
 _WRAPPERS = name_set("time /usr/bin/time exec nohup command nice stdbuf env numactl timeout catchsegv")
+_SHOWS_BINDING = re.compile(r"(?i)(hello|echo)[-_]?\w*|\w*(affinity|xthi)\w*|[a-z]+_check")
 _LIST_OPTIONS = frozenset({"cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind"})
 _LIST_PIECE = re.compile(r"[0-9A-Fa-fxX,:*-]*\d[0-9A-Fa-fxX,:*-]*|,")
 
@@ -66,25 +72,90 @@ class Launch:
         return self.option(*names) if self.launcher == "srun" else None
 
     @property
+    def by_launcher(self) -> bool:
+        """Tell whether a launcher starts it; False: the script itself starts Python or a container."""
+        return self.launcher != "python"
+
+    @property
     def trivial(self) -> bool:
         """Tell whether it only prints information (hostname, nvidia-smi), so its status does not matter."""
-        names = [word.visible.rpartition("/")[2] for word in self.program[:1]]
-        return bool(names) and names[0] in INFORMATION_COMMANDS
+        words = [word.visible for word in self.program[:3]]
+        if words[:1] in (["bash"], ["sh"]) and len(words) == 3 and re.match(r"-l?c$", words[1]):
+            words = words[2].split()
+        name = words[0].rpartition("/")[2] if words else ""
+        by_python = _is_python(name) and words[1:2] in (["-c"], ["-V"], ["--version"])
+        return by_python or name in INFORMATION_COMMANDS or bool(_SHOWS_BINDING.fullmatch(name))
 
 
-def read_launch(command: Command) -> Launch | None:
-    """Return how a command starts a program; None: it starts none that lint checks."""
-    words = _unwrapped(command.words)
+def _is_python(name: str) -> bool:
+    return re.fullmatch(r"python[\d.]*", name) is not None
+
+
+def read_launch(command: Command, variables: Variables | None = None) -> Launch | None:
+    """Return how a command starts a program; None: it starts none that lint checks.
+
+    ``variables``: those of the script, for options that are written in one of them.
+    """
+    words = _resolved(_unwrapped(command.words), variables)
     if not words:
         return None
     name = words[0].visible.rpartition("/")[2]
+    if name == "flux":
+        words = words[1:]
+        name = "flux" if [word.visible for word in words[:1]] == ["run"] else ""
     if name in LAUNCHERS:
         launch = Launch(command, "mpiexec" if name.startswith("mpi") else name)
-        _read_options(launch, words[1:])
+        _read_options(launch, _with_options_of_variables(words[1:], variables))
         return launch
     if _RUNS_PYTHON.fullmatch(words[0].visible) or name in _CONTAINERS:
         return Launch(command, "python", [], words)
     return None
+
+
+def _resolved(words: list[Word], variables: Variables | None) -> list[Word]:
+    """Return the words with a first word ``$LAUNCHER`` replaced by the words of its value."""
+    text = _value_of_variable(words[0], variables) if words and variables else None
+    if not text or not text.strip():
+        return words
+    return [*(_text_word(piece, words[0].line) for piece in text.split()), *words[1:]]
+
+
+def _text_word(text: str, line: int) -> Word:
+    """Return a word that is not in the script's text at this place; it has no offsets."""
+    return Word(text, -1, -1, line, (Part("text", text),))
+
+
+def _value_of_variable(word: Word, variables: Variables) -> str | None:
+    """Return the known value of a word that is an unquoted ``$NAME`` and nothing else."""
+    plain = len(word.parts) == 1 and word.parts[0].kind == "variable" and not word.parts[0].operator
+    return variables.expand(word).text if plain and word.raw.startswith("$") else None
+
+
+def _with_options_of_variables(words: list[Word], variables: Variables | None) -> list[Word]:
+    """Return the words with ``$OPTIONS`` replaced by the options in its value, as the shell splits them."""
+    found: list[Word] = []
+    for at, word in enumerate(words):
+        text = _options_in(word, variables) if variables else None
+        if text is None:
+            found.append(word)
+            if not word.raw.startswith(("-", "$")) and not (at and words[at - 1].raw.startswith("-")):
+                return [*found, *words[at + 1 :]]  # the program: what follows are its own words
+            continue
+        line = _line_of_value(word, variables) if variables else word.line
+        found += [_text_word(piece, line) for piece in text.split()]
+    return found
+
+
+def _options_in(word: Word, variables: Variables) -> str | None:
+    """Return the value of an unquoted ``$NAME`` that begins with a dash; None for any other word."""
+    text = _value_of_variable(word, variables)
+    return text if text and text.lstrip().startswith("-") else None
+
+
+def _line_of_value(word: Word, variables: Variables) -> int:
+    """Return the line on which the variable that a word is has its value."""
+    via = variables.expand(word).via
+    return via[0].line if via else word.line
 
 
 def _unwrapped(words: list[Word]) -> list[Word]:
@@ -108,7 +179,7 @@ def _belongs_to_wrapper(word: Word, wrapper: str) -> bool:
 
 def _read_options(launch: Launch, words: list[Word]) -> None:
     """Split a launcher's words into options and program."""
-    read_option = _srun_option if launch.launcher == "srun" else _mpi_option
+    read_option = _READERS.get(launch.launcher, _mpi_option)
     at = 0
     while at < len(words) and words[at].visible.startswith("-") and words[at].visible not in ("-", "--"):
         line = words[at].line
@@ -164,10 +235,43 @@ def _mpi_option(words: list[Word]) -> _OptionWords:
     name, equals, _ = shown.lstrip("-").partition("=")
     if equals:
         return _OptionWords(name, words[0], shown.index("=") + 1, 1)
+    joined = re.match(r"-(np|ppn|n|N|c|d)(?=\d|$)", shown)
+    if joined and (len(shown) > joined.end() or len(words[0].parts) > 1):  # -n4, -n$RANKS
+        return _OptionWords(joined[1], words[0], joined.end(), 1)
     if name in MPI_TWO:  # hydra: --env NAME VALUE; PALS: --env NAME=VALUE
-        joined = len(words) > 1 and "=" in words[1].visible
-        return _with_next_word(name, words)._replace(words=2 if joined else 3)
+        in_one_word = len(words) > 1 and "=" in words[1].visible
+        return _with_next_word(name, words)._replace(words=2 if in_one_word else 3)
     return _with_next_word(name, words) if name in MPI_VALUED else _OptionWords(name, None, 0, 1)
+
+
+def _short_option(words: list[Word], names: Mapping[str, str], long: frozenset[str]) -> _OptionWords:
+    """Read ``-n4``, ``-n 4``, ``--nrs=4`` or ``--nrs 4`` of jsrun and aprun; every one has a value."""
+    shown = words[0].visible
+    name, equals, _ = shown.lstrip("-").partition("=")
+    if shown.startswith("--") or name in long:
+        if equals:
+            return _OptionWords(name, words[0], shown.index("=") + 1, 1)
+        return _with_next_word(name, words)
+    if shown[1] not in names:
+        return _OptionWords(name, None, 0, 1)
+    if len(shown) > 2 or len(words[0].parts) > 1:
+        return _OptionWords(names[shown[1]], words[0], 2 + (shown[2:3] == "="), 1)
+    return _with_next_word(names[shown[1]], words)
+
+
+def _jsrun_option(words: list[Word]) -> _OptionWords:
+    return _short_option(words, JSRUN_SHORT, frozenset())
+
+
+def _aprun_option(words: list[Word]) -> _OptionWords:
+    return _short_option(words, APRUN_SHORT, APRUN_LONG)
+
+
+_READERS: dict[str, Callable[[list[Word]], _OptionWords]] = {
+    "srun": _srun_option,
+    "jsrun": _jsrun_option,
+    "aprun": _aprun_option,
+}
 
 
 def _with_next_word(name: str, words: list[Word]) -> _OptionWords:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.scheduler.directive_reader import RequestedResources
+from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, Role
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
@@ -44,6 +44,53 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What to do."""
     edits: tuple[Edit, ...] = ()
     """What ``--fix`` changes; empty: the user must decide."""
+    file: str | None = None
+    """The other file that it is in; None: the script."""
+    column: int | None = None
+    """From 1; None: the whole line."""
+
+
+class Versions(msgspec.Struct, frozen=True):
+    """The versions of a scheduler that behave as a rule says."""
+
+    kind: str
+    """The scheduler, as site profiles name it."""
+    name: str
+    """The scheduler's own name."""
+    source: str
+    """Where this is stated."""
+    first: str = ""
+    """The first such version; empty: all before ``before``."""
+    before: str = ""
+    """The first later version that behaves in another way; empty: none that is known."""
+
+    def holds(self, version: str | None) -> bool | None:
+        """Tell whether a version behaves so; None: the version is not known, but it counts."""
+        if not (self.first or self.before):
+            return True
+        if version is None:
+            return None
+        number = _numbers(version)
+        return _numbers(self.first) <= number and not (self.before and number >= _numbers(self.before))
+
+    def __str__(self) -> str:
+        """Return the versions in words."""
+        bounds = [f"from {self.first}" if self.first else "", f"before {self.before}" if self.before else ""]
+        return " ".join([self.name, *filter(None, bounds)])
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part)
+
+
+def slurm(source: str, first: str = "", before: str = "") -> Versions:
+    """Return versions of Slurm; without bounds: every version that is still in use."""
+    return Versions("slurm", "Slurm", source, first, before)
+
+
+def pbs(source: str, first: str = "", before: str = "") -> Versions:
+    """Return versions of PBS Professional and OpenPBS."""
+    return Versions("pbs", "PBS", source, first, before)
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +110,12 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     good: str
     """The same lines, corrected."""
     fixable: bool = False
+    versions: tuple[Versions, ...] = ()
+    """The schedulers' versions whose behaviour it rests on; empty: it rests on none."""
+    skips_placeholders: bool = False
+    """It says nothing about directives whose value is a placeholder."""
+    by_component: bool = False
+    """Of a heterogeneous job each component is checked alone."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -73,6 +126,9 @@ class Violation(msgspec.Struct, frozen=True):
     remedy: str | None = None
     severity: Severity | None = None
     edits: tuple[Edit, ...] = ()
+    file: str | None = None
+    """The other file that it is in; None: the script."""
+    column: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,12 +168,46 @@ class Context:
     script: Script
     profile: SiteProfile | None = None
     files: Files = NO_FILES
+    component: int | None = None
+    """The component of a heterogeneous job that is checked, from 0; None: the whole script."""
+
+    @cached_property
+    def directives(self) -> tuple[Directive, ...]:
+        """The active directives of the script, or of the component."""
+        if self.component is None:
+            return self.script.active_directives
+        return self.script.components[self.component]
+
+    def directive(self, role: Role) -> Directive | None:
+        """Return the last directive of a role, of the script or of the component."""
+        return next((one for one in reversed(self.directives) if one.role == role), None)
+
+    @cached_property
+    def components(self) -> tuple[Context, ...]:
+        """A context for each component of a heterogeneous job; the whole script where it is none."""
+        count = len(self.script.components)
+        if count < 2:
+            return (self,)
+        return tuple(Context(self.script, self.profile, self.files, at) for at in range(count))
+
+    @property
+    def kind(self) -> str | None:
+        """The scheduler: that of the directives, else the site's."""
+        return self.script.kind or (self.profile.scheduler.kind if self.profile else None)
+
+    @property
+    def scheduler_version(self) -> str | None:
+        """The version of the site's scheduler; None: not known."""
+        scheduler = self.profile.scheduler if self.profile else None
+        return scheduler.version if scheduler and scheduler.kind == self.kind else None
 
     @cached_property
     def requested(self) -> RequestedResources:
-        """What the directives request."""
+        """What the directives request; nothing is known of a heterogeneous job as a whole."""
         reader = self.script.reader
-        return reader.requested(self.script.active_directives) if reader else RequestedResources()
+        if reader is None or (self.component is None and len(self.script.components) > 1):
+            return RequestedResources()
+        return reader.requested(self.directives)
 
     @cached_property
     def node_topology(self) -> NodeTopology | None:
@@ -128,8 +218,8 @@ class Context:
     def queues(self) -> tuple[tuple[str, int, Queue | None], ...]:
         """Partition, QOS or queue that the script names: name, line, and its entry in the profile."""
         found: list[tuple[str, int, Queue | None]] = []
-        for directive in self.script.directives:
-            if directive.active and directive.role in ("queue", "qos") and directive.value:
+        for directive in self.directives:
+            if directive.role in ("queue", "qos") and directive.value:
                 known = self.profile.queues.get(directive.value) if self.profile else None
                 found.append((directive.value, directive.line, known))
         return tuple(found)
@@ -137,7 +227,7 @@ class Context:
     @cached_property
     def owns_node(self) -> bool | None:
         """Whether the job gets whole nodes; None: not known."""
-        exclusive = [d for d in self.script.directives if d.active and d.role == "exclusive"]
+        exclusive = [d for d in self.directives if d.role == "exclusive"]
         if any(d.value is None for d in exclusive):  # with =user or =mcs some other jobs share the node
             return True
         known = [queue.whole_node for _, _, queue in self.queues if queue is not None]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Set
 
+import msgspec
+
 from hpclaunch.lint import rules as _rules  # noqa: F401  importing them registers them
 from hpclaunch.lint.batch_script import Script, read_script
-from hpclaunch.lint.lint_rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule
+from hpclaunch.lint.lint_rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule, Violation
 from hpclaunch.site.schema import SiteProfile
 
 
@@ -32,22 +34,64 @@ def lint_script(script: Script, profile: SiteProfile | None, files: Files) -> tu
     context = Context(script, profile, files)
     found: list[Finding] = []
     for rule, check in RULES.values():
-        for one in check(context):
-            finding = Finding(
-                line=one.line,
-                rule=rule.id,
-                severity=one.severity or rule.severity,
-                message=one.message,
-                remedy=one.remedy or rule.remedy,
-                edits=one.edits,
-            )
-            found.append(finding)
+        doubt = _doubt(rule, context)
+        if doubt is None:
+            continue
+        skipped = context.script.placeholder_lines if rule.skips_placeholders else frozenset[int]()
+        parts = context.components if rule.by_component else (context,)
+        made = [one for part in parts for one in check(part)]
+        found += [_finding(rule, one, doubt) for one in made if one.line not in skipped]
+    found += _in_written_scripts(script)
     return in_order(dict.fromkeys(found))
 
 
+_WRITTEN = ("status-lost-in-pipe", "tee-without-pipe", "set-option-misspelt")
+"""Rules for scripts that a script writes: they need no directives."""
+
+
+def _in_written_scripts(script: Script) -> list[Finding]:
+    """Return the findings in here-documents that are shell scripts themselves."""
+    found = []
+    for first_line, text in script.written_scripts:
+        context = Context(read_script(text))
+        for rule, check in (RULES[name] for name in _WRITTEN):
+            for one in check(context):
+                finding = _finding(rule, one, "")
+                line = first_line - 1 + (one.line or 1)
+                found.append(msgspec.structs.replace(finding, line=line, edits=()))
+    return found
+
+
+def _doubt(rule: Rule, context: Context) -> str | None:
+    """Return why a rule is not certain for this site's scheduler, empty where it is; None: it does not hold.
+
+    A rule that rests on the behaviour of some schedulers holds for no other one.
+    """
+    known = [one for one in rule.versions if one.kind == context.kind]
+    if not known:
+        return None if rule.versions and context.kind else ""
+    holds = known[0].holds(context.scheduler_version)
+    if holds is None:
+        return f" ({known[0]}; the version of this site is not known)"
+    return "" if holds else None
+
+
+def _finding(rule: Rule, one: Violation, doubt: str) -> Finding:
+    return Finding(
+        line=one.line,
+        rule=rule.id,
+        severity="note" if doubt else one.severity or rule.severity,
+        message=one.message + doubt,
+        remedy=one.remedy or rule.remedy,
+        edits=one.edits,
+        file=one.file,
+        column=one.column,
+    )
+
+
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings by line; those without a line come first."""
-    return tuple(sorted(findings, key=lambda one: (one.line or 0, one.rule)))
+    """Return findings by line; those without a line come first, those in other files last."""
+    return tuple(sorted(findings, key=lambda one: (one.file or "", one.line or 0, one.rule)))
 
 
 def fix(text: str, findings: Iterable[Finding]) -> tuple[str, tuple[Finding, ...]]:

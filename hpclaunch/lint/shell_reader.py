@@ -18,7 +18,27 @@ _BLANKS = " \t\r"
 _META = frozenset(" \t\r\n;&|<>()")
 _PARAMETER = re.compile(r"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*?$!#-])((?:\[[^\]}]*\])?)")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
+_PLAIN = {closing: re.compile(rf"[^{closing}\\$`]+") for closing in ('"', "}")}
+"""What ends a text in quotes or braces -> the characters in it without a meaning."""
 _PARENTHESES = re.compile(r"\([ \t]*\)")
+# Text in $'...', and its escapes (man bash, QUOTING).
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_ANSI_ESCAPE = re.compile(
+    r"((?:\\x[0-9A-Fa-f]{1,2})+)|\\u([0-9A-Fa-f]{1,4})|\\U([0-9A-Fa-f]{1,8})|\\([0-7]{1,3})|\\(.)", re.DOTALL
+)
+_ANSI_LETTERS = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+    "e": "\x1b",
+    "E": "\x1b",
+}
+# What a sample leaves open: <program>, <<path to it>>; not the redirections of sort <in >out.
+_PLACEHOLDER = re.compile(r"<<[A-Za-z][\w .-]*>>|<[A-Za-z][\w -]*>(?=\s*$|\s+[-<|&;]|\s+\\$)", re.MULTILINE)
 _PIPES = ("|", "|&")
 _OPERATORS = (";;&", "&&", "||", "|&", ";;", ";&", ";", "&", "|", "(", ")", "\n")
 _REDIRECTS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
@@ -159,6 +179,19 @@ class _Reader:
             parts.append(Part("text", self.text[start]))
         return Word(self.text[start : self.at], start, self.at, self.line_of(start), _joined(parts))
 
+    def word_of(self, text: str) -> Word:
+        """Read this text here as a word, whatever its characters mean."""
+        start = self.at
+        self.at += len(text)
+        rest = () if self.peek() in _META or self.at >= len(self.text) else self.word(array=False).parts
+        return Word(
+            self.text[start : self.at],
+            start,
+            self.at,
+            self.line_of(start),
+            _joined([Part("text", text), *rest]),
+        )
+
     def _ends_substitution(self, char: str) -> bool:
         return char == "`" and self._backquotes > 0
 
@@ -202,8 +235,10 @@ class _Reader:
             elif char in "$`":
                 self._dollar(parts, quoted=True)
             else:
-                parts.append(Part("text", char))
-                self.at += 1
+                plain = _PLAIN[closing].match(self.text, self.at)
+                end = plain.end() if plain else self.at + 1
+                parts.append(Part("text", self.text[self.at : end]))
+                self.at = end
         self.at += 1
 
     def _escaped_in_double(self, parts: list[Part]) -> None:
@@ -225,6 +260,11 @@ class _Reader:
             parts.append(self._substitution(2, ")"))
         elif self.peek(2) == "${":
             parts.append(self._parameter())
+        elif not quoted and (ansi := _ANSI.match(self.text, self.at)):
+            body = _ANSI_ESCAPE.sub(_ansi_escape, ansi[1])
+            self.shell.quoted_texts.append(body)
+            parts.append(Part("text", body))
+            self.at = ansi.end()
         elif self.peek(2) in ("$'", '$"') and not quoted:
             self.at += 1
             self._piece(parts)
@@ -311,6 +351,20 @@ class _Reader:
             self._ref(match[1], offset + match.start(), guarded=bool(match[2]))
 
 
+def _ansi_escape(match: re.Match[str]) -> str:
+    """Return what an escape of ``$'...'`` stands for; bytes are read as UTF-8, as a terminal would."""
+    if match[1]:
+        return bytes.fromhex("".join(f"{text:0>2}" for text in match[1].split("\\x")[1:])).decode(
+            errors="replace"
+        )
+    if match[2] or match[3]:
+        number = int(match[2] or match[3], 16)
+        return chr(number) if number < 0xD800 or 0xDFFF < number < 0x110000 else "?"
+    if match[4]:
+        return chr(int(match[4], 8) & 255)
+    return _ANSI_LETTERS.get(match[5], match[5])
+
+
 def _joined(parts: list[Part]) -> tuple[Part, ...]:
     """Join neighbouring pieces of plain text."""
     out: list[Part] = []
@@ -341,6 +395,10 @@ class _ListState:
             self._take_pattern()
             return False
         if self._in_test():
+            return False
+        if placeholder := _PLACEHOLDER.match(reader.text, reader.at):
+            reader.shell.placeholders.append((reader.line_of(reader.at), placeholder[0]))
+            self._add(reader.word_of(placeholder[0]))
             return False
         operator = reader.operator()
         if operator and not re.match(r"&>", reader.peek(2)):

@@ -121,6 +121,8 @@ class Shell:
     refs: list[Ref] = field(default_factory=list)
     quoted_texts: list[str] = field(default_factory=list)
     """Bodies of quoted here-documents and single-quoted words, which may be code of other shells."""
+    placeholders: list[tuple[int, str]] = field(default_factory=list)
+    """Line and text of what a sample leaves open in its commands: ``<program>``, ``<<path to it>>``."""
 
 
 def assignment_in(word: Word, *, exported: bool = False) -> Assignment:

@@ -30,7 +30,13 @@ MAX_CHARS = 20_000
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _SCHEDULER = re.compile(
     r"(SLURM|SLURMD|SBATCH|SRUN|PBS|PMI|PMIX|PALS|OMPI|PRTE|MPI|LMOD|CRAY|EB|HPCLAUNCH|NCPUS|OMP)_?\w*"
+    r"|(COBALT|LSB|LS|SGE|FLUX|OAR|PJM|MOAB|CUDA_VISIBLE|ROCR_VISIBLE|HIP_VISIBLE)_\w*"
+    r"|NSLOTS|NHOSTS|NQUEUES|PE|PE_HOSTFILE|JOB_ID|JOB_NAME|TASK_ID|QUEUE|RESTARTED|GPU_DEVICE_ORDINAL"
 )
+
+
+# What a script sources or evaluates for its environment: it sets PATH and the like.
+_ENVIRONMENT = re.compile(r"activate|conda|mamba|profile|bashrc|modules?\.sh|/init/|ssh-agent|/lmod|spack")
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,8 @@ class Variables:
     """Names that are used anywhere, including quoted code and here-documents."""
     sources_others: bool = False
     """The script sources other scripts or evaluates text, which may set any variable."""
+    sources_unknown: bool = False
+    """Likewise, except for scripts that are known to set no variable of a job (conda, venv, modules)."""
     meant: dict[str, str] = field(default_factory=dict)
     """Values that the author probably meant for variables that nothing sets."""
 
@@ -128,6 +136,7 @@ def read_variables(shell: Shell) -> Variables:
         _note_assignments(command, found)
         if command.name in (".", "source", "eval"):
             found.sources_others = True
+            found.sources_unknown |= not any(_ENVIRONMENT.search(word.raw) for word in command.words[1:2])
     _from_quoted(shell, found)
     for assignments in found.assignments.values():
         assignments.sort(key=lambda one: one.offset)
@@ -178,6 +187,10 @@ def _words_after_v(texts: list[str]) -> list[str]:
     return [name for option, name in pairwise(texts) if option == "-v"]
 
 
+def _words_after_a(texts: list[str]) -> list[str]:
+    return [name for option, name in pairwise(texts) if option == "-A"]
+
+
 def _words_before_equals(texts: list[str]) -> list[str]:
     matches = [re.match(r"(\w+)\s*[-+*/%]?=", text) for text in texts]
     return [match[1] for match in matches if match]
@@ -188,6 +201,7 @@ _NAMES_SET_BY: dict[str, Callable[[list[str]], list[str]]] = {
     "for": _first_word,
     "select": _first_word,
     "printf": _words_after_v,
+    "set": _words_after_a,
     "let": _words_before_equals,
     "read": _every_word,
     "mapfile": _every_word,

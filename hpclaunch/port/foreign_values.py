@@ -57,6 +57,8 @@ class Value:
     """The same in double quotes for bash on the target, without the quotes; None: no text there says it."""
     missing: tuple[str, ...] = ()
     """Variables whose value is not known here."""
+    seen: str = ""
+    """What can be read of the text, without what is known at run time only."""
 
 
 _NOTHING = Value("", "")
@@ -98,7 +100,26 @@ class Values:
         unquoted = '"' not in word.raw and any(part.kind == "variable" for part in word.parts)
         if unquoted and value.plain is not None:
             return [Value(text, _in_quotes(text)) for text in value.plain.split()]
+        if unquoted and value.shell is not None and "\\" not in value.shell and re.search(r"\s", value.shell):
+            return [Value(None if "$" in text else text, text) for text in value.shell.split()]
         return [value]
+
+    def translated(self, text: str) -> tuple[str, list[str]]:
+        """Return a text that a shell will read with the scheduler's variables as the target has them, and the
+        names of those that it has not."""
+        unknown: list[str] = []
+
+        def value(match: re.Match[str]) -> str:
+            fact = self.words.variables.get(match[1] or match[2])
+            if fact is None:
+                return match[0]
+            number = self.numbers.get(fact)
+            text = str(number) if number is not None else self.target.get(fact)
+            if text is None and match[0] not in unknown:
+                unknown.append(match[0])
+            return match[0] if text is None else text
+
+        return re.sub(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text), unknown
 
     def _array(self, name: str, offset: int) -> list[Value] | None:
         """Return the items of an array, where each assignment of it can be read."""
@@ -119,14 +140,16 @@ class Values:
         plain: str | None = ""
         shell: str | None = ""
         missing: list[str] = []
+        seen = ""
         for part in word.parts:
             piece = self._part(part, offset)
+            seen += piece.plain or ""
             plain = None if plain is None or piece.plain is None else plain + piece.plain
             shell = None if shell is None or piece.shell is None else shell + piece.shell
             missing += [name for name in piece.missing if name not in missing]
             if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
                 return Value(None, None)
-        return Value(plain, shell, tuple(missing))
+        return Value(plain, shell, tuple(missing), seen)
 
     def _part(self, part: Part, offset: int) -> Value:
         self._steps += 1

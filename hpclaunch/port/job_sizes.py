@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
+from hpclaunch.binding.compute import bind
+from hpclaunch.binding.node_binding import BindingRequest
 from hpclaunch.cpuset import parse_cpu_list
-from hpclaunch.errors import SiteRuleError
+from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.request_rules import QueueChoice, choose_queue
+from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime, parse_walltime_s
 
-
+_BINDS = ("mask_cpu", "map_cpu", "list", "taskset")
+"""Values of ``binding.cpu`` for which hpclaunch computes the cores."""
 _MOST_PER_NODE = 4096
 """Ranks per node where the node is not described."""
 
@@ -74,13 +79,15 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
     else:
         most = -(-ranks // source.nodes) if source.nodes else ranks
     most = max(1, min(most, cores or _MOST_PER_NODE))
-    per_node = max(count for count in range(1, min(most, ranks) + 1) if ranks % count == 0)
+    per_node = _ranks_per_node(target, ranks, most, each if gpus and source.gpus else None)
     nodes = ranks // per_node
     cpus = source.cpus_per_rank if cores is None or not source.gpus else None
     if cpus is not None and cores is not None:
         cpus = min(cpus, max(1, cores // per_node))
     if gpus and source.gpus is None and cores is not None:
         cpus = None
+    if cpus is None:
+        cpus = _cores_of_one_numa_node(target, per_node, each if gpus and source.gpus else None)
     return TargetSizes(
         nodes=nodes,
         tasks_per_node=per_node,
@@ -91,6 +98,43 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
         said=_arithmetic(source, nodes, per_node, each if gpus else None, gpus),
         same=source.nodes == nodes,
     )
+
+
+def _ranks_per_node(target: SiteProfile, ranks: int, most: int, gpus_per_task: int | None) -> int:
+    """Return the most ranks per node that give each node the same number, each on one NUMA node if it can."""
+    counts = [count for count in range(min(most, ranks), 0, -1) if ranks % count == 0]
+    topology = site_topology(target)
+    if topology is None or target.binding.cpu not in _BINDS:
+        return counts[0]
+    numa = sum(1 for node in topology.numa_nodes if node.cpus & topology.usable)
+    for count in counts:
+        if count < numa or _stays_on_one(topology, count, gpus_per_task, None):
+            return count
+        if _cores_of_one_numa_node(target, count, gpus_per_task):
+            return count
+    return counts[0]
+
+
+def _cores_of_one_numa_node(target: SiteProfile, per_node: int, gpus_per_task: int | None) -> int | None:
+    """Return cores per rank where an equal share of the node would lie on two NUMA nodes; else None."""
+    topology = site_topology(target)
+    if topology is None or target.binding.cpu not in _BINDS:
+        return None
+    nodes = [len(node.cpus & topology.usable) for node in topology.numa_nodes if node.cpus & topology.usable]
+    if not nodes or per_node < len(nodes) or _stays_on_one(topology, per_node, gpus_per_task, None):
+        return None
+    threads = target.node.threads_per_core if target.node else 1
+    cores = min(nodes) // threads // -(-per_node // len(nodes))
+    return cores if cores and _stays_on_one(topology, per_node, gpus_per_task, cores) else None
+
+
+def _stays_on_one(topology: NodeTopology, per_node: int, gpus: int | None, cores: int | None) -> bool:
+    """Tell whether each rank's cores lie on one NUMA node."""
+    try:
+        want = BindingRequest(tasks_per_node=per_node, gpus_per_task=gpus, cpus_per_task=cores)
+        return all(len(rank.numa) <= 1 for rank in bind(topology, want).ranks)
+    except BadInputError:  # its GPUs have fewer cores near them
+        return cores is None
 
 
 def _gpus_per_rank(gpus: int | None, ranks: int) -> int | None:

@@ -1,7 +1,6 @@
 """The report of a port: what happened to each line of the old script."""
 
-from __future__ import annotations
-
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
@@ -28,21 +27,26 @@ class KeptLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line whose settings are carried over unchanged."""
 
     line: int
+    """From 1."""
     text: str
+    """The line."""
 
 
 class ChangedLine(KeptLine, frozen=True, kw_only=True):
     """A line in whose place another text stands."""
 
     to: str
+    """What stands in its place."""
     why: str
     source: str
+    """The page, manual or key that the change rests on."""
 
 
 class LeftOutLine(KeptLine, frozen=True, kw_only=True):
     """A line that is not carried over, or that the user must decide."""
 
     why: str
+    """Begins with "undecided" where the user must decide."""
 
 
 class LineReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,13 +60,15 @@ class LineReport(msgspec.Struct, frozen=True, kw_only=True):
 class Verdicts:
     """Collects the verdicts about lines."""
 
-    def __init__(self) -> None:
-        self._found: dict[int, list[Verdict]] = {}
+    def __init__(self, inside: "Verdicts | None" = None, first: int = 1) -> None:
+        """Collect verdicts; with ``inside`` those about a part of a text, from its line ``first`` on."""
+        self._found: dict[int, list[Verdict]] = {} if inside is None else inside._found
+        self._before = first - 1
 
     def note(self, lines: Iterable[int], verdict: Verdict) -> None:
         """Add a verdict about each of these lines; the same one counts once."""
         for line in lines:
-            about = self._found.setdefault(line, [])
+            about = self._found.setdefault(line + self._before, [])
             if verdict not in about:
                 about.append(verdict)
 

@@ -15,13 +15,15 @@ from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.variable_groups import group_of
+from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
+from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
 _PRINTS = INFORMATION_COMMANDS | name_set(
-    "sleep wait sync clear tput ldd lstopo nvcc gcc python-version sinfo squeue qstat sacct sstat seff jobinfo"
-    " id whoami uname free top ps module-list timeout ccc_msub tee : [ [[ test let shift return break continue"
+    "sleep wait sync clear tput ldd lstopo nvcc gcc sinfo squeue qstat sacct sstat seff jobinfo id whoami"
+    " uname free top ps : [ [[ test let shift return break continue"
 )
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
 _ENVIRONMENTS = (
@@ -47,7 +49,14 @@ def port_body(port: Port) -> None:
     for command in port.script.commands:
         if command is main or command.depth:
             continue
-        if port.own and command.line not in own:
+        if port.written is not None and command is port.written_at.command:
+            judge_written(port, port.written_at)
+            port_body(port.written)
+            continue
+        if port.own and command.name == "hpclaunch_bind" and command.line in own:
+            port.command.binds += [port.values.value(word).shell or "" for word in command.words[1:]]
+            port.verdicts.note(port.lines_of(command), KEPT)
+        elif port.own and command.line not in own:
             verdict = Verdict(
                 "changed",
                 f"hpclaunch's own line for {port.here}",
@@ -57,20 +66,21 @@ def port_body(port: Port) -> None:
             port.verdicts.note(port.lines_of(command), verdict)
         else:
             _judge(port, command)
-    _rest(port)
 
 
 def _lines_of_request(port: Port) -> set[int]:
-    """Return the lines of hpclaunch's own script that hold the request's variables, modules and environments."""
-    said = re.compile(
-        r"# (given in the request|module given in environment|more modules, given in environment"
-        r"|the conda environment|the virtual environment, over the Python of the modules)$"
+    """Return the lines of hpclaunch's own script with the request's variables, modules and environments."""
+    reasons = (
+        *("given in the request", "in the container: what the job names", "module given in environment"),
+        *("more modules, given in environment", "the conda environment"),
+        "the virtual environment, over the Python of the modules",
     )
+    said = re.compile(f"# ({'|'.join(map(re.escape, reasons))})$")
     lines = port.script.text.split("\n")
     return {number + 1 for number, line in enumerate(lines, 1) if said.match(line)}
 
 
-def _rest(port: Port) -> None:
+def port_rest(port: Port) -> None:
     """Judge the lines without a command: the shebang, and words such as ``fi`` and ``done``."""
     for number, line in content_lines(port).items():
         if port.verdicts.known(number):
@@ -79,20 +89,20 @@ def _rest(port: Port) -> None:
             verdict = Verdict(
                 "changed", "#!/bin/bash", "hpclaunch writes scripts for bash", SCRIPT_OF_HPCLAUNCH
             )
-            port.verdicts.note([1], KEPT if line.strip() == "#!/bin/bash" else verdict)
+            port.verdicts.note([1], KEPT if re.fullmatch(r"#!/bin/bash( -l)?", line.strip()) else verdict)
         elif port.own:
             why = f"hpclaunch wrote it for {port.there}"
             verdict = Verdict("changed", f"hpclaunch's own line for {port.here}", why, SCRIPT_OF_HPCLAUNCH)
             port.verdicts.note([number], verdict)
         else:
             why = "part of a block of the shell, whose commands are judged one by one"
+            why = "a comment in the file that is written" if line.strip().startswith("#") else why
             port.verdicts.note([number], Verdict("left out", why=why))
 
 
 def content_lines(port: Port) -> dict[int, str]:
     """Return the lines that are not only a comment: number -> text."""
     script = port.script
-    directives = {directive.line for directive in script.directives}
     inside: set[int] = set()
     for command in script.commands:
         for redirect in command.redirects:
@@ -102,7 +112,7 @@ def content_lines(port: Port) -> dict[int, str]:
     found = {}
     for number, line in enumerate(script.text.split("\n"), 1):
         bare = line.strip()
-        comment = bare.startswith("#") and number not in directives and number not in inside
+        comment = bare.startswith("#") and not is_directive_like(line) and number not in inside
         if bare and not (comment and not (number == 1 and bare.startswith("#!"))):
             found[number] = line.rstrip("\r")
     return found
@@ -189,6 +199,10 @@ def used_names(port: Port) -> set[str]:
     if launch is None:
         return set()
     offsets = [(launch.command.start, max(launch.command.end, launch.command.start))]
+    if port.written is not None:
+        body = port.written_at.body.body
+        start = port.script.text.find(body, port.written_at.command.start)
+        offsets.append((start, start + len(body)))
     names: set[str] = set()
     while offsets:
         start, end = offsets.pop()
@@ -208,11 +222,11 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
     launch = next((one for one in port.script.launches if one.command is command), None)
     if launch is not None:
         return _other_launch(port, launch)
-    if name in _PRINTS or name in INFORMATION_COMMANDS:
-        return Verdict("left out", why="it prints or waits only; hpclaunch status and logs show the job")
     if any(redirect.body is not None for redirect in command.redirects):
         why = f"undecided: it writes a file when the job starts: write that file once on {port.here}"
         return Verdict("left out", why=why)
+    if name in _PRINTS or name in INFORMATION_COMMANDS:
+        return Verdict("left out", why="it prints or waits only; hpclaunch status and logs show the job")
     return Verdict(
         "left out",
         why=f"undecided: a job file has no place for it: run it on {port.here} before, or in the program",
@@ -225,8 +239,8 @@ def _other_launch(port: Port, launch: Launch) -> Verdict:
             "left out", why="it prints information only; hpclaunch submit --preflight checks the nodes"
         )
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
-    why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job of its own (--after)"
-    return Verdict("left out", why=why.replace("of its own", "that follows"))
+    why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job that follows (--after)"
+    return Verdict("left out", why=why)
 
 
 def _cd(port: Port, command: Command) -> Verdict:
@@ -272,6 +286,9 @@ def _module(port: Port, command: Command) -> Verdict:
 
 
 def _same_modules(port: Port, command: Command, words: list[str]) -> Verdict:
+    fault = port.faults.get(command.line)
+    if fault:
+        return Verdict("left out", why=f"undecided: {fault}")
     first = words[0] if words else ""
     names = words[1:] if first in ("load", "add") else words if command.name == "ml" else []
     setup = " ".join(step.text for step in port.target.software.setup).split()
@@ -291,10 +308,18 @@ def _same_modules(port: Port, command: Command, words: list[str]) -> Verdict:
 
 def _environment(port: Port, command: Command) -> Verdict:
     words = [word.text for word in command.words]
+    if port.in_container:
+        shown = " ".join(word.raw for word in command.words)
+        port.do(
+            f"environment in the container: {shown}: environment.container.venv of the job file names a venv"
+        )
+        return Verdict("left out", why=f"undecided: {shown} sets up the shell inside the container")
     if port.same_machine and None not in words:
         return _same_environment(port, [word or "" for word in words])
     if any(step.text.startswith(("conda", "source")) for step in port.target.software.setup):
         lines = "; ".join(step.text for step in port.target.software.setup)
+        name = " ".join(filter(None, words[1:]))
+        port.do(f"environment: {port.here} must have what {name} had (hpclaunch env plan)")
         source = port.cited(port.target.software.setup[-1].source)
         return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
     port.do(

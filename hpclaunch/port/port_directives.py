@@ -8,10 +8,10 @@ from collections.abc import Callable
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.request_rules import check_directives
+from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_state import JOB_FILE, Port
 from hpclaunch.port.port_variables import port_variable
-from hpclaunch.port.foreign_values import Value
 from hpclaunch.scheduler.directive_reader import Directive
 from hpclaunch.scheduler.foreign_words import MailEvent, Subject
 from hpclaunch.walltime import format_walltime
@@ -24,10 +24,11 @@ def port_directives(port: Port) -> None:
     reader = port.script.reader
     for directive in port.script.directives:
         if directive.reader is not reader:
-            why = f"a directive of {directive.reader.submit_command}, which the script's scheduler does not read"
+            why = f"a directive of {directive.reader.submit_command}, which another scheduler reads"
             verdict = Verdict("left out", why=why)
         elif not directive.active:
-            why = f"{directive.reader.submit_command} reads no directives after the first command"
+            first = "line that is not a comment" if reader and reader.read_in == "lines at top" else "command"
+            why = f"{directive.reader.submit_command} reads no directives after the first {first}"
             verdict = Verdict("left out", why=why)
         else:
             verdict = _judge(port, directive)
@@ -50,7 +51,12 @@ def _judge(port: Port, directive: Directive) -> Verdict:
 
 
 def _carry(port: Port, directive: Directive) -> bool:
-    """Add a directive to those of the job file, unless the plan sets its option itself."""
+    """Add a directive to those of the job file, unless the plan sets its option itself.
+
+    Only plain words: how a quote in a directive is read differs from scheduler to scheduler.
+    """
+    if not re.fullmatch(r"[\w./:=,@%+ -]+", directive.text, re.ASCII):
+        return False
     try:
         check_directives(port.scheduler, [directive.text])
     except BadInputError:
@@ -165,8 +171,8 @@ def _with_array(port: Port, array: str | None, directive: Directive) -> Verdict:
 
 def _after(port: Port, directive: Directive) -> Verdict:
     after = port.words.read_after(directive.value or "")
-    good = after and all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}", each) for each in after.ids)
-    if after is None or not good:
+    pattern = port.scheduler.id_pattern or r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
+    if after is None or not all(re.fullmatch(pattern, each, re.ASCII) for each in after.ids):
         return Verdict("left out", why=f"undecided: {directive.text} cannot be said in a job file (after)")
     port.set("after", after.ids)
     if after.any_end:
@@ -228,15 +234,22 @@ def fabric_verdict(port: Port, text: str) -> Verdict:
 
 
 def _container(port: Port, directive: Directive) -> Verdict:
-    image = (directive.value or "").strip()
-    if not image or not image.isprintable():
+    image = image_name(directive.value or "")
+    if image is None:
         return Verdict("left out", why="undecided: the image cannot be read")
-    if re.match(r"[\w.-]+([/:#].*)?$", image) and not image.startswith("/") and not image.endswith(".sqsh"):
-        image = f"docker://{image.removeprefix('docker:').replace('#', '/')}"
     port.set("container", image)
     port.do(f"container: {image} has to be available on {port.here}, built for its processors and GPUs")
     why = f"the container runs with the binds and the GPU option of {port.here}"
     return Verdict("changed", f"container: {image}", why, port.cited(_container_source(port)))
+
+
+def image_name(text: str) -> str | None:
+    """Return the image that pyxis and Shifter name, ``nvcr.io#nvidia/pytorch:25.06``, as one of ours."""
+    if not re.fullmatch(r"[\w./$~][\w./:@#$~+-]*", text, re.ASCII):
+        return None
+    if text.startswith(("/", ".", "$", "~")) or text.endswith((".sqsh", ".sif", ".toml")):
+        return text
+    return f"docker://{text.removeprefix('docker:').removeprefix('//').replace('#', '/')}"
 
 
 def _container_source(port: Port) -> str | None:

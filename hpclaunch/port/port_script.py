@@ -10,11 +10,13 @@ import msgspec
 from hpclaunch import __version__
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import Script, read_script
+from hpclaunch.lint.lint_rule import NO_FILES
+from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_file_text import job_file_text
 from hpclaunch.port.job_sizes import TargetQueue, fit_queue, fit_sizes
 from hpclaunch.port.line_report import LineReport
-from hpclaunch.port.port_body import content_lines, port_body
+from hpclaunch.port.port_body import content_lines, port_body, port_rest
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
     judge_launch,
@@ -29,6 +31,7 @@ from hpclaunch.port.ported_command import FILL_IN, port_command
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.foreign_words import Fact, ForeignWords, foreign_words, words_by_variables
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.walltime import format_walltime
 
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
@@ -73,13 +76,21 @@ class Ported(msgspec.Struct, frozen=True, kw_only=True):
     """What no line of the script says."""
 
 
-def port_script(text: str, source: SiteProfile | None, target: SiteProfile) -> Ported:
+def port_script(
+    text: str, source: SiteProfile | None, target: SiteProfile, site: str | None = None
+) -> Ported:
     """Port a script from ``source`` (None: its machine is not known) to ``target``.
 
-    Raises BadInputError for a script that is not read, with the line.
+    ``site``: how the job file names the target; None: by its name. Raises BadInputError for a script that is
+    not read, with the line.
     """
     script = read_script(text)
     _check(script, source)
+    if site_scheduler(target).starts_at_once:
+        raise BadInputError(
+            f"site {target.name} has no queue: jobs there need no batch script",
+            f"hpclaunch submit --site {target.name} -- COMMAND runs the program",
+        )
     requested = script.reader.requested(script.active_directives) if script.reader else RequestedResources()
     port = Port(
         script=script,
@@ -91,12 +102,19 @@ def port_script(text: str, source: SiteProfile | None, target: SiteProfile) -> P
         requested=requested,
         own=_WRITTEN_BY.search(text) is not None,
     )
+    if port.same_machine:
+        found = lint_script(script, target, NO_FILES)
+        port.faults = {one.line: one.message for one in found if one.line and one.rule.startswith("module-")}
+    port.set("site", site or target.name)
     _settle(port)
     port_directives(port)
     port_program(port, port.values)
     port_body(port)
     set_command(port)
     judge_launch(port)
+    if port.written is not None:
+        judge_launch(port.written)
+    port_rest(port)
     _notes(port)
     return _ported(port)
 
@@ -128,8 +146,8 @@ def _settle(port: Port) -> None:
     first = Values(port.script, port.words, _numbers(port))
     port.launch = main_launch(port, first)
     found = source_sizes(port, first, port.launch)
-    if port.launch is not None:  # torchrun and its like start workers of their own
-        command = port_command(first, program_of(port, port.launch), port.launch.launcher, port.here)
+    if port.launch is not None:  # torchrun and its like start workers themselves
+        command = port_command(first, program_of(port, port.launch, first), port.launch.launcher, port.here)
         workers = command.workers
         if command.inner and not command.workers_of_job:
             nodes = found.nodes or 1
@@ -139,7 +157,6 @@ def _settle(port: Port) -> None:
             found = msgspec.structs.replace(found, ranks=workers or found.gpus or found.ranks)
     port.source_sizes = found
     port.sizes = fit_sizes(found, port.target)
-    port.set("site", port.here)
     _set_account(port)
     _set_sizes(port)
     port.values = Values(port.script, port.words, _target_numbers(port), _target_facts(port))
@@ -255,7 +272,7 @@ def _notes(port: Port) -> None:
         port.notes.append("time: the script requests none; hpclaunch's default is 30 minutes")
     if port.source is None:
         port.notes.append(
-            "the script's machine is not known: --from names it, and says how many GPUs a node has"
+            "the script's machine is not known: --from names it, whose profile states the GPUs per node"
         )
     if port.launch is None:
         port.notes.append(

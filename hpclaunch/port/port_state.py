@@ -1,4 +1,4 @@
-"""What a port knows while it reads a script: both machines, the settings so far, the verdicts, what is to do."""
+"""What a port knows while it reads a script: both machines, the settings, the verdicts, what is to do."""
 
 from __future__ import annotations
 
@@ -54,6 +54,14 @@ class Port:
     command: PortedCommand = field(default_factory=PortedCommand)
     values: Values = None  # type: ignore[assignment]
     """Values as the target has them."""
+    faults: dict[int, str] = field(default_factory=dict)
+    """On the same machine: line of modules -> what lint finds wrong with it."""
+    written: Port | None = None
+    """The script that this one writes to a file and then starts, where it does."""
+    written_at: Any = None
+    """Where it writes it (`written_script.Written`)."""
+    in_container: bool = False
+    """The script runs inside a container."""
     own: bool = False
     """hpclaunch wrote the script."""
 

@@ -1,9 +1,47 @@
-"""The report of a port as text for a terminal."""
+"""The report of a port as text for a terminal, as a JSON document, and the difference of the scripts."""
 
-from __future__ import annotations
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import difflib
 
+import msgspec
+
+from hpclaunch.port.line_report import ChangedLine, KeptLine, LeftOutLine
 from hpclaunch.port.port_script import Ported
 from hpclaunch.text_table import printable
+
+
+class PortDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``port`` prints: each line of the script that is not only a comment, once, and the new files."""
+
+    kept: tuple[KeptLine, ...]
+    """Lines that hold on the other machine as they are."""
+    changed: tuple[ChangedLine, ...]
+    left_out: tuple[LeftOutLine, ...]
+    """Lines that are not carried over, or that the user must decide."""
+    job_file: str
+    """Absolute path."""
+    script: str
+    """Absolute path."""
+
+
+DOCUMENTS = {"port": PortDocument}
+"""Name of the schema -> its type."""
+
+
+def port_document(ported: Ported, job_file: str, script: str) -> PortDocument:
+    """Return the report with the paths of the new files."""
+    report = ported.report
+    return PortDocument(
+        kept=report.kept, changed=report.changed, left_out=report.left_out, job_file=job_file, script=script
+    )
+
+
+def difference(old_name: str, old: str, new_name: str, new: str) -> str:
+    """Return the scripts' difference as a unified diff."""
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), old_name, new_name
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def report_text(ported: Ported) -> str:

@@ -1,4 +1,4 @@
-"""The variables of a foreign script: those of the program go into ``env``, those of a machine are replaced."""
+"""The variables of a foreign script: the program's go into ``env``, a machine's are replaced."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from hpclaunch.port.variable_groups import Group, group_of
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import EnvVar
 
+_MAX_BYTES = 100_000
+"""Of a variable; Linux takes 131,071 with its name (man execve, MAX_ARG_STRLEN)."""
+
 
 def port_variable(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on ``export NAME=VALUE``; a variable of the program becomes one of the job."""
@@ -28,7 +31,7 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
         return Verdict("changed", to, f"{port.here}: {site.reason}", port.cited(site.source))
     if reason := _refused(name):
         return Verdict("left out", why=reason)
-    if value.plain is not None and value.plain.isprintable():
+    if value.plain is not None and len(value.plain.encode()) < _MAX_BYTES:
         port.env[name] = value.plain
         if not port.same_machine and is_path(value.plain):
             port.do(f"env {name}: {value.plain} has to be a path on {port.here}")

@@ -1,4 +1,4 @@
-"""The command of each rank: the program of the launch line, without launchers, in a container of the target."""
+"""The command of each rank: the program of the launch line, without launchers, in the target's container."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from hpclaunch.lint.shell_syntax import Word
 from hpclaunch.port.foreign_values import Value, Values, shell_word
-from hpclaunch.port.launcher_words import after_options, inner_launcher
+from hpclaunch.port.launcher_words import Piece, after_options, inner_launcher
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.site.job_environment import Environment, JobContainer
+from hpclaunch.software.contradictions import unusable
 
 FILL_IN = "FILL_IN"
 """Begins a text that the user must replace."""
 _RUNTIMES = ("singularity", "apptainer")
 _RUNTIME_FLAGS = name_set(
-    "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f --no-home"
-    " --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
+    "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f"
+    " --no-home --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
 )
 _RUNTIME_BINDS = ("-B", "--bind", "--mount")
 _OF_THE_SYSTEM = re.compile(
@@ -39,6 +40,8 @@ class PortedCommand:
     framework: str | None = None
     workers: int | None = None
     workers_of_job: bool = False
+    sources: dict[int, list[Value]] = field(default_factory=dict)
+    """Offset of a word of the script -> its values."""
     said: list[str] = field(default_factory=list)
     to_do: list[str] = field(default_factory=list)
 
@@ -48,29 +51,38 @@ class PortedCommand:
         return tuple(dict.fromkeys(name for word in self.words for name in word.missing))
 
 
-def port_command(values: Values, words: list[Word], launcher: str, target: str) -> PortedCommand:
-    """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site's name."""
-    found = PortedCommand(words=_flat(values, words))
+def port_command(values: Values, pieces: list[Piece], launcher: str, target: str) -> PortedCommand:
+    """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
+    found = PortedCommand(words=[piece.value for piece in pieces])
+    for piece in pieces:
+        found.sources.setdefault(piece.word.start, []).append(piece.value)
+    while found.words and found.words[0].plain in _WRAPPERS:
+        found.words = found.words[1:]
     _take_off_container(found, target)
     _take_off_inner(found, launcher)
+    _translate_shell(found, values, target)
     if not found.words:
         found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
         found.to_do.append(f"command: {FILL_IN}_PROGRAM: the script names no program that can be read")
     return found
 
 
-def _flat(values: Values, words: list[Word]) -> list[Value]:
-    found: list[Value] = []
-    for word in words:
-        items = values.split(word)
-        found += items if items is not None else [values.value(word)]
-    while found and found[0].plain in _WRAPPERS:
-        found = found[1:]
-    return found
+def _translate_shell(found: PortedCommand, values: Values, target: str) -> None:
+    """Replace the scheduler's variables in the text of ``bash -c``, which the shell of a rank reads."""
+    texts = _texts(found.words)
+    if texts[:1] not in (["bash"], ["sh"]) or texts[1:2] != ["-c"] or len(texts) < 3:
+        return
+    text, unknown = values.translated(texts[2])
+    if text != texts[2]:
+        new = Value(text, None)
+        for items in found.sources.values():
+            items[:] = [new if one is found.words[2] else one for one in items]
+        found.words[2] = new
+    found.to_do += [f"command: it reads {name}, which jobs on {target} do not have" for name in unknown]
 
 
 def _texts(words: list[Value]) -> list[str]:
-    return [word.plain or "" for word in words]
+    return [word.plain or word.seen for word in words]
 
 
 def _take_off_inner(found: PortedCommand, launcher: str) -> None:
@@ -101,15 +113,15 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
     while at < len(texts) and texts[at].startswith("-"):
         name, equals, value = texts[at].partition("=")
         step = 1 if equals or texts[at] in _RUNTIME_FLAGS else 2
-        if name in _RUNTIME_BINDS and step == 2 or (equals and name in _RUNTIME_BINDS):
-            _take_binds(found, value if equals else next(iter(texts[at + 1 :]), ""), target)
+        if (name in _RUNTIME_BINDS and step == 2) or (equals and name in _RUNTIME_BINDS):
+            _take_binds(found, value if equals else _bind_text(found.words[at + 1 : at + 2]), target)
         elif texts[at] not in ("--nv", "--rocm"):
             left += texts[at : at + step]
         at += step
     if at >= len(texts):
         return
     image = found.words[at]
-    if image.plain is None:
+    if image.plain is None or unusable(Environment(container=JobContainer(image=image.plain))):
         found.image = f"{FILL_IN}_IMAGE.sif"
         found.to_do.append(f"container: {found.image}: the script's image is known at run time only")
     else:
@@ -126,11 +138,20 @@ def _take_off_container(found: PortedCommand, target: str) -> None:
         found.said.append("/singularity is the image's own program, which run starts")
 
 
+def _bind_text(words: list[Value]) -> str:
+    """Return a bind, which may hold variables of the job."""
+    return (words[0].plain or words[0].shell or "") if words else ""
+
+
 def _take_binds(found: PortedCommand, text: str, target: str) -> None:
     for bind in filter(None, text.split(",")):
         source = bind.partition(":")[0]
         if _OF_THE_SYSTEM.fullmatch(source) or not source:
             found.said.append(f"bind {bind}: {target} has its own for MPI, fabric and GPUs")
+        elif bind in ("$PWD", "$PWD:$PWD", "."):
+            found.said.append(f"bind {bind}: hpclaunch binds the working folder")
+        elif unusable(Environment(container=JobContainer(image="x", binds=(bind,)))):
+            found.to_do.append("container_bind: a bind of the script cannot be read")
         elif bind not in found.binds:
             found.binds.append(bind)
             found.to_do.append(f"container_bind: {bind} has to be a path on {target}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.lint.shell_reader import read_shell
 
 
 def check_text(name: str, data: bytes) -> str:
@@ -18,15 +17,4 @@ def check_text(name: str, data: bytes) -> str:
         raise BadInputError(f"{name}: line {line}: not UTF-8", "save the script as UTF-8") from None
     if not text.strip():
         raise BadInputError(f"{name}: line 1: the script is empty", "give a batch script")
-    _check_ends(name, text)
     return text
-
-
-def _check_ends(name: str, text: str) -> None:
-    """Refuse a quote or a here-document that has no end: the rest of the script would be its text."""
-    shell = read_shell(text)
-    if shell.open_line is not None:
-        raise BadInputError(
-            f"{name}: line {shell.open_line}: {shell.open_what} that begins here has no end",
-            "close it: bash would refuse the script",
-        )

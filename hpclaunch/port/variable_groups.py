@@ -1,4 +1,4 @@
-"""Which environment variables belong to the machine, to the launcher or to the job, and not to the program."""
+"""Which environment variables belong to the machine, the launcher or the job, and not to the program."""
 
 from __future__ import annotations
 

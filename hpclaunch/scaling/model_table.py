@@ -129,6 +129,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 def read_model(tree: Tree) -> Model:
     """Return the model of a YAML file. Raises BadInputError with file and line."""
     table = to_struct(tree, ModelTable)
+    if not table.input:
+        raise BadInputError(f"{tree.at(('input',)).where}: input is empty", "write [channels, height, width]")
+    if not any(row.kind in ("conv", "linear") for row in table.layers):
+        raise BadInputError(f"{tree.at(('layers',)).where}: no layer is a conv or a linear one")
     shapes: dict[str, Shape] = {"input": table.input}
     stored: dict[str, str] = {"input": "input"}
     """Layer -> the layer whose storage holds its output: a view has none."""

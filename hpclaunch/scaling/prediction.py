@@ -18,7 +18,7 @@ from hpclaunch.scaling.layer_times import groups_of, layer_costs
 from hpclaunch.scaling.machine_speed import Machine, Parameter
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.scaling.memory_need import MemoryNeed, MemoryOptions, memory_need, what_would_fit
-from hpclaunch.scaling.model_table import Layer, Model
+from hpclaunch.scaling.model_table import Layer, Model, ModelTable
 from hpclaunch.scaling.strategy_costs import (
     HYBRIDS,
     WHOLE_WORKERS,
@@ -391,3 +391,7 @@ def rank(ranges: dict[Strategy, StepRange]) -> tuple[tuple[str, ...], tuple[tupl
     order = sorted(ranges, key=lambda name: ranges[name].value)
     pairs = [(one, other) for one, other in pairwise(order) if ranges[other].low <= ranges[one].high]
     return tuple(order), tuple(pairs)
+
+
+DOCUMENTS = {"predict": Prediction, "predict-model": ModelTable}
+"""Name -> the type of a document that ``predict`` prints, and of the file that it reads."""

@@ -1,6 +1,7 @@
-"""What a step of training costs under each way to divide it: the formulas of Nguyen et al. Pure.
+"""What a step of training costs under each way to divide it: the formulas of Kahira et al. Pure.
 
-Source: "An Oracle for Characterizing and Guiding Large-Scale Training of Deep Neural Networks", HPDC 2021,
+Source: "An oracle for guiding large-scale model/hybrid parallel training of convolutional neural
+networks", HPDC 2021,
 arXiv 2104.09075, and the table of the talk "Large-Scale Design of Distributed Deep Learning" (AIST, 2021).
 There the costs are per epoch of D samples; here they are per step, which is B / D of that. Symbols: B samples
 of all workers per step, p GPUs, p1 workers of p2 GPUs, x and y input and output of a layer, w its weights

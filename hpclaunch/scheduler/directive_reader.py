@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -24,6 +25,14 @@ Role = Literal[
 """What an option is for; each scheduler has its own names."""
 
 
+Problem = Literal["stray", "comment", "equals"]
+"""What is wrong with the form of an option. stray: a word that is neither option nor value. comment: one in a
+line of a scheduler that has none. equals: ``-n=4``, whose value is then ``=4``."""
+
+COMPONENT_SEPARATORS = ("hetjob", "packjob")
+"""Slurm's words between the components of a heterogeneous job; their options have no other name."""
+
+
 class DirectiveOption(NamedTuple):
     """One option of a directive line."""
 
@@ -34,6 +43,7 @@ class DirectiveOption(NamedTuple):
     """As written: ``-N 2``."""
     known: bool = True
     """False: the submit command has no such option; a plugin of the site may."""
+    problem: Problem | None = None
 
 
 class Directive(NamedTuple):
@@ -97,6 +107,13 @@ class RequestedResources(msgspec.Struct, frozen=True, kw_only=True):
         return self.nodes.value or None if self.nodes else None
 
     @property
+    def all_tasks(self) -> int:
+        """Tasks of the whole job, as far as requested; 1 where none are."""
+        if self.tasks:
+            return self.tasks.value
+        return (self.node_count or 1) * (self.ranks_per_node or 1)
+
+    @property
     def ranks_per_node(self) -> int | None:
         """Ranks per node: requested as such, or computed from all tasks and the nodes."""
         if self.tasks_per_node:
@@ -133,16 +150,45 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     dollar_options: frozenset[str] | None = None
     """Options in whose value a ``$`` is right; None: not known, so a ``$`` is never reported."""
     refuses_zero_walltime: bool = False
+    retired: str = ""
+    """Why no machine has this scheduler any more; empty: some have it."""
+    comments: bool = True
+    """A ``#`` behind a blank begins a comment; False: the submit command refuses it."""
+    indented: bool = False
+    """Directives may be indented."""
+    continued: bool = False
+    """A backslash at the end of a directive joins the next line to it."""
 
     def read_text(self, text: str) -> Iterator[DirectiveOption]:
         """Yield the options of a directive line's text after the sentinel."""
-        yield from self.read(_split(text))
+        text = _PLACEHOLDER.sub(lambda match: re.sub(r"\s+", "_", match[0]), text)
+        plain, hash_sign, comment = _without_comment(text)
+        yield from self.read(_split(plain))
+        if hash_sign and not self.comments:
+            yield DirectiveOption("", None, f"#{comment}".strip(), known=False, problem="comment")
+
+
+# A placeholder of several words, such as <your project> or [budget code], is one word.
+_PLACEHOLDER = re.compile(r"<[A-Za-z][^<>\n]*>|\[[A-Za-z][^\[\]\n]*\]|\{\{[^{}\n]*\}\}")
+
+
+def _without_comment(text: str) -> tuple[str, str, str]:
+    """Split at the ``#`` that begins a comment: at the start or behind a blank, outside of quotes."""
+    quote = ""
+    for at, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == "#" and (at == 0 or text[at - 1].isspace()):
+            return text[:at], "#", text[at + 1 :]
+    return text, "", ""
 
 
 def _split(text: str) -> list[str]:
     """Split like the shell; a quote without its partner does not stop it."""
     try:
-        return shlex.split(text, comments=True)
+        return shlex.split(text)
     except ValueError:
         return text.split()
 

@@ -13,16 +13,25 @@ DIRECTIVE_READERS: tuple[DirectiveReader, ...] = tuple(
 """The schedulers whose batch scripts lint reads."""
 
 _STARTS = [
-    (reader, re.compile(reader.line_start or rf"#{re.escape(reader.sentinel)}[ \t]+"))
+    (
+        reader,
+        re.compile(
+            (r"\s*" if reader.indented else "")
+            + (reader.line_start or rf"#{re.escape(reader.sentinel)}(?:[ \t]+|(?=-)|$)")
+        ),
+    )
     for reader in DIRECTIVE_READERS
 ]
+
+_NAMES = [reader.sentinel.rstrip(":") for reader in DIRECTIVE_READERS if reader.sentinel[0].isalpha()]
+_BEGINNING = re.compile(rf"#({'|'.join(map(re.escape, _NAMES))})\b")
 
 
 def read_directives(text: str, first_command: int | None, not_code: frozenset[int]) -> tuple[Directive, ...]:
     """Read every directive of a script; those where its scheduler reads none are not active.
 
-    ``first_command``: the line of the first command. ``not_code``: lines that belong to here-documents.
-    Never raises.
+    ``first_command``: the line of the first command. ``not_code``: lines that belong to here-documents and
+    other texts. Never raises.
     """
     found: list[Directive] = []
     lines = text.split("\n")
@@ -31,20 +40,50 @@ def read_directives(text: str, first_command: int | None, not_code: frozenset[in
         "lines at top": next((n for n, line in enumerate(lines, 1) if not line.startswith("#")), None),
         "whole script": None,
     }
-    for number, line in enumerate(lines, 1):
-        reader, options = _directive_line(line)
+    number = 0
+    while number < len(lines):
+        number += 1
+        reader, options = _directive_line(lines[number - 1])
         if reader is None or number in not_code:
             continue
         end = ends[reader.read_in]
         active = end is None or number < end
-        found += [Directive(reader, number, option, active) for option in reader.read_text(options)]
+        words, last = _joined(lines, number, options, reader) if reader.continued else (options, number)
+        found += [Directive(reader, number, option, active) for option in reader.read_text(words.strip())]
+        number = last
     return tuple(found)
+
+
+def is_directive_like(line: str) -> bool:
+    """Tell whether a line is one of directives, or begins like one: such a line is meant to be more than a
+    comment."""
+    return _directive_line(line)[0] is not None or _BEGINNING.match(line) is not None
+
+
+def _joined(lines: list[str], number: int, text: str, reader: DirectiveReader) -> tuple[str, int]:
+    """Return a directive's text with the lines that continue it, and the number of the last one."""
+    while text.rstrip().endswith("\\") and number < len(lines):
+        following = lines[number].lstrip().lstrip("#").removeprefix(reader.sentinel)
+        text = f"{text.rstrip()[:-1].rstrip()}{following.strip()}"
+        number += 1
+    return text.rstrip("\\ \t\r"), number
 
 
 def _directive_line(line: str) -> tuple[DirectiveReader | None, str]:
     """Return who reads a line, and its options."""
-    if line.startswith("#"):
+    if line.lstrip().startswith("#"):
         for reader, start in _STARTS:
             if match := start.match(line):
                 return reader, line[match.end() :].rstrip()
     return None, ""
+
+
+_UNREAD = {"OAR": "OAR", "PJM": "PJM", "MSUB": "Moab", "@$": "NQS"}
+"""Sentinel -> scheduler of directives that are recognised, and not read."""
+_UNREAD_LINE = re.compile(rf"\s*#\s?({'|'.join(map(re.escape, _UNREAD))})[ \t]+(?=-)")
+
+
+def unread_directives(text: str, not_code: frozenset[int]) -> tuple[tuple[int, str], ...]:
+    """Return the lines that hold directives of schedulers without a reader, with the scheduler's name."""
+    matches = [(n, _UNREAD_LINE.match(line)) for n, line in enumerate(text.split("\n"), 1)]
+    return tuple((number, _UNREAD[match[1]]) for number, match in matches if match and number not in not_code)

@@ -1,8 +1,8 @@
 """What the options and variables of other people's batch scripts are about, per scheduler.
 
-Options are named as the scheduler's ``DirectiveReader`` names them. Sources: man sbatch and man srun (22.05 to
-24.11), man qsub and pbs_resources (OpenPBS 23), IBM's bsub reference (10.1), Cobalt's man qsub (ALCF, 2021) and
-man qsub of Grid Engine 6.2.
+Options are named as the scheduler's ``DirectiveReader`` names them. Sources: man sbatch, man srun (22.05 to
+24.11), man qsub and pbs_resources (OpenPBS 23), IBM's bsub reference (10.1), Cobalt's man qsub, qsub of Grid
+Engine 8.1.9, man flux-batch.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Subject = Literal[
     "tasks",
     "walltime",
 ]
-"""What an option is about. carried: only this scheduler has it, on any machine; site: it names something of one
-machine; nothing: the target's script does without it."""
+"""What an option is about. carried: only this scheduler has it, on any machine; site: it names something of
+one machine; nothing: the target's script does without it."""
 
 Fact = Literal[
     "array index",
@@ -171,7 +171,8 @@ _SLURM = ForeignWords(
             "memory": "mem mem-per-cpu mem-per-gpu",
             "name": "job-name",
             "nodes": "nodes",
-            "nothing": "kill-on-invalid-dep open-mode parsable quiet verbose wait no-kill spread-job use-min-nodes",
+            "nothing": "kill-on-invalid-dep open-mode parsable quiet verbose wait no-kill spread-job"
+            " use-min-nodes",
             "output": "output error input",
             "queue": "partition qos",
             "tasks": "ntasks ntasks-per-node ntasks-per-gpu",
@@ -330,4 +331,131 @@ _LSF = ForeignWords(
     read_name=lambda text: re.sub(r"\[.*", "", text),
 )
 
-_WORDS: dict[str, ForeignWords] = {"slurm": _SLURM, "pbs": _PBS, "lsf": _LSF}
+# --- Cobalt ------------------------------------------------------------------------------------------------
+
+
+def _read_cobalt_after(text: str) -> After | None:
+    match = re.fullmatch(r"\d+(:\d+)*", text.strip())
+    return After(tuple(text.strip().split(":")), False) if match else None
+
+
+_COBALT = ForeignWords(
+    manual="Cobalt's man qsub",
+    options=_subjects(
+        {
+            "account": "project",
+            "after": "dependencies",
+            "export": "env",
+            "folder": "cwd",
+            "name": "jobname",
+            "nodes": "nodecount",
+            "nothing": "debug held interactive umask run_project debuglog user_list run_users",
+            "output": "outputprefix output error inputfile",
+            "queue": "queue",
+            "site": "attrs geometry kernel kerneloptions mode",
+            "tasks": "proccount",
+            "walltime": "time",
+        }
+    ),
+    variables=_facts(
+        {
+            "node file": "COBALT_NODEFILE",
+            "nodes": "COBALT_JOBSIZE COBALT_PARTSIZE",
+            "job": "COBALT_JOBID",
+            "rank": "ALPS_APP_PE",
+        }
+    ),
+    read_after=_read_cobalt_after,
+)
+
+# --- Grid Engine -------------------------------------------------------------------------------------------
+
+
+def _read_sge_after(text: str) -> After | None:
+    """Read ``-hold_jid 12,13``: they must have ended, in any state."""
+    ids = tuple(text.strip().split(","))
+    return After(ids, True) if all(re.fullmatch(r"\d+", each) for each in ids) else None
+
+
+_SGE = ForeignWords(
+    manual="man qsub of Grid Engine",
+    options=_subjects(
+        {
+            "account": "P A",
+            "after": "hold_jid",
+            "array": "t",
+            "binding": "binding",
+            "carried": "a R r p js",
+            "export": "v V",
+            "folder": "cwd wd",
+            "mail events": "m",
+            "mail user": "M",
+            "memory": "l:h_vmem l:mem_free l:s_vmem",
+            "name": "N",
+            "nothing": "S b C notify terse verify sync w shell h now tc",
+            "output": "o e j i",
+            "queue": "q",
+            "select": "l:gpu l:ngpus l:num_gpu",
+            "tasks": "pe",
+            "walltime": "l:h_rt l:s_rt",
+        }
+    ),
+    variables=_facts(
+        {
+            "tasks": "NSLOTS",
+            "nodes": "NHOSTS",
+            "job": "JOB_ID",
+            "array index": "SGE_TASK_ID",
+            "folder": "SGE_O_WORKDIR",
+            "node file": "PE_HOSTFILE SGE_JOB_HOSTLIST",
+        }
+    ),
+    read_mail=_read_pbs_mail,
+    write_mail=_write_pbs_mail,
+    write_array=lambda text: f"-t {text}",
+    read_after=_read_sge_after,
+)
+
+# --- Flux --------------------------------------------------------------------------------------------------
+
+_FLUX = ForeignWords(
+    manual="man flux-batch",
+    options=_subjects(
+        {
+            "account": "bank",
+            "after": "dependency",
+            "carried": "begin-time urgency signal requires",
+            "cpus": "cores-per-slot",
+            "exclusive": "exclusive",
+            "export": "env env-file env-remove",
+            "folder": "cwd",
+            "gpus": "gpus-per-slot",
+            "name": "job-name",
+            "nodes": "nodes",
+            "nothing": "label-io unbuffered verbose quiet dry-run dump flags conf broker-opts setattr setopt",
+            "output": "output error input log log-stderr",
+            "queue": "queue",
+            "tasks": "nslots",
+            "walltime": "time-limit",
+        }
+    ),
+    variables=_facts(
+        {
+            "nodes": "FLUX_JOB_NNODES",
+            "tasks": "FLUX_JOB_SIZE",
+            "rank": "FLUX_TASK_RANK",
+            "local rank": "FLUX_TASK_LOCAL_ID",
+            "job": "FLUX_JOB_ID FLUX_ENCLOSING_ID",
+        }
+    ),
+    read_after=_read_slurm_after,
+)
+
+_WORDS: dict[str, ForeignWords] = {
+    "slurm": _SLURM,
+    "pbs": _PBS,
+    "lsf": _LSF,
+    "cobalt": _COBALT,
+    "sge": _SGE,
+    "flux": _FLUX,
+}

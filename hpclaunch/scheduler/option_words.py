@@ -20,7 +20,9 @@ class GnuOptions(NamedTuple):
     aliases: Mapping[str, str] = {}
     """Other names -> the usual one."""
     separators: tuple[str, ...] = ()
-    """Words that are no options."""
+    """Words that are no options, but have a meaning."""
+    equals_is_value: bool = False
+    """``-n=4`` gives the value ``=4`` (getopt); False: 4 (argparse)."""
 
     def read(self, words: Sequence[str]) -> Iterator[DirectiveOption]:
         """Yield the options of the words; never raises."""
@@ -31,8 +33,10 @@ class GnuOptions(NamedTuple):
                 yield self._long(word, rest)
             elif word.startswith("-") and len(word) > 1:
                 yield from self._short(word, rest)
-            elif word not in self.separators:
-                yield DirectiveOption("", None, word, known=False)
+            elif word in self.separators:
+                yield DirectiveOption(word, None, word)
+            else:
+                yield DirectiveOption("", None, word, known=False, problem="stray")
 
     def _long(self, word: str, rest: deque[str]) -> DirectiveOption:
         """Read ``--nodes=2`` or ``--nodes 2``; a value in a separate word is taken from ``rest``."""
@@ -45,11 +49,11 @@ class GnuOptions(NamedTuple):
 
     def _full_name(self, given: str) -> str | None:
         """Return the option that ``given`` is taken for: an unambiguous beginning is enough."""
-        given = self.aliases.get(given, given)
-        if given in self.flags or given in self.valued:
-            return given
-        longer = [name for name in self.flags | self.valued if name.startswith(given)]
-        return longer[0] if len(longer) == 1 else None
+        known = self.flags | self.valued
+        if given in known or given in self.aliases:
+            return self.aliases.get(given, given)
+        longer = {self.aliases.get(name, name) for name in (*known, *self.aliases) if name.startswith(given)}
+        return longer.pop() if len(longer) == 1 else None
 
     def _short(self, word: str, rest: deque[str]) -> Iterator[DirectiveOption]:
         """Read ``-N2``, ``-N 2`` and flags run together, ``-vH``."""
@@ -57,7 +61,9 @@ class GnuOptions(NamedTuple):
         while letters:
             name = self.letters.get(letters[0])
             if name is not None and name not in self.flags:
-                yield _with_value(name, word, letters[1:].removeprefix("="), rest)
+                option = _with_value(name, word, letters[1:].removeprefix("="), rest)
+                wrong = self.equals_is_value and letters[1:2] == "="
+                yield option._replace(problem="equals") if wrong else option
                 return
             yield DirectiveOption(name or letters[0], None, f"-{letters[0]}", known=name is not None)
             letters = letters[1:]
@@ -80,7 +86,7 @@ def word_options(words: Sequence[str], values: Mapping[str, int]) -> Iterator[Di
         word = rest.popleft()
         name = word[1:]
         if len(word) < 2 or not word.startswith("-"):
-            yield DirectiveOption("", None, word, known=False)
+            yield DirectiveOption("", None, word, known=False, problem="stray")
             continue
         value = " ".join(rest.popleft() for _ in range(min(values.get(name, 0), len(rest))))
         yield DirectiveOption(name, value or None, f"{word} {value}".strip(), known=name in values)

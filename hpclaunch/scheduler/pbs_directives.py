@@ -19,7 +19,8 @@ from hpclaunch.scheduler.directive_reader import (
 )
 
 # Letters of options that take a value.
-_VALUED = frozenset("aAcCeGhijJkKlLmMNopPqQrRSTuvwWY")
+# Both PBS' and Torque's: qsub of PBS has no -b, -d, -D, -F, -t and refuses them by name.
+_VALUED = frozenset("aAbcCdDeFGijJkKlLmMNopPqQrRStTuvwWY")
 
 
 def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
@@ -29,7 +30,7 @@ def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
         if re.match(r"-[A-Za-z]", word):
             yield from _option(word, rest)
         else:
-            yield DirectiveOption("", None, word, known=False)
+            yield DirectiveOption("", None, word, known=False, problem="stray")
 
 
 def _option(word: str, rest: deque[str]) -> Iterator[DirectiveOption]:
@@ -121,5 +122,9 @@ PBS_DIRECTIVES = DirectiveReader(
         "q": "queue",
     },
     account_option="-A ",
+    dollar_options=frozenset({"v", "W", "S"}),
+    comments=False,
+    indented=True,
+    continued=True,
     refuses_zero_walltime=True,
 )

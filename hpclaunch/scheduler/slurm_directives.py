@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from hpclaunch.scheduler.directive_reader import (
+    COMPONENT_SEPARATORS,
     Directive,
     DirectiveReader,
     Given,
@@ -42,15 +43,20 @@ _VALUED = name_set(
     "segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bind "
     "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step"
 )
-# Options of plugins that several sites have: CSCS' uenv and container engine, and pyxis.
+# Options of plugins that several sites have: Shifter, EAR, CSCS' uenv and container engine, and pyxis.
+_PLUGIN_FLAGS = name_set(
+    "container-mount-home container-remap-root container-entrypoint container-writable container-readonly "
+    "no-container-mount-home no-container-remap-root no-container-entrypoint no-container-entrypoint-log"
+)
 _PLUGINS = name_set(
-    "uenv view environment container-image container-mounts container-workdir container-name container-env "
-    "container-save container-mount-home container-remap-root container-entrypoint container-writable"
+    "image module volume entrypoint ear ear-policy ear-verbose ear-cpufreq ear-policy-th ear-user-db ear-tag "
+    "ear-gpu-freq uenv view repo environment container-image container-mounts container-workdir "
+    "container-name container-env container-save"
 )
 # Other names that sbatch takes for an option.
-_ALIASES = {"tasks-per-node": "ntasks-per-node", "workdir": "chdir", "share": "oversubscribe"}
-# They separate the components of a heterogeneous job.
-_COMPONENT_SEPARATORS = ("hetjob", "packjob")
+_ALIASES = {
+    "tasks-per-node": "ntasks-per-node", "workdir": "chdir", "share": "oversubscribe", "cluster": "clusters",
+}  # fmt: skip
 _GRES_GPUS = re.compile(r"(?:gres[/:])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?(?:\(.*\))?")
 
 
@@ -110,7 +116,14 @@ SLURM_DIRECTIVES = DirectiveReader(
     kind="slurm",
     sentinel="SBATCH",
     submit_command="sbatch",
-    read=GnuOptions(_LETTERS, _FLAGS | _PLUGINS, _VALUED, _ALIASES, _COMPONENT_SEPARATORS).read,
+    read=GnuOptions(
+        _LETTERS,
+        _FLAGS | _PLUGIN_FLAGS,
+        _VALUED | _PLUGINS,
+        _ALIASES,
+        COMPONENT_SEPARATORS,
+        equals_is_value=True,
+    ).read,
     requested=_requested,
     roles={
         "account": "account",
@@ -125,6 +138,6 @@ SLURM_DIRECTIVES = DirectiveReader(
         "time": "walltime",
     },
     account_option="--account=",
-    known_options=_FLAGS | _VALUED | _PLUGINS,
+    known_options=_FLAGS | _VALUED | _PLUGINS | _PLUGIN_FLAGS,
     dollar_options=frozenset({"export", "comment", "wrap", "job-name", "mail-user", "export-file"}),
 )

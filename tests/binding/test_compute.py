@@ -7,6 +7,7 @@ import pytest
 
 from hpclaunch.binding.compute import bind, bind_gpus_only
 from hpclaunch.binding.dialects import map_cpu, mask_cpu
+from hpclaunch.binding.gpu_shares import share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.binding.reserved_cores import reserve
 from hpclaunch.cpuset import format_cpu_list
@@ -184,6 +185,22 @@ def test_the_nearest_nics_are_assigned_in_order() -> None:
         nics=(Nic(name="a", numa=0), Nic(name="b", numa=0), Nic(name="c", cpus=frozenset({6}))),
     )
     assert [rank.nic for rank in bound(node, 4).ranks] == ["a", "b", None, "c"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "gpus", "each", "wanted"),
+    [
+        (3, 8, None, [(0, 1), (2, 3, 4), (5, 6, 7)]),
+        (5, 2, None, [(0,), (0,), (0,), (1,), (1,)]),
+        (2, 8, 1, [(0,), (1,)]),
+        (2, 8, 0, [(), ()]),
+        (2, 0, None, [(), ()]),
+    ],
+)
+def test_gpus_are_shared_by_one_rule(
+    tasks: int, gpus: int, each: int | None, wanted: list[tuple[int, ...]]
+) -> None:
+    assert share_gpus(range(gpus), tasks, each) == wanted
 
 
 def test_gpus_per_task_overrides_the_rule() -> None:

@@ -95,8 +95,10 @@ def test_a_rank_spans_l3_groups_only_where_it_must_or_shares_would_differ(
         if len(rank.numa) == 1 and len(rank.gpus) < 2 and len(rank.l3) > 1:
             held = [size for (numa, _), size in sizes.items() if numa == rank.numa[0]]
             mine = len(cores_of(topology, rank.cpus))
-            # No group alone holds as many cores, or the groups do not hold the ranks of the node equally.
-            assert max(held) < mine or sum(size // mine for size in held) < ranks_of[rank.numa]
+            # No group alone holds as many cores; or not all groups together hold the ranks of the NUMA node
+            # equally; or a group smaller than a share would be idle.
+            fit = sum(size // mine for size in held)
+            assert max(held) < mine or fit < ranks_of[rank.numa] or min(held) < mine
 
 
 @checked

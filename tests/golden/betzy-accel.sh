@@ -73,7 +73,7 @@ unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SL
   SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_SOCKET SLURM_OVERCOMMIT SLURM_PROFILE \
   SLURM_THREADS_PER_CORE SLURM_TRES_PER_TASK
 
-# since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)
+# srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
 export SRUN_CPUS_PER_TASK=16
 
 # rendezvous: the job's first node

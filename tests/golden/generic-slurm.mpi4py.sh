@@ -84,7 +84,7 @@ unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SL
   SLURM_MEM_PER_NODE SLURM_NETWORK SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_SOCKET \
   SLURM_OVERCOMMIT SLURM_PROFILE SLURM_THREADS_PER_CORE SLURM_TRES_PER_TASK
 
-# since Slurm 22.05 srun does not take --cpus-per-task over from sbatch (man srun)
+# srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
 export SRUN_CPUS_PER_TASK=1
 
 # threads for each rank: --cpus-per-task
@@ -145,7 +145,7 @@ if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
     hpclaunch_write reason "checkpointed, $1" || echo "hpclaunch: checkpointed, $1" || :
     exit 85
   }
-  [ "$HPCLAUNCH_RESTART" -lt 1 ] || not_restarted "and all 1 restarts (--max-restarts) are used up"
+  [ "$HPCLAUNCH_RESTART" -lt 1 ] || not_restarted "and no restart is left (--max-restarts 1)"
   hpclaunch_write restarts $((HPCLAUNCH_RESTART + 1)) \
     || not_restarted "but not restarted: $HPCLAUNCH_JOB_FOLDER cannot be written (disk or quota full?); make room, then hpclaunch resubmit"
   echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 1" || :

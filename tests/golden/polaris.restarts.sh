@@ -33,6 +33,7 @@ export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+# The job's log, in which a run that comes back writes on.
 exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
 
 # How an earlier run of this job ended no longer counts.
@@ -308,7 +309,7 @@ if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
     hpclaunch_write reason "checkpointed, $1" || echo "hpclaunch: checkpointed, $1" || :
     exit 85
   }
-  [ "$HPCLAUNCH_RESTART" -lt 3 ] || not_restarted "and all 3 restarts (--max-restarts) are used up"
+  [ "$HPCLAUNCH_RESTART" -lt 3 ] || not_restarted "and no restart is left (--max-restarts 3)"
   hpclaunch_write restarts $((HPCLAUNCH_RESTART + 1)) \
     || not_restarted "but not restarted: $HPCLAUNCH_JOB_FOLDER cannot be written (disk or quota full?); make room, then hpclaunch resubmit"
   echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 3" || :

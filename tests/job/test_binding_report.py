@@ -75,6 +75,9 @@ def test_a_binding_that_was_not_made_is_found(
     assert (exit_code, document["ok"]) == (1, False)
     assert {rank["verdict"] for rank in document["ranks"]} == {"cpus-differ"}
     assert "a change after the last look is not seen" in document["note"]
+    picture = tmp_path / "got.svg"
+    assert hpclaunch("verify", "last", "--picture", str(picture)).returncode == 1
+    assert "r0, rank 0 of the job: cpus-differ, planned CPUs" in picture.read_text()
     log = hpclaunch("logs", "last").stdout
     assert "hpclaunch-binding" not in log, "the log is the program's"
     shown = hpclaunch("status", "last").stdout
@@ -125,6 +128,13 @@ def test_slurm_binds_as_planned_and_a_forced_wrong_mask_is_found(
     assert (exit_code, document["finding"]) == (1, finding)
     assert [rank["later"] for rank in document["ranks"]] == [[], [{"cpus": f"0-{cores - 1}", "name": "sh"}]]
     assert finding in " ".join(hpclaunch("status", "last").stdout.split())
+    picture = tmp_path / "got.svg"
+    assert hpclaunch("verify", "last", "--picture", str(picture)).returncode == 1
+    planned = [rank["planned"] for rank in last_verdict()[1]["ranks"]]
+    for local_rank, cpus in enumerate(planned):
+        assert f"r{local_rank}: CPUs {cpus}<" in picture.read_text()
+    assert f"r1, rank 1 of the job: sh went to CPUs 0-{cores - 1} while running" in picture.read_text()
+    assert "no rank of job" in hpclaunch("verify", "last", "--picture", "x.svg", "--node", "n9").stderr
 
     script = hpclaunch(*asked, "--dry-run", "--", "echo", "the program ran").stdout
     masks = next(word for word in script.split() if word.startswith("--cpu-bind=mask_cpu:"))
@@ -264,7 +274,7 @@ def later(found: str) -> str:
 @pytest.mark.parametrize(
     ("lines", "ok", "said"),
     [
-        ([later("")], True, "all 1 ranks got their binding"),
+        ([later("")], True, "the rank got its binding"),
         ([later("1@python")], True, "1 changed it within their CPUs while running: rank 0 (python: 1)"),
         (
             [later("1@python"), later("1@python;0-3@pool")],
@@ -274,7 +284,7 @@ def later(found: str) -> str:
         (
             [later("2@python;$(x)@pool"), later("99999999@x"), later(";;")],
             True,
-            "all 1 ranks got their binding",
+            "the rank got its binding",
         ),
     ],
 )

@@ -72,13 +72,13 @@ def test_json_is_one_document_with_a_null_line_for_what_is_missing(tmp_path: Pat
 
 
 def test_a_note_alone_is_status_0(tmp_path: Path) -> None:
-    answer = run_lint("--json", DATA / "master-port-fixed.whole-node.sh", cwd=tmp_path)
+    answer = run_lint("--json", DATA / "time-missing.slurm.sh", cwd=tmp_path)
     assert answer.returncode == 0
     assert [one["severity"] for one in findings_of(answer)] == ["note"]
 
 
 def test_a_warning_alone_is_status_1(tmp_path: Path) -> None:
-    answer = run_lint("--json", DATA / "master-port-fixed.shared.sh", cwd=tmp_path)
+    answer = run_lint("--json", DATA / "variable-value-unknown.nccl.sh", cwd=tmp_path)
     assert answer.returncode == 1
     assert [one["severity"] for one in findings_of(answer)] == ["warning"]
 
@@ -102,8 +102,8 @@ def test_wrong_usage_is_status_2(arguments: list[str], tmp_path: Path) -> None:
 
 
 def test_standard_input(tmp_path: Path) -> None:
-    answer = run_lint("--json", "-", cwd=tmp_path, input="#!/bin/bash\nsrun ./app | tee log\n")
-    assert [(one["line"], one["rule"]) for one in findings_of(answer)] == [(2, "status-lost-in-pipe")]
+    answer = run_lint("--json", "-", cwd=tmp_path, input="#!/bin/bash\n#SBATCH -t 10\nsrun ./app | tee log\n")
+    assert [(one["line"], one["rule"]) for one in findings_of(answer)] == [(3, "status-lost-in-pipe")]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_folders_and_python_files_are_looked_for_where_lint_runs_and_beside_the_
     scripts = tmp_path / "scripts"
     scripts.mkdir()
     job = scripts / "job.sh"
-    job.write_text("#!/bin/bash\n#SBATCH --output=logs/%j.out\nsrun python train.py\n")
+    job.write_text("#!/bin/bash\n#SBATCH --output=logs/%j.out -t 10\nsrun python train.py\n")
     (scripts / "train.py").write_bytes((DATA / "old_callbacks.py").read_bytes())
     before = [one["rule"] for one in findings_of(run_lint("--json", job, cwd=tmp_path))]
     (tmp_path / "logs").mkdir()
@@ -140,11 +140,11 @@ def test_folders_and_python_files_are_looked_for_where_lint_runs_and_beside_the_
 
 def test_fix_writes_the_file_shows_the_change_and_keeps_its_mode(tmp_path: Path) -> None:
     job, link = tmp_path / "job.sh", tmp_path / "link.sh"
-    job.write_text("#!/bin/bash\nset -errext -o pipefail\nsrun ./app 2>/dev/null\n")
+    job.write_text("#!/bin/bash\n#SBATCH -t 10\nset -errext -o pipefail\nsrun ./app 2>/dev/null\n")
     job.chmod(0o750)
     link.symlink_to(job)
     answer = run_lint("--fix", "--json", link, cwd=tmp_path)
-    assert job.read_text() == "#!/bin/bash\nset -e -o pipefail\nsrun ./app 2>/dev/null\n"
+    assert job.read_text() == "#!/bin/bash\n#SBATCH -t 10\nset -e -o pipefail\nsrun ./app 2>/dev/null\n"
     assert stat.S_IMODE(job.stat().st_mode) == 0o750
     assert link.is_symlink()
     assert "-set -errext -o pipefail\n+set -e -o pipefail\n" in answer.stderr
@@ -201,10 +201,10 @@ def test_shellcheck_stands_beside_our_findings(tmp_path: Path) -> None:
 
 def test_warnings_of_shellcheck_are_notes(tmp_path: Path) -> None:
     job = tmp_path / "job.sh"
-    job.write_text("#!/bin/bash\ncd /scratch\nsrun ./app\n")
+    job.write_text("#!/bin/bash\n#SBATCH -t 10\ncd /scratch\nsrun ./app\n")
     answer = run_lint("--json", job, cwd=tmp_path)
     assert [(one["line"], one["rule"], one["severity"]) for one in findings_of(answer)] == [
-        (2, "shellcheck-SC2164", "note")
+        (3, "shellcheck-SC2164", "note")
     ]
     assert answer.returncode == 0
 

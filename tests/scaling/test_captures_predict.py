@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hpclaunch.scaling.prediction import StepRange, rank
-from tests.scaling.test_predict import SITE, document
+from tests.scaling.test_predict import document
 
 FOLDER = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"]) / "scaling"
 ABCI = json.loads((FOLDER / "abci.json").read_text())
@@ -26,10 +26,9 @@ def predicted(folder: Path, strategy: str, model: str, sizes: list[int]) -> dict
     """Predict sizes from the measured ones of 8 and 16 GPUs."""
     network = model.rstrip("0123456789")
     times = measured(strategy, network)
-    (folder / "site.yaml").write_text(SITE.replace("name: four", "name: site"))
     (folder / "small.csv").write_text(f"gpus,seconds_per_step\n8,{times[8]}\n16,{times[16]}\n")
     return document(
-        *("--site", folder / "site.yaml", "--model", model, "--strategy", strategy),
+        *("--site", "abci", "--model", model, "--strategy", strategy),
         *("--batch-per-worker", ABCI["images_per_worker"][network], "--gpus-per-worker", 4),
         *("--gpus", ",".join(map(str, sizes)), "--calibrate", folder / "small.csv"),
     )

@@ -75,10 +75,11 @@ def test_a_storage_is_counted_once() -> None:
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
+        ("name: a, kind: relu", "x.yaml:4: no layer is a conv or a linear one"),
         ("name: a, kind: conv", "x.yaml:5: layers[0]: conv 'a': it lacks filters"),
         ("name: a, kind: linear", "lacks outputs"),
-        ("name: a, kind: relu\nname: a, kind: relu", "x.yaml:6: layers[1]: the name 'a' is used already"),
-        ("name: a, kind: relu, from: [z]", "from names 'z', which is not above it"),
+        ("name: a, kind: linear, outputs: 2\nname: a, kind: relu", "x.yaml:6: layers[1]: the name 'a' is used already"),
+        ("name: a, kind: conv, filters: 1, from: [z]", "from names 'z', which is not above it"),
         ("name: a, kind: conv, filters: 2, kernel: [9, 9]", "its window is larger than its input of 8 x 8"),
         ("name: a, kind: conv, filters: 2, kernel: [3]", "kernel has 1 numbers"),
         ("name: a, kind: conv, filters: 2, groups: 2", "not divisible by 2 groups"),
@@ -94,6 +95,13 @@ def test_a_storage_is_counted_once() -> None:
 def test_a_wrong_table_is_refused_with_its_line(layers: str, message: str) -> None:
     with pytest.raises(BadInputError) as error:
         model(layers)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("shape", "message"), [("[]", "input is empty"), ("[0]", "input[0] is 0")])
+def test_a_sample_has_a_shape(shape: str, message: str) -> None:
+    with pytest.raises(BadInputError) as error:
+        model("name: a, kind: linear, outputs: 2", shape)
     assert message in str(error.value)
 
 

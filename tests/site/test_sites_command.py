@@ -100,6 +100,18 @@ def test_show_prints_sources_and_dates() -> None:
     assert "network: layout dragonfly  [link-speeds]" in text
 
 
+def test_show_says_what_is_not_known() -> None:
+    def unknown(site: str) -> list[str]:
+        found = [line for line in sites("show", site).stdout.splitlines() if line.startswith("not known: ")]
+        return found[0].removeprefix("not known: ").split(", ") if found else []
+
+    assert {"retired.since", "retired.successor", "links.nic"} <= set(unknown("theta"))
+    assert not {"links.gpu_gpu", "links.cpu_gpu"} & set(unknown("theta"))  # it has no GPUs
+    assert "billing" in unknown("leonardo")
+    assert "fabric.allreduce" not in unknown("daint")
+    assert unknown("generic-slurm") == []
+
+
 def test_show_json_is_the_merged_profile() -> None:
     profile = document("show", "daint")
     assert profile["extends"] == "alps-gh200"

@@ -3,12 +3,17 @@
 # ruff: noqa: I001
 from hpclaunch.lint.rules import binding_rules, flow_rules, resource_rules
 from hpclaunch.lint.rules import environment_rules, module_rules, python_rules
+from hpclaunch.lint.rules import directive_rules, step_rules, rendezvous_rules, variable_rules
 
 __all__ = [
     "binding_rules",
+    "directive_rules",
     "environment_rules",
     "flow_rules",
     "module_rules",
     "python_rules",
+    "rendezvous_rules",
     "resource_rules",
+    "step_rules",
+    "variable_rules",
 ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from functools import partial
 
 from hpclaunch.binding.binding_documents import Finding as Judged
-from hpclaunch.binding.judge_masks import judge
+from hpclaunch.binding.judge_masks import Judgement, judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import (
     BindList,
@@ -19,7 +21,7 @@ from hpclaunch.lint.bind_lists import (
     unset_in_lists,
 )
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.lint_rule import Context, Edit, Rule, Severity, Violation, register, rule
+from hpclaunch.lint.lint_rule import Context, Edit, Rule, Severity, Violation, register, rule, slurm
 from hpclaunch.lint.shell_syntax import Word
 
 _BLANK = r"[ \t\r\n]+"
@@ -33,7 +35,8 @@ _BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
     "error",
     what="A CPU mask or map is built from a variable that the script never sets.",
     why="An unset variable is empty: `0x${fe}00` becomes `0x00`, a mask without a CPU. The job fails, or the"
-    " binding is not the intended one.",
+    " binding is not the intended one. If the script sources another file, only names that are hexadecimal"
+    " digits are reported.",
     remedy="Write the digits themselves, or set the variable before the list.",
     bad='MASK="0x${fe}00,0x${fe}0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
     good='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
@@ -44,9 +47,9 @@ def mask_undefined_variable(context: Context) -> Iterator[Violation]:
     misnamed = mismatches(script)
     severity: Severity | None = "warning" if script.variables.sources_others else None
     for name, refs in unset_in_lists(script).items():
-        if name in misnamed:
-            continue
         literal = re.fullmatch(r"[0-9a-fA-F]{1,4}", name)
+        if name in misnamed or (script.variables.sources_unknown and not literal):
+            continue
         remedy = f"write the digits: {name} instead of ${{{name}}}" if literal else f"set {name} before"
         for line in sorted({ref.line for ref in refs}):
             message = f"variable ${{{name}}} in a bind list is undefined, so it is empty"
@@ -103,11 +106,11 @@ def _blanks_in_option(launch: Launch) -> Iterator[Violation]:
         return
     if option.broken:
         words = (option.value, *option.broken)
-        edit = Edit(words[0].start, words[-1].end, _raw(words))
+        edits = () if words[0].start < 0 else (Edit(words[0].start, words[-1].end, _raw(words)),)
         whole = "".join(word.visible for word in words)
         read = f"{launch.launcher} reads {words[0].visible!r} of {whole!r}"
         message = f"the bind list is broken by spaces: {read}"
-        yield Violation(option.line, message, _ONE_WORD, edits=(edit,))
+        yield Violation(option.line, message, _ONE_WORD, edits=edits)
     elif _has_blank(option.value):
         yield _inside_quotes(option.line, option.value)
 
@@ -121,7 +124,11 @@ def _has_blank(word: Word) -> bool:
 
 
 def _inside_quotes(line: int, word: Word) -> Violation:
-    plain = "\\" not in word.raw and all(part.kind in ("text", "variable") for part in word.parts)
+    plain = (
+        word.start >= 0
+        and "\\" not in word.raw
+        and all(part.kind in ("text", "variable") for part in word.parts)
+    )
     edits = (Edit(word.start, word.end, re.sub(_BLANK, "", word.raw)),) if plain else ()
     return Violation(line, f"the bind list {word.visible!r} has spaces in it", _ONE_WORD, edits=edits)
 
@@ -182,10 +189,10 @@ _PROBLEMS: dict[str, Rule] = {
     "shared": Rule(
         id="bind-shared-cores",
         severity="error",
-        what="Masks repeat or overlap: two ranks get the same cores.",
+        what="Masks overlap: two ranks get the same cores. Equal masks with a core per rank are right.",
         why="They take turns on these cores, at half the speed, while other cores are idle.",
         remedy="Give each rank its own cores.",
-        bad="srun --cpu-bind=mask_cpu:0xfe,0xfe ./app",
+        bad="srun --cpu-bind=mask_cpu:0xfe,0xfc ./app",
         good="srun --cpu-bind=mask_cpu:0xfe,0xfe00 ./app",
     ),
     "crosses-numa": Rule(
@@ -220,7 +227,8 @@ _PROBLEMS: dict[str, Rule] = {
         id="bind-list-count",
         severity="warning",
         what="A bind list has more or fewer entries than there are ranks per node.",
-        why="If there are too few, Slurm starts again at the first entry, and two ranks share cores.",
+        why="If there are too few, Slurm starts again at the first entry, and two ranks share cores. Entries"
+        " that are never used are a note.",
         remedy="Give one entry per rank of a node.",
         bad="srun --ntasks-per-node=4 --cpu-bind=map_cpu:1,9,17 ./app",
         good="srun --ntasks-per-node=4 --cpu-bind=map_cpu:1,9,17,25 ./app",
@@ -231,10 +239,52 @@ _PROBLEMS: dict[str, Rule] = {
 def _judged(problem: str, context: Context) -> Iterator[Violation]:
     """Report one problem of each list, for all its ranks in one message."""
     for entry in bind_lists(context):
-        findings = [one for one in judge_list(context, entry).findings if one.problem == problem]
-        if not findings or (problem == "wrong-gpu" and _gpus_chosen(context, entry)):
-            continue
-        yield Violation(entry.line, _joined(findings), findings[0].remedy)
+        judged = judge_list(context, entry)
+        findings = _findings(problem, context, judged)
+        if findings and not _is_wanted(problem, context, entry, judged):
+            severity: Severity | None = "note" if problem == "count" and _spare(entry, judged) else None
+            yield Violation(entry.line, _joined(findings), findings[0].remedy, severity)
+
+
+def _findings(problem: str, context: Context, judged: Judgement) -> list[Judged]:
+    """Return the findings of one problem; a GPU on the same NUMA node is near."""
+    findings = [one for one in judged.findings if one.problem == problem]
+    if problem == "wrong-gpu":
+        return [one for one in findings if not _in_one_numa_node(context, judged, one)]
+    return findings
+
+
+def _in_one_numa_node(context: Context, judged: Judgement, one: Judged) -> bool:
+    """Tell whether a rank's CPUs and its GPU are on one NUMA node: the data then crosses nothing."""
+    if one.rank is None or context.node_topology is None:
+        return False
+    rank = judged.ranks[one.rank]
+    return any(gpu.numa in rank.numa for gpu in context.node_topology.gpus if gpu.index in rank.gpus)
+
+
+def _spare(entry: BindList, judged: Judgement) -> bool:
+    """Tell whether the list only has more entries than there are ranks: the rest is not used."""
+    return entry.ranks is not None and len(judged.ranks) > entry.ranks
+
+
+def _is_wanted(problem: str, context: Context, entry: BindList, judged: Judgement) -> bool:
+    """Tell whether what looks like a fault is wanted: pools of cores, GPUs chosen by the script."""
+    if problem == "wrong-gpu":
+        return _gpus_chosen(context, entry)
+    if problem in ("shared", "count"):
+        return not _spare(entry, judged) and _is_pool(entry, judged)
+    return False
+
+
+def _is_pool(entry: BindList, judged: Judgement) -> bool:
+    """Tell whether ranks share cores on purpose: all entries as often, each with a CPU or more per rank."""
+    count = len(judged.ranks)
+    if not count:
+        return False
+    owners = Counter(judged.ranks[rank % count].cpus for rank in range(entry.ranks or count))
+    names = [cpu for cpus in owners for cpu in cpus]
+    apart = len(names) == len(set(names)) and len(set(owners.values())) == 1 and max(owners.values()) > 1
+    return apart and all(len(cpus) >= ranks for cpus, ranks in owners.items())
 
 
 def _joined(findings: list[Judged]) -> str:
@@ -250,7 +300,9 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
     script = context.script
     if context.node_topology is None or any(launch.option("gpu-bind") for launch in script.launches):
         return True
-    chosen = re.findall(r"VISIBLE_DEVICES=(.*)", script.text)
+    if _gets_some_gpus(context, len(context.node_topology.gpus)):
+        return True
+    chosen = re.findall(r"(?:VISIBLE_DEVICES|ZE_AFFINITY_MASK)=(.*)", script.text)
     if chosen:  # GPU N for local rank N is the order that the list is judged by
         return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
     by_numa = judge(context.node_topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
@@ -258,10 +310,22 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
     return not far and any(_starts_wrapper(launch) for launch in script.launches)
 
 
-def _starts_wrapper(launch: Launch) -> bool:
-    """Tell whether a launch starts a script whose name says that it selects GPUs."""
-    return any(re.search(r"gpu|affinity|select|bind", word.visible) for word in launch.program[:1])
+def _gets_some_gpus(context: Context, gpus: int) -> bool:
+    """Tell whether the job gets some of a node's GPUs, so that it is not known which ones."""
+    given = context.requested.gpus_per_node
+    return given is not None and 0 < given.value < gpus and not context.owns_node
 
+
+def _starts_wrapper(launch: Launch) -> bool:
+    """Tell whether a launch starts a script that may select GPUs: by its name, or as a shell script."""
+    return any(
+        re.search(r"gpu|affinity|select|bind|wrap|\.sh$|^(ba)?sh$", word.visible)
+        for word in launch.program[:1]
+    )
+
+
+RULE_OF_PROBLEM = {problem: rule.id for problem, rule in _PROBLEMS.items()}
+"""Problem of a list of cores, as ``judge`` names it -> the rule that explains it."""
 
 for _problem, _rule in _PROBLEMS.items():
     register(_rule, partial(_judged, _problem))
@@ -281,11 +345,25 @@ def bind_needs_whole_node(context: Context) -> Iterator[Violation]:
     profile = context.profile
     if profile is None or not profile.binding.needs_whole_node or context.owns_node is not False:
         return
+    if _requests_all(context):
+        return
     for entry in bind_lists(context):
         queue = ", ".join(name for name, _, _ in context.queues)
         yield Violation(
             entry.line, f"the list names CPUs of the whole node, but {queue} gives parts of nodes"
         )
+
+
+def _requests_all(context: Context) -> bool:
+    """Tell whether the job asks for all cores or all GPUs of its nodes, so that it shares them with none."""
+    requested, topology = context.requested, context.node_topology
+    if topology is None:
+        return False
+    gpus, tasks, each = requested.gpus_per_node, requested.ranks_per_node, requested.cpus_per_task
+    all_gpus = gpus is not None and 0 < len(topology.gpus) <= gpus.value
+    usable = sum(1 for core in topology.cores if topology.usable.issuperset(core.cpus))
+    cores = (tasks or 0) * (each.value if each else 1)
+    return all_gpus or cores >= usable > 0
 
 
 @rule(
@@ -320,14 +398,15 @@ _BINDER = {"map": "map_cpu", "mask": "the mask"}
     "cpus-per-task-not-passed",
     "warning",
     what="`#SBATCH --cpus-per-task` does not reach srun.",
-    why="Since Slurm 22.05 srun does not inherit it from sbatch: each rank gets one CPU, without a warning"
-    " (man srun, --cpus-per-task).",
-    remedy="Add `export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK` before srun, or `srun --cpus-per-task=N`.",
-    bad="#SBATCH --cpus-per-task=72\nsrun ./app",
-    good="#SBATCH --cpus-per-task=72\nexport SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\nsrun ./app",
+    why="srun of Slurm 22.05 and 23.02 does not read SLURM_CPUS_PER_TASK: each rank gets one CPU, without a"
+    " warning. From 23.11 on srun reads it again. One finding per script.",
+    remedy="Write `srun --cpus-per-task=$SLURM_CPUS_PER_TASK`, which is right for every version.",
+    bad="# Slurm 23.02\n#SBATCH --cpus-per-task=72\nsrun ./app",
+    good="#SBATCH --cpus-per-task=72\nsrun --cpus-per-task=$SLURM_CPUS_PER_TASK ./app",
+    versions=(slurm("Slurm's release notes of 22.05 and 23.11, src/srun/opt.c", "22.05", "23.11"),),
 )
 def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
-    """Find srun lines without a number of CPUs and without an explicit binding."""
+    """Find the first srun line without a number of CPUs and without an explicit binding."""
     given, script = context.requested.cpus_per_task, context.script
     if given is None or given.value < 2:
         return
@@ -337,6 +416,7 @@ def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
         if launch.launcher == "srun" and not launch.trivial and not (exported or _has_cpus(script, launch)):
             message = f"--cpus-per-task={given.value} (line {given.line}) does not reach this srun"
             yield Violation(launch.line, message)
+            return
 
 
 def _has_cpus(script: Script, launch: Launch) -> bool:
@@ -351,31 +431,30 @@ def _binds_itself(script: Script, launch: Launch) -> bool:
     return variable or "mask_cpu" in value or "map_cpu" in value or "none" in value
 
 
+_HINTS = ("compute_bound", "memory_bound", "multithread", "nomultithread", "help")
+
+
 @rule(
-    "hint-with-cpu-bind",
+    "hint-unknown",
     "error",
-    what="`--hint` and `--cpu-bind` in one job.",
-    why="Both define a binding: srun refuses them together, or one of them is lost (man srun, --hint).",
-    remedy="Use one of them; `--cpu-bind` where a list is given.",
-    bad="#SBATCH --hint=nomultithread\nsrun --cpu-bind=map_cpu:49,57 ./app",
-    good="srun --cpu-bind=map_cpu:49,57 ./app",
+    what="Slurm has no hint of this name.",
+    why="sbatch and srun refuse it: `unrecognized --hint argument`. (With a mask or map srun"
+    " ignores a hint, which is right.)",
+    remedy="Use compute_bound, memory_bound, multithread or nomultithread.",
+    bad="#SBATCH --hint=exclusive",
+    good="#SBATCH --hint=nomultithread",
+    versions=(slurm("man sbatch, --hint; validate_hint_option in src/common/slurm_opt.c"),),
+    skips_placeholders=True,
 )
-def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
-    """Find --hint, of the job or of srun, together with a binding."""
-    script = context.script
-    job_hint = script.directive("hint")
-    for launch in script.launches:
-        option = bind_option(launch)
-        value = script.value(option).text if option else None
-        if (
-            launch.launcher != "srun"
-            or option is None
-            or (value or "x") in ("verbose", "v", "quiet", "q", "none")
-        ):
-            continue
-        if own := launch.option("hint"):
-            yield Violation(own.line, "--hint and --cpu-bind: both define a binding")
-        elif job_hint is not None:
-            message = f"--hint={job_hint.value} and --cpu-bind of srun on line {option.line}"
-            yield Violation(job_hint.line, f"{message}: both define a binding")
-            return
+def hint_unknown(context: Context) -> Iterator[Violation]:
+    """Find values of --hint that Slurm does not have, in directives and in srun lines."""
+    given = [(one.line, one.value) for one in context.script.active_directives if one.role == "hint"]
+    for launch in context.script.launches:
+        if option := launch.srun_option("hint"):
+            given.append((option.line, context.script.value(option).text))
+    for line, value in given:
+        if value and any(part not in _HINTS for part in value.split(",")):
+            near = get_close_matches(value, _HINTS, n=1)
+            yield Violation(
+                line, f"--hint={value}: no such hint", f"write --hint={near[0]}" if near else None
+            )

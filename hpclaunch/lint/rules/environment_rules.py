@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.rendezvous_ports import fixed_ports
 from hpclaunch.lint.shell_syntax import Assignment, Command, Part, variable_name
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Mpi
@@ -161,15 +162,18 @@ def master_port_ephemeral(context: Context) -> Iterator[Violation]:
     for one, low, high in _ports(context.script):
         if high >= _EPHEMERAL[0] and low <= _EPHEMERAL[1]:
             ports = str(low) if low == high else f"{low} to {high}"
-            yield Violation(
-                one.line, f"MASTER_PORT {ports} is in the ephemeral range of Linux, 32768 to 60999"
-            )
+            message = f"MASTER_PORT {ports} is in the ephemeral range of Linux, 32768 to 60999"
+            yield Violation(one.line, message, _port_of_job(context))
+    for line, name, port in fixed_ports(context.script):
+        if _EPHEMERAL[0] <= port <= _EPHEMERAL[1]:
+            message = f"{name} {port} is in the ephemeral range of Linux, 32768 to 60999"
+            yield Violation(line, message, _port_of_job(context))
 
 
 @rule(
     "master-port-fixed",
     "warning",
-    what="MASTER_PORT is the same for every job.",
+    what="MASTER_PORT, or the port of torchrun or accelerate, is the same for every job.",
     why="Two jobs on one node use the same port, and one fails. On whole nodes it is a note: only processes"
     " left by an earlier job can use the port.",
     remedy="Derive it from the job: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))`.",
@@ -179,9 +183,24 @@ def master_port_ephemeral(context: Context) -> Iterator[Violation]:
 def master_port_fixed(context: Context) -> Iterator[Violation]:
     """Find ports that are one number."""
     severity: Severity | None = "note" if context.owns_node else None
-    for one, low, high in _ports(context.script):
-        if low == high and not _EPHEMERAL[0] <= low <= _EPHEMERAL[1]:
-            yield Violation(one.line, f"MASTER_PORT is always {low}, for every job", severity=severity)
+    seen: set[int] = set()
+    found = [(one.line, "MASTER_PORT", low) for one, low, high in _ports(context.script) if low == high]
+    for line, name, port in [*found, *fixed_ports(context.script)]:
+        if not _EPHEMERAL[0] <= port <= _EPHEMERAL[1] and line not in seen:
+            seen.add(line)
+            message = f"{name} is always {port}, for every job"
+            yield Violation(line, message, _port_of_job(context), severity)
+
+
+# Sentinel of a scheduler's directives -> the number of the job in shell arithmetic.
+_JOB_NUMBERS = {"SBATCH": "SLURM_JOB_ID", "PBS": "${PBS_JOBID%%[.[]*}", "BSUB": "LSB_JOBID", "$": "JOB_ID"}
+
+
+def _port_of_job(context: Context) -> str:
+    """Return the remedy for a port: one that depends on the job."""
+    reader = context.script.reader
+    number = _JOB_NUMBERS.get(reader.sentinel, "$$") if reader else "SLURM_JOB_ID"
+    return f"derive it from the job: export MASTER_PORT=$((10000 + {number} % 10000))"
 
 
 def _ports(script: Script) -> Iterator[tuple[Assignment, int, int]]:

@@ -50,7 +50,7 @@ def status_lost_in_pipe(context: Context) -> Iterator[Violation]:
 def _command_with_the_status(script: Script, launch: Launch) -> str | None:
     """Return the last command of a pipeline that hides a launch's exit status; None: nothing hides it."""
     command = launch.command
-    if not command.piped_out or command.depth or launch.trivial:
+    if not command.piped_out or command.depth or launch.trivial or script.language == "csh":
         return None
     if _pipefail(script, command.start) or _reads_pipestatus(script, command):
         return None
@@ -104,14 +104,19 @@ def stderr_discarded(context: Context) -> Iterator[Violation]:
     """Find launchers, the whole script or the job whose stderr goes to /dev/null."""
     script = context.script
     for launch in script.steps():
-        if not launch.trivial and _loses_stderr(script, launch):
+        if not (launch.trivial or launch.command.depth) and _loses_stderr(script, launch):
             yield Violation(launch.line, f"stderr of {launch.launcher} is discarded (/dev/null)")
-    for command in script.commands:
-        if [word.visible for word in command.words] == ["exec"] and _discards(command):
-            yield Violation(command.line, "stderr of all commands after this line is discarded (/dev/null)")
+    for line in _exec_lines(script):
+        yield Violation(line, "stderr of all commands after this line is discarded (/dev/null)")
     error = script.directive("error")
     if error is not None and error.value == "/dev/null":
         yield Violation(error.line, "stderr of the job is discarded (/dev/null)")
+
+
+def _exec_lines(script: Script) -> list[int]:
+    """Return the lines of ``exec 2>/dev/null``."""
+    alone = [one for one in script.commands if [word.visible for word in one.words] == ["exec"]]
+    return [one.line for one in alone if _discards(one)]
 
 
 def _loses_stderr(script: Script, launch: Launch) -> bool:
@@ -183,6 +188,8 @@ def _has_input(command: Command) -> bool:
 )
 def set_option_misspelt(context: Context) -> Iterator[Violation]:
     """Find long names after one dash, unknown names after -o, and letters that set does not know."""
+    if context.script.language not in ("bash", "sh"):
+        return
     for command in context.script.commands:
         if command.name == "set":
             yield from _set_words(command.words[1:])
@@ -204,11 +211,20 @@ def _set_words(words: list[Word]) -> Iterator[Violation]:
             named = False
             yield from _unknown_name(word, text)
         elif text[:1] not in "-+" or len(text) < 2:
+            if text in _SET_NAMES and word is not words[0]:
+                yield _without_its_o(words[words.index(word) - 1], word)
             return
         elif (right := _right_option(text)) is None:
             named = text[1:].endswith("o")
         else:
             yield _misspelt(word, f"set {text}: misspelt, bash reads it letter by letter", right)
+
+
+def _without_its_o(before: Word, word: Word) -> Violation:
+    """Report ``set -eu pipefail``: the name is an argument of the script, no option."""
+    message = f"set {before.visible} {word.visible}: {word.visible} is not set, it becomes the argument $1"
+    edits = (Edit(before.end, before.end, "o"),) if re.fullmatch(r"-[a-zA-Z]+", before.raw) else ()
+    return Violation(word.line, message, f"write set {before.visible}o {word.visible}", edits=edits)
 
 
 def _unknown_name(word: Word, name: str) -> Iterator[Violation]:

@@ -11,8 +11,9 @@ from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.shell_syntax import Command
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
 
-_CUDA = re.compile(r"(?:^|-)(?:cuda|cudatoolkit|nvhpc-cuda)[/-](\d+)\.(\d+)", re.IGNORECASE)
-_ROCM = re.compile(r"(?:^|-)rocm[/-](\d+)\.(\d+)", re.IGNORECASE)
+# cuda/12.1, or the suffix of a version: PyTorch/2.1.2-foss-2023a-CUDA-12.1.1; not UCX-CUDA/1.14.1.
+_CUDA = re.compile(r"(?:^(?:cuda|cudatoolkit|nvhpc-cuda)/|/.*-cuda-)(\d+)\.(\d+)", re.IGNORECASE)
+_ROCM = re.compile(r"(?:^rocm/|/.*-rocm-)(\d+)\.(\d+)", re.IGNORECASE)
 _TOOLCHAIN = re.compile(r"(?:^|[-/])(?:foss|gompi|gfbf)[-/](20\d\d[ab])")
 _GCC = re.compile(r"(?:^|[-/])GCC(?:core)?[-/](\d+\.\d+\.\d+)")
 
@@ -92,7 +93,7 @@ def _without(modules: list[Module], names: list[str]) -> list[Module]:
     what="Modules of different CUDA versions (or ROCm versions) are loaded together.",
     why="The later one hides the libraries of the earlier one: a program built for CUDA 11.7 does not find"
     " its runtime under 12.1. A different minor version is a warning.",
-    remedy="Load modules that were built with one CUDA.",
+    remedy="Load modules that were built with one CUDA, or one ROCm.",
     bad="module load cuda/12.1\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
     good="module load cuda/11.7\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
 )
@@ -107,11 +108,19 @@ def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
                 severity: Severity | None = "warning" if version[0] == first[1][0] else None
                 other = f"{first[0].name} (line {first[0].line}) for {stack} {_dotted(first[1])}"
                 message = f"{module.name} is for {stack} {_dotted(version)}, {other}"
-                yield Violation(module.line, message, severity=severity)
+                yield Violation(
+                    module.line, message, f"load modules that were built with one {stack}", severity
+                )
+
+
+def _installed(script: Script) -> list[Module]:
+    """Return what ``eb`` builds in the script, as modules: ``eb Horovod-...-CUDA-11.7.0.eb``."""
+    builds = [word for one in script.commands if one.name == "eb" for word in one.words[1:]]
+    return [Module(f"eb/{word.visible}", word.line) for word in builds if word.visible.endswith(".eb")]
 
 
 def _versions(script: Script, pattern: re.Pattern[str]) -> Iterator[tuple[Module, tuple[int, int]]]:
-    for module in loaded(script):
+    for module in sorted([*loaded(script), *_installed(script)], key=lambda one: one.line):
         if match := pattern.search(module.name):
             yield module, (int(match[1][:4]), int(match[2][:4]))
 
@@ -191,3 +200,36 @@ def module_gpu_vendor(context: Context) -> Iterator[Violation]:
     for module in loaded(context.script):
         if pattern.match(module.name):
             yield Violation(module.line, f"{module.name}, but the GPUs of {profile.name} are {gpus}")
+
+
+_PREFIXES = ("EASYBUILD_PREFIX", "EASYBUILD_INSTALLPATH", "EBU_USER_PREFIX")
+
+
+@rule(
+    "module-prefix-not-used",
+    "warning",
+    what="A folder of own modules is named, but its modules are not added to the search.",
+    why="`EASYBUILD_PREFIX` and its like say where `eb` installs. Only `module use` lets `module load`"
+    " find the modules there; without it the load fails, or takes the site's module of that name. (The"
+    " LUMI modules themselves add EBU_USER_PREFIX.)",
+    remedy="Write `module use $EASYBUILD_PREFIX/modules/all` before `module load`.",
+    bad="export EASYBUILD_PREFIX=/project/me/easybuild\nmodule load Horovod/0.28.1-foss-2022a",
+    good="export EASYBUILD_PREFIX=/project/me/easybuild\nmodule use $EASYBUILD_PREFIX/modules/all\n"
+    "module load Horovod/0.28.1-foss-2022a",
+)
+def module_prefix_not_used(context: Context) -> Iterator[Violation]:
+    """Find prefixes of EasyBuild before module load, without module use."""
+    script = context.script
+    commands = [_verb_and_names(one) for one in script.commands if one.name in ("module", "ml")]
+    verbs = {verb for verb, _ in commands}
+    if "use" in verbs or not verbs.intersection(_LOADING) or _adds_prefix(commands):
+        return
+    for prefix in _PREFIXES:
+        for one in script.variables.assignments.get(prefix, [])[:1]:
+            yield Violation(one.line, f"{prefix} is set, but no module use adds its modules")
+
+
+def _adds_prefix(commands: list[tuple[str, list[str]]]) -> bool:
+    """Tell whether a module is loaded that adds the modules of a prefix itself."""
+    names = [name for verb, found in commands if verb in _LOADING for name in found]
+    return any(re.match(r"LUMI|CrayEnv|EasyBuild|EESSI", name) for name in names)

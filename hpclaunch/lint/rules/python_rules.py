@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -46,8 +47,7 @@ _CALLBACKS = {
     what="A Horovod callback in a launched Python file has arguments that no longer exist, or lacks"
     " required ones.",
     why="Horovod 0.28 raises a TypeError at the start of training: `LearningRateWarmupCallback` has no"
-    " `lr`, and `initial_lr` is required. The finding is reported at the launch line and names the Python"
-    " file and line.",
+    " `lr`, and `initial_lr` is required. The finding is in the Python file.",
     remedy="Pass the arguments of Horovod 0.28: `LearningRateWarmupCallback(initial_lr=0.1 * hvd.size(),"
     " warmup_epochs=3)`.",
     bad="srun python train.py  # hvd.callbacks.LearningRateWarmupCallback(lr=0.1)",
@@ -55,16 +55,40 @@ _CALLBACKS = {
 )
 def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
     """Check the calls of Horovod's callbacks in the Python files that are launched."""
-    seen: set[tuple[int, str]] = set()
-    for launch in context.script.launches:
-        for word in python_files(launch):
-            name = context.script.variables.expand(word).text
-            if not name or (launch.line, name) in seen:
-                continue
-            seen.add((launch.line, name))
-            source = context.files.text(name)
-            for line, message in _wrong_calls(source) if source and "horovod" in source else ():
-                yield Violation(launch.line, f"{name}:{line}: {message}")
+    for name, source in _launched(context):
+        for line, message in _wrong_calls(source) if "horovod" in source else ():
+            yield Violation(line, message, file=name)
+
+
+def _launched(context: Context) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each Python file that the script launches and that can be read, once."""
+    words = [word for launch in context.script.launches for word in python_files(launch)]
+    names = dict.fromkeys(context.script.variables.expand(word).text for word in words)
+    for name in filter(None, names):
+        source = context.files.text(name)
+        if source:
+            yield name, source
+
+
+@rule(
+    "data-parallel",
+    "warning",
+    what="A launched Python file uses torch.nn.DataParallel in a job of several tasks or nodes.",
+    why="DataParallel is one process with threads for the GPUs of one node: each task trains alone, on all"
+    " GPUs of its node. PyTorch's own page advises DistributedDataParallel, also on one node.",
+    remedy="Use torch.nn.parallel.DistributedDataParallel.",
+    bad="#SBATCH --nodes=2\nsrun python train.py  # model = torch.nn.DataParallel(model)",
+    good="#SBATCH --nodes=2\nsrun python train.py  # model = DistributedDataParallel(model)",
+)
+def data_parallel(context: Context) -> Iterator[Violation]:
+    """Find DataParallel in the Python files of jobs with several tasks."""
+    if context.requested.all_tasks < 2:
+        return
+    for name, source in _launched(context):
+        match = re.search(r"(?m)^[^#\n]*\bDataParallel\(", source)
+        if match and "DistributedDataParallel(" not in source:
+            line = source.count("\n", 0, match.start()) + 1
+            yield Violation(line, "DataParallel works in one process", file=name)
 
 
 def _wrong_calls(source: str) -> Iterator[tuple[int, str]]:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, pbs, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Given, RequestedResources
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.site.queue_limits import About, cite, misfits
+from hpclaunch.site.schema import Directive as AdvisedDirective
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.node_topology import Core, NodeTopology
 from hpclaunch.walltime import format_walltime
@@ -30,11 +31,13 @@ _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader
     remedy="Use `--gpus-per-node` only.",
     bad="#SBATCH --nodes=2\n#SBATCH --gpus=8\n#SBATCH --gpus-per-node=8",
     good="#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8",
+    by_component=True,
 )
 def gpus_conflict(context: Context) -> Iterator[Violation]:
     """Compare the ways to count GPUs with each other."""
     requested = context.requested
     yield from _total_and_per_node(requested)
+    yield from _gres_and_per_node(context)
     per_node, per_task, ranks = requested.gpus_per_node, requested.gpus_per_task, requested.ranks_per_node
     if per_task and per_node and ranks and ranks * per_task.value != per_node.value:
         product = f"{per_task.text} x {ranks} tasks per node is {ranks * per_task.value} GPUs"
@@ -55,6 +58,26 @@ def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
         yield Violation(total.line, f"{total.text} repeats {per_node.text}", severity="note")
 
 
+def _gres_and_per_node(context: Context) -> Iterator[Violation]:
+    """Compare ``--gres=gpu:4`` with ``--gpus-per-node``, which both count per node."""
+    reader, per_node, gres = context.script.reader, context.requested.gpus_per_node, _gres(context)
+    if reader is None or per_node is None or gres is None or per_node.line == gres.line:
+        return
+    count = reader.requested([gres]).gpus_per_node
+    if count and count.value != per_node.value:
+        message = f"{gres.text} requests {count.value} GPUs per node, {per_node.text} {per_node.value}"
+        yield Violation(gres.line, message)
+    elif count:
+        yield Violation(gres.line, f"{gres.text} repeats {per_node.text}", severity="note")
+
+
+def _gres(context: Context) -> Directive | None:
+    """Return the directive ``--gres`` that requests GPUs."""
+    return next(
+        (one for one in context.directives if one.name == "gres" and "gpu" in (one.value or "")), None
+    )
+
+
 @rule(
     "cpus-over-node",
     "error",
@@ -64,6 +87,7 @@ def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
     remedy="Request fewer tasks per node or CPUs per task.",
     bad="#SBATCH --ntasks-per-node=8\n#SBATCH --cpus-per-task=72",
     good="#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=72",
+    by_component=True,
 )
 def cpus_over_node(context: Context) -> Iterator[Violation]:
     """Compare tasks x CPUs with the site's node."""
@@ -119,6 +143,7 @@ def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given,
     remedy="Request as many tasks as GPUs, or more CPUs per GPU.",
     bad="#SBATCH --ntasks-per-node=128\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
     good="#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
+    by_component=True,
 )
 def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
     """Compare tasks x CPUs per node with CPUs x GPUs per node."""
@@ -149,6 +174,7 @@ def _gpus_per_node(requested: RequestedResources) -> int | None:
     remedy="Request what a node has.",
     bad="# Polaris has 4 GPUs per node\n#PBS -l select=1:ngpus=8",
     good="#PBS -l select=1:ngpus=4",
+    by_component=True,
 )
 def gpus_over_node(context: Context) -> Iterator[Violation]:
     """Compare the GPUs per node with the site's node."""
@@ -183,6 +209,7 @@ def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given]
     remedy="Request a time within the limit, or another queue.",
     bad="# accel of Olivia: 7 days\n#SBATCH --partition=accel\n#SBATCH --time=08-00:00:00",
     good="#SBATCH --partition=accel\n#SBATCH --time=07-00:00:00",
+    by_component=True,
 )
 def walltime_over_limit(context: Context) -> Iterator[Violation]:
     """Compare the walltime with the queue's limits."""
@@ -200,6 +227,7 @@ def walltime_over_limit(context: Context) -> Iterator[Violation]:
     remedy="Request a number of nodes within the limit, or another queue.",
     bad="# dev-g of LUMI-G: 32 nodes\n#SBATCH --partition=dev-g\n#SBATCH --nodes=64",
     good="#SBATCH --partition=standard-g\n#SBATCH --nodes=64",
+    by_component=True,
 )
 def nodes_over_limit(context: Context) -> Iterator[Violation]:
     """Compare the nodes with the queue's limits."""
@@ -230,10 +258,12 @@ def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, w
     remedy="Write `HH:MM:SS`, for Slurm also `D-HH:MM:SS`.",
     bad="#SBATCH --time=2h",
     good="#SBATCH --time=02:00:00",
+    skips_placeholders=True,
+    by_component=True,
 )
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
     """Find times that the script's scheduler cannot read."""
-    found, walltime = context.script.directive("walltime"), context.requested.walltime_s
+    found, walltime = context.directive("walltime"), context.requested.walltime_s
     if found is None:
         return
     value = found.value or ""
@@ -253,6 +283,7 @@ def walltime_unreadable(context: Context) -> Iterator[Violation]:
     remedy="Use one of the site's queues: `hpclaunch sites show SITE`.",
     bad="#SBATCH --partition=standart-g",
     good="#SBATCH --partition=standard-g",
+    skips_placeholders=True,
 )
 def queue_unknown(context: Context) -> Iterator[Violation]:
     """Find queues that the profile does not know."""
@@ -277,6 +308,7 @@ def queue_unknown(context: Context) -> Iterator[Violation]:
     remedy="Use a queue of GPU nodes.",
     bad="#SBATCH --partition=standard\n#SBATCH --gpus-per-node=8",
     good="#SBATCH --partition=standard-g\n#SBATCH --gpus-per-node=8",
+    by_component=True,
 )
 def queue_without_gpus(context: Context) -> Iterator[Violation]:
     """Find GPU requests in queues without GPUs."""
@@ -293,8 +325,9 @@ def queue_without_gpus(context: Context) -> Iterator[Violation]:
     what="The account does not have the form of the site's accounts.",
     why="The scheduler refuses accounts that it does not know.",
     remedy="Give your project's account.",
-    bad="#SBATCH --account=myproject",
+    bad="# LUMI\n#SBATCH --account=gpu_team",
     good="#SBATCH --account=project_465000001",
+    skips_placeholders=True,
 )
 def account_pattern(context: Context) -> Iterator[Violation]:
     """Compare the account with the site's pattern."""
@@ -330,16 +363,61 @@ def directive_missing(context: Context) -> Iterator[Violation]:
     if profile.account.required and context.script.directive("account") is None:
         yield _account_missing(profile, reader)
     for advised in profile.directives:
-        if not all(context.script.has_option(option.name) for option in reader.read_text(advised.text)):
+        if not (_is_given(context, reader, advised.text) or _needless(context, advised)):
             severity: Severity | None = None if advised.required else "warning"
             message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
             yield Violation(None, message, f"add #{reader.sentinel} {advised.text}", severity)
+
+
+def _is_given(context: Context, reader: DirectiveReader, text: str) -> bool:
+    """Tell whether the script gives every option of an advised line."""
+    return all(context.script.has_option(option.name) for option in reader.read_text(text))
+
+
+def _needless(context: Context, advised: AdvisedDirective) -> bool:
+    """Tell whether an advice is about the spread over nodes and the job has one node only."""
+    spread = not advised.required and "place=scatter" in advised.text
+    return spread and context.requested.node_count == 1
 
 
 def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation:
     line = f"#{reader.sentinel} {reader.account_option}{profile.account.example or 'PROJECT'}"
     source = cite(profile, profile.account.source)
     return Violation(None, f"no account is given, and {profile.name} requires one ({source})", f"add {line}")
+
+
+@rule(
+    "filesystem-unknown",
+    "warning",
+    what="A file system is requested that the site's profile does not know.",
+    why="The scheduler refuses a job that names a file system which it does not have, or that was retired"
+    " (Polaris and `grand`).",
+    remedy="Name the file systems of the site.",
+    bad="# Polaris\n#PBS -l filesystems=home:grand",
+    good="#PBS -l filesystems=home:eagle",
+    versions=(pbs("ALCF's guides, running jobs: filesystems"),),
+    skips_placeholders=True,
+)
+def filesystem_unknown(context: Context) -> Iterator[Violation]:
+    """Compare the file systems with those in the profile's own directive."""
+    profile = context.profile
+    advised = _file_systems_of(profile) if profile else None
+    if profile is None or advised is None:
+        return
+    known = set(_names(advised.text.partition("filesystems=")[2]))
+    for found in context.script.active_directives:
+        unknown = set(_names(found.value or "")) - known if found.name.endswith("filesystems") else set()
+        if unknown and "$" not in (found.value or ""):
+            has = f"{profile.name} has {', '.join(sorted(known))} ({cite(profile, advised.source)})"
+            yield Violation(found.line, f"{found.text}: {', '.join(sorted(unknown))} is not known; {has}")
+
+
+def _file_systems_of(profile: SiteProfile) -> AdvisedDirective | None:
+    return next((one for one in profile.directives if "filesystems=" in one.text), None)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in re.split(r"[:+]", text) if name]
 
 
 @rule(
@@ -367,11 +445,12 @@ def directive_ignored(context: Context) -> Iterator[Violation]:
     remedy="Correct the name. Options of srun only (`--cpu-bind`) belong in the srun line.",
     bad="#SBATCH --ntask-per-nodes=8",
     good="#SBATCH --ntasks-per-node=8",
+    skips_placeholders=True,
 )
 def directive_unknown(context: Context) -> Iterator[Violation]:
     """Find options that are not in sbatch's list, and words that are not options."""
     for found in context.script.directives:
-        if not found.option.known and found.active:
+        if not found.option.known and found.active and not found.option.problem:
             near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
             meant = f"did you mean --{near[0]}?" if near else None
             yield Violation(
@@ -380,10 +459,17 @@ def directive_unknown(context: Context) -> Iterator[Violation]:
     yield from _misspelt_sentinels(context.script.text)
 
 
+def _is_switched_off(word: str) -> bool:
+    """Tell whether a word is a sentinel, or one with further letters, as people switch a line off."""
+    return word in _LONG_SENTINELS or any(
+        sentinel in word.upper() and len(word) > len(sentinel) for sentinel in _LONG_SENTINELS
+    )
+
+
 def _misspelt_sentinels(text: str) -> Iterator[Violation]:
     for number, line in enumerate(text.split("\n"), 1):
         match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
-        if match is None or match[1] in _LONG_SENTINELS:
+        if match is None or _is_switched_off(match[1]):
             continue
         for sentinel in get_close_matches(match[1].upper(), _LONG_SENTINELS, n=1, cutoff=0.75):
             yield Violation(number, f"#{match[1]} is a comment, not a directive", f"write #{sentinel}")
@@ -398,14 +484,18 @@ def _misspelt_sentinels(text: str) -> Iterator[Violation]:
     remedy="Write the value, use a pattern such as %j or %x, or give the option on the command line.",
     bad="#SBATCH --output=$HOME/logs/%j.out",
     good="#SBATCH --output=slurm-%j.out",
+    skips_placeholders=True,
 )
 def directive_variable(context: Context) -> Iterator[Violation]:
-    """Find dollars in #SBATCH lines."""
+    """Find dollars in directives."""
     for found in context.script.directives:
-        variable = re.search(r"\$\{?[A-Za-z_]\w*", found.value or "")
+        variable = re.search(r"\$(?:[A-Za-z_]\w*|\{\w+\}?)", found.value or "")
         allowed = found.reader.dollar_options
-        if allowed is not None and found.active and variable and found.name not in allowed:
-            yield Violation(found.line, f"{found.text}: {variable[0]} is not expanded in a directive")
+        if allowed is None or not found.active or not variable or found.name in allowed:
+            continue
+        if variable[0].lstrip("${").startswith(f"{found.reader.sentinel}_"):
+            continue  # some schedulers replace their own variables in the names of files
+        yield Violation(found.line, f"{found.text}: {variable[0]} is not expanded in a directive")
 
 
 @rule(
@@ -417,6 +507,7 @@ def directive_variable(context: Context) -> Iterator[Violation]:
     remedy="Create the folder before submitting (`mkdir -p logs`), or write into the folder of the script.",
     bad="#SBATCH --output=logs/%x-%j.out",
     good="#SBATCH --output=%x-%j.out",
+    skips_placeholders=True,
 )
 def output_folder_missing(context: Context) -> Iterator[Violation]:
     """Find folders of --output and --error that do not exist."""
@@ -442,8 +533,10 @@ def _output_folders(script: Script) -> dict[str, Directive]:
 
 def _exists(context: Context, folder: str) -> bool:
     """Tell whether a folder exists; True also where that is not known: folders of another machine."""
-    if "%" in folder:
+    if "%" in folder.replace("%u", ""):
         return False
+    if "%u" in folder:  # the user's name
+        return True
     if folder.startswith("/"):
         top = "/" + folder.lstrip("/").split("/")[0]
         return context.files.find(top) is None or context.files.find(folder) is not None

@@ -1,5 +1,5 @@
 #!/bin/bash
-#SBATCH --account=myproject
+#SBATCH --account=gpu_team
 #SBATCH --partition=standard-g
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=8

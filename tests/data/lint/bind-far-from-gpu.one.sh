@@ -5,6 +5,6 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
 #SBATCH --time=00:30:00
-srun --cpu-bind=map_cpu:49,57,17,25,1,9,41,33 ./app
+srun --cpu-bind=map_cpu:49,57,17,1,25,9,33,41 ./app
 # site: lumi-g
 # expect: 8 bind-far-from-gpu

@@ -2,9 +2,9 @@
 #SBATCH --account=project_465000001
 #SBATCH --partition=small-g
 #SBATCH --nodes=1
-#SBATCH --ntasks-per-node=8
-#SBATCH --gpus-per-node=8
+#SBATCH --ntasks-per-node=4
+#SBATCH --gpus-per-node=4
 #SBATCH --time=00:30:00
-srun --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 ./app
+srun --cpu-bind=map_cpu:49,57,17,25 ./app
 # site: lumi-g
 # expect: 8 bind-needs-whole-node

@@ -1,4 +1,4 @@
 #!/bin/bash
-srun -n 2 --cpu-bind=mask_cpu:0xfe,0xfe ./app
+srun -n 3 --cpu-bind=mask_cpu:0xfe,0xfe,0xfe00 ./app
 # site: unknown
 # expect: 2 bind-shared-cores

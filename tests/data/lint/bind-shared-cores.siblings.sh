@@ -7,5 +7,4 @@
 #SBATCH --time=00:30:00
 srun --cpu-bind=map_cpu:49,57,17,25,1,9,33,97 ./app
 # site: lumi-g
-# expect: 8 bind-far-from-gpu
 # expect: 8 bind-shared-cores

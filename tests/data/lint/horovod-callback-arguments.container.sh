@@ -2,4 +2,4 @@
 srun singularity exec image.sif \
   python -u old_callbacks.py --epochs 3
 # site: unknown
-# expect: 2 horovod-callback-arguments
+# expect: 5 horovod-callback-arguments

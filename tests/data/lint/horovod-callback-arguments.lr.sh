@@ -1,4 +1,4 @@
 #!/bin/bash
 srun python old_callbacks.py
 # site: unknown
-# expect: 2 horovod-callback-arguments
+# expect: 5 horovod-callback-arguments

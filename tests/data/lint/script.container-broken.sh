@@ -34,9 +34,10 @@ time srun --cpu-bind=mask_cpu:$MyMasks \
 # expect: 4 walltime-over-limit
 # expect: 8 gpus-conflict
 # expect: 16 master-addr-unused
+# expect: 25 status-lost-in-pipe
+# expect: 29 bind-far-from-gpu
 # expect: 29 bind-list-blanks
+# expect: 29 bind-shared-cores
 # expect: 29 mask-undefined-variable
-# expect: 31 bind-far-from-gpu
-# expect: 31 bind-shared-cores
 # expect: 31 stderr-discarded
 # expect: 32 tee-without-pipe

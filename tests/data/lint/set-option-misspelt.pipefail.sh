@@ -1,5 +1,5 @@
 #!/bin/bash
-set -pipefail
+set -eu pipefail
 srun ./app
 # site: unknown
 # expect: 2 set-option-misspelt

@@ -1,0 +1,127 @@
+"""The words that a launch starts, with the values of the script's variables as far as they are known.
+
+``srun bash -c "$LAUNCHER $CMD"`` starts the words in LAUNCHER: rules about torchrun read them here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.shell_syntax import Word
+from hpclaunch.lint.shell_variables import MAX_CHARS
+
+_DEPTH = 6
+_NAME = re.compile(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_TORCH_MODULE = re.compile(r"torch\.distributed\.(run|launch)")
+
+
+def partly_expanded(script: Script, word: Word, offset: int, depth: int = 0) -> str:
+    """Return a word with the known variables replaced; what is not known stays as ``$NAME`` or ``?``."""
+    found = ""
+    for part in word.parts:
+        if part.kind == "text":
+            found += _NAME.sub(lambda match: _value(script, match[1] or match[2], offset, depth), part.text)
+        elif part.kind == "variable" and not part.operator:
+            found += _value(script, part.text, offset, depth)
+        else:
+            found += "$" + part.text if part.kind == "variable" else "?"
+        if len(found) > MAX_CHARS:
+            return ""
+    return found
+
+
+def _value(script: Script, name: str, offset: int, depth: int) -> str:
+    one = script.variables.last_assignment(name, offset)
+    if one is None or one.value is None or one.append or depth >= _DEPTH:
+        return f"${name}"
+    return partly_expanded(script, one.value, one.offset, depth + 1)
+
+
+@lru_cache(maxsize=64)  # several rules need them for the same launch
+def _words_of(script: Script, at: int) -> tuple[str, ...]:
+    launch = script.launches[at]
+    offset = launch.command.start
+    words: list[str] = []
+    for word in launch.program:
+        text = partly_expanded(script, word, offset)
+        is_text = word.raw.startswith(("'", '"')) and words[-1:] in (["-c"], ["-lc"], ["-cl"])
+        words += text.split() if is_text or word.raw.startswith("$") or word.start < 0 else [text]
+    return tuple(words)
+
+
+def program_words(script: Script, launch: Launch) -> tuple[str, ...]:
+    """Return the words of the program that a launch starts; those of ``bash -c`` are split."""
+    words = _words_of(script, script.launches.index(launch))
+    return (
+        (launch.launcher, *_option_words(script, launch), *words) if launch.launcher == "torchrun" else words
+    )
+
+
+def _option_words(script: Script, launch: Launch) -> list[str]:
+    """Return the options of a torchrun that was read as a launcher, as words."""
+    found = []
+    for option in launch.options:
+        value = "" if option.value is None else partly_expanded(script, option.value, launch.command.start)
+        found.append(
+            f"--{option.name}={value[option.prefix :]}" if option.value is not None else f"--{option.name}"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class TorchRun:
+    """One start of torchrun, or of the module behind it."""
+
+    launch: Launch
+    options: dict[str, str]
+    """Long name with dashes (``nproc-per-node``) -> value; empty for a flag."""
+
+    def number(self, name: str) -> int | None:
+        """Return the number that an option gives; None: it is not given, or not known."""
+        value = self.options.get(name, "")
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 7 else None
+
+
+def torch_run(script: Script, launch: Launch) -> TorchRun | None:
+    """Return the torchrun that a launch starts, directly or in ``bash -c``; None: it starts none."""
+    words = program_words(script, launch)
+    for at, word in enumerate(words):
+        if word.rpartition("/")[2] == "torchrun" or _TORCH_MODULE.fullmatch(word):
+            return TorchRun(launch, _options_of(words[at + 1 :]))
+    return None
+
+
+def _options_of(words: tuple[str, ...]) -> dict[str, str]:
+    """Read torchrun's options up to the program that it starts."""
+    options: dict[str, str] = {}
+    at = 0
+    while at < len(words):
+        name, equals, value = words[at].partition("=")
+        if not name.startswith("-"):
+            if name.startswith("$"):  # options in a variable that is not known
+                options[name] = ""
+                at += 1
+                continue
+            break
+        name = name.lstrip("-").replace("_", "-")
+        if not equals and name not in _FLAGS and at + 1 < len(words):
+            at += 1
+            value = words[at]
+        options[name] = value
+        at += 1
+    return options
+
+
+_FLAGS = frozenset({"standalone", "module", "m", "no-python", "run-path", "use-env"})
+
+
+def line_of(script: Script, launch: Launch, text: str) -> int:
+    """Return the line of a text in a launch, else the only line that has it, else the launch's."""
+    at = script.text.find(text, max(launch.command.start, 0), max(launch.command.end, 0)) if text else -1
+    if at < 0 and text and script.text.count(text) == 1:
+        at = script.text.find(text)
+    return script.text.count("\n", 0, at) + 1 if at >= 0 else launch.line

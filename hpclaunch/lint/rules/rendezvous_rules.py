@@ -1,0 +1,288 @@
+"""Rules about how processes are started and find each other: torchrun, deepspeed, horovodrun, MASTER_ADDR."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule, slurm
+from hpclaunch.lint.program_words import TorchRun, line_of, program_words, torch_run
+from hpclaunch.lint.shell_syntax import Ref
+
+_HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
+_RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")
+_STEP_VARIABLES = frozenset(
+    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "PMI_RANK", "OMPI_COMM_WORLD_RANK"}
+)
+
+
+def _torch_runs(script: Script) -> list[TorchRun]:
+    return [found for launch in script.launches if (found := torch_run(script, launch)) is not None]
+
+
+def _nodes(context: Context, launch: Launch) -> int | None:
+    """Return the nodes that a launch may use: its own number, else the job's."""
+    option = launch.srun_option("nodes")
+    text = context.script.value(option).text or "" if option else ""
+    if option is not None:
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+    return context.requested.node_count
+
+
+@rule(
+    "torchrun-one-node",
+    "error",
+    what="torchrun is started on one node of several, or without `--nnodes`.",
+    why="Without srun only the first node starts it: with `--nnodes` it waits for the other nodes until it"
+    " times out, without it the other nodes are idle. Under srun without `--nnodes` each node trains on"
+    " its own.",
+    remedy="Write `srun --ntasks-per-node=1 torchrun --nnodes=$SLURM_NNODES ...` with a rendezvous.",
+    bad="#SBATCH --nodes=4\nsrun --ntasks-per-node=1 torchrun --nproc_per_node=4 train.py",
+    good="#SBATCH --nodes=4\nsrun --ntasks-per-node=1 torchrun --nnodes=4 --nproc_per_node=4 \\\n"
+    "    --rdzv_backend=c10d --rdzv_endpoint=$MASTER_ADDR:29500 --rdzv_id=$SLURM_JOB_ID train.py",
+)
+def torchrun_one_node(context: Context) -> Iterator[Violation]:
+    """Find torchrun on several nodes that runs on one node, or as one job per node."""
+    script = context.script
+    for run in _torch_runs(script):
+        nodes = _nodes(context, run.launch)
+        if not nodes or nodes < 2 or _in_loop_or_ssh(run.launch, script) or _is_array(script):
+            continue
+        by_launcher = run.launch.launcher not in ("python", "torchrun")
+        if not by_launcher:
+            idle = "it waits for the other nodes" if "nnodes" in run.options else "the other nodes are idle"
+            yield Violation(run.launch.line, f"torchrun starts on one of {nodes} nodes, and {idle}")
+        elif "nnodes" not in run.options and not _has_open_options(run):
+            yield Violation(
+                run.launch.line, f"torchrun without --nnodes on {nodes} nodes: each one trains on its own"
+            )
+
+
+def _is_array(script: Script) -> bool:
+    return script.has_option("array")
+
+
+def _has_open_options(run: TorchRun) -> bool:
+    """Tell whether a part of the options is in variables whose value is not known."""
+    return any("$" in name for name in run.options)
+
+
+def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
+    """Tell whether other nodes may start it, too: by ssh, or by steps in a loop."""
+    return launch.command.block > 0 or bool(
+        re.search(r"\b(ssh|pdsh|clush|pbsdsh|mpiexec|mpirun)\b", script.text)
+    )
+
+
+@rule(
+    "torchrun-per-task",
+    "error",
+    what="srun starts torchrun once per task, and torchrun starts the ranks of the node again.",
+    why="With 8 tasks per node and `--nproc_per_node=8` there are 64 processes per node on 8 GPUs, or the"
+    " rendezvous refuses those that are too many.",
+    remedy="Request one task per node for torchrun, or start Python by srun without torchrun.",
+    bad="#SBATCH --ntasks-per-node=8\nsrun torchrun --nproc_per_node=8 train.py",
+    good="#SBATCH --ntasks-per-node=1\nsrun torchrun --nproc_per_node=8 train.py",
+)
+def torchrun_per_task(context: Context) -> Iterator[Violation]:
+    """Find torchrun that starts in several tasks of a node."""
+    for run in _torch_runs(context.script):
+        tasks, each = _tasks_per_node(context, run.launch), run.number("nproc-per-node")
+        several = each is None or each > 1
+        if (
+            run.launch.launcher == "srun"
+            and tasks
+            and tasks > 1
+            and several
+            and "nproc-per-node" in run.options
+        ):
+            message = (
+                f"{tasks} tasks per node each start torchrun --nproc_per_node={run.options['nproc-per-node']}"
+            )
+            yield Violation(run.launch.line, message)
+
+
+def _tasks_per_node(context: Context, launch: Launch) -> int | None:
+    """Return the tasks per node of an srun; None: not known."""
+
+    def number(*names: str) -> int | None:
+        option = launch.option(*names)
+        text = context.script.value(option).text or "" if option else ""
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+
+    if launch.option("ntasks-per-node"):
+        return number("ntasks-per-node")
+    if launch.option("ntasks", "nodes"):
+        tasks, nodes = number("ntasks"), _nodes(context, launch)
+        return -(-tasks // nodes) if tasks and nodes else None
+    return context.requested.ranks_per_node
+
+
+@rule(
+    "processes-over-gpus",
+    "error",
+    what="torchrun, deepspeed or accelerate start more processes per node than GPUs are requested.",
+    why="Process N takes GPU N: where there are fewer GPUs it fails with `invalid device ordinal`.",
+    remedy="Start one process per GPU.",
+    bad="#SBATCH --gpus-per-node=4\ntorchrun --standalone --nproc_per_node=8 train.py",
+    good="#SBATCH --gpus-per-node=4\ntorchrun --standalone --nproc_per_node=4 train.py",
+)
+def processes_over_gpus(context: Context) -> Iterator[Violation]:
+    """Compare the processes per node with the GPUs per node."""
+    gpus = _gpus_per_node(context)
+    if not gpus:
+        return
+    for launch in context.script.launches:
+        found = _processes(context.script, launch)
+        if found and found[1] > gpus and "cpu" not in " ".join(program_words(context.script, launch)).lower():
+            yield Violation(launch.line, f"{found[0]}={found[1]} processes per node, {gpus} GPUs per node")
+
+
+def _gpus_per_node(context: Context) -> int | None:
+    requested = context.requested
+    if requested.gpus_per_node:
+        return requested.gpus_per_node.value
+    if requested.gpus and (requested.node_count or 1) == 1:
+        return requested.gpus.value
+    if requested.gpus_per_task and requested.ranks_per_node:
+        return requested.gpus_per_task.value * requested.ranks_per_node
+    return None
+
+
+def _processes(script: Script, launch: Launch) -> tuple[str, int] | None:
+    """Return the option of torchrun or deepspeed that gives the processes per node, and its number."""
+    run = torch_run(script, launch)
+    if run is not None:
+        number = run.number("nproc-per-node")
+        return ("--nproc_per_node", number) if number else None
+    words = program_words(script, launch)
+    if words and words[0].rpartition("/")[2] == "deepspeed":
+        match = re.search(r"--num_gpus[= ](\d{1,4})\b", " ".join(words))
+        return ("--num_gpus", int(match[1])) if match else None
+    return None
+
+
+@rule(
+    "rendezvous-localhost",
+    "error",
+    what="On several nodes the rendezvous is at localhost, or the only host is localhost.",
+    why="Each node looks for rank 0 on itself: the job waits until it times out, or every node trains alone.",
+    remedy='Use the first node: `MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`.',
+    bad="#SBATCH --nodes=2\nexport MASTER_ADDR=localhost\nsrun python train.py",
+    good='#SBATCH --nodes=2\nexport MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\n'
+    "srun python train.py",
+)
+def rendezvous_localhost(context: Context) -> Iterator[Violation]:
+    """Find localhost as MASTER_ADDR, as torchrun's rendezvous and as horovodrun's host."""
+    script, nodes = context.script, context.requested.node_count
+    if not nodes or nodes < 2:
+        return
+    for one in script.variables.all_assignments("MASTER_ADDR"):
+        text = script.variables.expand(one.value).text if one.value else None
+        if text and _HERE.fullmatch(text):
+            yield Violation(one.line, f"MASTER_ADDR is {text}, the job has {nodes} nodes")
+    for launch in script.launches:
+        if (address := _address(script, launch)) and _nodes(context, launch) != 1:
+            yield Violation(
+                line_of(script, launch, address), f"{address} is this node, the job has {nodes} nodes"
+            )
+
+
+def _address(script: Script, launch: Launch) -> str | None:
+    """Return the address of the rendezvous, or the only host, if it is this node."""
+    run = torch_run(script, launch)
+    given = [run.options.get(name, "") for name in ("master-addr", "rdzv-endpoint")] if run else []
+    if launch.launcher == "horovodrun":
+        option = launch.option("H", "hosts")
+        given = [script.value(option).text or ""] if option else []
+    return next((text for text in given if _HERE.fullmatch(text)), None)
+
+
+@rule(
+    "rank-variable-too-early",
+    "error",
+    what="A variable of the rank, such as SLURM_PROCID, is read in the batch script itself.",
+    why="The batch shell is not a rank: it replaces `$SLURM_PROCID` by 0 (or nothing) before srun starts the"
+    " ranks, so each rank gets the same number. Inside double quotes it is replaced, too.",
+    remedy="Read it in the rank: `srun bash -c '... $SLURM_PROCID ...'` in single quotes, or"
+    " `\\$SLURM_PROCID`.",
+    bad='srun bash -c "python train.py --rank $SLURM_PROCID"',
+    good="srun bash -c 'python train.py --rank $SLURM_PROCID'",
+    versions=(slurm("man srun and man sbatch, OUTPUT ENVIRONMENT VARIABLES"),),
+)
+def rank_variable_too_early(context: Context) -> Iterator[Violation]:
+    """Find variables of the rank that the batch shell replaces in a launch or in what a launch uses."""
+    script = context.script
+    if script.reader is None or not script.active_directives:
+        return
+    nodes, ranks = context.requested.node_count or 1, context.requested.ranks_per_node or 1
+    severity: Severity | None = None if nodes * ranks > 1 else "note"
+    for ref in script.shell.refs:
+        if ref.name in _STEP_VARIABLES and not ref.guarded and _in_launch(script, ref):
+            yield Violation(
+                ref.line, f"${ref.name} is replaced before the ranks start: all get one value", None, severity
+            )
+
+
+def _in_launch(script: Script, ref: Ref) -> bool:
+    """Tell whether a use is in the program of a launch, or in an assigned value that a launch uses."""
+    if any(one.command.start <= ref.offset < one.command.end for one in script.launches):
+        return True
+    names = {part.text for one in script.launches for word in one.command.words for part in word.parts}
+    return any(name in names or name in _RANK_NAMES for name in _assigned_with(script, ref))
+
+
+def _assigned_with(script: Script, ref: Ref) -> list[str]:
+    """Return the names of the assignments whose value has this use of a variable."""
+    made = [one for each in script.variables.assignments.values() for one in each]
+    return [one.name for one in made if one.value and one.value.start <= ref.offset < one.value.end]
+
+
+@rule(
+    "master-addr-missing",
+    "note",
+    what="MASTER_PORT is set, but MASTER_ADDR is not.",
+    why="torch.distributed and DeepSpeed read both: without the address `env://` fails, or each node looks on"
+    " itself. A program may find the address in another way.",
+    remedy='Add `export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`.',
+    bad="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))\nsrun python train.py",
+    good='export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\n'
+    "export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))\nsrun python train.py",
+)
+def master_addr_missing(context: Context) -> Iterator[Violation]:
+    """Find an exported port without an address."""
+    variables, script = context.script.variables, context.script
+    made = variables.assignments.get("MASTER_PORT", [])
+    if not made or "MASTER_PORT" not in variables.exported or variables.sources_unknown:
+        return
+    if "MASTER_ADDR" in script.text or re.search(r"(?i)rdzv|init_method|master_addr|--master", script.text):
+        return
+    yield Violation(made[-1].line, "MASTER_PORT is exported, and nothing sets MASTER_ADDR")
+
+
+@rule(
+    "hostfile-without-slots",
+    "error",
+    what="The hostfile of deepspeed has lines without `slots=`.",
+    why="DeepSpeed reads `HOST slots=N` and refuses other lines (`Hostfile is not formatted correctly`).",
+    remedy='Write `echo "$host slots=4"` for each node.',
+    bad='scontrol show hostnames "$SLURM_JOB_NODELIST" > hostfile\ndeepspeed --hostfile hostfile train.py',
+    good='scontrol show hostnames "$SLURM_JOB_NODELIST" | sed "s/$/ slots=4/" > hostfile\n'
+    "deepspeed --hostfile hostfile train.py",
+)
+def hostfile_without_slots(context: Context) -> Iterator[Violation]:
+    """Find hostfiles that scontrol writes as they are."""
+    script = context.script
+    for launch in script.launches:
+        words = program_words(script, launch)
+        match = re.search(r"--hostfile[= ]+(\S+)", " ".join(words))
+        if not match or not words[0].endswith("deepspeed") or "slots=" in script.text:
+            continue
+        for command in script.commands:
+            targets = [redirect.target.visible for redirect in command.redirects]
+            if command.name == "scontrol" and match[1] in targets:
+                yield Violation(
+                    command.line, f"the lines of {match[1]} have no slots=, which deepspeed needs"
+                )

@@ -1,0 +1,516 @@
+"""Rules about what a script starts, compared with what it requests: tasks, CPUs, GPUs, steps, exit status."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache, partial
+
+from hpclaunch.binding.judge_masks import judge
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.bind_lists import bind_option
+from hpclaunch.lint.launch_lines import Launch, python_files
+from hpclaunch.lint.lint_rule import Context, Violation, pbs, rule, slurm
+from hpclaunch.lint.program_words import program_words, torch_run
+from hpclaunch.lint.shell_syntax import Command
+from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.topology.node_topology import NodeTopology
+
+_STARTS_ITSELF = re.compile(
+    r"(?i)\b(submitit|dask|ray|parsl|snakemake|nextflow|slurm|srun|mpi(run|exec)|launch|horovodrun|deepspeed|"
+    r"accelerate|torchrun|jupyter|wandb|ssh|pdsh|spawn|lightning|mlflow|hydra|runner?)"
+)
+_SETUP = name_set(
+    "echo printf module ml export cd source . set unset mkdir rm cp mv ln cat date hostname env printenv "
+    "ulimit conda mamba micromamba pip umask chmod touch ls pwd true : [ [[ test declare typeset local "
+    "readonly eval shopt type which scontrol sleep hash trap alias setenv unsetenv exit return read let "
+    "wait nvidia-smi rocm-smi"
+)
+_ENDING = name_set(
+    "echo printf date rm mkdir cp mv sleep ls cat touch module ml conda deactivate ln cd : true sacct"
+)
+_ONE_TASK = name_set("ntasks n np ntasks-per-node tasks-per-node ppn")
+
+
+def _number(script: Script, launch: Launch, *names: str) -> int | None:
+    """Return the number that an option of a launch gives; None: not given, or not known."""
+    option = launch.option(*names)
+    return whole_number(script.value(option).text) if option else None
+
+
+def _real(script: Script) -> list[Launch]:
+    """Return the launches of the job's own program."""
+    return [launch for launch in script.steps() if not launch.trivial and not launch.command.depth]
+
+
+@rule(
+    "one-process-for-tasks",
+    "warning",
+    what="Several tasks are requested, but the script starts one process.",
+    why="A batch script runs once, on the first node: without srun, mpiexec or another launcher the other"
+    " tasks and nodes are idle. (Programs that start processes themselves are not reported.)",
+    remedy="Start the program with srun or mpiexec, or request one task.",
+    bad="#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\npython train.py",
+    good="#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\nsrun python train.py",
+)
+def one_process_for_tasks(context: Context) -> Iterator[Violation]:
+    """Find jobs of several tasks whose only program is Python started by the script itself."""
+    script = context.script
+    tasks, started = context.requested.all_tasks, _real(script)
+    if tasks < 2 or len(started) != 1 or _is_array(script) or _launches_elsewhere(script):
+        return
+    if not _starts_others(script, started[0]):
+        nodes = context.requested.node_count or 1
+        over = f"{nodes} nodes" if nodes > 1 else "one node"
+        yield Violation(
+            started[0].line, f"{tasks} tasks on {over} are requested, this line starts one process"
+        )
+
+
+def _launches_elsewhere(script: Script) -> bool:
+    """Tell whether a launcher starts something, or another command may."""
+    return any(launch.by_launcher for launch in script.launches) or any(map(_may_launch, script.commands))
+
+
+def _is_array(script: Script) -> bool:
+    return script.has_option("array") or script.has_option("J")
+
+
+def _starts_others(script: Script, launch: Launch) -> bool:
+    """Tell whether a program may start further processes itself."""
+    words = " ".join(program_words(script, launch))
+    return (
+        bool(_STARTS_ITSELF.search(words))
+        or not python_files(launch)
+        or torch_run(script, launch) is not None
+    )
+
+
+def _may_launch(command: Command) -> bool:
+    """Tell whether a command may start ranks: a script, or a program in a variable."""
+    word = command.words[0] if command.words else None
+    return word is not None and (
+        word.raw.startswith(("$", "./", "/", '"$')) or word.visible.endswith((".sh", ".csh"))
+    )
+
+
+@rule(
+    "one-cpu-per-gpu-rank",
+    "warning",
+    what="GPUs are requested, but one CPU per task.",
+    why="Slurm's default is one CPU per task: the rank, its data loaders and the network's threads take"
+    " turns on one core, and the GPU waits. A site may have another default (DefCpuPerGPU), which lint"
+    " does not see.",
+    remedy="Add `#SBATCH --cpus-per-task=N`, the node's cores divided by its GPUs.",
+    bad="#SBATCH --ntasks-per-node=4\n#SBATCH --gpus-per-node=4\nsrun python train.py",
+    good="#SBATCH --ntasks-per-node=4\n#SBATCH --gpus-per-node=4\n#SBATCH --cpus-per-task=16\nsrun python"
+    " train.py",
+    versions=(slurm("man sbatch, --cpus-per-task"),),
+)
+def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
+    """Find GPU jobs of Slurm that request no CPUs."""
+    requested = context.requested
+    gpus = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
+    if gpus is None or not gpus.value or _asks_for_cpus(context) or _gets_cpus(context):
+        return
+    yield Violation(gpus.line, f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task")
+
+
+def _gets_cpus(context: Context) -> bool:
+    """Tell whether a launch asks for CPUs, or the script itself has all of a node."""
+    started = _real(context.script)
+    by_srun = [launch for launch in started if launch.launcher == "srun"]
+    all_of_a_node = bool(started) and not by_srun and bool(context.owns_node)
+    return all_of_a_node or any(_gives_cpus(launch) for launch in context.script.launches)
+
+
+def _asks_for_cpus(context: Context) -> bool:
+    """Tell whether the directives request CPUs, or there are none."""
+    script, requested = context.script, context.requested
+    if script.reader is None:
+        return True
+    names = (
+        "cpus-per-task",
+        "cpus-per-gpu",
+        "mincpus",
+        "cores-per-socket",
+        "ntasks-per-core",
+        "tres-per-task",
+    )
+    many = (requested.ranks_per_node or 1) > 4 * max(1, _gpus_per_node(context) or 1)
+    return many or any(script.has_option(name) for name in names)
+
+
+def _gives_cpus(launch: Launch) -> bool:
+    return launch.option("cpus-per-task", "cpus-per-gpu") is not None or bind_option(launch) is not None
+
+
+def _gpus_per_node(context: Context) -> int | None:
+    requested = context.requested
+    if requested.gpus_per_node:
+        return requested.gpus_per_node.value
+    if requested.gpus_per_task:
+        return requested.gpus_per_task.value * (requested.ranks_per_node or 1)
+    if requested.gpus and requested.node_count:
+        return -(-requested.gpus.value // requested.node_count)
+    return None
+
+
+@rule(
+    "steps-without-wait",
+    "error",
+    what="The script ends while programs run in the background.",
+    why="When the batch script ends, the scheduler ends the job and kills what still runs.",
+    remedy="Write `wait` at the end.",
+    bad="srun -n1 ./a &\nsrun -n1 ./b &",
+    good="srun -n1 ./a &\nsrun -n1 ./b &\nwait",
+    versions=(slurm("man srun, examples with wait"), pbs("PBS User's Guide, job exit")),
+)
+def steps_without_wait(context: Context) -> Iterator[Violation]:
+    """Find launches in the background with neither a wait nor another program after them."""
+    script = context.script
+    behind = _in_background(script)
+    if not behind or not script.is_posix or script.reader is None:
+        return
+    later = [command for command in script.commands if command.start > behind[-1].command.end]
+    if not any(_waits(command) or _is_launch(script, command) for command in later):
+        message = f"{behind[-1].launcher} runs in the background, and the script ends without wait"
+        yield Violation(behind[-1].line, message)
+
+
+def _in_background(script: Script, *launchers: str) -> list[Launch]:
+    """Return the launches in the background, all or those by these launchers."""
+    behind = [one for one in script.launches if one.command.after == "&" and not one.command.depth]
+    return [one for one in behind if not launchers or one.launcher in launchers]
+
+
+def _is_launch(script: Script, command: Command) -> bool:
+    return any(one.command is command and not one.trivial for one in script.launches)
+
+
+def _waits(command: Command) -> bool:
+    """Tell whether a command waits for others, or runs another program, which takes its time."""
+    waiting = command.name in ("wait", "sleep", "fg", "while", "until", "tail", "eval", ".", "source")
+    return waiting or _may_launch(command) or bool(command.words and command.name not in _SETUP)
+
+
+@rule(
+    "steps-without-exact",
+    "warning",
+    what="Several srun run at the same time, without `--exact` or `--overlap`.",
+    why="Since Slurm 20.11 steps do not share CPUs, and without --exact it gets all CPUs of its"
+    " nodes: the second step waits until the first one ends.",
+    remedy="Write `srun --exact` with the tasks, CPUs and memory of each step.",
+    bad="# Slurm 24.05\nsrun -n1 ./a &\nsrun -n1 ./b &\nwait",
+    good="srun --exact -n1 ./a &\nsrun --exact -n1 ./b &\nwait",
+    versions=(slurm("Slurm's release notes of 20.11 and 21.08; man srun, --exact, --overlap", "20.11"),),
+)
+def steps_without_exact(context: Context) -> Iterator[Violation]:
+    """Find the first of several srun in the background that does not limit its resources."""
+    script = context.script
+    steps = _exclusive_steps(script)
+    if not steps or script.variables.all_assignments("SLURM_OVERLAP"):
+        return
+    after = _launchers_after(script, steps)
+    limits = _LIMITS[:2] if "mpiexec" in after else _LIMITS  # mpirun starts its daemons by srun, on all CPUs
+    first = next((one for one in steps if not one.option(*limits)), None)
+    if first and (len(steps) > 1 or steps[0].command.block or after):
+        yield Violation(first.line, "this step runs next to others: without --exact or --overlap one waits")
+
+
+def _exclusive_steps(script: Script) -> list[Launch]:
+    return [one for one in _in_background(script, "srun") if not one.option("overlap")]
+
+
+def _launchers_after(script: Script, steps: list[Launch]) -> set[str]:
+    """Return what starts ranks after these steps began and before the script waits, apart from them."""
+    waits = [
+        one.start for one in script.commands if one.name == "wait" and one.start > steps[0].command.start
+    ]
+    end = min(waits, default=len(script.text))
+    return {one.launcher for one in script.launches if _is_later(one, steps) and one.command.start < end}
+
+
+_LIMITS = (
+    *("exact", "overlap", "exclusive", "het-group", "pack-group", "nodelist", "relative", "cpus-per-task"),
+    *("cpus-per-gpu", "O", "overcommit"),
+)
+
+
+def _is_later(one: Launch, steps: list[Launch]) -> bool:
+    """Tell whether a launch of ranks comes after these steps began, and is not one of them."""
+    starts = one.launcher in ("srun", "mpiexec") and not one.trivial and one not in steps
+    return starts and one.command.start > steps[0].command.start
+
+
+@rule(
+    "ranks-differ-from-tasks",
+    "warning",
+    what="A launcher starts more ranks than tasks are requested, or mpirun fewer.",
+    why="srun refuses more tasks than the job has (`More processors requested than permitted`), and Open MPI"
+    " refuses more ranks than slots. With fewer ranks tasks that are paid for are idle.",
+    remedy="Write `-n $SLURM_NTASKS`, or leave the number out.",
+    bad="#SBATCH --ntasks=8\nmpirun -np 16 ./app",
+    good="#SBATCH --ntasks=8\nmpirun -np $SLURM_NTASKS ./app",
+)
+def ranks_differ_from_tasks(context: Context) -> Iterator[Violation]:
+    """Compare the ranks of each launch with the tasks of the job."""
+    script, tasks = context.script, _tasks(context)
+    for launch in script.launches if tasks is not None else ():
+        ranks = _number(script, launch, "ntasks", "n", "np")
+        if ranks is None or tasks is None or not _must_match(context, launch, ranks, tasks):
+            continue
+        message = f"{ranks} ranks are started, {tasks} tasks are requested"
+        if ranks > tasks:
+            yield Violation(launch.line, message)
+        elif 1 < ranks < tasks and launch.launcher == "mpiexec" and len(_real(script)) == 1:
+            yield Violation(launch.line, message, severity="note")
+
+
+_OWN_SLOTS = (
+    "overcommit",
+    "O",
+    "oversubscribe",
+    "oversubscribed",
+    "host",
+    "hosts",
+    "hostfile",
+    "H",
+    "machinefile",
+)
+
+
+def _must_match(context: Context, launch: Launch, ranks: int, tasks: int) -> bool:
+    """Tell whether the number of ranks must fit the job's tasks."""
+    if launch.option(*_OWN_SLOTS) or launch.trivial:
+        return False
+    if launch.launcher == "srun":
+        return not (context.owns_node or _cpus_suffice(context, launch, ranks, tasks))
+    return launch.launcher == "mpiexec"
+
+
+def _cpus_suffice(context: Context, launch: Launch, ranks: int, tasks: int) -> bool:
+    """Tell whether the job's CPUs are enough for the ranks of an srun, whatever the number of its tasks."""
+    each = context.requested.cpus_per_task
+    own = _number(context.script, launch, "cpus-per-task")
+    return ranks * (own or 1) <= tasks * (each.value if each else 1)
+
+
+def _tasks(context: Context) -> int | None:
+    """Return the tasks of the job; None: not requested as a number of tasks."""
+    requested = context.requested
+    if requested.tasks:
+        return requested.tasks.value
+    if requested.tasks_per_node and requested.node_count and not requested.cpus_per_node:
+        return requested.tasks_per_node.value * requested.node_count
+    return None
+
+
+@rule(
+    "ranks-share-gpus",
+    "warning",
+    what="More ranks of a Python program per node than GPUs.",
+    why="Training frameworks take GPU number LOCAL_RANK: a rank without one fails with `invalid device"
+    " ordinal`, or two ranks share a GPU and its memory.",
+    remedy="Start one rank per GPU.",
+    bad="#SBATCH --ntasks-per-node=8\n#SBATCH --gpus-per-node=4\nsrun python train.py",
+    good="#SBATCH --ntasks-per-node=4\n#SBATCH --gpus-per-node=4\nsrun python train.py",
+    by_component=True,
+)
+def ranks_share_gpus(context: Context) -> Iterator[Violation]:
+    """Compare the ranks per node with the GPUs per node for Python programs that choose no GPU."""
+    script = context.script
+    gpus = _gpus_per_node(context)
+    if not gpus or context.requested.gpus_per_task or re.search(r"VISIBLE_DEVICES|MPS|gpu-bind", script.text):
+        return
+    for launch in filter(partial(_starts_python, script), _real(script)):
+        ranks = _ranks_per_node(context, launch)
+        if ranks and gpus < ranks <= _MOST_RANKS:
+            yield Violation(launch.line, f"{ranks} ranks per node, {gpus} GPUs per node")
+            return
+
+
+_MOST_RANKS = 16
+"""More ranks per node are a program for CPUs."""
+
+
+def _starts_python(script: Script, launch: Launch) -> bool:
+    """Tell whether a launcher starts Python as the ranks, without torchrun between them."""
+    python = any(re.fullmatch(r"(.*/)?python[\d.]*", word) for word in program_words(script, launch)[:1])
+    return python and launch.by_launcher and torch_run(script, launch) is None
+
+
+def _ranks_per_node(context: Context, launch: Launch) -> int | None:
+    """Return the ranks per node of a launch: its own number, else the job's."""
+    script = context.script
+    own = _number(script, launch, "ntasks-per-node", "ppn", "perhost")
+    total = _number(script, launch, "ntasks", "n", "np")
+    nodes = _number(script, launch, "nodes") or context.requested.node_count
+    if own is not None:
+        return own
+    if total is not None:
+        return -(-total // nodes) if nodes else None
+    counted = launch.option(*_ONE_TASK) is not None  # a number that is not known
+    return None if counted else context.requested.ranks_per_node
+
+
+@rule(
+    "depth-on-hyperthreads",
+    "warning",
+    what="PALS' `--depth` times the ranks per node is more than the node's cores.",
+    why="With `--cpu-bind depth` rank r gets the CPUs r x depth and up: those above the number of cores"
+    " are the second threads of cores that other ranks have.",
+    remedy="Use a smaller depth: cores divided by ranks per node.",
+    bad="# Polaris: 32 cores\nmpiexec -n 4 --ppn 4 --depth=16 --cpu-bind depth ./app",
+    good="mpiexec -n 4 --ppn 4 --depth=8 --cpu-bind depth ./app",
+)
+def depth_on_hyperthreads(context: Context) -> Iterator[Violation]:
+    """Compare ranks x depth with the cores of the site's node."""
+    topology, profile, script = context.node_topology, context.profile, context.script
+    if topology is None or profile is None or not topology.cores:
+        return
+    for launch in script.launches:
+        depth, ranks = _number(script, launch, "depth", "d"), _number(script, launch, "ppn")
+        value = script.value(bind_option(launch)).text
+        if depth and ranks and value == "depth" and depth * ranks > len(topology.cores):
+            cores = f"a node of {profile.name} has {len(topology.cores)} cores"
+            message = f"{ranks} ranks x depth {depth} = {depth * ranks} CPUs per node; {cores}"
+            yield Violation(launch.line, message)
+
+
+@rule(
+    "no-cpu-binding",
+    "note",
+    what="One rank per GPU without a CPU binding, on a node whose GPUs are not in the order of its cores.",
+    why="Slurm gives the ranks the cores from the first one up. On such a node (LUMI-G: GPU 0 is next to"
+    " cores 48-55) the ranks then run far from their GPUs.",
+    remedy="Use the mask of `hpclaunch topology --site SITE --format srun`, or `--gpu-bind=closest`.",
+    bad="# LUMI-G\n#SBATCH --ntasks-per-node=8\n#SBATCH --gpus-per-node=8\nsrun python train.py",
+    good="#SBATCH --ntasks-per-node=8\n#SBATCH --gpus-per-node=8\nsrun"
+    " --cpu-bind=mask_cpu:0xfe000000000000,...",
+    versions=(slurm("man srun, --distribution: block"),),
+)
+def no_cpu_binding(context: Context) -> Iterator[Violation]:
+    """Find launches by srun without binding on nodes whose GPUs are in another order than the cores."""
+    topology, script = context.node_topology, context.script
+    if topology is None or not topology.gpus or context.without_gpus or not context.requested.ranks_per_node:
+        return
+    count = len(topology.gpus)
+    if re.search(r"VISIBLE_DEVICES|SLURM_CPU_BIND|taskset|numactl|sched_setaffinity", script.text):
+        return
+    for launch in filter(_is_unbound, _real(script)):
+        if _ranks_per_node(context, launch) == count and _out_of_order(topology, count):
+            yield Violation(launch.line, "no CPU binding: the ranks' cores are not those next to their GPUs")
+            return
+
+
+def _is_unbound(launch: Launch) -> bool:
+    """Tell whether srun starts ranks and binds neither CPUs nor GPUs."""
+    bound = bind_option(launch) or launch.option("gpu-bind", "gpus-per-task")
+    return launch.launcher == "srun" and bound is None
+
+
+@lru_cache(maxsize=4)  # one per site
+def _out_of_order(topology: NodeTopology, ranks: int) -> bool:
+    """Tell whether cores that are given out in order are far from the GPUs."""
+    cores = [core.cpus[0] for core in topology.cores if core.cpus[0] in topology.usable]
+    each = max(1, len(cores) // ranks)
+    listed = ",".join(str(cores[rank * each]) for rank in range(ranks) if rank * each < len(cores))
+    return any(one.problem == "wrong-gpu" for one in judge(topology, "map", listed).findings)
+
+
+@rule(
+    "nothing-started",
+    "warning",
+    what="The script starts no program.",
+    why="The job waits, starts, and ends without having computed anything; often the line that starts the"
+    " program is a comment.",
+    remedy="Remove the `#` before the line, or add it.",
+    bad="#SBATCH --nodes=2\nmodule load rocm\n# srun ./app",
+    good="#SBATCH --nodes=2\nmodule load rocm\nsrun ./app",
+)
+def nothing_started(context: Context) -> Iterator[Violation]:
+    """Find batch scripts of which every command only prepares something."""
+    script = context.script
+    commands = [one for one in script.commands if one.words]
+    if not script.active_directives or not script.is_posix or script.launches:
+        return
+    if any(map(_runs_something, commands)) or (script.shell.placeholders and not commands):
+        return
+    message = f"no command of the script starts a program{_switched_off(script.text)}"
+    yield Violation(None, message, severity=None if commands else "note")
+
+
+def _switched_off(text: str) -> str:
+    """Return where a comment holds a launch, as a part of a message."""
+    off = re.search(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec|python3?|torchrun)\s", text)
+    newlines = text.count("\n", 0, off.start(1)) if off else 0
+    return f"; line {newlines + 1} is a comment" if off else ""
+
+
+def _runs_something(command: Command) -> bool:
+    """Tell whether a command runs a program: its own, a sourced script, a transfer of files."""
+    words = [word.raw for word in command.words]
+    if command.name not in _SETUP - {"sleep"}:
+        return True
+    if command.name in (".", "source", "eval"):
+        return not re.search(r"activate|conda|profile|env|setup|init", " ".join(words))
+    moves = command.name in ("cp", "mv", "rm") and len(words) > 3
+    return moves or (command.name in ("conda", "mamba", "pip") and words[1:2] not in (["activate"], []))
+
+
+@rule(
+    "status-lost",
+    "warning",
+    what="The exit status of the launcher is lost: another command ends the script.",
+    why="A batch script has the status of its last command. After `echo done` a failed training counts as"
+    " COMPLETED: dependent jobs start, and nothing reports the failure.",
+    remedy="Write `set -e` at the beginning, or `exit $status` at the end.",
+    bad="srun python train.py\necho done",
+    good="set -e\nsrun python train.py\necho done",
+    versions=(
+        slurm("man sbatch: the job's exit code is that of the script"),
+        pbs("PBS User's Guide, Exit_status"),
+    ),
+)
+def status_lost(context: Context) -> Iterator[Violation]:
+    """Find scripts that end with a command which hides the status of their last launch."""
+    script = context.script
+    launches = [one for one in _real(script) if one.command.after != "&"]
+    if not launches or script.reader is None or _stops_at_errors(script):
+        return
+    launch = launches[-1]
+    later = _after(script, launch.command)
+    if later and _is_plain(launch.command) and all(map(_hides, later)) and not _reads_status(script, launch):
+        by = f"{later[-1].name} on line {later[-1].line}"
+        yield Violation(launch.line, f"the status of {launch.launcher} is lost: {by} ends the script")
+
+
+def _after(script: Script, command: Command) -> list[Command]:
+    """Return the commands after a command that do something."""
+    later = [one for one in script.commands if one.start > command.start and not one.depth]
+    return [one for one in later if one.words or one.assignments]
+
+
+def _is_plain(command: Command) -> bool:
+    """Tell whether a command stands alone: not in a pipe, a condition or a block."""
+    return not (command.piped_out or command.block or command.condition) and command.after in ("\n", ";")
+
+
+def _reads_status(script: Script, launch: Launch) -> bool:
+    """Tell whether the script reads a status after a launch."""
+    names = [ref.name for ref in script.shell.refs if ref.offset > launch.command.start]
+    return "?" in names or "PIPESTATUS" in names
+
+
+def _hides(command: Command) -> bool:
+    """Tell whether a command after a launch only reports or cleans up."""
+    return command.name in _ENDING or (not command.words and bool(command.assignments))
+
+
+def _stops_at_errors(script: Script) -> bool:
+    """Tell whether the script ends at the first error, or has its own way to handle one."""
+    words = [word.visible for one in script.commands if one.name == "set" for word in one.words[1:]]
+    by_set = "errexit" in words or any(re.fullmatch(r"-[a-zA-Z]*e[a-zA-Z]*", word) for word in words)
+    by_line = re.search(r"\s-\w*e", script.shebang) is not None
+    return by_set or by_line or not script.is_posix or any(one.name == "trap" for one in script.commands)

@@ -1,0 +1,462 @@
+"""Rules about variables: those that nothing sets, misspelt names and values, secrets, quoting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from itertools import chain
+
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
+from hpclaunch.lint.known_variables import NAMES, PREFIXES, SLIPS, SLURM, VALUES
+from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule, slurm
+from hpclaunch.lint.shell_syntax import Assignment, Command, Ref, Word
+
+_MOST = 12
+"""Variables that are named in one script; a usual script has fewer."""
+_SECRET_NAME = re.compile(r"(?i)\w*(api_?key|secret|passw(or)?d|token|access_key)(_id)?$")
+_SECRET_OPTION = re.compile(r"(?i)--?(api[-_]key|password|token|passwd)[= ]([A-Za-z0-9_./+-]{8,})")
+_NO_SECRET = re.compile(
+    r"(?i)[<\[{(]|x{3,}|\.{3}|your|change|none|null|true|false|dummy|example|path|/|^\d{1,6}$|^$"
+)
+_ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
+_IN_QUOTES = re.compile(r'"[^"]*\\\$')
+_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+
+
+def _unset_uses(script: Script) -> dict[str, Ref]:
+    """Return the first use of each variable that nothing sets, with names longer than one letter."""
+    found: dict[str, Ref] = {}
+    for ref in script.shell.refs:
+        if not (ref.guarded or len(ref.name) < 2 or script.variables.is_set(ref.name)):
+            found.setdefault(ref.name, ref)
+    return found
+
+
+@rule(
+    "variable-undefined",
+    "note",
+    what="A variable is used that neither the script nor the scheduler sets.",
+    why="It is empty unless the user's environment or a module sets it: `cd $WORKDIR` then goes home. (In"
+    " a bind list it is an error, see mask-undefined-variable.) Not reported if the script sources"
+    " files that lint does not know.",
+    remedy="Set it in the script, or write `${NAME:?}` so that the script stops without it.",
+    bad="#SBATCH --nodes=1\nsrun singularity exec $CONTAINER python train.py",
+    good="#SBATCH --nodes=1\nCONTAINER=/scratch/me/torch.sif\nsrun singularity exec $CONTAINER python"
+    " train.py",
+)
+def variable_undefined(context: Context) -> Iterator[Violation]:
+    """Find variables that nothing sets, once per name."""
+    script = context.script
+    if script.variables.sources_unknown or script.language == "csh":
+        return
+    others = set(unset_in_lists(script)) | set(mismatches(script)) | _tested(script)
+    found = [
+        ref
+        for name, ref in _unset_uses(script).items()
+        if name not in others and not _by_module(script, name)
+    ]
+    for ref in found[:_MOST]:
+        yield Violation(ref.line, f"${ref.name} is set neither by the script nor by the scheduler")
+
+
+def _by_module(script: Script, name: str) -> bool:
+    """Tell whether a module or the system may set a variable: its name says so, or the script tests it."""
+    usual = re.fullmatch(
+        r"SIF\w*|\w+(HOME|BIN|ROOT|DIR)|.*(_ROOT|_HOME|_DIR|_PATH|_PREFIX|_BASE|_VERSION|_BIN|_LIB|_INC)|EB\w+|(CUDA|ROCM|MKL|CRAY|CONDA|INTEL|PE|NVHPC|"
+        r"SINGULARITY|APPTAINER|LMOD|MODULE|LOCAL|XDG|http|https|no)_\w*|\w*SCRATCH\w*|\w*TMP\w*|\w*WORK|PROJ\w*|"
+        r"MEMBERWORK|STORE|FASTDATA|DATADIR|[a-z]|HOST\w*|GROUP|MACHINE|ARCH|CPATH|LIBRARY_PATH|CC|CXX|FC|F77|F90",
+        name,
+    )
+    modules = any(command.name in ("module", "ml") for command in script.commands)
+    return bool(usual) and (modules or not name.islower())
+
+
+@rule(
+    "scheduler-variable-misspelt",
+    "error",
+    what="The name of a Slurm variable is misspelt.",
+    why="Slurm sets no such variable, so it is empty.",
+    remedy="Use the name of man sbatch, OUTPUT ENVIRONMENT VARIABLES.",
+    bad="#SBATCH --ntasks-per-node=4\nmpirun -np $SLURM_NTASK ./app",
+    good="#SBATCH --ntasks-per-node=4\nmpirun -np $SLURM_NTASKS ./app",
+    fixable=True,
+    versions=(slurm("man sbatch and man srun of 22.05 to 25.05"),),
+)
+def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
+    """Find names that are nearly one of Slurm's."""
+    script = context.script
+    for ref in script.shell.refs:
+        name = ref.name
+        if (
+            not name.startswith("SLURM_")
+            or ref.guarded
+            or name in SLURM
+            or re.search(r"_HET_GROUP|PACK|SPANK", name)
+        ):
+            continue
+        if name in script.variables.assignments or name in script.variables.provided:
+            continue
+        if near := get_close_matches(name, SLURM, n=1, cutoff=0.9):
+            yield Violation(ref.line, f"${name}: Slurm sets no such variable", f"write ${near[0]}", None,
+                            _rename(script, ref, near[0]))  # fmt: skip
+
+
+def _rename(script: Script, ref: Ref, name: str) -> tuple[Edit, ...]:
+    """Return the edit that gives a used variable another name."""
+    at = script.text.find(ref.name, ref.offset, ref.offset + len(ref.name) + 3)
+    return (Edit(at, at + len(ref.name), name),) if at >= 0 else ()
+
+
+@rule(
+    "variable-name-unknown",
+    "warning",
+    what="A variable with a misspelt name is set for NCCL, MIOpen, OpenMP, the rendezvous or the GPUs.",
+    why="Nothing reads it, so the setting has no effect, and nothing says so.",
+    remedy="Use the documented name.",
+    bad="export MIOPEN_USER_DB=/tmp/cache",
+    good="export MIOPEN_USER_DB_PATH=/tmp/cache",
+    fixable=True,
+)
+def variable_name_unknown(context: Context) -> Iterator[Violation]:
+    """Find exported names that are nearly documented ones and that the script does not use."""
+    variables = context.script.variables
+    for name in variables.assignments:
+        right = SLIPS.get(name) or _nearest(name)
+        if right is None or name in variables.used or right in variables.assignments:
+            continue
+        for one in variables.assignments[name]:
+            edits = (Edit(one.offset, one.offset + len(name), right),)
+            plain = context.script.text[one.offset : one.offset + len(name)] == name
+            if one.exported or name in variables.exported:
+                yield Violation(
+                    one.line, f"nothing reads {name}", f"write {right}", edits=edits if plain else ()
+                )
+
+
+def _nearest(name: str) -> str | None:
+    """Return the documented name that a name of the same family nearly is; None: it is documented, or far."""
+    if name in NAMES or not name.startswith(PREFIXES):
+        return None
+    near = get_close_matches(name, NAMES, n=1, cutoff=0.92)
+    return near[0] if near and abs(len(near[0]) - len(name)) <= 2 else None
+
+
+@rule(
+    "variable-value-unknown",
+    "warning",
+    what="A variable has a value that its program does not know.",
+    why="NCCL knows `VERSION`, `WARN`, `INFO`, `ABORT` and `TRACE`; any other NCCL_DEBUG prints nothing.",
+    remedy="Use a documented value.",
+    bad="export NCCL_DEBUG=DEBUG",
+    good="export NCCL_DEBUG=INFO",
+)
+def variable_value_unknown(context: Context) -> Iterator[Violation]:
+    """Compare values with the documented ones."""
+    variables = context.script.variables
+    for name, values in VALUES.items():
+        for one in variables.all_assignments(name):
+            text = variables.expand(one.value).text if one.value else None
+            known = {value.lower() for value in values}
+            if (
+                text
+                and "$" not in text
+                and any(part.strip().lower() not in known for part in text.split(","))
+            ):
+                yield Violation(one.line, f"{name}={text}: known are {', '.join(sorted(values))}")
+
+
+_FOREIGN = {
+    "SBATCH": re.compile(r"PBS_\w+|LSB_\w+|COBALT_\w+|NSLOTS|PE_HOSTFILE"),
+    "PBS": re.compile(r"SLURM_\w+|LSB_\w+|COBALT_\w+|NSLOTS|PE_HOSTFILE"),
+    "BSUB": re.compile(r"SLURM_\w+|PBS_\w+|COBALT_\w+|NSLOTS|PE_HOSTFILE"),
+    "COBALT": re.compile(r"SLURM_\w+|PBS_\w+|LSB_\w+|NSLOTS|PE_HOSTFILE"),
+}
+"""Sentinel of a scheduler's directives -> the variables that only other schedulers set."""
+
+
+@rule(
+    "scheduler-variable-foreign",
+    "warning",
+    what="A variable of another scheduler is used.",
+    why="The job's scheduler does not set it, so it is empty: `cd $PBS_O_WORKDIR` under Slurm goes home.",
+    remedy="Use the variable of this scheduler, such as SLURM_SUBMIT_DIR for PBS_O_WORKDIR.",
+    bad="#SBATCH --nodes=1\ncd $PBS_O_WORKDIR\nsrun ./app",
+    good="#SBATCH --nodes=1\ncd $SLURM_SUBMIT_DIR\nsrun ./app",
+)
+def scheduler_variable_foreign(context: Context) -> Iterator[Violation]:
+    """Find unguarded uses of other schedulers' variables that the script itself does not set."""
+    script = context.script
+    sentinels = {found.reader.sentinel for found in script.directives}
+    pattern = _FOREIGN.get(sentinels.pop()) if len(sentinels) == 1 and not script.unread else None
+    if script.reader is None or pattern is None:
+        return
+    known = _tested(script) | script.variables.assignments.keys()
+    for name, ref in _first_uses(script).items():
+        if pattern.fullmatch(name) and name not in known:
+            yield Violation(ref.line, f"${name} is not set in a job of {script.reader.submit_command}")
+
+
+def _first_uses(script: Script) -> dict[str, Ref]:
+    """Return the first use of each variable."""
+    found: dict[str, Ref] = {}
+    for ref in script.shell.refs:
+        found.setdefault(ref.name, ref)
+    return found
+
+
+def _tested(script: Script) -> set[str]:
+    """Return the variables that the script tests, or uses with a default: it is for several schedulers."""
+    commands = [one for one in script.commands if one.condition or one.name in ("[", "[[", "test")]
+    tested = {
+        part.text for one in commands for word in one.words for part in word.parts if part.kind == "variable"
+    }
+    return tested | {ref.name for ref in script.shell.refs if ref.guarded}
+
+
+@rule(
+    "gpus-overridden",
+    "warning",
+    what="The script sets the visible GPUs itself, though the scheduler assigns them.",
+    why="Numbers that the scheduler did not give to the job are another job's GPUs, or missing ones; the"
+    " same list in all ranks makes every rank use the first GPU. It is a note if the job has whole"
+    " nodes, or the numbers are those of all GPUs that it requests per node.",
+    remedy="Remove the line, or use `--gpu-bind` or the local rank.",
+    bad="#SBATCH --gpus-per-node=2\nexport CUDA_VISIBLE_DEVICES=2,3\nsrun python train.py",
+    good="#SBATCH --gpus-per-node=2\nsrun python train.py",
+    versions=(slurm("man sbatch, --gpus and GRES environment variables; gres.html"),),
+)
+def gpus_overridden(context: Context) -> Iterator[Violation]:
+    """Find lists of GPU numbers in jobs that request GPUs."""
+    requested = context.requested
+    if not (requested.gpus or requested.gpus_per_node or requested.gpus_per_task):
+        return
+    for one, text in _values_of(context.script, _DEVICES):
+        if re.fullmatch(r"\d{1,3}(,\d{1,3}){0,63}", text):
+            numbers = sorted(map(int, text.split(",")))
+            harmless = context.owns_node or numbers == list(range(_gpus_of_node(context) or 0))
+            severity: Severity | None = "note" if harmless else None
+            yield Violation(
+                one.line, f"{one.name}={text} replaces what the scheduler assigns", None, severity
+            )
+
+
+def _values_of(script: Script, names: Iterable[str]) -> Iterator[tuple[Assignment, str]]:
+    """Yield the assignments of these variables whose value is known, with the value."""
+    for name in names:
+        for one in script.variables.all_assignments(name):
+            if one.value is not None and (text := script.variables.expand(one.value).text):
+                yield one, text
+
+
+def _gpus_of_node(context: Context) -> int | None:
+    """Return the GPUs per node that the job requests; None: not known."""
+    requested = context.requested
+    if requested.gpus_per_node:
+        return requested.gpus_per_node.value
+    return -(-requested.gpus.value // (requested.node_count or 1)) if requested.gpus else None
+
+
+@rule(
+    "secret-in-script",
+    "warning",
+    what="A key, token or password is written into the script.",
+    why="The script lies on a shared file system, and the scheduler stores a copy that others may read"
+    " (`scontrol write batch_script`). A placeholder is a note.",
+    remedy="Read it from a file that only you can read: `export WANDB_API_KEY=$(cat ~/.wandb_key)`.",
+    bad="export WANDB_API_KEY=0123456789abcdef0123",
+    good="export WANDB_API_KEY=$(cat ~/.wandb_key)",
+)
+def secret_in_script(context: Context) -> Iterator[Violation]:
+    """Find literal values of variables whose name says that they are secret, and of such options."""
+    script = context.script
+    for one in [*chain.from_iterable(script.variables.assignments.values()), *script.variables.prefixed]:
+        severity = _secrecy(script, one) if _SECRET_NAME.fullmatch(one.name) else None
+        if severity:
+            yield Violation(one.line, f"{one.name} is written into the script", None, severity)
+    for word in chain.from_iterable(command.words for command in script.commands):
+        match = _SECRET_OPTION.fullmatch(word.text or "")
+        if match and _is_secret(match[2]):
+            yield Violation(word.line, f"--{match[1]} has a secret as its value")
+
+
+def _secrecy(script: Script, one: Assignment) -> Severity | None:
+    """Return how grave a secret variable's value is; None: it has no literal value."""
+    if one.value is None:
+        return None
+    if re.search(r"<\s*[a-z]|x{4,}|your", script.text[one.offset : one.value.end + 12], re.IGNORECASE):
+        return "note"
+    return "warning" if _is_secret(one.value.text or "") else None
+
+
+def _is_secret(text: str) -> bool:
+    """Tell whether a value looks like a key: long enough, no path, no number and no placeholder."""
+    return len(text) >= 8 and _NO_SECRET.search(text) is None
+
+
+@rule(
+    "escaped-dollar",
+    "warning",
+    what="A dollar is escaped where the shell would not have to be kept from reading it.",
+    why="`echo \\$N` prints `$N`, and inside single quotes `\\$N` stays as it is, backslash included.",
+    remedy="Remove the backslash.",
+    bad='N=4\necho "nodes: \\$N"',
+    good='N=4\necho "nodes: $N"',
+)
+def escaped_dollar(context: Context) -> Iterator[Violation]:
+    """Find ``\\$NAME`` in echo at the top of a script, and ``'\\$NAME'`` in the commands of a launch."""
+    script = context.script
+    for word in _echoed(script):
+        match = _ESCAPED.search(word.raw)
+        if match and not word.raw.startswith("'") and _known(script, match[1]):
+            yield Violation(word.line, f"echo prints ${match[1]} as it is, not its value")
+    for word in chain.from_iterable(launch.program for launch in script.launches):
+        match = _escaped_in_single(word)
+        if match and _known(script, match[1]):
+            line = word.line + word.raw.count("\n", 0, match.start())
+            yield Violation(line, f"inside single quotes \\${match[1]} stays as it is, with the backslash")
+
+
+def _escaped_in_single(word: Word) -> re.Match[str] | None:
+    """Return an escaped variable in single quotes, where no double quotes of an inner shell need it."""
+    return _ESCAPED.search(word.raw) if word.raw.startswith("'") and not _IN_QUOTES.search(word.raw) else None
+
+
+def _echoed(script: Script) -> Iterator[Word]:
+    """Yield the words that echo prints into the job's output."""
+    for command in script.commands:
+        if command.name == "echo" and not (command.redirects or command.piped_out):
+            yield from command.words[1:]
+
+
+def _known(script: Script, name: str) -> bool:
+    return name in script.variables.assignments or name.startswith(("SLURM_", "PBS_"))
+
+
+@rule(
+    "lone-dollar",
+    "note",
+    what="A word ends in a lone dollar.",
+    why="The shell keeps it as a character: `nodelist.$` is one file for all jobs; `nodelist.$$` was meant.",
+    remedy="Write `$$` for the number of the process, or the variable's name.",
+    bad="NODELIST=nodelist.$",
+    good="NODELIST=nodelist.$SLURM_JOB_ID",
+)
+def lone_dollar(context: Context) -> Iterator[Violation]:
+    """Find assigned values that end in a dollar."""
+    variables = context.script.variables
+    for one in (one for made in variables.assignments.values() for one in made):
+        if one.value is not None and re.fullmatch(r"[\w./-]+\$", one.value.raw):
+            yield Violation(one.line, f"{one.name}={one.value.raw}: the dollar is a character")
+
+
+@rule(
+    "array-of-one",
+    "note",
+    what="An array is made of `$ARRAY`, which is its first item only.",
+    why="bash replaces `$nodes` of an array by its first item: the new array has one.",
+    remedy='Write `("${nodes[@]}")`.',
+    bad="nodes=( $(scontrol show hostnames) )\nnodes_array=($nodes)\nsrun ./app ${nodes_array[1]}",
+    good='nodes=( $(scontrol show hostnames) )\nnodes_array=("${nodes[@]}")\nsrun ./app ${nodes_array[1]}',
+)
+def array_of_one(context: Context) -> Iterator[Violation]:
+    """Find ``b=($a)`` where a is an array."""
+    if context.script.language not in ("bash", "ksh"):
+        return
+    arrays: set[str] = set()
+    for command in context.script.commands:
+        for name, body, line in _arrays_in(context.script.text, command):
+            match = re.fullmatch(r"\s*\$\{?([A-Za-z_]\w*)\}?\s*", body)
+            if match and match[1] in arrays:
+                yield Violation(line, f"{name} gets the first item of {match[1]} only")
+            arrays.add(name)
+
+
+def _arrays_in(text: str, command: Command) -> Iterator[tuple[str, str, int]]:
+    """Yield the arrays that a command makes: name, what is between the parentheses, line."""
+    for one in command.assignments:
+        match = re.match(r"\w+=\((.*)\)", text[one.offset : command.end], re.DOTALL)
+        if match:
+            yield one.name, match[1], one.line
+
+
+@rule(
+    "continuation-dangling",
+    "note",
+    what="A backslash joins the last line of a command to an empty line, or to the end of the script.",
+    why="The next line that is added becomes a part of the command.",
+    remedy="Remove the backslash.",
+    bad="srun python train.py \\\n    --epochs 3 \\\n\n",
+    good="srun python train.py \\\n    --epochs 3\n",
+    fixable=True,
+)
+def continuation_dangling(context: Context) -> Iterator[Violation]:
+    """Find backslashes before an empty line."""
+    text = context.script.text
+    for match in re.finditer(r"[ \t]*\\\n(?=[ \t]*(\n|\Z))", text):
+        line = text.count("\n", 0, match.start()) + 1
+        inside = (
+            line in context.script.text_lines
+            or text[text.rfind("\n", 0, match.start()) + 1 :].lstrip()[:1] == "#"
+        )
+        if not inside:
+            edit = Edit(match.start(), match.end() - 1, "")
+            yield Violation(line, "the backslash joins an empty line to this command", edits=(edit,))
+
+
+@rule(
+    "install-on-every-rank",
+    "warning",
+    what="pip or conda installs in every rank at the same time.",
+    why="All ranks write into the same environment on the shared file system, and damage it.",
+    remedy="Install before submitting, or in one task: `srun --ntasks=1 pip install ...`.",
+    bad="#SBATCH --ntasks=8\nsrun pip install -r requirements.txt",
+    good="#SBATCH --ntasks=8\nsrun --ntasks=1 --nodes=1 pip install -r requirements.txt",
+)
+def install_on_every_rank(context: Context) -> Iterator[Violation]:
+    """Find the first installation that srun or mpiexec starts in several ranks."""
+    tasks = context.requested.all_tasks
+    for launch in context.script.launches if tasks > 1 else ():
+        option = launch.option("ntasks", "n", "np")
+        once = option is not None and context.script.value(option).text == "1"
+        if launch.by_launcher and not once and _installs(launch):
+            yield Violation(launch.line, f"{tasks} tasks install into one place at the same time")
+            return
+
+
+def _installs(launch: Launch) -> bool:
+    """Tell whether a launch starts pip or conda to install or remove something."""
+    words = [word.visible for word in launch.program[:4]]
+    tool = words[0].rpartition("/")[2] if words else ""
+    return tool in ("pip", "pip3", "conda", "mamba", "python") and bool(
+        {"install", "uninstall"}.intersection(words)
+    )
+
+
+def _unused(script: Script) -> Iterator[Assignment]:
+    """Yield the sizes of a job that the script sets as a number and never uses."""
+    for name, made in script.variables.assignments.items():
+        sizes = re.fullmatch(
+            r"N?(RANKS|TASKS|GPUS|NODES|PROCS|THREADS)(_?PER_?(NODE|GPU|RANK|TASK))?|PPN|NGPUS?", name
+        )
+        number = made[-1].value is not None and (made[-1].value.text or "").isdigit()
+        exported = name in script.variables.exported
+        if sizes and number and not exported and name not in script.variables.used:
+            yield made[-1]
+
+
+@rule(
+    "size-unused",
+    "note",
+    what="A number of ranks, nodes or GPUs is set and never used.",
+    why="Changing it changes nothing: the launch line has its own number.",
+    remedy="Use it in the launch line, or remove it.",
+    bad="NRANKS_PER_NODE=8\nmpiexec --ppn 4 ./app",
+    good="NRANKS_PER_NODE=8\nmpiexec --ppn $NRANKS_PER_NODE ./app",
+)
+def size_unused(context: Context) -> Iterator[Violation]:
+    """Find sizes that are set and not used."""
+    for one in _unused(context.script):
+        yield Violation(one.line, f"{one.name} is set, and nothing uses it")

@@ -1,0 +1,8 @@
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --time=01:00:00
+srun ./app \
+  --epochs 3
+# a comment \
+
+# site: unknown

@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --cpus-per-task=8
+#SBATCH --time=01:00:00
+srun ./app
+srun ./other
+# site: unknown
+# expect: 4 cpus-per-task-not-passed

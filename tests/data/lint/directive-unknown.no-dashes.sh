@@ -1,5 +1,0 @@
-#!/bin/bash
-#SBATCH nodes=2
-srun ./app
-# site: unknown
-# expect: 2 directive-unknown

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --hint=nomultithread
+#SBATCH --time=01:00:00
+srun --hint=multithread --cpu-bind=map_cpu:1,2 ./app
+# site: unknown

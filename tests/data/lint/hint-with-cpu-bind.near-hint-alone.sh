@@ -1,4 +1,0 @@
-#!/bin/bash
-#SBATCH --hint=nomultithread
-srun ./app
-# site: unknown

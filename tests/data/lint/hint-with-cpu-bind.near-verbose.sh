@@ -1,4 +1,0 @@
-#!/bin/bash
-#SBATCH --hint=nomultithread
-srun --cpu-bind=verbose ./app
-# site: unknown

@@ -1,0 +1,3 @@
+
+# site: unknown
+# expect: - no-directives

@@ -1,0 +1,4 @@
+#!/bin/bash
+srun ./app
+# site: unknown
+# expect: - no-directives

@@ -1,0 +1,8 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --gpus=4
+#SBATCH --cpus-per-gpu=8
+#SBATCH --time=01:00:00
+deepspeed --num_gpus 8 train.py
+# site: unknown
+# expect: 6 processes-over-gpus

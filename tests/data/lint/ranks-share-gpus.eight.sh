@@ -1,0 +1,9 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=8
+#SBATCH --gpus-per-node=4
+#SBATCH --cpus-per-gpu=8
+#SBATCH --time=01:00:00
+srun python train.py
+# site: unknown
+# expect: 7 ranks-share-gpus

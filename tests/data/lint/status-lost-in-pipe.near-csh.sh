@@ -1,0 +1,3 @@
+#!/bin/csh
+srun ./app | tee log
+# site: unknown

@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --time=01:00:00
+srun python train.py
+echo done
+# site: unknown
+# expect: 4 status-lost

@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --ntasks=2
+#SBATCH --time=01:00:00
+srun --exact -n1 ./a &
+srun --exact -n1 ./b &
+# site: unknown
+# expect: 5 steps-without-wait

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parents[2] / "hpclaunch" / "remote" / "rank_startup.py"
+from hpclaunch.plan.profile_plan import STARTUP_FILES
+
+REMOTE = Path(__file__).parents[2] / "hpclaunch" / "remote"
 # A module that does what torch's optimizers do, and one for its profiler.
 FAKE_OPTIMIZER = """
 before, after = [], []
@@ -52,7 +54,8 @@ for number in range({steps}):
 def folder(tmp_path: Path) -> Path:
     """A folder with the start-up file, and modules that stand in for torch."""
     (tmp_path / "startup").mkdir()
-    shutil.copy(FILE, tmp_path / "startup" / "sitecustomize.py")
+    for name, there in STARTUP_FILES.items():
+        shutil.copy(REMOTE / name, tmp_path / "startup" / there)
     for name, text in (
         ("torch/__init__.py", "class cuda:\n    is_available = staticmethod(lambda: False)\n"),
         ("torch/optim/__init__.py", ""),

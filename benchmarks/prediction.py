@@ -4,8 +4,8 @@
 
 The sizes take turns in each round, one thread per rank; the least seconds per step over the rounds count, of
 the epochs after the first where there are several. The prediction gets one rank's measured step (--calibrate)
-and the allreduce alone on 2 ranks (--network-test); 2 and 4 ranks are predicted. Where ranks share a core, the
-speed that it states is that of a shared core. Prints a table in Markdown.
+and the allreduce alone on 2 ranks (--network-test); 2 and 4 ranks are predicted. Where ranks share a core,
+the speed that it states is that of a shared core. Prints a table in Markdown.
 """
 
 from __future__ import annotations

@@ -62,14 +62,19 @@ def command(
         ctx.exit(0 if verify_attached(attach, site, as_json=as_json) else EXIT_FAILED)
     if site is not None:
         raise click.UsageError("--site goes with --attach: a job of hpclaunch is verified for its own site")
+    if node is not None and picture is None:
+        raise click.UsageError("--node: it is the node of --picture")
+    check_picture_name(picture)
+    ctx.exit(0 if _recorded(job, picture, node, as_json=as_json) else EXIT_FAILED)
+
+
+def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_json: bool) -> bool:
+    """Print the verdict on a job of hpclaunch; return whether every rank got its binding."""
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.binding_report import NOT_SEEN, BindingVerdict, table
     from hpclaunch.job.refresh import binding_verdict
     from hpclaunch.job.store import Store
 
-    if node is not None and picture is None:
-        raise click.UsageError("--node: it is the node of --picture")
-    check_picture_name(picture)
     record = Store().find(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
     with open_host(record.host) as host:
         found = binding_verdict(host, record) or BindingVerdict(
@@ -94,4 +99,4 @@ def command(
 
         drawing, drawn = binding_picture(record, found.ranks, node)
         write_picture(picture, drawing, f" of {drawn}")
-    ctx.exit(0 if found.ok else EXIT_FAILED)
+    return found.ok

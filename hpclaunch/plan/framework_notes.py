@@ -8,15 +8,34 @@ from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher
 
 FOUND = "found: "
 """How the origin of a framework begins that the program itself shows."""
 
 
-def framework_notes(request: JobRequest, layout: JobLayout, settings: tuple[Setting, ...]) -> tuple[str, ...]:
-    """Return by what the framework was found, or what it means for the GPUs that none was."""
+def framework_notes(
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, settings: tuple[Setting, ...]
+) -> tuple[str, ...]:
+    """Return by what the framework was found and what it needs, or what it means that none was found."""
     if request.command.bundled:
         return ()
+    return (*_found(request, layout, settings), *_ranks_of_jax(request, profile))
+
+
+def _ranks_of_jax(request: JobRequest, profile: SiteProfile) -> tuple[str, ...]:
+    """Return the note about ranks that JAX does not detect; sources: `frameworks.py`."""
+    launcher = site_launcher(profile)
+    if not framework_of(request).coordinator or launcher.known_to_jax:
+        return ()
+    return (
+        f"under {launcher.name} jax.distributed.initialize() finds its ranks with Open MPI 4 only: pass it"
+        " JAX_NUM_PROCESSES and JAX_PROCESS_ID, as how-to/frameworks.md shows",
+    )
+
+
+def _found(request: JobRequest, layout: JobLayout, settings: tuple[Setting, ...]) -> tuple[str, ...]:
     if reason := found_in_program("framework", settings):
         return (f"framework {request.framework} ({reason}); --framework names another", *_mpi(settings))
     if notes := _mpi(settings):

@@ -15,6 +15,7 @@ from hpclaunch.plan import request_rules
 from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
+from hpclaunch.plan.fabric_notes import fabric_notes
 from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
@@ -30,7 +31,6 @@ from hpclaunch.plan.script_body import (
     plugin_is_open,
     rank_setup,
     rank_words,
-    script_writes_log,
     shell_lines,
 )
 from hpclaunch.plan.staging_plan import plan_staging
@@ -233,6 +233,8 @@ def _header(
     queue = layout.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
     memory = profile.node.memory_request if profile.node and request.exclusive else None
+    # Where the script writes the log, out.log, itself, the scheduler has a file for its own words.
+    log = f"{scheduler.kind}.log" if scheduler.log_in_script else "out.log"
     want = Resources(
         name=request.name,
         nodes=layout.nodes,
@@ -253,7 +255,7 @@ def _header(
         array=request.array,
         exclude=request.exclude,
         launcher=profile.scheduler.launcher,
-        output=f"{place.folder}/{_log_name(request, scheduler)}" if place.folder else None,
+        output=f"{place.folder}/{log}" if place.folder else None,
         warn_s=parse_walltime_s(request.warn_before, "--warn-before") if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
@@ -266,11 +268,6 @@ def _header(
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
     usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
     return (*usual, *site, *extra)
-
-
-def _log_name(request: JobRequest, scheduler: Scheduler) -> str:
-    """Return the file that the scheduler opens; not the job's log where the script writes that itself."""
-    return f"{scheduler.kind}.log" if script_writes_log(request, scheduler) else "out.log"
 
 
 def _directive_key(text: str) -> str:
@@ -326,7 +323,8 @@ def _warnings(
     costs = (cost.text,) if cost else ()
     off = no_submission(profile)
     retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
-    return (*retired, *framework_notes(request, layout, settings), *notes, *costs)
+    about_network = fabric_notes(request, profile, layout)
+    return (*retired, *framework_notes(request, profile, layout, settings), *about_network, *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def profile_lines(request: JobRequest) -> tuple[Line, ...]:
     )
 
 
-def timeline_words(request: JobRequest, folder: str) -> tuple[str, ...]:
+def timeline_words(request: JobRequest, folder: str | None) -> tuple[str, ...]:
     """Return the options with which the bundled training records itself."""
     given = {word.partition("=")[0] for word in request.command.argv}
     if request.profile is None or "--timeline" in given:

@@ -100,7 +100,26 @@ class Values:
         unquoted = '"' not in word.raw and any(part.kind == "variable" for part in word.parts)
         if unquoted and value.plain is not None:
             return [Value(text, _in_quotes(text)) for text in value.plain.split()]
+        if unquoted and value.shell is not None and "\\" not in value.shell and re.search(r"\s", value.shell):
+            return [Value(None if "$" in text else text, text) for text in value.shell.split()]
         return [value]
+
+    def translated(self, text: str) -> tuple[str, list[str]]:
+        """Return a text that a shell will read with the scheduler's variables as the target has them, and the
+        names of those that it has not."""
+        unknown: list[str] = []
+
+        def value(match: re.Match[str]) -> str:
+            fact = self.words.variables.get(match[1] or match[2])
+            if fact is None:
+                return match[0]
+            number = self.numbers.get(fact)
+            text = str(number) if number is not None else self.target.get(fact)
+            if text is None and match[0] not in unknown:
+                unknown.append(match[0])
+            return match[0] if text is None else text
+
+        return re.sub(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text), unknown
 
     def _array(self, name: str, offset: int) -> list[Value] | None:
         """Return the items of an array, where each assignment of it can be read."""

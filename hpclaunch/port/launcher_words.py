@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from hpclaunch.lint.launch_lines import Launch, Option
+from hpclaunch.lint.command_options import MPI_TWO, MPI_VALUED, SRUN_FLAGS, SRUN_SHORT, SRUN_VALUED
+from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.shell_syntax import Word
+from hpclaunch.port.foreign_values import Value, Values
 from hpclaunch.scheduler.directive_reader import name_set
 
 Size = Literal[
@@ -123,57 +125,136 @@ LAUNCHER_WORDS = {
 }
 
 
+class Piece(NamedTuple):
+    """A word of the command line after its variables were replaced."""
+
+    value: Value
+    word: Word
+    """The script's word that it comes from."""
+
+    @property
+    def text(self) -> str:
+        """What hpclaunch knows of its text."""
+        return self.value.plain if self.value.plain is not None else self.value.seen
+
+
 class LaunchOption(NamedTuple):
-    """An option of a launcher with the word of its value."""
+    """An option of a launcher."""
 
     name: str
-    value: Word | None
-    prefix: int
+    """Without dashes; of srun the long name."""
+    value: str | None
+    """None: it has none, or the run alone knows it."""
+    word: Word
+    """The script's word that names it."""
 
 
 @dataclass
 class ReadLaunch:
-    """A launch line: its options, and the words of its program."""
+    """A launch line: its options, and its program."""
 
     options: list[LaunchOption] = field(default_factory=list)
-    program: list[Word] = field(default_factory=list)
+    program: list[Piece] = field(default_factory=list)
 
 
-def read_options(launch: Launch) -> ReadLaunch:
-    """Return the options and the program of a launch; those of aprun and jsrun are read here."""
-    known = LAUNCHER_WORDS.get(launch.launcher)
-    if known is None or not known.valued:
-        options = [_option(option) for option in launch.options]
-        return ReadLaunch(options, launch.program)
-    words = _after_launcher(launch)
+_BINDS = frozenset({"cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind"})
+_LIST_PIECE = re.compile(r"[0-9A-Fa-fxX,:*-]*\d[0-9A-Fa-fxX,:*-]*|,")
+_PYXIS = name_set(
+    "container-image container-mounts container-workdir container-name container-env image volume"
+)
+_MPI_FLAGS = name_set("line-buffer l v q")
+
+
+def read_options(launch: Launch, values: Values) -> ReadLaunch:
+    """Return the options and the program of a launch, its variables replaced as far as they are known."""
+    if launch.launcher == "python":
+        return ReadLaunch([], words_of(values, launch.program))
+    rest = words_of(values, _after_launcher(launch))
+    if launch.launcher not in LAUNCHER_WORDS:  # torchrun and its like read all words themselves
+        return ReadLaunch([], rest)
     found = ReadLaunch()
-    while words and words[0].visible.startswith("-") and words[0].visible not in ("-", "--"):
-        taken, option = _read_one(words, known)
+    while rest and rest[0].text.startswith("-") and rest[0].text not in ("-", "--"):
+        option, taken = _read_one(rest, launch.launcher)
         found.options.append(option)
-        words = words[taken:]
-    found.program = words[1:] if words and words[0].visible == "--" else words
+        rest = rest[taken:]
+        if option.name in _BINDS:
+            rest = _without_torn(option, rest)
+    found.program = rest[1:] if rest and rest[0].text == "--" else rest
     return found
 
 
-def _option(option: Option) -> LaunchOption:
-    return LaunchOption(option.name, option.value, option.prefix)
+def words_of(values: Values, words: list[Word]) -> list[Piece]:
+    """Return what some words become on a command line."""
+    found: list[Piece] = []
+    for word in words:
+        items = values.split(word)
+        found += [Piece(item, word) for item in (items if items is not None else [values.value(word)])]
+    return found
 
 
 def _after_launcher(launch: Launch) -> list[Word]:
-    names = [word.visible.rpartition("/")[2] for word in launch.command.words]
-    return launch.command.words[names.index(launch.launcher) + 1 :]
+    for number, word in enumerate(launch.command.words):
+        name = word.visible.rpartition("/")[2]
+        if name == launch.launcher or (launch.launcher == "mpiexec" and name.startswith("mpi")):
+            return launch.command.words[number + 1 :]
+    return launch.program
 
 
-def _read_one(words: list[Word], known: LauncherWords) -> tuple[int, LaunchOption]:
-    shown = words[0].visible
-    name, equals, _ = shown.lstrip("-").partition("=")
+def _read_one(rest: list[Piece], launcher: str) -> tuple[LaunchOption, int]:
+    """Read the option at the beginning of some words; return it and how many words it takes."""
+    shown, word = rest[0].text, rest[0].word
+    following = rest[1] if len(rest) > 1 else None
+    name, equals, value = shown.lstrip("-").partition("=")
+    known = rest[0].value.plain is not None
+    if launcher == "srun" and not shown.startswith("--"):
+        return _short_srun(shown, rest[0], following)
     if equals:
-        return 1, LaunchOption(name, words[0], shown.index("=") + 1)
-    if name in known.valued and words[0].text is not None:
-        return 2, LaunchOption(name, words[1] if len(words) > 1 else None, 0)
-    if not shown.startswith("--") and shown[1:2] in known.letters and shown[1:2]:
-        return 1, LaunchOption(shown[1], words[0], 2)
-    return 1, LaunchOption(name, None, 0)
+        return LaunchOption(name, value if known else None, word), 1
+    if launcher == "mpiexec" and name in MPI_TWO:
+        joined = following is not None and "=" in following.text
+        third = rest[2].value.plain if len(rest) > 2 else None
+        first = following.value.plain if following else None
+        both = first if joined else f"{first}={third}" if first and third is not None else None
+        return LaunchOption(name, both, word), 2 if joined else 3
+    if name in _valued(launcher):
+        return LaunchOption(name, following.value.plain if following else None, word), 2
+    letters = LAUNCHER_WORDS[launcher].letters
+    if not shown.startswith("--") and shown[1:2] and shown[1:2] in letters and len(shown) > 2:
+        return LaunchOption(shown[1], shown[2:] if known else None, word), 1
+    return LaunchOption(name, None, word), 1
+
+
+def _valued(launcher: str) -> frozenset[str]:
+    if launcher == "srun":
+        return (SRUN_VALUED | _PYXIS) - {"multi-prog"}
+    if launcher == "mpiexec":
+        return MPI_VALUED - _MPI_FLAGS
+    return LAUNCHER_WORDS[launcher].valued
+
+
+def _short_srun(shown: str, piece: Piece, following: Piece | None) -> tuple[LaunchOption, int]:
+    """Read ``-n 8``, ``-n8`` and flags before it, ``-ln8``."""
+    at = 1
+    while at < len(shown) - 1 and shown[at] in SRUN_FLAGS:
+        at += 1
+    letter = shown[at : at + 1]
+    if letter in SRUN_FLAGS or letter not in SRUN_SHORT:
+        return LaunchOption(letter or shown[1:], None, piece.word), 1
+    name, value = SRUN_SHORT[letter], shown[at + 1 :].removeprefix("=")
+    if value or piece.value.plain is None:
+        return LaunchOption(name, value if piece.value.plain is not None else None, piece.word), 1
+    return LaunchOption(name, following.value.plain if following else None, piece.word), 2
+
+
+def _without_torn(option: LaunchOption, rest: list[Piece]) -> list[Piece]:
+    """Drop the words that continue a list of cores which blanks have torn."""
+    last = option.value or ""
+    while rest:
+        text = rest[0].text
+        if not ((last.endswith((",", ":")) or text.startswith(",")) and _LIST_PIECE.fullmatch(text)):
+            break
+        last, rest = text, rest[1:]
+    return rest
 
 
 # --- launchers of frameworks -------------------------------------------------------------------------------

@@ -318,6 +318,8 @@ def _environment(port: Port, command: Command) -> Verdict:
         return _same_environment(port, [word or "" for word in words])
     if any(step.text.startswith(("conda", "source")) for step in port.target.software.setup):
         lines = "; ".join(step.text for step in port.target.software.setup)
+        name = " ".join(filter(None, words[1:]))
+        port.do(f"environment: {port.here} must have what {name} had (hpclaunch env plan)")
         source = port.cited(port.target.software.setup[-1].source)
         return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
     port.do(

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.shell_syntax import Word
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
-from hpclaunch.port.launcher_words import LAUNCHER_WORDS, LaunchOption, ReadLaunch, Size, read_options
+from hpclaunch.port.launcher_words import (
+    LAUNCHER_WORDS,
+    LaunchOption,
+    Piece,
+    Size,
+    read_options,
+    words_of,
+)
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, image_name
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
@@ -39,10 +46,10 @@ def _ranks(port: Port, values: Values, launch: Launch) -> int | None:
     return source_sizes(port, values, launch).ranks
 
 
-def program_of(port: Port, launch: Launch) -> list[Word]:
+def program_of(port: Port, launch: Launch, values: Values) -> list[Piece]:
     """Return the words of a launch's program; not those by which hpclaunch's script starts a rank."""
-    program = read_options(launch).program
-    begin = [word.text if word.text is not None else "" for word in program[:4]]
+    program = read_options(launch, values).program
+    begin = [piece.word.text if piece.word.text is not None else "" for piece in program[:4]]
     return program[4:] if port.own and begin == _PROGRAM_OF_HPCLAUNCH else program
 
 
@@ -54,7 +61,7 @@ def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSiz
     requested = port.requested
     given = _launch_sizes(values, launch) if launch is not None else {}
     nodes = given.get("nodes") or requested.node_count
-    ranks = _rank_count(port, launch, given, nodes)
+    ranks = _rank_count(port, values, launch, given, nodes)
     if nodes is None and ranks is not None and (per_node := _per_node(given, requested)):
         nodes = -(-ranks // per_node)
     gpus = _gpu_count(port, given, nodes, ranks)
@@ -70,9 +77,9 @@ def _per_node(given: dict[Size, int], requested: RequestedResources) -> int | No
 def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
     known = LAUNCHER_WORDS.get(launch.launcher)
     found: dict[Size, int] = {}
-    for option in read_options(launch).options if known else ():
+    for option in read_options(launch, values).options if known else ():
         size = known.sizes.get(option.name) if known else None
-        number = _number(values, option)
+        number = _number(option)
         if size is not None and number:
             found[size] = number
     if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
@@ -85,37 +92,36 @@ def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
     return found
 
 
-def _number(values: Values, option: LaunchOption) -> int | None:
+def _number(option: LaunchOption) -> int | None:
     """Read a count: ``8``, and of GPUs ``a100:8`` and ``gpu:8``."""
-    if option.value is None:
-        return None
-    text = (values.value(option.value).plain or "")[option.prefix :].strip()
-    match = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", text)
+    match = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", (option.value or "").strip())
     return int(match[1]) if match else None
 
 
-def _rank_count(port: Port, launch: Launch | None, given: dict[Size, int], nodes: int | None) -> int | None:
+def _rank_count(
+    port: Port, values: Values, launch: Launch | None, given: dict[Size, int], nodes: int | None
+) -> int | None:
     """Return the ranks: by the launch, else by the directives; a program without a launcher is one rank."""
     requested = port.requested
     if "tasks" in given:
         return given["tasks"]
     if "tasks per node" in given and nodes:
         return given["tasks per node"] * nodes
-    if launch is None or launch.launcher not in LAUNCHER_WORDS:
-        return nodes if launch is not None and launch.launcher in ("torchrun", "horovodrun") else 1
-    if _open(launch, "tasks") or _open(launch, "tasks per node"):
+    if launch is not None and launch.launcher not in LAUNCHER_WORDS:
+        return nodes if launch.launcher in ("torchrun", "horovodrun") else 1
+    if launch is not None and (_open(launch, values, "tasks") or _open(launch, values, "tasks per node")):
         return None
     if requested.tasks:
         return requested.tasks.value
     if requested.tasks_per_node:
         return requested.tasks_per_node.value * (nodes or 1)
-    return nodes
+    return nodes if launch is not None else None
 
 
-def _open(launch: Launch, size: Size) -> bool:
+def _open(launch: Launch, values: Values, size: Size) -> bool:
     """Tell whether a launch has an option for a size, whose value could then not be read."""
     sizes = LAUNCHER_WORDS[launch.launcher].sizes
-    return any(sizes.get(option.name) == size for option in read_options(launch).options)
+    return any(sizes.get(option.name) == size for option in read_options(launch, values).options)
 
 
 def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int | None) -> int | None:
@@ -157,7 +163,7 @@ def _own_gpus(port: Port) -> int | None:
 def port_program(port: Port, values: Values) -> None:
     """Set the command of the job file, its container and its framework."""
     launch = port.launch
-    words = program_of(port, launch) if launch is not None else _last_program(port)
+    words = program_of(port, launch, values) if launch is not None else _last_program(port, values)
     name = launch.launcher if launch is not None else ""
     port.command = port_command(values, words, name, port.here)
     _start_written(port, values)
@@ -176,7 +182,7 @@ def _start_written(port: Port, values: Values) -> None:
     if inner.launch is None:
         return
     inner.command = port_command(
-        inner.values, program_of(inner, inner.launch), inner.launch.launcher, port.here
+        inner.values, program_of(inner, inner.launch, inner.values), inner.launch.launcher, port.here
     )
     inner.in_container = port.command.image is not None
     port.written, port.written_at = inner, place
@@ -186,7 +192,7 @@ def _start_written(port: Port, values: Values) -> None:
     port.command.to_do += inner.command.to_do
 
 
-def _last_program(port: Port) -> list[Word]:
+def _last_program(port: Port, values: Values) -> list[Piece]:
     """Return the program of a script without a launch: the last command with a path, or an interpreter."""
     found = [
         command.words
@@ -195,7 +201,7 @@ def _last_program(port: Port) -> list[Word]:
         and not (command.depth or command.block or command.function or command.condition)
         and re.match(r"(\./|/|\$\w+/)|(R|Rscript|julia|bash|sh|matlab|perl)$", command.words[0].raw)
     ]
-    return found[-1] if found else []
+    return words_of(values, found[-1]) if found else []
 
 
 def set_command(port: Port) -> None:
@@ -229,7 +235,7 @@ def set_command(port: Port) -> None:
 
 def _name_after_program(port: Port) -> None:
     """Name a job whose script names none after its Python file or its program."""
-    words = [word.plain for word in port.command.words if word.plain]
+    words = [text for word in port.command.words if (text := word.plain or word.shell)]
     file = next((word for word in words if word.endswith(".py")), words[0] if words else "")
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(file).stem).strip("-.")[:60]
     if "name" not in port.settings:
@@ -240,9 +246,13 @@ def _stdin(port: Port) -> str | None:
     """Return the file that the launch reads, as a word for the shell."""
     command = port.launch.command if port.launch else None
     for redirect in command.redirects if command else ():
-        if redirect.operator == "<" and redirect.fd in ("", "0"):
-            value = port.values.value(redirect.target)
-            return shell_word(value)
+        if redirect.operator != "<" or redirect.fd not in ("", "0"):
+            continue
+        line = port.script.text.split("\n")[redirect.line - 1]
+        if f"<{redirect.target.raw}>" in line:
+            port.do(f"command: <{redirect.target.raw}> of line {redirect.line} is a placeholder: fill it in")
+            continue
+        return shell_word(port.values.value(redirect.target))
     return None
 
 
@@ -254,16 +264,13 @@ def judge_launch(port: Port) -> None:
     launch = port.launch
     if launch is None:
         return
-    read = read_options(launch)
+    read = read_options(launch, port.values)
     lines = port.lines_of(launch.command)
     by_line: dict[int, list[Verdict]] = {}
-    for option in _with_flags(launch, read):
-        line = option.value.line if option.value is not None else launch.line
-        by_line.setdefault(_line_of(launch, option, line), []).append(_option_verdict(port, launch, option))
-    program = {id(word) for word in read.program}
-    for word in launch.command.words:
-        if id(word) in program:
-            by_line.setdefault(word.line, []).append(_word_verdict(port, word))
+    for option in read.options:
+        by_line.setdefault(option.word.line, []).append(_option_verdict(port, launch, option))
+    for word in dict.fromkeys(piece.word for piece in read.program):
+        by_line.setdefault(word.line, []).append(_word_verdict(port, word))
     first = _first_verdict(port, launch)
     port.verdicts.note([launch.line], first)
     for assignment in launch.command.assignments:
@@ -282,23 +289,13 @@ def judge_launch(port: Port) -> None:
             port.verdicts.note([redirect.line], Verdict("left out", why=why))
 
 
-def _with_flags(launch: Launch, read: ReadLaunch) -> Iterator[LaunchOption]:
-    yield from read.options
-
-
-def _line_of(launch: Launch, option: LaunchOption, line: int) -> int:
-    for word in launch.command.words:
-        if word.visible.lstrip("-").startswith(option.name) and word.line == line:
-            return line
-    return line
-
-
 def _first_verdict(port: Port, launch: Launch) -> Verdict:
     words = port.settings.get("command", ())
     said = [*port.command.said]
     starts = f"{port.here} starts ranks by {port.launcher.name}"
     known = LAUNCHER_WORDS.get(launch.launcher)
-    sized = known and any(option.name in known.sizes for option in read_options(launch).options)
+    options = read_options(launch, port.values).options
+    sized = known and any(option.name in known.sizes for option in options)
     if port.sizes is not None and not sized:
         said.append(port.sizes.said)
     why = "; ".join([starts, *said])
@@ -350,8 +347,7 @@ def _sizes_text(port: Port) -> str:
 
 def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     """Turn ``--export=ALL,A=b``, ``--env A=b``, ``-e A=b`` into variables of the job."""
-    value = port.values.value(option.value) if option.value is not None else Value("", "")
-    plain = (value.plain or "")[option.prefix :] if value.plain is not None else None
+    plain = option.value
     if plain is None:
         return Verdict("left out", why=f"undecided: {text}: its value is known at run time only")
     named = [part for part in re.split(r",(?=\w+=)", plain) if "=" in part]
@@ -371,8 +367,7 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
 
 
 def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
-    value = port.values.value(option.value).plain if option.value is not None else None
-    image = image_name((value or "")[option.prefix :])
+    image = image_name(option.value or "")
     if option.name in ("container-image", "image", "environment") and image is not None:
         port.set("container", image)
         port.do(f"container: {image} has to be available on {port.here}")

@@ -147,7 +147,7 @@ def _settle(port: Port) -> None:
     port.launch = main_launch(port, first)
     found = source_sizes(port, first, port.launch)
     if port.launch is not None:  # torchrun and its like start workers themselves
-        command = port_command(first, program_of(port, port.launch), port.launch.launcher, port.here)
+        command = port_command(first, program_of(port, port.launch, first), port.launch.launcher, port.here)
         workers = command.workers
         if command.inner and not command.workers_of_job:
             nodes = found.nodes or 1

@@ -7,9 +7,8 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from hpclaunch.lint.shell_syntax import Word
 from hpclaunch.port.foreign_values import Value, Values, shell_word
-from hpclaunch.port.launcher_words import after_options, inner_launcher
+from hpclaunch.port.launcher_words import Piece, after_options, inner_launcher
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.software.contradictions import unusable
@@ -52,28 +51,34 @@ class PortedCommand:
         return tuple(dict.fromkeys(name for word in self.words for name in word.missing))
 
 
-def port_command(values: Values, words: list[Word], launcher: str, target: str) -> PortedCommand:
+def port_command(values: Values, pieces: list[Piece], launcher: str, target: str) -> PortedCommand:
     """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
-    found = PortedCommand()
-    found.words = _flat(values, words, found.sources)
+    found = PortedCommand(words=[piece.value for piece in pieces])
+    for piece in pieces:
+        found.sources.setdefault(piece.word.start, []).append(piece.value)
+    while found.words and found.words[0].plain in _WRAPPERS:
+        found.words = found.words[1:]
     _take_off_container(found, target)
     _take_off_inner(found, launcher)
+    _translate_shell(found, values, target)
     if not found.words:
         found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
         found.to_do.append(f"command: {FILL_IN}_PROGRAM: the script names no program that can be read")
     return found
 
 
-def _flat(values: Values, words: list[Word], sources: dict[int, list[Value]]) -> list[Value]:
-    found: list[Value] = []
-    for word in words:
-        items = values.split(word)
-        items = items if items is not None else [values.value(word)]
-        sources[word.start] = items
-        found += items
-    while found and found[0].plain in _WRAPPERS:
-        found = found[1:]
-    return found
+def _translate_shell(found: PortedCommand, values: Values, target: str) -> None:
+    """Replace the scheduler's variables in the text of ``bash -c``, which the shell of a rank reads."""
+    texts = _texts(found.words)
+    if texts[:1] not in (["bash"], ["sh"]) or texts[1:2] != ["-c"] or len(texts) < 3:
+        return
+    text, unknown = values.translated(texts[2])
+    if text != texts[2]:
+        new = Value(text, None)
+        for items in found.sources.values():
+            items[:] = [new if one is found.words[2] else one for one in items]
+        found.words[2] = new
+    found.to_do += [f"command: it reads {name}, which jobs on {target} do not have" for name in unknown]
 
 
 def _texts(words: list[Value]) -> list[str]:

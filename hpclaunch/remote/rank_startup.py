@@ -159,7 +159,7 @@ class Profile:
 
 
 class AfterImport:
-    """Calls a function after a module was imported, whoever imports it."""
+    """Calls a function after a module was imported, from anywhere."""
 
     def __init__(self, actions: dict[str, Callable[[Any], None]]) -> None:
         self.actions = actions
@@ -199,7 +199,7 @@ def prepare(environment: Any) -> None:
         "horovod.torch": profile.horovod_torch,
         "horovod.tensorflow": profile.horovod_tensorflow,
     }
-    sys.meta_path.insert(0, AfterImport(actions))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, AfterImport(actions))
 
 
 def run_existing(here: str) -> None:

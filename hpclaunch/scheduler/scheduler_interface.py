@@ -167,9 +167,9 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """Shell lines that each job needs first."""
     inside_variable: str | None = None
     """Environment variable that is set inside a job only; None: ranks can be started anywhere."""
-    log_in_script: Literal["no", "on restarts", "yes"] = "no"
-    """Whether the script itself writes the job's log: ``yes`` where the scheduler writes its file only at the
-    job's end, ``on restarts`` where it may empty the file of a job that comes back."""
+    log_in_script: bool = False
+    """Whether the script itself writes the job's log: where the scheduler writes its file only at the job's
+    end, or empties the file of a job that it starts again."""
     signals_before_limit: bool = False
     """Whether it signals a job some seconds before the walltime limit; else the script does."""
     job_name_pattern: str = r"[^\x00-\x1f\x7f\\]{1,200}"

@@ -393,6 +393,17 @@ class AllreduceFigure(_Strict, frozen=True, kw_only=True):
     """Key in ``sources`` of the page that states this."""
 
 
+class FabricPlugin(_Strict, frozen=True, kw_only=True):
+    """The plugin without which NCCL or RCCL sends by TCP, where the site's own modules do not hold it."""
+
+    name: str
+    """Its name, with which its modules begin."""
+    install: str
+    """How users get it: a command line."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
 class Fabric(_Strict, frozen=True, kw_only=True):
     """The high-speed network and the variables that the communication libraries need for it."""
 
@@ -408,6 +419,9 @@ class Fabric(_Strict, frozen=True, kw_only=True):
     """How its nodes are connected; None: unknown."""
     launch_options: tuple[str, ...] = ()
     """Launcher options that the ``multi_node`` variables require."""
+    plugin: FabricPlugin | None = None
+    """What a job of several nodes must load for NCCL or RCCL; None: the site's modules hold it, or it is
+    unknown."""
     allreduce: tuple[AllreduceFigure, ...] = ()
     """Published bandwidths."""
     source: str | None = None

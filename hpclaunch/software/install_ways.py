@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -203,6 +204,8 @@ def easybuild(target: Target) -> Way | str:
     """The first recipe that exists and works on the site."""
     if offline := target.download():
         return offline
+    if re.search(r"\s", target.prefix):
+        return "EasyBuild cannot install into a folder with a blank in its name (its modules have no quotes)"
     own = target.name in easyconfig.RECIPES
     recipes = easyconfig.RECIPES.get(target.name if own else target.goal.base or "", ())
     if not recipes:

@@ -23,9 +23,10 @@ WHEELS = {
         words=("torch", "numpy"), index="https://download.pytorch.org/whl/cpu", source=_TORCH
     ),
     ("torch", "amd"): Wheels(
-        words=("torch==2.7.1", "numpy"),
+        # With its local version: pip would else take the build for CUDA from the usual index.
+        words=("torch==2.6.0+rocm6.2.4", "numpy"),
         index="https://download.pytorch.org/whl/rocm6.2.4",
-        versions={"torch": "2.7.1", "rocm": "6.2.4"},
+        versions={"torch": "2.6.0", "rocm": "6.2.4"},
         source=_TORCH,
     ),
     ("jax", "cpu"): Wheels(words=("jax",), source=_JAX),

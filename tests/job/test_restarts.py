@@ -191,6 +191,10 @@ def on_pbs(started: Together) -> Together:
         (jobs.folder / "bin" / name / "qsub").write_text(f"#!/bin/sh\n{qsub}\n")
         (jobs.folder / "bin" / name / "qsub").chmod(0o755)
         jobs.submit(name, *PBS, *TWICE, **fake_pbs(jobs.folder, str(jobs.folder / "bin" / name)))
+    reruns = 'echo "GOT run $(wc -l < out)"; echo >> out; [ "$(wc -l < out)" = 2 ] || '
+    reruns += '{ qrerun "$PBS_JOBID"; sleep 600; }'
+    words = ("--time", "5m", "--tasks", "1", "--", "bash", "-c", f"touch out; {reruns}")
+    jobs.submit("pbs-site-reruns", *PBS[:2], *words, **fake_pbs(jobs.folder), FAKE_PBS_OPERATOR="1")
     bare = {**fake_pbs(jobs.folder), "FAKE_PBS_JOB_PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
     jobs.submit("without-qsub", *PBS, *ONCE, **bare)
     return jobs
@@ -438,6 +442,16 @@ def test_the_log_of_each_run_stays_where_slurm_requeues_the_job(on_slurm: Togeth
     assert (job["state"], job["exit_code"]) == ("done", 0), log
     assert runs(log) == ["GOT run 0", "GOT run 1"]
     assert runs(on_slurm.hpclaunch("site-requeues", "logs").stdout) == runs(log)
+
+
+@one_group
+@pytest.mark.mpi
+def test_the_log_of_each_run_stays_where_pbs_starts_the_job_again(on_pbs: Together) -> None:
+    """PBS itself empties the file of the job's output then."""
+    job, log = on_pbs.ended("pbs-site-reruns")
+    assert (job["state"], job["exit_code"]) == ("done", 0), log
+    assert runs(log) == ["GOT run 0", "GOT run 1"]
+    assert runs(on_pbs.hpclaunch("pbs-site-reruns", "logs").stdout) == runs(log)
 
 
 @pytest.mark.mpi

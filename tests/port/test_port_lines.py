@@ -243,3 +243,29 @@ def test_a_written_script_that_only_the_run_knows_is_left_to_the_user() -> None:
     ported = port(HEAD + body)
     assert ported.settings["command"] == ("bash", "run.sh")
     assert fate(ported, 9)[1].startswith("undecided: it writes a file when the job starts")
+
+
+def test_options_of_the_launcher_in_variables_are_options() -> None:
+    body = """\
+BIND="list:1:2:3:4"
+ARGS=" \\
+  --wait=60 \\
+  --jobid $SLURM_JOB_ID"
+srun $ARGS --cpu-bind $BIND bash -c "RANK=\\$SLURM_PROCID NODE=\\$SLURM_NODEID exec python train.py"
+"""
+    ported = port(HEAD + body)
+    assert ported.settings["command"] == (
+        *("bash", "-c", "RANK=$PMI_RANK NODE=$SLURM_NODEID exec python train.py"),
+    )
+    assert "command: it reads $SLURM_NODEID, which jobs on polaris do not have" in ported.to_do
+
+
+def test_a_placeholder_of_a_sample_is_not_a_file() -> None:
+    ported = port(HEAD + "srun python train.py <options>\n")
+    assert ported.settings["command"] == ("python", "train.py")
+    assert "command: <options> of line 7 is a placeholder: fill it in" in ported.to_do
+
+
+def test_a_script_without_a_launch_keeps_its_nodes() -> None:
+    ported = port(HEAD + "export A=1\n")
+    assert (ported.settings["nodes"], ported.settings["command"]) == (4, ("FILL_IN_PROGRAM",))

@@ -121,6 +121,7 @@ def test_no_step_is_known_to_be_wrong(site: str) -> None:
             assert not re.search(r"whl/rocm|HOROVOD_GPU=ROCM", text), (goal, route.name)
         if vendor == "amd" and re.search(r"^\s*-? ?torch==|pip install[^\n]* torch", text, re.MULTILINE):
             assert "download.pytorch.org/whl/rocm" in text, (goal, route.name)
+            assert " --index-url" in text or "+rocm" in text, (goal, route.name)
         if goal.startswith("horovod"):
             assert not re.search(r"OpenMPI/5|-(foss|gompi)-202(4|5)", text), route.name
             assert "Open MPI 5" not in route.versions.get("mpi", ""), route.name
@@ -244,6 +245,7 @@ def test_lumi_builds_images_with_wheels_for_rocm() -> None:
     assert "pip-containerize new" in steps(found["wrapper"])
     for name in ("container", "wrapper"):
         assert "--extra-index-url https://download.pytorch.org/whl/rocm6.2.4" in steps(found[name])
+        assert "torch==2.6.0+rocm6.2.4" in steps(found[name])
         assert "TCP" in " ".join(found[name].notes)
     wrapped = found["wrapper"].job
     assert wrapped is not None
@@ -270,6 +272,13 @@ def test_the_folder_can_be_named() -> None:
     assert job is not None
     assert job.environment["easybuild"]["prefix"] == "/project/project_465000001/EasyBuild"
     assert 'export PREFIX="/project/project_465000001/EasyBuild"' in script(plan, plan.route(), "job.yaml")
+
+
+def test_easybuild_takes_no_folder_with_a_blank() -> None:
+    """As EasyBuild 5.4.1 with modules in Tcl: ``set root`` gets two words."""
+    plan = plan_install(load_site("betzy"), "torch", "/cluster/my software")
+    (route,) = [each for each in plan.routes if each.name == "easybuild"]
+    assert "folder with a blank" in route.why
 
 
 @settings(max_examples=25)

@@ -23,13 +23,14 @@ def document_text(document: object, indent: int | None = None) -> str:
 def document_schema(document: Any) -> dict[str, Any]:
     """Return the JSON Schema of a type that `document_text` writes, with the docs of its fields.
 
-    All keys are always written, so all are required; others may come with a later version.
+    All keys are always written, so all are required, unless a struct omits its defaults; others may come
+    with a later version.
     """
     schema = msgspec.json.schema(document)
     for name, struct in structs_in(document).items():
         definition = schema["$defs"][name]
         definition.pop("additionalProperties", None)
-        if definition["properties"]:
+        if definition["properties"] and not struct.__struct_config__.omit_defaults:
             definition["required"] = list(definition["properties"])
         docs = field_docs(struct)
         for field, about in definition["properties"].items():

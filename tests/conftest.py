@@ -55,7 +55,7 @@ _FOREIGN = (
 _OURS = "HPCLAUNCH_TEST_"
 
 # Open MPI refuses root and more ranks than cores unless both are allowed; a rank that waits yields its core.
-_MPI_VARIABLES = {
+MPI_VARIABLES = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
@@ -127,7 +127,7 @@ def _folders_of_its_own(request: pytest.FixtureRequest, _homes: Iterator[Path]) 
         for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
             patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
         if any(request.node.get_closest_marker(marker) for marker in ("mpi", "slurm")):
-            for name, value in _MPI_VARIABLES.items():
+            for name, value in MPI_VARIABLES.items():
                 patch.setenv(name, value)
         yield
 

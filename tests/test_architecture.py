@@ -21,8 +21,8 @@ MAX_LINES = 50
 # Imports go down only: a room may import rooms of a lower floor, and itself.
 FLOORS: list[set[str]] = [
     {"__init__", "errors"},
-    {"atomic_file", "command_result", "cpuset", "json_document", "package_data", "text_table"}
-    | {"user_folders", "walltime"},
+    {"atomic_file", "command_result", "cpuset", "json_document", "package_data", "plural"}
+    | {"text_table", "user_folders", "walltime"},
     {"cache"},
     {"host", "remote", "scheduler"},
     {"topology"},
@@ -30,7 +30,8 @@ FLOORS: list[set[str]] = [
     {"binding"},
     {"software"},
     {"plan"},
-    {"check", "job", "lint", "scaling"},
+    {"check", "job", "lint", "scaling", "timeline"},
+    {"port", "study"},
     {"api"},
     {"cli"},
     {"__main__"},
@@ -54,7 +55,7 @@ TRAIN_MAY_IMPORT = {"numpy", "mpi4py", *sys.stdlib_module_names}
 # In modules named torch_*, which the runner imports only where a framework is asked for.
 TORCH_MAY_IMPORT = {"torch", "horovod"}
 # Rooms with no effect on the world: data in, data out.
-PURE = {"binding", "plan", "scaling", "scheduler"}
+PURE = {"binding", "plan", "port", "scaling", "scheduler", "timeline"}
 
 
 def room_of(path: Path) -> str:

@@ -178,7 +178,7 @@ SCHEDULER = Tidal(
     port_number="TIDAL_JOB",
     first_node="MASTER_ADDR=localhost",
     node_names="echo localhost",
-    log_in_script="yes",
+    log_in_script=True,
     queue_kinds=("basin",),
     poll_s=(0.1, 0.2),
     id_pattern="tide-[0-9]+",

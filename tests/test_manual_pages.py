@@ -6,6 +6,7 @@ After a change of a command: HPCLAUNCH_TEST_UPDATE_GOLDEN=1 pytest tests/test_ma
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def manual_pages(context: click.Context) -> dict[str, str]:
     help_text = (context.command.help or "").replace("\n", " ")
     context.command.short_help = context.command.short_help or help_text.partition(". ")[0].rstrip(".")
     page = generate_man_page(context, version=f"hpclaunch {__version__}", date=" ").replace("\b\n", "")
+    page = re.sub(r"\\(?!f[BP]|-)", r"\\e", page)  # a backslash of the help; the rest is groff
     pages = {context.command_path.replace(" ", "-") + ".1": page}
     for name, command in getattr(context.command, "commands", {}).items():
         pages |= manual_pages(click.Context(command, info_name=name, parent=context))

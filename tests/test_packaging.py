@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch import __version__
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
@@ -71,11 +73,21 @@ def wheel(dist: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def wheels(wheel: Path, tmp_path_factory: pytest.TempPathFactory, users_environment: dict[str, str]) -> Path:
+    """A folder with the wheel and those of all that the core needs, for machines without internet."""
+    folder = tmp_path_factory.mktemp("wheels")
+    download: list[str | Path] = ["pip", "download", "-q", "-c", CONSTRAINTS, "-d", folder, wheel]
+    run(sys.executable, "-m", *download, env=users_environment)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def core(
-    wheel: Path, tmp_path_factory: pytest.TempPathFactory, users_environment: dict[str, str]
+    wheels: Path, tmp_path_factory: pytest.TempPathFactory, users_environment: dict[str, str]
 ) -> Installed:
-    """The wheel and the core's dependencies, nothing else."""
-    return install(tmp_path_factory.mktemp("core") / "venv", wheel, env=users_environment)
+    """The core, installed from the folder of wheels alone."""
+    venv = tmp_path_factory.mktemp("core") / "venv"
+    return install(venv, "--no-index", f"--find-links={wheels}", "hpclaunch", env=users_environment)
 
 
 def test_the_wheel_holds_one_package_with_its_data(wheel: Path) -> None:
@@ -86,6 +98,7 @@ def test_the_wheel_holds_one_package_with_its_data(wheel: Path) -> None:
     assert TEMPLATES
     assert {f"hpclaunch/site_profiles/{name}" for name in PROFILES} <= set(names)
     assert {f"hpclaunch/templates/{name}" for name in TEMPLATES} <= set(names)
+    assert "hpclaunch/scaling/networks/vgg16.yaml" in names
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hpclaunch").rglob("*.py")}
     assert sources == {name for name in names if name.endswith(".py")}
     assert "hpclaunch/py.typed" in names
@@ -120,6 +133,25 @@ def test_what_would_be_uploaded_is_well_formed(dist: Path) -> None:
     """The description in it, too: an index refuses one that it cannot render."""
     said = run(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
     assert said.count("PASSED") == 2
+
+
+def test_easybuild_installs_the_recipe(wheels: Path, tmp_path: Path) -> None:
+    """A real ``eb``, from the tar of wheels that the recipe tells how to make; its module is loaded."""
+    recipe = ROOT / "packaging" / "easybuild" / f"hpclaunch-{__version__}.eb"
+    with tarfile.open(tmp_path / f"hpclaunch-{__version__}-wheels.tar", "w") as archive:
+        for path in wheels.iterdir():
+            archive.add(path, path.name)
+    words = [
+        f"--prefix={tmp_path}/prefix", f"--sourcepath={tmp_path}", "--modules-tool=EnvironmentModules",
+        "--module-syntax=Tcl", "--allow-use-as-root-and-accept-consequences",
+    ]  # fmt: skip
+    modules = '. /usr/share/modules/init/bash && "$@" >eb.log'
+    loaded = f"module use {tmp_path}/prefix/modules/all && module load hpclaunch && hpclaunch --version"
+    env = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    env |= {"EB_PYTHON": sys.executable, "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    eb = Path(sys.executable).with_name("eb")
+    said = run("bash", "-c", f"{modules} && {loaded}", "eb", eb, recipe, *words, env=env, cwd=tmp_path)
+    assert said == f"hpclaunch, version {__version__}\n"
 
 
 def test_one_file_is_the_whole_program(wheel: Path, tmp_path: Path) -> None:

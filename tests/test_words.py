@@ -79,7 +79,7 @@ NOT_USED = (
     NotUsed(r"by (?:itself|themselves)", "alone, automatically", "it comes back by itself"),
     NotUsed(r"as (?:it|they) (?:is|are|was|were) given", "unchanged", "the value as it was given"),
     NotUsed(r"for ever|no more(?=[.,;:]|$)|till", "forever, no longer, until", "it does not wait for ever"),
-    NotUsed(r"told", "signalled, notified", "the ranks are told to checkpoint"),
+    NotUsed(r"told(?! apart)", "signalled, notified", "the ranks are told to checkpoint"),
     NotUsed(r"looks? at (?:each |every |the )?nodes?|is looked at", "check", "Look at each node before"),
 )
 

@@ -46,6 +46,8 @@ class GpuDocument(msgspec.Struct, frozen=True, kw_only=True):
     """CPUs local to it; null where unknown."""
     bus_id: str | None
     model: str | None
+    uuid: str | None
+    """NVIDIA's name of it, of a MIG instance too; null where unknown."""
 
 
 class NicDocument(msgspec.Struct, frozen=True, kw_only=True):

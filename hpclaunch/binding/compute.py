@@ -1,26 +1,24 @@
 """From a node and a request to the CPUs, GPUs and NIC of each local rank. Pure: data in, data out.
 
-Cores go from a NUMA node to its GPUs and from each GPU to its ranks, in order, by whole L3 groups where they
-are known. docs/explanation/binding.md explains the rules and their reasons.
-
-Inside this module a core is its index in ``NodeTopology.cores`` and a *block* is a list of such indices,
-ascending: the cores that may be used plus the reserved ones between them, which mark where slots begin.
+Ranks go to the NUMA nodes of their GPUs and divide the cores there; ranks without a GPU divide the whole
+machine. docs/explanation/binding.md explains the rules and their reasons, ``core_shares`` does the dividing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from heapq import heapify, heapreplace
+from collections.abc import Collection, Iterable
+from math import gcd, lcm
 
 import msgspec
 
+from hpclaunch.binding.core_shares import balanced_counts, split
+from hpclaunch.binding.gpu_shares import share_gpus
+from hpclaunch.binding.machine import L3, Block, Machine, machine_for
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
-
-Block = list[int]
+from hpclaunch.topology.node_topology import Gpu, Nic, NodeTopology
 
 
 def bind(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
@@ -30,17 +28,14 @@ def bind(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
     The time depends on the size of the node only, never on the number of nodes.
     Raises BadInputError, with the numbers, where the request does not fit the node.
     """
-    machine = _machine(topology, request)
+    machine = machine_for(topology, request)
     _check(machine, request)
-    gpus = list(topology.gpus) if request.gpus_per_task != 0 else []
+    gpus = list(topology.gpus)
     if request.order == "numa":
         gpus = _sorted_by_cores(machine, gpus)
-    gpus_of = assign_gpus(gpus, request)
-    cores: dict[int, set[int]] = {rank: set() for rank in range(request.tasks_per_node)}
-    for node in _assign_numa_nodes(machine, gpus, gpus_of):
-        for rank, block in _split_node(machine, node).items():
-            cores[rank].update(machine.usable(block))
-    chosen = [_limited(machine, rank, sorted(cores[rank]), gpus_of[rank]) for rank in cores]
+    gpus_of = share_gpus(gpus, request.tasks_per_node, request.gpus_per_task)
+    shares = [sorted(machine.usable(share)) for share in _shares(machine, gpus, gpus_of)]
+    chosen = [_limited(machine, rank, share, gpus_of[rank]) for rank, share in enumerate(shares)]
     if request.order == "numa":
         ranking = sorted(range(len(chosen)), key=lambda rank: (chosen[rank], rank))
         chosen, gpus_of = [chosen[rank] for rank in ranking], [gpus_of[rank] for rank in ranking]
@@ -54,7 +49,7 @@ def bind_gpus_only(topology: NodeTopology, request: BindingRequest) -> NodeBindi
     """
     if request.tasks_per_node < 1:
         raise BadInputError(f"tasks_per_node is {request.tasks_per_node}", "it must be at least 1")
-    gpus = list(topology.gpus) if request.gpus_per_task != 0 else []
+    gpus = list(topology.gpus)
     ranks = tuple(
         RankBinding(
             local_rank=rank,
@@ -62,34 +57,9 @@ def bind_gpus_only(topology: NodeTopology, request: BindingRequest) -> NodeBindi
             gpus=tuple(gpu.index for gpu in own),
             numa=_known(gpu.numa for gpu in own),
         )
-        for rank, own in enumerate(assign_gpus(gpus, request))
+        for rank, own in enumerate(share_gpus(gpus, request.tasks_per_node, request.gpus_per_task))
     )
     return NodeBinding(ranks=ranks, notes=("no source lists the CPUs of this node: ranks have GPUs only",))
-
-
-class _Machine(msgspec.Struct, frozen=True):
-    """The node as this request sees it."""
-
-    topology: NodeTopology
-    request: BindingRequest
-    threads: tuple[tuple[int, ...], ...]
-    """CPUs to use on each core; empty: the core is reserved or not granted."""
-    reserved: frozenset[int]
-    numa: tuple[int | None, ...]
-    notes: list[str] = []
-
-    @property
-    def cores(self) -> tuple[Core, ...]:
-        return self.topology.cores
-
-    @property
-    def width(self) -> int:
-        """Cores that a rank needs at least."""
-        return self.request.cpus_per_task or 1
-
-    def usable(self, block: Iterable[int]) -> Block:
-        """Return the cores of a block that may be used."""
-        return [core for core in block if self.threads[core]]
 
 
 class _RankGroup(msgspec.Struct):
@@ -122,23 +92,10 @@ def _ranks(groups: Iterable[_RankGroup]) -> list[int]:
     return list(dict.fromkeys(rank for group in groups for rank in group.ranks))
 
 
-def _machine(topology: NodeTopology, request: BindingRequest) -> _Machine:
-    usable = topology.usable
-    numa_of_cpu = {cpu: node.id for node in reversed(topology.numa_nodes) for cpu in node.cpus}
-    threads, reserved, numa = [], set(), []
-    for index, core in enumerate(topology.cores):
-        if topology.reserved.intersection(core.cpus):
-            reserved.add(index)
-        cpus = () if index in reserved else tuple(cpu for cpu in core.cpus if cpu in usable)
-        threads.append(cpus[: max(request.threads_per_core, 1)])
-        numa.append(core.numa if core.numa is not None else numa_of_cpu.get(core.cpus[0]))
-    return _Machine(topology, request, tuple(threads), frozenset(reserved), tuple(numa))
-
-
 _LEAST = {"tasks_per_node": 1, "cpus_per_task": 1, "threads_per_core": 1, "gpus_per_task": 0}
 
 
-def _check(machine: _Machine, request: BindingRequest) -> None:
+def _check(machine: Machine, request: BindingRequest) -> None:
     """Refuse what no node could give, and what this node cannot."""
     _check_numbers(request)
     if not machine.cores:
@@ -160,7 +117,7 @@ def _check_numbers(request: BindingRequest) -> None:
             raise BadInputError(f"{name} is {value}", f"it must be {'at least 1' if least else '0 or more'}")
 
 
-def _check_cores(machine: _Machine, tasks: int, usable: int) -> None:
+def _check_cores(machine: Machine, tasks: int, usable: int) -> None:
     """Refuse more cores for all ranks together than are usable."""
     width = machine.width
     if tasks * width <= usable:
@@ -173,7 +130,7 @@ def _check_cores(machine: _Machine, tasks: int, usable: int) -> None:
     raise BadInputError(f"{tasks} ranks{of_cores} need {tasks * width} cores; {_inventory(machine)}", hint)
 
 
-def _check_threads(machine: _Machine, granted: int) -> None:
+def _check_threads(machine: Machine, granted: int) -> None:
     """Refuse more threads per core than there are; where each CPU counts as a core, note it instead."""
     wanted, threads_of_core = machine.request.threads_per_core, max(len(core.cpus) for core in machine.cores)
     if wanted == 1 or wanted <= granted:
@@ -189,7 +146,7 @@ def _check_threads(machine: _Machine, granted: int) -> None:
         )
 
 
-def _inventory(machine: _Machine) -> str:
+def _inventory(machine: Machine) -> str:
     cores = len(machine.cores)
     usable = sum(1 for threads in machine.threads if threads)
     reserved = len(machine.reserved)
@@ -199,7 +156,7 @@ def _inventory(machine: _Machine) -> str:
     )
 
 
-def _sorted_by_cores(machine: _Machine, gpus: list[Gpu]) -> list[Gpu]:
+def _sorted_by_cores(machine: Machine, gpus: list[Gpu]) -> list[Gpu]:
     """Sort GPUs by the first core near them; those of unknown place come last."""
     nodes = _numa_nodes(machine)
 
@@ -212,45 +169,26 @@ def _sorted_by_cores(machine: _Machine, gpus: list[Gpu]) -> list[Gpu]:
     return sorted(gpus, key=lambda gpu: (first_core(gpu), gpus.index(gpu)))
 
 
-def assign_gpus(gpus: list[Gpu], request: BindingRequest) -> list[tuple[Gpu, ...]]:
-    """Return each rank's GPUs: floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs.
-
-    ``gpus_per_task`` overrides this rule. Raises BadInputError where there are too few.
-    """
-    tasks, count, each = request.tasks_per_node, len(gpus), request.gpus_per_task
-    if each:
-        if tasks * each > count:
-            raise BadInputError(
-                f"{tasks} ranks of {each} GPUs need {tasks * each} GPUs; this node has {count}",
-                "omit gpus_per_task to let ranks share GPUs" if count else None,
-            )
-        return [tuple(gpus[rank * each : (rank + 1) * each]) for rank in range(tasks)]
-    if tasks <= count:
-        return [tuple(gpus[rank * count // tasks : (rank + 1) * count // tasks]) for rank in range(tasks)]
-    return [tuple(gpus[rank * count // tasks : rank * count // tasks + 1]) for rank in range(tasks)]
-
-
 # --- From ranks to NUMA nodes ---------------------------------------------------------------------------
 
 
-def _numa_nodes(machine: _Machine) -> list[_Numa]:
-    """Return the NUMA nodes that have usable cores, in the order of their first core."""
+def _numa_nodes(machine: Machine) -> list[_Numa]:
+    """Return the NUMA nodes that have usable cores, in the order of the machine."""
     blocks: dict[int | None, Block] = {}
-    for core in range(len(machine.cores)):
-        if machine.threads[core] or core in machine.reserved:
-            blocks.setdefault(machine.numa[core], []).append(core)
+    for core in machine.block():
+        blocks.setdefault(machine.numa[core], []).append(core)
     nodes = [
         _Numa(id=node, block=block, capacity=len(machine.usable(block))) for node, block in blocks.items()
     ]
     return [node for node in nodes if node.capacity]
 
 
-def _local_cores(machine: _Machine, gpu: Gpu, node: _Numa) -> Block:
+def _local_cores(machine: Machine, gpu: Gpu, node: _Numa) -> Block:
     """Return the cores of the node that a source calls local to the GPU; empty where it does not say."""
     return [core for core in node.block if gpu.cpus and gpu.cpus.intersection(machine.cores[core].cpus)]
 
 
-def _gpu_node(machine: _Machine, gpu: Gpu, nodes: list[_Numa]) -> _Numa | None:
+def _gpu_node(machine: Machine, gpu: Gpu, nodes: list[_Numa]) -> _Numa | None:
     """Return the GPU's NUMA node; None: unknown, or it has no usable cores."""
     if gpu.numa is not None:
         return next((node for node in nodes if node.id == gpu.numa), None)
@@ -261,24 +199,36 @@ def _gpu_node(machine: _Machine, gpu: Gpu, nodes: list[_Numa]) -> _Numa | None:
     return max(near, key=lambda node: node.capacity / (len(node.groups) + 1))
 
 
-def _assign_numa_nodes(machine: _Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]]) -> list[_Numa]:
-    """Give every rank a NUMA node or several: those of its GPUs, else one with cores to spare."""
+def _shares(machine: Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]]) -> list[set[int]]:
+    """Return each rank's cores: near its GPUs; without known ones, a share of the whole machine."""
     nodes = _numa_nodes(machine)
     _assign_by_gpu(machine, gpus, gpus_of, nodes)
+    if not _ranks_on(nodes):
+        return [set(share) for share in split(machine, machine.block(), len(gpus_of))]
     if not machine.request.share_cores:
         for node in nodes:
             _remove_excess_ranks(machine, node, nodes)
-    placed = {rank for node in nodes for rank in node.ranks()}
-    unplaced = [rank for rank in range(len(gpus_of)) if rank not in placed]
-    if not placed and len(unplaced) < len(nodes):
-        _assign_whole_nodes(nodes, unplaced)
-    else:
-        _assign_spare_cores(machine, nodes, unplaced)
-    return nodes
+    _assign_spare_cores(machine, nodes, sorted({*range(len(gpus_of))} - _ranks_on(nodes)))
+    return _divided(machine, nodes, len(gpus_of))
+
+
+def _divided(machine: Machine, nodes: list[_Numa], ranks: int) -> list[set[int]]:
+    """Divide the cores of each NUMA node among its ranks; return all cores of each rank."""
+    homes = Counter(rank for node in nodes for group in node.groups for rank in group.ranks)
+    shares: list[set[int]] = [set() for _ in range(ranks)]
+    for block, groups in (pool for node in nodes for pool in _core_pools(machine, node)):
+        slots = _slots(machine, block, groups, homes)
+        for rank, share in zip(slots, split(machine, block, len(slots)), strict=True):
+            shares[rank].update(share)
+    return shares
+
+
+def _ranks_on(nodes: Iterable[_Numa]) -> set[int]:
+    return {rank for node in nodes for rank in node.ranks()}
 
 
 def _assign_by_gpu(
-    machine: _Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]], nodes: list[_Numa]
+    machine: Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]], nodes: list[_Numa]
 ) -> None:
     """Give ranks the NUMA nodes of their GPUs."""
     unplaced: list[Gpu] = []
@@ -291,25 +241,17 @@ def _assign_by_gpu(
     _note_unplaced(machine, unplaced)
 
 
-def _assign_whole_nodes(nodes: list[_Numa], ranks: list[int]) -> None:
-    """Give each of fewer ranks than NUMA nodes a run of whole ones."""
-    runs = _contiguous_runs([node.capacity for node in nodes], len(ranks))
-    for rank, run in zip(ranks, runs, strict=True):
-        for at in run:
-            nodes[at].groups.append(_RankGroup(None, [rank]))
-
-
-def _assign_spare_cores(machine: _Machine, nodes: list[_Numa], ranks: list[int]) -> None:
+def _assign_spare_cores(machine: Machine, nodes: list[_Numa], ranks: list[int]) -> None:
     """Give each rank the NUMA node where most cores per rank remain."""
     if not machine.request.share_cores:
         _make_room(nodes, len(ranks))
     capacities, loads = [node.capacity for node in nodes], [len(node.ranks()) for node in nodes]
     remaining = iter(ranks)
-    for node, count in zip(nodes, _balanced_counts(capacities, len(ranks), loads), strict=True):
+    for node, count in zip(nodes, balanced_counts(capacities, len(ranks), loads), strict=True):
         node.groups += [_RankGroup(None, [next(remaining)]) for _ in range(count)]
 
 
-def _note_unplaced(machine: _Machine, gpus: list[Gpu]) -> None:
+def _note_unplaced(machine: Machine, gpus: list[Gpu]) -> None:
     """Note which GPUs have no NUMA node with usable cores, and why."""
     reasons: dict[str, list[int]] = {}
     for gpu in gpus:
@@ -324,7 +266,7 @@ def _note_unplaced(machine: _Machine, gpus: list[Gpu]) -> None:
         machine.notes.append(f"GPU {format_cpu_list(indices)}: {reason}")
 
 
-def _remove_excess_ranks(machine: _Machine, node: _Numa, nodes: list[_Numa]) -> None:
+def _remove_excess_ranks(machine: Machine, node: _Numa, nodes: list[_Numa]) -> None:
     """Remove the ranks for which the NUMA node has no core, first those that have cores elsewhere too."""
     here = node.ranks()
     if len(here) <= node.capacity:
@@ -353,56 +295,14 @@ def _make_room(nodes: list[_Numa], wanted: int) -> None:
                 room += 1
 
 
-def _balanced_counts(capacity: Sequence[int], count: int, load: Sequence[int] | None = None) -> list[int]:
-    """Return how many of ``count`` ranks each place of ``capacity`` cores gets, ``load`` ranks being there.
-
-    Each next rank goes where most cores per rank remain, to the first of equals (D'Hondt's method): so the
-    rank with the fewest cores has as many as possible.
-    """
-    load = load or [0] * len(capacity)
-    given = [0] * len(capacity)
-    # Quotients of small integers: equal fractions are equal as floats, different ones differ.
-    places = [(-cores / (load[at] + 1), at) for at, cores in enumerate(capacity)]
-    heapify(places)
-    for _ in range(count):
-        at = places[0][1]
-        given[at] += 1
-        heapreplace(places, (-capacity[at] / (load[at] + given[at] + 1), at))
-    return given
-
-
-def _contiguous_runs(sizes: Sequence[int], count: int) -> list[range]:
-    """Cut a row of blocks into ``count`` runs of about equal size; none is empty, the first are larger."""
-    runs: list[range] = []
-    start, left = 0, sum(sizes)
-    for following in range(count - 1, -1, -1):
-        end, taken = start, 0
-        while end < len(sizes) - following and (end == start or taken * (following + 1) < left):
-            taken += sizes[end]
-            end += 1
-        runs.append(range(start, end))
-        start, left = end, left - taken
-    return runs
-
-
 # --- From a NUMA node to its ranks ----------------------------------------------------------------------
 
 
-def _split_node(machine: _Machine, node: _Numa) -> dict[int, Block]:
-    """Split a NUMA node's cores among its ranks."""
-    blocks: dict[int, Block] = {}
-    for block, groups in _core_pools(machine, node):
-        _add_blocks(blocks, _split_pool(machine, block, groups))
-    return blocks
+def _core_pools(machine: Machine, node: _Numa) -> list[tuple[Block, list[_RankGroup]]]:
+    """Return blocks of the node's cores with the groups of ranks that divide them.
 
-
-def _add_blocks(blocks: dict[int, Block], more: dict[int, Block]) -> None:
-    for rank, block in more.items():
-        blocks[rank] = sorted({*blocks.get(rank, ()), *block})
-
-
-def _core_pools(machine: _Machine, node: _Numa) -> list[tuple[Block, list[_RankGroup]]]:
-    """Join the groups that have the same local cores; one pool of all cores where these are too few."""
+    GPUs with the same local cores share a block; all cores are one block where the local ones are too few.
+    """
     members: dict[tuple[int, ...], list[_RankGroup]] = {}
     for group in node.groups:
         local = _local_cores(machine, group.gpu, node) if group.gpu else []
@@ -411,185 +311,37 @@ def _core_pools(machine: _Machine, node: _Numa) -> list[tuple[Block, list[_RankG
     taken: set[int] = set()
     for cores in sorted(members, key=lambda cores: (len(cores), cores)):
         block = [core for core in cores if core not in taken]
-        if not _suffices(machine, block, members[cores]):
+        if not _suffices(machine, block, len(_ranks(members[cores]))):
             return [(node.block, node.groups)]
         taken.update(block)
         pools.append((block, members[cores]))
     return pools
 
 
-def _suffices(machine: _Machine, block: Block, groups: list[_RankGroup]) -> bool:
+def _slots(machine: Machine, block: Block, groups: list[_RankGroup], homes: Counter[int]) -> list[int]:
+    """Return the rank of each of the equal shares that a block is cut into: usually one share per rank.
+
+    A rank with a half of its GPUs elsewhere (``homes`` counts all of them) gets one share where another rank
+    gets two: it has cores there as well.
+    """
+    here = Counter(rank for group in groups for rank in group.ranks)
+    base = lcm(*(homes[rank] for rank in here))
+    weights = {rank: count * base // homes[rank] for rank, count in here.items()}
+    unit = gcd(*weights.values())
+    if machine.request.share_cores or sum(weights.values()) > unit * len(machine.usable(block)):
+        return list(here)
+    return [rank for rank, weight in weights.items() for _ in range(weight // unit)]
+
+
+def _suffices(machine: Machine, block: Block, ranks: int) -> bool:
     """Tell whether a block has a core for each rank, or any core where ranks may share cores."""
-    ranks = 1 if machine.request.share_cores else len(_ranks(groups))
-    return len(machine.usable(block)) >= max(ranks, 1)
-
-
-def _split_pool(machine: _Machine, block: Block, groups: list[_RankGroup]) -> dict[int, Block]:
-    """Split a block among the GPUs that are local to it, then each GPU's part among its ranks.
-
-    The block is split among the ranks directly where that serves them better: with reserved cores, where
-    the GPUs' parts would be unequal, and where a rank would get too few cores.
-    """
-    ranks = _ranks(groups)
-    if not ranks:
-        return {}
-    direct = dict(zip(ranks, _split(machine, block, len(ranks)), strict=True))
-    if not any(group.gpu for group in groups):
-        return direct
-    gpus_have_several_ranks = any(len(group.ranks) > 1 for group in groups)
-    if gpus_have_several_ranks and _unequal_in_one_l3(machine, block, len(groups)):
-        return direct
-    by_gpu = _split_by_gpu(machine, block, groups)
-
-    def fewest(blocks: dict[int, Block]) -> int:
-        return min(len(machine.usable(blocks[rank])) for rank in ranks)
-
-    if fewest(by_gpu) < machine.width and fewest(direct) > fewest(by_gpu):
-        return direct
-    return by_gpu
-
-
-def _split_by_gpu(machine: _Machine, block: Block, groups: list[_RankGroup]) -> dict[int, Block]:
-    blocks: dict[int, Block] = {}
-    parts = _split(machine, block, len(groups), for_gpus=True)
-    for group, part in zip(groups, parts, strict=True):
-        if group.ranks:
-            rank_blocks = _split(machine, part, len(group.ranks))
-            _add_blocks(blocks, dict(zip(group.ranks, rank_blocks, strict=True)))
-    return blocks
-
-
-def _unequal_in_one_l3(machine: _Machine, block: Block, count: int) -> bool:
-    """Tell whether reserved cores of a block in one L3 group prevent ``count`` equal slots."""
-    has_reserved = not machine.reserved.isdisjoint(block)
-    return (
-        has_reserved and len(_l3_groups(machine, block)) == 1 and _equal_slots(machine, block, count) is None
-    )
-
-
-def _l3_groups(machine: _Machine, block: Block) -> list[Block]:
-    """Return the block by L3 groups that have a usable core; as one group where they are unknown."""
-    groups: dict[int, Block] = {}
-    for core in block:
-        l3 = machine.cores[core].l3
-        if l3 is None:
-            return [block]
-        groups.setdefault(l3, []).append(core)
-    return [group for group in groups.values() if machine.usable(group)] or [block]
-
-
-def _split(machine: _Machine, block: Block, count: int, *, for_gpus: bool = False) -> list[Block]:
-    """Cut a block into ``count`` blocks, by whole L3 groups as long as there are enough of them."""
-    groups = _l3_groups(machine, block)
-    if count < len(groups):
-        return _split_by_groups(machine, block, groups, count)
-    cut = _cut_for_gpus if for_gpus else _cut_for_ranks
-    blocks: list[Block] = []
-    counts = _balanced_counts([len(machine.usable(group)) for group in groups], count)
-    for group, number in zip(groups, counts, strict=True):
-        blocks += cut(machine, group, number)
-    return blocks
-
-
-def _split_by_groups(machine: _Machine, block: Block, groups: list[Block], count: int) -> list[Block]:
-    """Assign whole L3 groups; equal blocks instead where they touch no group more than they need.
-
-    Small groups (two cores each on POWER9) would make ranks unequal for nothing: each spans several anyway.
-    """
-    sizes = [len(machine.usable(group)) for group in groups]
-    runs = _contiguous_runs(sizes, count)
-    whole = [[core for at in run for core in groups[at]] for run in runs]
-    shares = [sum(sizes[at] for at in run) for run in runs]
-    if max(shares) - min(shares) <= 1:
-        return whole
-    equal = _cut_for_gpus(machine, block, count)
-    each_spans_several = len(machine.usable(equal[-1])) > max(sizes)
-    if each_spans_several and _touch_fewest_groups(machine, equal, groups):
-        return equal
-    return whole
-
-
-def _touch_fewest_groups(machine: _Machine, blocks: list[Block], groups: list[Block]) -> bool:
-    """Tell whether each block lies in no more L3 groups than the largest of these groups would need."""
-    sizes = [len(machine.usable(group)) for group in groups]
-    group_of = {core: at for at, group in enumerate(groups) for core in group}
-    for block in blocks:
-        cores = machine.usable(block)
-        touched = {group_of[core] for core in cores}
-        if len(touched) > _fewest([sizes[at] for at in touched], len(cores)):
-            return False
-    return True
-
-
-def _fewest(sizes: Iterable[int], cores: int) -> int:
-    """Return how many of the largest groups are needed to hold ``cores``."""
-    needed = 0
-    for size in sorted(sizes, reverse=True):
-        if cores <= 0:
-            break
-        cores -= size
-        needed += 1
-    return needed
-
-
-def _cut_for_gpus(machine: _Machine, group: Block, count: int) -> list[Block]:
-    """Cut into equal blocks of usable cores, the first get one more; a reserved core joins the next one."""
-    size, extra = divmod(len(machine.usable(group)), max(count, 1))
-    ends = [(at + 1) * size + min(at + 1, extra) for at in range(count)]
-    blocks: list[Block] = [[] for _ in range(count)]
-    position = owner = 0
-    for core in group:
-        while owner + 1 < count and position >= ends[owner]:
-            owner += 1
-        if count:
-            blocks[owner].append(core)
-        position += bool(machine.threads[core])
-    return blocks
-
-
-def _cut_for_ranks(machine: _Machine, group: Block, count: int) -> list[Block]:
-    """Cut into equal blocks, the first get one more; with reserved cores all get the same number.
-
-    A site that reserves cores wants equal ranks, and both sites that document an answer leave cores idle
-    rather than make ranks unequal: LUMI-G (16 ranks: cores 1-3 and 5-7 of each L3 group) uses the same
-    places of equal slots, Aurora (12 ranks: 8 of 51 cores each) packs the ranks and leaves the end idle.
-    """
-    usable, width = machine.usable(group), machine.width
-    if count <= 1:
-        return [group] * count
-    if machine.request.share_cores and len(usable) < count * width:
-        width = min(width, len(usable))
-        starts = [min(at * len(usable) // count, len(usable) - width) for at in range(count)]
-        return [usable[start : start + width] for start in starts]
-    if machine.reserved.isdisjoint(group):
-        return _cut_for_gpus(machine, usable, count)
-    if (slots := _equal_slots(machine, group, count)) is not None:
-        return slots
-    size = len(usable) // count
-    if machine.request.cpus_per_task is not None:
-        size = min(size, machine.request.cpus_per_task)
-    return [usable[at * size : (at + 1) * size] for at in range(count)]
-
-
-def _equal_slots(machine: _Machine, group: Block, count: int) -> list[Block] | None:
-    """Cut a block with its reserved cores into slots; use the places that are usable in all of them.
-
-    None where the slots would not be equal powers of two, as caches are divided, or would waste more cores
-    than unequal shares do.
-    """
-    slot, rest = divmod(len(group), count)
-    if rest or slot & (slot - 1) or not slot:
-        return None
-    places = [at for at in range(slot) if all(machine.threads[group[n * slot + at]] for n in range(count))]
-    if len(places) != len(machine.usable(group)) // count:
-        return None
-    return [[group[n * slot + at] for at in places] for n in range(count)]
+    return len(machine.usable(block)) >= (1 if machine.request.share_cores else max(ranks, 1))
 
 
 # --- From cores to the answer ---------------------------------------------------------------------------
 
 
-def _limited(machine: _Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) -> Block:
+def _limited(machine: Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) -> Block:
     """Return ``cpus_per_task`` of a rank's cores: of one L3 group where one holds them, else the first."""
     width = machine.width
     if len(cores) < width:
@@ -601,13 +353,13 @@ def _limited(machine: _Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) 
         )
     if machine.request.cpus_per_task is None:
         return cores
-    for group in _l3_groups(machine, cores):
+    for group in machine.parts(cores, L3):
         if len(group) >= width:
             return group[:width]
     return cores[:width]
 
 
-def _node_binding(machine: _Machine, chosen: list[Block], gpus_of: list[tuple[Gpu, ...]]) -> NodeBinding:
+def _node_binding(machine: Machine, chosen: list[Block], gpus_of: list[tuple[Gpu, ...]]) -> NodeBinding:
     """Turn the cores chosen for each rank into CPUs, NUMA nodes, L3 groups and NICs."""
     users = Counter(core for cores in chosen for core in cores)
     seen: Counter[int] = Counter()
@@ -670,7 +422,7 @@ def _near_nics(nics: tuple[Nic, ...], rank: RankBinding) -> tuple[str, ...]:
     return local or tuple(nic.name for nic in nics if nic.numa in rank.numa)
 
 
-def _note_leftovers(machine: _Machine, users: Counter[int]) -> None:
+def _note_leftovers(machine: Machine, users: Counter[int]) -> None:
     """Note which cores are shared and which stay idle."""
     first = [core.cpus[0] for core in machine.cores]
     if shared := [first[core] for core, count in users.items() if count > 1]:

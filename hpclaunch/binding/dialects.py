@@ -22,7 +22,7 @@ from hpclaunch.binding.rank_table import rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import document_text
-from hpclaunch.topology.node_topology import NodeTopology
+from hpclaunch.topology.node_topology import Core, NodeTopology
 
 
 def map_cpu(binding: NodeBinding) -> str:
@@ -84,8 +84,20 @@ def openmpi(topology: NodeTopology, binding: NodeBinding) -> str:
 
 
 def _logical_cores(topology: NodeTopology) -> dict[int, int]:
-    """Number the granted cores as hwloc does: by socket, NUMA node and L3 group, then by first CPU."""
+    """Number the granted cores as hwloc does: in its own order where it was read (its groups may reorder
+    sockets), else by socket, NUMA node and L3 group, then by first CPU.
+    """
     granted = topology.cpus if topology.allowed is None else topology.cpus & topology.allowed
+    cores = [core for core in topology.cores if granted.intersection(core.cpus)]
+    place_of = {cpu: place for place, cpu in enumerate(topology.hwloc_order)}
+    if all(core.cpus[0] in place_of for core in cores):
+        ordered = sorted(cores, key=lambda core: place_of[core.cpus[0]])
+    else:
+        ordered = _in_usual_order(topology, cores)
+    return {cpu: index for index, core in enumerate(ordered) for cpu in core.cpus}
+
+
+def _in_usual_order(topology: NodeTopology, cores: list[Core]) -> list[Core]:
     numa_start: dict[int | None, int] = {}
     l3_start: dict[int | None, int] = {}
     socket_start: dict[int | None, int] = {}
@@ -93,8 +105,8 @@ def _logical_cores(topology: NodeTopology) -> dict[int, int]:
         numa_start.setdefault(core.numa, core.cpus[0])
         l3_start.setdefault(core.l3, core.cpus[0])
         socket_start.setdefault(core.socket, core.cpus[0])
-    ordered = sorted(
-        (core for core in topology.cores if granted.intersection(core.cpus)),
+    return sorted(
+        cores,
         key=lambda core: (
             socket_start[core.socket],
             numa_start[core.numa],
@@ -102,7 +114,6 @@ def _logical_cores(topology: NodeTopology) -> dict[int, int]:
             core.cpus[0],
         ),
     )
-    return {cpu: index for index, core in enumerate(ordered) for cpu in core.cpus}
 
 
 def numactl(binding: NodeBinding) -> str:
@@ -120,18 +131,26 @@ def taskset(binding: NodeBinding) -> str:
     return "\n".join(f"taskset --cpu-list {format_cpu_list(rank.cpus)}" for rank in binding.ranks)
 
 
-def env(binding: NodeBinding) -> str:
-    """Return shell variables, each with one word per rank; ``-`` stands for nothing or unknown."""
+def env(topology: NodeTopology, binding: NodeBinding) -> str:
+    """Return shell variables, each with one word per rank; ``-`` stands for nothing or unknown.
+
+    HPCLAUNCH_GPUS has the words that CUDA_VISIBLE_DEVICES takes: numbers, or UUIDs of MIG instances.
+    """
     ranks = binding.ranks
     values = {
         "HPCLAUNCH_TASKS_PER_NODE": str(len(ranks)),
         "HPCLAUNCH_CPU_LISTS": " ".join(format_cpu_list(rank.cpus) for rank in ranks),
         "HPCLAUNCH_CPU_MASKS": " ".join(to_mask(rank.cpus) for rank in ranks),
-        "HPCLAUNCH_GPUS": " ".join(",".join(map(str, rank.gpus)) or "-" for rank in ranks),
+        "HPCLAUNCH_GPUS": " ".join(_gpu_names(topology, rank) or "-" for rank in ranks),
         "HPCLAUNCH_NUMA_NODES": " ".join(format_cpu_list(rank.numa) or "-" for rank in ranks),
         "HPCLAUNCH_NICS": " ".join(_word(rank.nic) for rank in ranks),
     }
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def _gpu_names(topology: NodeTopology, rank: RankBinding) -> str:
+    names = {gpu.index: gpu.visible_name for gpu in topology.gpus}
+    return ",".join(names.get(gpu, str(gpu)) for gpu in rank.gpus)
 
 
 def _word(name: str | None) -> str:
@@ -177,7 +196,12 @@ def _node(topology: NodeTopology) -> NodeDocument:
         ),
         gpus=tuple(
             GpuDocument(
-                index=gpu.index, numa=gpu.numa, cpus=_cpus(gpu.cpus), bus_id=gpu.bus_id, model=gpu.model
+                index=gpu.index,
+                numa=gpu.numa,
+                cpus=_cpus(gpu.cpus),
+                bus_id=gpu.bus_id,
+                model=gpu.model,
+                uuid=gpu.uuid,
             )
             for gpu in topology.gpus
         ),
@@ -216,6 +240,6 @@ FORMATS: dict[str, Callable[[NodeTopology, NodeBinding], str]] = {
     "openmpi": openmpi,
     "numactl": lambda _, binding: numactl(binding),
     "taskset": lambda _, binding: taskset(binding),
-    "env": lambda _, binding: env(binding),
+    "env": env,
 }
 """Name of a format -> the function that writes it."""

@@ -10,7 +10,8 @@ from typing import Literal
 import msgspec
 
 from hpclaunch.binding.binding_documents import Finding, ListDocument, ListedRank
-from hpclaunch.binding.compute import assign_gpus, bind
+from hpclaunch.binding.compute import bind
+from hpclaunch.binding.gpu_shares import share_gpus
 from hpclaunch.binding.locality import Locality, cpus_in_words
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding
 from hpclaunch.binding.rank_table import rank_table
@@ -115,7 +116,7 @@ def _plan(
     try:
         plan = bind(topology, request)
     except BadInputError:
-        return None, assign_gpus(list(topology.gpus), request) if order == "gpu" else [()] * count
+        return None, share_gpus(topology.gpus, count, None) if order == "gpu" else [()] * count
     return plan, [tuple(gpus[index] for index in rank.gpus) for rank in plan.ranks]
 
 

@@ -14,6 +14,7 @@ from html import escape
 from hpclaunch.binding.locality import Locality
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 
 _CELL_W, _CELL_H, _GAP = 38, 32, 6
@@ -152,8 +153,11 @@ def _memory_in_words(topology: NodeTopology, numa: int | None) -> str:
 # --- SVG ------------------------------------------------------------------------------------------------
 
 
-def svg(topology: NodeTopology, binding: NodeBinding, name: str = "") -> str:
-    """Return the drawing as one self-contained SVG document; ``name``: of the node, for the title."""
+def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: Sequence[str] = ()) -> str:
+    """Return the drawing as one self-contained SVG document.
+
+    ``name``: of the node, for the title. ``captions``: lines below the drawing, in addition to its own.
+    """
     scene = _scene(topology, binding)
     title = _title(topology, binding, name)
     across = 1 if len(scene.panels) == 1 else 2
@@ -172,7 +176,7 @@ def svg(topology: NodeTopology, binding: NodeBinding, name: str = "") -> str:
         y += height + 2 * _GAP
     y = _draw_legend(parts, y)
     y = _draw_ranks(parts, binding, y, width)
-    for caption in scene.captions:
+    for caption in (*scene.captions, *captions):
         y += _LINE
         parts.append(_text(2 * _GAP, y, caption, colour=_RED, weight="bold"))
     height = y + 3 * _GAP
@@ -312,7 +316,7 @@ def _title(topology: NodeTopology, binding: NodeBinding, name: str) -> str:
     """Return ``CPU-GPU binding of one node: lumi-g, 8 x AMD Instinct MI250X (one GCD), 8 ranks``."""
     models = {gpu.model for gpu in topology.gpus if gpu.model}
     gpus = f"{len(topology.gpus)} x {models.pop()}" if len(models) == 1 else f"{len(topology.gpus)} GPUs"
-    ranks = f"{len(binding.ranks)} rank" + ("" if len(binding.ranks) == 1 else "s")
+    ranks = counted(len(binding.ranks), "rank")
     facts = [name, gpus if topology.gpus else "", ranks if binding.ranks else "no ranks"]
     return f"{_TITLE}: {', '.join(filter(None, facts))}"
 

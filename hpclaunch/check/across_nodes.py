@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from hpclaunch.check.check_report import Check, Report, Status
+from hpclaunch.plural import counted
 
 NODE_MARK = "HPCLAUNCH-NODE "
 # Evidence of these checks is different on each node.
@@ -69,7 +70,7 @@ def _merged(name: str, reports: Mapping[str, Report]) -> Check:
     every = [(host, check) for host, checks in by_host.items() for check in checks]
     _, worst = max(every, key=lambda pair: _WORST[pair[1].status])
     bad = [host for host, check in every if check.status == worst.status]
-    where = f"{len(reports)} nodes" if len(bad) >= len(reports) else ", ".join(dict.fromkeys(bad))
+    where = counted(len(reports), "node") if len(bad) >= len(reports) else ", ".join(dict.fromkeys(bad))
     return msgspec.structs.replace(worst, evidence=f"{where}: {worst.evidence}")
 
 
@@ -95,7 +96,7 @@ def _do_nodes_agree(reports: Mapping[str, Report], nodes: int, why_silent: str) 
     if parts:
         remedy = "exclude these nodes (srun --exclude=NODES) and report them to the site"
         return Check(name="nodes", status="missing", evidence="; ".join(parts), remedy=remedy)
-    evidence = f"{len(reports)} nodes give the same answers: {', '.join(reports)}"
+    evidence = f"the same answers from {counted(len(reports), 'node')}: {', '.join(reports)}"
     return Check(name="nodes", status="have", evidence=evidence)
 
 

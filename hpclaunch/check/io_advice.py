@@ -11,6 +11,7 @@ from hpclaunch.check.folder_census import SMALL_BYTES
 from hpclaunch.check.io_facts import IoFacts, Stripes
 from hpclaunch.check.judge_node import format_bytes
 from hpclaunch.json_document import Document
+from hpclaunch.plural import counted
 
 LUSTRE_WIKI = "https://wiki.lustre.org/Lustre_Striping_Best_Practices"
 CSCS_GUIDE = "https://docs.cscs.ch/guides/storage/"
@@ -72,7 +73,7 @@ def has_many_small_files(facts: IoFacts) -> bool:
 
 def _count(facts: IoFacts) -> str:
     least = "" if facts.census.complete else "at least "
-    return f"{least}{facts.census.files:,} file(s), {format_bytes(facts.census.bytes)}"
+    return f"{least}{counted(facts.census.files, 'file', spec=',')}, {format_bytes(facts.census.bytes)}"
 
 
 def _room(facts: IoFacts) -> Iterator[Advice]:
@@ -129,7 +130,7 @@ def _stripe(facts: IoFacts) -> Iterator[Advice]:
         yield Advice(
             name="stripe",
             text=f"spread large files over {_STRIPES_OF_LARGE_FILES} servers where many ranks read them",
-            why=f"{facts.census.large_files:,} file(s) above 1 GiB, the largest "
+            why=f"{counted(facts.census.large_files, 'file', spec=',')} above 1 GiB, the largest "
             f"({format_bytes(facts.census.largest_bytes)}) on one server{site}",
             commands=(f"lfs setstripe {wide} {folder}", f"lfs migrate {wide} {file}"),
             source=source,

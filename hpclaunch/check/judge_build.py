@@ -10,10 +10,10 @@ import msgspec
 from hpclaunch.check import check_build
 from hpclaunch.check.check_report import Check, Status
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, Outcome
-from hpclaunch.check.known_pairs import bad_pairs
-from hpclaunch.check.mpi_families import linked_mpi, mpi_family
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
+from hpclaunch.software.known_pairs import bad_pairs
+from hpclaunch.software.mpi_families import linked_mpi, mpi_family
 
 _BOX_FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
 _BOX_OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl")

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from hpclaunch.check.check_report import Check, Status
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
-from hpclaunch.check.mpi_families import compatible, mpi_family
+from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
+from hpclaunch.software.mpi_families import compatible, mpi_family
 
 _HEADLINE = re.compile(r"MPI (?:plugin )?types are", re.IGNORECASE)
 _VERSIONS = re.compile(r"specific pmix plugin versions available:\s*(.*)", re.IGNORECASE)
@@ -254,7 +255,8 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
         return Check(name=name, status=status, evidence=evidence, remedy="make mpi-launch work first")
     sizes = document["sizes"]
     wrong = [each for each in sizes if each["wrong"]]
-    over = f"{document['ranks']} ranks on {len(document['hosts'])} nodes through {document['library']}"
+    nodes = counted(len(document["hosts"]), "node")
+    over = f"{document['ranks']} ranks on {nodes} through {document['library']}"
     if wrong:
         evidence = f"WRONG SUMS over {over}: " + "; ".join(
             f"{each['wrong']} elements at {each['message_bytes']} bytes ({each['first_wrong']})"
@@ -295,9 +297,8 @@ def _compared_with_figure(evidence: str, document: dict[str, Any], profile: Site
     figure = min(figures, key=lambda each: abs(each.nodes - nodes))
     near = min(document["sizes"], key=lambda each: abs(each["message_bytes"] - figure.message_bytes))
     reached = float(near["bus_gb_s"])
-    published = (
-        f"{profile.name} published {figure.bus_gb_s:g} GB/s for {figure.gpus} GPUs on {figure.nodes} nodes"
-    )
+    size = f"{counted(figure.gpus, 'GPU')} on {counted(figure.nodes, 'node')}"
+    published = f"{profile.name} published {figure.bus_gb_s:g} GB/s for {size}"
     if reached > tcp_below_gb_s(figure):
         return Check(name=name, status="have", evidence=f"{evidence}; {published}")
     fabric = "Slingshot" if profile.fabric.kind.startswith("slingshot") else profile.fabric.kind

@@ -8,6 +8,7 @@ from typing import Any
 
 from hpclaunch.check.check_report import Check
 from hpclaunch.check.facts import NOT_FOUND, NodeFacts, Outcome
+from hpclaunch.plural import counted
 from hpclaunch.remote.probe import GPU_LINES, MAX_CLOCK_OFFSET_S, MIN_FREE_BYTES, MIN_FREE_INODES
 from hpclaunch.site.schema import SiteProfile
 
@@ -56,7 +57,7 @@ def _gpus(facts: NodeFacts, answers: dict[str, Any], profile: SiteProfile) -> It
     names = gpu_names(facts.gpu_tool_name, tool.stdout) if facts.gpu_tool_name else {}
     models = ", ".join(dict.fromkeys(names.values())) or tool.last_error_line() or tool.ending()
     visible = _visible_devices(answers)
-    evidence = f"{facts.gpu_tool_name} lists {len(names)} GPUs ({models}){visible}; {site_has}"
+    evidence = f"{facts.gpu_tool_name} lists {counted(len(names), 'GPU')} ({models}){visible}; {site_has}"
     if len(names) >= expected:
         yield Check(name="gpus", status="have", evidence=evidence)
         return

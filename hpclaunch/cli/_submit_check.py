@@ -22,10 +22,10 @@ def check_request_for(prepared: Prepared) -> CheckRequest:
     """
     from hpclaunch.check.check_report import Requirement
     from hpclaunch.check.run_check import CheckRequest
-    from hpclaunch.plan.frameworks import framework_of, interpreter
+    from hpclaunch.plan.framework_notes import uses_mpi
+    from hpclaunch.plan.frameworks import interpreter
 
     request = prepared.request
-    framework = framework_of(request)
     horovod = request.framework == "horovod"
     by_launcher = Requirement(names=("mpi",), reason="the controller of ranks that a launcher starts")
     return CheckRequest(
@@ -37,7 +37,7 @@ def check_request_for(prepared: Prepared) -> CheckRequest:
         space=request.space,
         extra_requirements=(by_launcher,) if horovod else (),
         horovod=horovod,
-        ranks_use_mpi=request.command.bundled or framework.by_mpi,
+        ranks_use_mpi=uses_mpi(request, prepared.settings),
         module=_module(request),
         gpu_build=False,  # a job may leave the GPUs out
     )
@@ -81,7 +81,9 @@ def ask(prepared: Prepared, host: Host) -> Report:
     from hpclaunch.job.mpi_plugin import choose_plugin
 
     check_request = check_request_for(prepared)
-    if prepared.allocation and (chosen := choose_plugin(prepared.request, prepared.profile, host)):
+    if prepared.allocation and (
+        chosen := choose_plugin(prepared.request, prepared.profile, host, prepared.settings)
+    ):
         check_request = msgspec.structs.replace(check_request, mpi_plugin=chosen.name)
     # This shell's variables about an allocation do not describe another host.
     found = run_check(host, check_request, os.environ if prepared.allocation else {})

@@ -8,6 +8,7 @@ import click
 
 from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
+from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.check.io_advice import Advice
@@ -65,15 +66,16 @@ def _facts(facts: IoFacts) -> list[str]:
     from hpclaunch.check.judge_node import format_bytes
 
     census, local = facts.census, facts.local
+    there = f"{counted(census.files, 'file', spec=',')} in {counted(census.folders, 'folder', spec=',')}"
+    most = counted(census.most_in_a_folder, "entry", "entries", spec=",")
     lines = [
-        f"{facts.path}: {census.files:,} files in {census.folders:,} folders, {format_bytes(census.bytes)}; "
-        f"{census.small_files:,} files below 1 MiB, {census.large_files:,} above 1 GiB, "
-        f"at most {census.most_in_a_folder:,} entries in a folder"
+        f"{facts.path}: {there}, {format_bytes(census.bytes)}; {census.small_files:,} of them below 1 MiB, "
+        f"{census.large_files:,} above 1 GiB, at most {most} in a folder"
     ]
     if not census.complete:
         lines.append(f"stopped after {census.seconds:.1f} s (--limit): there are more files")
     if census.unreadable:
-        lines.append(f"{census.unreadable:,} folders cannot be listed")
+        lines.append(f"{counted(census.unreadable, 'folder', spec=',')} cannot be listed")
     lines.append(f"file system: {facts.file_system}, mounted on {facts.mount}")
     if facts.stripes:
         layout = "progressive layout, first part " if facts.stripes.progressive else ""
@@ -81,7 +83,7 @@ def _facts(facts: IoFacts) -> list[str]:
             f"stripes of new files: {layout}{facts.stripes.count} of {format_bytes(facts.stripes.size)}"
         )
     room = "unknown" if facts.free_bytes is None else format_bytes(facts.free_bytes)
-    files = "not limited" if facts.free_files is None else f"{facts.free_files:,} files"
+    files = "not limited" if facts.free_files is None else counted(facts.free_files, "file", spec=",")
     lines.append(f"room: {room}, {files}{' (by quota)' if facts.quota_read else ''}")
     free = (
         "room not known from here" if local.free_bytes is None else f"{format_bytes(local.free_bytes)} free"

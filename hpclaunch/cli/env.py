@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
+from hpclaunch.errors import EXIT_FAILED
+
+if TYPE_CHECKING:
+    from hpclaunch.software.install_plan import InstallPlan, Route
 
 # Constants here, so that --help imports no other module; a test compares them with the originals.
-GOALS = ("horovod-tensorflow", "horovod-torch")
-ROUTES = ("site", "easybuild", "eessi", "container", "pip")
+GOALS = ("horovod-tensorflow", "horovod-torch", "torch", "deepspeed", "jax", "mpi4py")
+ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Plan the installation of the software that a job needs on a site.
 
-    Example: hpclaunch env plan --site olivia --for horovod-torch
+    Example: hpclaunch env plan --site lumi-g --for torch
     """
 
 
@@ -27,36 +32,97 @@ def command() -> None:
 @click.option("--for", "goal", required=True, type=click.Choice(GOALS), help="What to install.")
 @click.option("--route", type=click.Choice(ROUTES), help="Use this way instead of the best one.")
 @click.option(
-    "--write", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write the steps as a script."
+    "--prefix",
+    metavar="FOLDER",
+    help="Folder to install into. Default: ~/hpclaunch-GOAL.",
+)
+@click.option(
+    "--write",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE.sh",
+    help="Write the steps as a script, and next to it the job file FILE.yaml.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def plan_software(site: str, goal: str, route: str | None, file: Path | None, as_json: bool) -> None:
-    """List the ways to install Horovod for a framework on a site, and why some do not work here.
+@click.pass_context
+def plan_software(
+    ctx: click.Context,
+    site: str,
+    goal: str,
+    route: str | None,
+    prefix: str | None,
+    file: Path | None,
+    as_json: bool,
+) -> None:
+    """List the ways to get a framework on a site, and why some do not work there.
 
-    Ways: the site's own installation, EasyBuild, EESSI, a container, pip.
+    Ways: what the site has, EasyBuild, EESSI (natively or in its container), an image, the site's container
+    wrapper, pip. --write makes a script that installs and a job file that uses what it installed. Exit
+    status: 1 if no way is known.
 
-    Example: hpclaunch env plan --site lumi-g --for horovod-torch --write install.sh
+    Example: hpclaunch env plan --site lumi-g --for torch --write install.sh
     """
-    from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.site.load_profile import load_site
-    from hpclaunch.software.install_plan import plan_install, script
+    from hpclaunch.software.install_plan import plan_install
 
-    found = plan_install(load_site(site), goal)
-    taken = found.route(route)
+    found = plan_install(load_site(site), goal, _folder(prefix))
+    none_known = route is None and found.chosen is None
+    taken = None if none_known else found.route(route)
     if file is not None:
-        LocalHost().write_file(str(file), script(found, taken).encode(), mode=0o755)
-        click.echo(f"wrote {file}: the way {taken.name}", err=True)
+        _write(found, taken or found.route(), file)
     if as_json:
         import msgspec
 
-        print_document(msgspec.structs.replace(found, chosen=taken.name))
-        return
-    click.echo(f"{goal} on {found.site}")
-    for each in found.routes:
-        mark = "*" if each.name == taken.name else " "
+        print_document(msgspec.structs.replace(found, chosen=taken.name if taken else None))
+    else:
+        _show(found, taken)
+    ctx.exit(0 if taken else EXIT_FAILED)
+
+
+def _folder(prefix: str | None) -> str | None:
+    """Return the folder as a shell of another machine reads it: ``~`` is the home folder there."""
+    if prefix is None or not prefix.startswith("~/"):
+        return prefix
+    return f"$HOME{prefix[1:]}"
+
+
+def _write(plan: InstallPlan, route: Route, file: Path) -> None:
+    """Write the script, unless nothing has to be installed, and the job file next to it."""
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.software.install_steps import job_text, script
+
+    job = file.with_suffix(".yaml")
+    host = LocalHost()
+    if route.steps:
+        host.write_file(str(file), script(plan, route, job.name).encode(), mode=0o755)
+        click.echo(f"wrote {file}: the way {route.name}", err=True)
+    else:
+        click.echo(f"no script is needed: with the way {route.name} nothing has to be installed", err=True)
+    host.write_file(str(job), job_text(plan, route, job.name).encode())
+    click.echo(f"wrote {job}: a job that uses it; hpclaunch submit --file {job}", err=True)
+
+
+def _show(plan: InstallPlan, taken: Route | None) -> None:
+    from hpclaunch.software.install_steps import settings_text
+
+    click.echo(f"{plan.goal} on {plan.site}")
+    for each in plan.routes:
+        mark = "*" if taken is not None and each.name == taken.name else " "
         click.echo(f"{mark} {each.name}: {'' if each.possible else 'does not work here: '}{each.why}")
-    click.echo(f"\nThe way {taken.name}:")
+    if taken is None:
+        click.echo(f"\nno way to {plan.goal} on {plan.site} is known")
+        if plan.goal.startswith("horovod"):
+            click.echo(f"  without Horovod: hpclaunch env plan --site {plan.site} --for torch")
+        return
+    click.echo(f"\nThe way {taken.name}{'' if taken.steps else ': nothing has to be installed'}")
+    for note in taken.notes:
+        click.echo(f"  note: {note}")
+    if taken.steps:
+        click.echo(f"  PREFIX={plan.prefix}")
     for number, step in enumerate(taken.steps, 1):
         click.echo(f"{number}. {step.reason}")
         for line in step.text.splitlines():
             click.echo(f"     {line}")
+    click.echo("\nIts job file (--write makes it):")
+    for line in settings_text(taken).splitlines():
+        click.echo(f"     {line}")

@@ -9,6 +9,7 @@ import click
 
 from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._jobs import complete_job
+from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.job.fetch_results import RemoteFile
@@ -43,7 +44,7 @@ def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_j
 
     def told(file: RemoteFile) -> None:
         if not as_json:
-            click.echo(f"{_plain(file.name)}  {file.size} bytes")
+            click.echo(f"{_plain(file.name)}  {counted(file.size, 'byte')}")
 
     with open_host(record.host) as host:
         found = list_results(host, record, paths)
@@ -63,7 +64,8 @@ def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_j
         )
         print_document(document)
     else:
-        click.echo(f"hpclaunch: {len(found.files)} files, {total} bytes, in {target}", err=True)
+        size = f"{counted(len(found.files), 'file')}, {counted(total, 'byte')}"
+        click.echo(f"hpclaunch: {size}, in {target}", err=True)
 
 
 def _plain(name: str) -> str:

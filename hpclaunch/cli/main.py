@@ -33,10 +33,13 @@ COMMANDS = {
     "forget": "Remove the records of ended jobs.",
     "resubmit": "Submit the request of a recorded job again.",
     "lint": "List what is wrong with a batch script.",
+    "port": "Turn a batch script into a job file for another machine.",
     "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
     "env": "Show how to install the software that a job needs on a site.",
     "verify": "Check that each rank of a job got its binding.",
     "scale": "Judge how far a program scales.",
+    "timeline": "Show where the time of a job's steps goes, and which rank is late.",
+    "predict": "Predict step time and memory of a training on a site.",
     "advise": "Give advice on data: packing, striping, staging.",
     "completion": "Print the shell completion script.",
 }

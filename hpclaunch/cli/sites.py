@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
+from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.scheduler_interface import QueueFacts, Scheduler
@@ -88,6 +89,7 @@ def _page(loaded: Loaded) -> str:
     import msgspec
 
     from hpclaunch.site.load_profile import profile_digest
+    from hpclaunch.site.unknown_facts import unknown_facts
     from hpclaunch.site.yaml_tree import show_path
 
     profile = loaded.profile
@@ -98,6 +100,8 @@ def _page(loaded: Loaded) -> str:
     for key, value in msgspec.to_builtins(profile).items():
         if key not in ("schema", "name", "description", "extends", "sources"):
             lines += ["", *_lines(key, value, may_be_short=False)]
+    if profile.status != "generic" and (unknown := unknown_facts(profile)):
+        lines += ["", f"not known: {', '.join(unknown)}"]
     lines += ["", "sources (named by the marks in brackets)"]
     for name, source in profile.sources.items():
         doubt = "" if source.evidence == "documented" else f", {source.evidence.upper()}"
@@ -155,6 +159,8 @@ def _are_short(values: Iterable[Any]) -> bool:
 def _scalar(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, float):
+        return f"{value:g}"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
@@ -209,9 +215,12 @@ def check_facts(sites: tuple[str, ...], days: int, as_json: bool) -> None:
     else:
         for source in old:
             names, cited_by = ", ".join(source.names), ", ".join(source.sites)
-            click.echo(f"{source.checked}  {source.age_days} days ago  {source.url}  [{names}] of {cited_by}")
+            age = counted(source.age_days, "day")
+            click.echo(f"{source.checked}  {age} ago  {source.url}  [{names}] of {cited_by}")
         oldest = f", the oldest on {sources[0].checked}" if sources else ""
-        click.echo(f"{len(old)} of {len(sources)} sources were read more than {days} days ago{oldest}")
+        click.echo(
+            f"{len(old)} of {len(sources)} sources were read more than {counted(days, 'day')} ago{oldest}"
+        )
         for name, error in broken.items():
             click.echo(f"profile {name} cannot be read: {error}", err=True)
     if old:
@@ -271,7 +280,17 @@ def schema(as_markdown: bool) -> None:
     metavar="DIR",
     help="Describe the node of this folder (topology --save), not this one.",
 )
-def new(name: str, base: str | None, output: str | None, folder: str | None) -> None:
+@click.option(
+    "--queues",
+    "queues_file",
+    metavar="FILE",
+    type=click.File(encoding="utf-8", errors="replace"),
+    help="List the queues of this file (- is stdin), which scontrol show partition --oneliner printed."
+    " Default: those of the scheduler here; with --from none.",
+)
+def new(
+    name: str, base: str | None, output: str | None, folder: str | None, queues_file: TextIO | None
+) -> None:
     """Write a profile that describes this node; run it on a compute node.
 
     Example: srun --nodes 1 hpclaunch sites new mycluster
@@ -300,7 +319,7 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     known = folder is None and cpuinfo.exists()
     model = cpu_model(cpuinfo.read_text(errors="replace") if known else "")
     topology = read_live() if folder is None else read_folder(Path(folder))
-    queues = _queues_here(bases[base]) if folder is None else ()
+    queues = _queues(bases[base], queues_file, here=folder is None)
     measured = folder or socket.gethostname()
     text = profile_text(name, base, topology, model, measured, dt.date.today(), queues)
     hidden = None if output else site_names().get(name)
@@ -308,7 +327,7 @@ def new(name: str, base: str | None, output: str | None, folder: str | None) -> 
     host.make_folder(str(file.parent.absolute()))
     host.write_file(str(file.absolute()), text.encode())
     load_site(str(file.absolute()))  # a profile that does not load is a fault of hpclaunch: raise now
-    listed = f" with {len(queues)} queues of {bases[base].title}" if queues else ""
+    listed = f" with {counted(len(queues), 'queue')} of {bases[base].title}" if queues else ""
     rest = "account, modules and fabric" if queues else "account, queues, modules and fabric"
     click.echo(f"{file}: written{listed}, extends {base}; read it, and add {rest}")
     if hidden is not None:
@@ -328,6 +347,23 @@ def _base_here(bases: Mapping[str, Scheduler]) -> str:
                 "name another profile to begin with: --extends",
             )
     return next(name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program))
+
+
+def _queues(scheduler: Scheduler, file: TextIO | None, *, here: bool) -> tuple[QueueFacts, ...]:
+    """Return the queues of a file, or those of the scheduler here where the node is this one."""
+    from hpclaunch.command_result import CommandResult
+
+    if file is None:
+        return _queues_here(scheduler) if here else ()
+    if not scheduler.queues_command:
+        raise BadInputError(f"--queues: queues of {scheduler.title} cannot be read", "leave it out")
+    found = scheduler.parse_queues(CommandResult(exit_code=0, stdout=file.read(), stderr=""))
+    if not found:
+        raise BadInputError(
+            f"--queues {file.name}: no queue that takes jobs is in it",
+            f"it must hold what {' '.join(scheduler.queues_command)} printed",
+        )
+    return found
 
 
 def _queues_here(scheduler: Scheduler) -> tuple[QueueFacts, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpclaunch.cli._jobs import complete_job
+from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
@@ -66,7 +67,7 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
     if queue:
         yield "queue", str(queue)
     names = node_names(record)
-    yield "size", f"{record.nodes} nodes, {record.tasks} ranks"
+    yield "size", f"{counted(record.nodes, 'node')}, {counted(record.tasks, 'rank')}"
     if names:
         yield "nodes", ", ".join(names)
     elapsed, limit = elapsed_s(record), record.plan.get("walltime_s")

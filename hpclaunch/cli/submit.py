@@ -41,10 +41,11 @@ class SettingsCommand(click.Command):
                 formatter.write_dl(records)
 
 
-class _SubmitCommand(SettingsCommand):
+class SubmitCommand(SettingsCommand):
     """A command that takes everything after the first ``--`` unchanged."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put what is after the first ``--`` into ``ctx.meta["tail"]``; parse the rest."""
         if "--" in args:
             at = args.index("--")
             ctx.meta["tail"] = tuple(args[at + 1 :])
@@ -123,7 +124,7 @@ def setting_options(leave_out: tuple[str, ...] = ()) -> list[click.Parameter]:
     return [_option(row) for row in rows() if row.group and row.name not in leave_out]
 
 
-@click.command(cls=_SubmitCommand, params=setting_options())
+@click.command(cls=SubmitCommand, params=setting_options())
 @click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
 @click.option("--file", type=click.Path(path_type=Path), help="Job file (YAML) with the same settings.")
 @click.option(
@@ -201,12 +202,16 @@ def command(
 
 
 def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any]) -> JobSettings:
+    return given_settings(options, command=command_words(job, tail) or None)
 
+
+def command_words(job: str | None, tail: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command of a job: the bundled training with its options, or what is after the ``--``."""
     if job not in (None, "mnist"):
         raise click.UsageError(
             f"unknown job {job!r}: name mnist, or put a command after -- (hpclaunch submit -- {job})"
         )
-    return given_settings(options, command=(("mnist", *tail) if job else tail) or None)
+    return ("mnist", *tail) if job else tail
 
 
 def given_settings(options: dict[str, Any], **more: Any) -> JobSettings:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._picture_file import check_picture_name, write_picture
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
@@ -99,7 +100,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """
     _refuse_two_inputs(options)
     _refuse_two_outputs(options)
-    _check_picture_name(options["picture"])
+    check_picture_name(options["picture"])
     if options["save_to"] is not None:
         _save(options["save_to"])
     topology = _topology(options)
@@ -130,15 +131,6 @@ def _refuse_two_outputs(options: Mapping[str, Any]) -> None:
     if _is_check(options) and options["form"] not in (None, "table", "json"):
         raise click.UsageError(
             f"--format {options['form']} cannot show the result of a check: use table or json"
-        )
-
-
-def _check_picture_name(path: Path | None) -> None:
-    """Refuse a file whose name does not end in .svg, before anything is computed."""
-    if path is not None and path.suffix.lower() != ".svg":
-        raise BadInputError(
-            f"--picture {str(path) if path.name else repr('')}: the picture is an SVG document",
-            "name a file that ends in .svg; a browser or Inkscape shows it, and converts it to PNG or PDF",
         )
 
 
@@ -263,13 +255,9 @@ def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingR
 
 
 def _picture(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBinding) -> None:
-    """Write the drawing; an interrupted write leaves no file."""
     from hpclaunch.binding.picture import svg
-    from hpclaunch.host.this_machine import LocalHost
 
-    path = options["picture"]
-    LocalHost().write_file(str(path), svg(topology, binding, _node_name(options)).encode())
-    click.echo(f"picture in {path}", err=True)
+    write_picture(options["picture"], svg(topology, binding, _node_name(options)))
 
 
 def _print(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBinding) -> None:

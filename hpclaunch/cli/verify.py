@@ -3,24 +3,73 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
 
 from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._picture_file import check_picture_name, write_picture
+from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED
 
 
 @click.command()
 @click.argument("job", required=False, metavar="[ID|last]")
+@click.option("--attach", metavar="JOBID", help="Look into this running job, which hpclaunch did not submit.")
+@click.option(
+    "--site", shell_complete=complete_site, help="With --attach: its site. Default: the detected one."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE.svg",
+    help="Draw one node with the CPUs and GPUs that its ranks got.",
+)
+@click.option(
+    "--node",
+    metavar="NAME",
+    help="With --picture: which node. Default: the first one with a wrong rank, else the first.",
+)
 @click.pass_context
-def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
+def command(
+    ctx: click.Context,
+    /,
+    job: str | None,
+    attach: str | None,
+    site: str | None,
+    as_json: bool,
+    picture: Path | None,
+    node: str | None,
+) -> None:
     """Compare the binding that each rank got with the plan; inside a job, for that job.
 
-    The exit status is 0 if every rank got its binding, 1 if a rank did not get it or has not reported.
+    With --attach it reads on the nodes what the ranks of a running job have, and judges it for the site's
+    node. The exit status is 0 if every rank got its binding, 1 if a rank did not get it or has not reported.
 
-    Example: hpclaunch verify last
+    \b
+    Examples:
+      hpclaunch verify last
+      hpclaunch verify last --picture got.svg
+      hpclaunch verify --attach 123456 --site lumi-g
     """
+    if attach is not None:
+        from hpclaunch.cli._attached_job import verify_attached
+
+        given = {"JOB": job, "--picture": picture, "--node": node}
+        if others := [name for name, value in given.items() if value is not None]:
+            raise click.UsageError(f"--attach does not go with {others[0]}")
+        ctx.exit(0 if verify_attached(attach, site, as_json=as_json) else EXIT_FAILED)
+    if site is not None:
+        raise click.UsageError("--site goes with --attach: a job of hpclaunch is verified for its own site")
+    if node is not None and picture is None:
+        raise click.UsageError("--node: it is the node of --picture")
+    check_picture_name(picture)
+    ctx.exit(0 if _recorded(job, picture, node, as_json=as_json) else EXIT_FAILED)
+
+
+def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_json: bool) -> bool:
+    """Print the verdict on a job of hpclaunch; return whether every rank got its binding."""
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.binding_report import NOT_SEEN, BindingVerdict, table
     from hpclaunch.job.refresh import binding_verdict
@@ -45,4 +94,9 @@ def command(ctx: click.Context, /, job: str | None, as_json: bool) -> None:
         click.echo(found.finding)
         if found.ranks:
             click.echo(NOT_SEEN)
-    ctx.exit(0 if found.ok else EXIT_FAILED)
+    if picture is not None:
+        from hpclaunch.job.binding_picture import binding_picture
+
+        drawing, drawn = binding_picture(record, found.ranks, node)
+        write_picture(picture, drawing, f" of {drawn}")
+    return found.ok

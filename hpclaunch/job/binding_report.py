@@ -1,13 +1,29 @@
 """The ranks' reports on their binding: the lines that each rank's shell writes to the job's folder."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import re
 from collections.abc import Iterable
 
 import msgspec
 
+from hpclaunch.cpuset import parse_cpu_list
+from hpclaunch.errors import BadInputError
 from hpclaunch.text_table import text_table
 
 PREFIX = "hpclaunch-binding "
+LATER = "hpclaunch-later "
+"""Begins the line of a later look at a rank; of several the last one counts."""
+
+
+class LaterBinding(msgspec.Struct, frozen=True, kw_only=True):
+    """CPUs that a thread of a rank, or of a process that it started, had instead of those at the start."""
+
+    cpus: str
+    name: str
+    """Name of the first thread that had them."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.cpus}"
 
 
 class RankReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +45,20 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
     gpu_numa: str = ""
     """NUMA nodes of those GPUs."""
     verdict: str
-    """ok, cpus-differ, memory-on-another-numa-node, other-gpus, gpu-on-another-numa-node or no-such-gpu."""
+    """At the start: ok, cpus-differ, memory-on-another-numa-node, other-gpus, gpu-on-another-numa-node or
+    no-such-gpu."""
+    later: tuple[LaterBinding, ...] | None = None
+    """What the program has changed since; null: it ended before the second look."""
 
     @property
     def ok(self) -> bool:
-        """Whether the rank has the planned binding."""
+        """Whether the rank got the planned binding."""
         return self.verdict == "ok"
+
+    @property
+    def left(self) -> tuple[LaterBinding, ...]:
+        """The changes that let a thread run on other CPUs than those at the start."""
+        return tuple(change for change in self.later or () if not _is_within(change.cpus, self.cpus))
 
 
 def read_report(log: str) -> tuple[RankReport, ...]:
@@ -43,34 +67,67 @@ def read_report(log: str) -> tuple[RankReport, ...]:
     Lines that only look like a report (a program may print anything) are passed over.
     """
     found: dict[int, RankReport] = {}
+    later: dict[int, tuple[LaterBinding, ...]] = {}
     for line in log.splitlines():
-        at = line.find(PREFIX)
-        if at < 0:
+        if fields := _fields(line, LATER):
+            rank, changes = fields.get("rank", ""), fields.get("found", "").split(";")
+            pairs = [(cpus, name) for cpus, _, name in (change.partition("@") for change in changes) if cpus]
+            if rank.isdecimal() and all(_CPUS.fullmatch(cpus) for cpus, _ in pairs):
+                later[int(rank)] = tuple(LaterBinding(cpus=cpus, name=name) for cpus, name in pairs)
             continue
-        fields = dict(word.split("=", 1) for word in line[at + len(PREFIX) :].split(" ") if "=" in word)
         try:
-            report = msgspec.convert(fields, RankReport, strict=False)
+            report = msgspec.convert(_fields(line, PREFIX), RankReport, strict=False)
         except msgspec.ValidationError:
             continue
         found[report.rank] = report
-    return tuple(found[rank] for rank in sorted(found))
+    return tuple(msgspec.structs.replace(found[rank], later=later.get(rank)) for rank in sorted(found))
+
+
+_CPUS = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
+
+
+def _fields(line: str, prefix: str) -> dict[str, str]:
+    """Return the fields of a line's report; empty where it has none that begins so."""
+    _, _, text = line.partition(prefix)
+    return dict(word.split("=", 1) for word in text.split(" ") if "=" in word)
+
+
+def _is_within(cpus: str, others: str) -> bool:
+    try:
+        return parse_cpu_list(cpus) <= parse_cpu_list(others)
+    except BadInputError:
+        return False
 
 
 def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
-    """Return whether all ranks got their binding, and the finding in a sentence."""
+    """Return whether all ranks got and kept their binding, and the finding in a sentence."""
     reports = list(reports)
-    wrong = [report for report in reports if not report.ok]
+    wrong = [f"{report.rank} ({report.verdict})" for report in reports if not report.ok]
     missing = f"{len(reports)} of {tasks} ranks reported their binding"
+    found = [missing] if len(reports) < tasks else []
     if wrong:
-        names = ", ".join(f"{report.rank} ({report.verdict})" for report in wrong[:8])
-        more = (", ..." if len(wrong) > 8 else "") + (f"; {missing}" if len(reports) < tasks else "")
-        return False, f"{len(wrong)} of {tasks} ranks did not get their binding: rank {names}{more}"
-    if len(reports) < tasks:
-        return False, missing
-    return True, f"all {tasks} ranks got their binding"
+        found.insert(0, f"{len(wrong)} of {tasks} ranks did not get their binding: rank {_first(wrong)}")
+    elif not found:
+        found.append("the rank got its binding" if tasks == 1 else f"all {tasks} ranks got their binding")
+    left = [f"{report.rank} ({report.left[0]})" for report in reports if report.left]
+    if left:
+        found.append(f"{len(left)} left it for other CPUs while running: rank {_first(left)}")
+    ok = not wrong and not left and len(reports) == tasks
+    changed = [f"{report.rank} ({report.later[0]})" for report in reports if report.later and not report.left]
+    if changed:
+        found.append(f"{len(changed)} changed it within their CPUs while running: rank {_first(changed)}")
+    return ok, "; ".join(found)
 
 
-NOT_SEEN = "each rank reported as it started; a binding that the program changes afterwards is not seen"
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+
+
+_NAMED = 8
+NOT_SEEN = (
+    "each rank reported as it started, and its threads were looked at again after 2 s, 6 s, 14 s and so on, "
+    "at last every 5 minutes; a change after the last look is not seen, nor which GPU the program chooses"
+)
 
 
 class BindingVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,9 +147,19 @@ def verdict(log: str, tasks: int) -> BindingVerdict:
 
 
 _COLUMNS = ("rank", "host", "local_rank", "cpus", "planned", "mems", "gpus", "bus", "gpu_numa", "verdict")
+_SHOWN = 3
 
 
 def table(reports: Iterable[RankReport]) -> str:
     """Lay the reports out in columns, one line per rank."""
-    rows = [[str(getattr(report, name)) or "-" for name in _COLUMNS] for report in reports]
-    return text_table(rows, _COLUMNS)
+    rows = [[*(str(getattr(report, name)) or "-" for name in _COLUMNS), _later(report)] for report in reports]
+    return text_table(rows, (*_COLUMNS, "later"))
+
+
+def _later(report: RankReport) -> str:
+    if report.later is None:
+        return "not seen"
+    # First those on other CPUs.
+    changes = sorted(report.later, key=lambda change: change not in report.left)
+    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    return ", ".join(map(str, changes[:_SHOWN])) + more or "the same"

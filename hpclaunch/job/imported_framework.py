@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from hpclaunch.host.host_interface import Host
 from hpclaunch.plan.framework_notes import FOUND
-from hpclaunch.plan.program import ReadText, find_framework, python_target
+from hpclaunch.plan.frameworks import framework_of
+from hpclaunch.plan.program import MPI, ReadText, find_framework, python_target
 from hpclaunch.plan.request import JobRequest, Setting
 
 _MAX_SOURCE = 1_000_000
@@ -17,14 +18,22 @@ _Settled = tuple[JobRequest, tuple[Setting, ...]]
 
 
 def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: ReadText) -> _Settled:
-    """Return the request with the framework that its program imports, unless one is named."""
-    if request.framework is not None or request.command.bundled:
+    """Return the request with the framework that its program imports, unless one is named.
+
+    A program of another framework that imports mpi4py, too, gets a setting that says so.
+    """
+    if request.framework == "none" or request.command.bundled:
         return request, settings
     found = find_framework(request.command.argv, read)
     if found is None:
         return request, settings
-    setting = Setting(name="framework", value=found.name, origin=f"{FOUND}{found.reason}")
-    return replace(request, framework=found.name), (*settings, setting)
+    if request.framework is None:
+        setting = Setting(name="framework", value=found.name, origin=f"{FOUND}{found.reason}")
+        request, settings = replace(request, framework=found.name), (*settings, setting)
+    reason = found.reason if found.name == MPI else found.mpi
+    if reason and not framework_of(request).by_mpi:
+        settings = (*settings, Setting(name=MPI, value="used, too", origin=f"{FOUND}{reason}"))
+    return request, settings
 
 
 def read_in(folder: Path) -> ReadText:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.binding_report import PREFIX
+from hpclaunch.job.binding_report import LATER, PREFIX
 from hpclaunch.job.failed_ranks import RANK_LINES, FailureLog
 from hpclaunch.job.failure_causes import SAYS_RANK, SLURM_SAYS
 from hpclaunch.job.known_errors import ERROR_LINES
@@ -33,7 +33,11 @@ exit 0
 _NAMES = (LOG, EXIT_STATUS, BINDING, PREFLIGHT)
 _TIMEOUT_S = 300.0  # gigabytes of logs, on a slow file system
 _COMMAND = ("xargs", "-0", "-r", "sh", "-c", _LOOK, "sh")
-_PATTERNS = {"LC_ALL": "C", "SAID": f"{PREFIX}|{PREFLIGHT_PREFIX}|{SLURM_SAYS}", "RANK_SAID": SAYS_RANK}
+_PATTERNS = {
+    "LC_ALL": "C",
+    "SAID": f"{PREFIX}|{LATER}|{PREFLIGHT_PREFIX}|{SLURM_SAYS}",
+    "RANK_SAID": SAYS_RANK,
+}
 
 
 # What launchers and programs report in the last run of a job that failed, and the last lines. Its part of the

@@ -11,8 +11,9 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.plan.frameworks import framework_of, interpreter
-from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.framework_notes import uses_mpi
+from hpclaunch.plan.frameworks import interpreter
+from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
@@ -44,10 +45,12 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plugin | None:
-    """Ask srun what it offers, and which MPI a Python has whose ranks find each other by it, or a program.
+def choose_plugin(
+    request: JobRequest, profile: SiteProfile, host: Host, settings: tuple[Setting, ...] = ()
+) -> Plugin | None:
+    """Ask srun what it offers, and which MPI a Python has whose ranks use it, or a program.
 
-    None: nothing is open.
+    ``settings``: among them what the program imports. None: nothing is open.
 
     Raises RefusedError where srun cannot be asked.
     """
@@ -56,7 +59,7 @@ def choose_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> Plug
     answer = host.run(site_launcher(profile).plugin_list, timeout_s=_LIST_TIMEOUT_S)
     offered = (answer.stdout + answer.stderr).replace(",", " ").split()
     python = interpreter(request, profile)
-    ask = request.command.bundled or framework_of(request).by_mpi
+    ask = uses_mpi(request, settings)
     setup = environment_lines(request.environment, profile)
     library = _library(host, python, setup) if ask else None
     if library is None and not ask and (linked := _linked(host, request.command.argv[0])):

@@ -33,6 +33,7 @@ from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.preflight_plan import PROBE
+from hpclaunch.plan.profile_plan import STARTUP, needs_startup
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.staging_plan import STAGE, split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
@@ -91,6 +92,10 @@ def _send_parts(
         send_files(host, _runner(), f"{folder}/runner")
     if plan.preflight is not None:
         host.write_file(f"{folder}/{PROBE}", probe_file())
+    if needs_startup(prepared.request):
+        host.make_folder(f"{folder}/{STARTUP}", private=True)
+        text = (resource_dir("remote") / "rank_startup.py").read_bytes()
+        host.write_file(f"{folder}/{STARTUP}/sitecustomize.py", text)
     if plan.staging is not None:
         host.write_file(f"{folder}/{STAGE}", (resource_dir("remote") / STAGE).read_bytes())
     if prepared.sync is not None:
@@ -121,7 +126,7 @@ def _state_folder(prepared: Prepared, store: Store, host: Host, note: Note) -> s
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
     request, scheduler = prepared.request, site_scheduler(prepared.profile)
     check_plugin(request, prepared.profile, host)
-    plugin = choose_plugin(request, prepared.profile, host)
+    plugin = choose_plugin(request, prepared.profile, host, prepared.settings)
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
 
@@ -136,7 +141,7 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
             request,
             scheduler,
             store,
-            lambda record: refresh(store, host, get_scheduler(record.scheduler), record),
+            fresh,
         ),
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,

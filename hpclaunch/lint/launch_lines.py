@@ -238,8 +238,9 @@ def _mpi_option(words: list[Word]) -> _OptionWords:
     joined = re.match(r"-(np|ppn|n|N|c|d)(?=\d|$)", shown)
     if joined and (len(shown) > joined.end() or len(words[0].parts) > 1):  # -n4, -n$RANKS
         return _OptionWords(joined[1], words[0], joined.end(), 1)
-    if name in MPI_TWO:
-        return _with_next_word(name, words)._replace(words=3)
+    if name in MPI_TWO:  # hydra: --env NAME VALUE; PALS: --env NAME=VALUE
+        in_one_word = len(words) > 1 and "=" in words[1].visible
+        return _with_next_word(name, words)._replace(words=2 if in_one_word else 3)
     return _with_next_word(name, words) if name in MPI_VALUED else _OptionWords(name, None, 0, 1)
 
 

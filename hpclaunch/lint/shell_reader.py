@@ -21,6 +21,22 @@ _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
 _PLAIN = {closing: re.compile(rf"[^{closing}\\$`]+") for closing in ('"', "}")}
 """What ends a text in quotes or braces -> the characters in it without a meaning."""
 _PARENTHESES = re.compile(r"\([ \t]*\)")
+# Text in $'...', and its escapes (man bash, QUOTING).
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_ANSI_ESCAPE = re.compile(
+    r"((?:\\x[0-9A-Fa-f]{1,2})+)|\\u([0-9A-Fa-f]{1,4})|\\U([0-9A-Fa-f]{1,8})|\\([0-7]{1,3})|\\(.)", re.DOTALL
+)
+_ANSI_LETTERS = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+    "e": "\x1b",
+    "E": "\x1b",
+}
 # What a sample leaves open: <program>, <<path to it>>; not the redirections of sort <in >out.
 _PLACEHOLDER = re.compile(r"<<[A-Za-z][\w .-]*>>|<[A-Za-z][\w -]*>(?=\s*$|\s+[-<|&;]|\s+\\$)", re.MULTILINE)
 _PIPES = ("|", "|&")
@@ -246,6 +262,11 @@ class _Reader:
             parts.append(self._substitution(2, ")"))
         elif self.peek(2) == "${":
             parts.append(self._parameter())
+        elif not quoted and (ansi := _ANSI.match(self.text, self.at)):
+            body = _ANSI_ESCAPE.sub(_ansi_escape, ansi[1])
+            self.shell.quoted_texts.append(body)
+            parts.append(Part("text", body))
+            self.at = ansi.end()
         elif self.peek(2) in ("$'", '$"') and not quoted:
             self.at += 1
             self._piece(parts)
@@ -330,6 +351,20 @@ class _Reader:
         """Note the variables that an unquoted here-document holds."""
         for match in re.finditer(r"(?<!\\)\$(?:\{[#!]?)?([A-Za-z_]\w*)(:?[-=+?])?", body, re.ASCII):
             self._ref(match[1], offset + match.start(), guarded=bool(match[2]))
+
+
+def _ansi_escape(match: re.Match[str]) -> str:
+    """Return what an escape of ``$'...'`` stands for; bytes are read as UTF-8, as a terminal would."""
+    if match[1]:
+        return bytes.fromhex("".join(f"{text:0>2}" for text in match[1].split("\\x")[1:])).decode(
+            errors="replace"
+        )
+    if match[2] or match[3]:
+        number = int(match[2] or match[3], 16)
+        return chr(number) if number < 0xD800 or 0xDFFF < number < 0x110000 else "?"
+    if match[4]:
+        return chr(int(match[4], 8) & 255)
+    return _ANSI_LETTERS.get(match[5], match[5])
 
 
 def _joined(parts: list[Part]) -> tuple[Part, ...]:

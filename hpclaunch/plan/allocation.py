@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import Allocation
 
 
@@ -24,8 +25,8 @@ def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per
     cpus = tasks_per_node * (request.cpus_per_task or 1) * request.threads_per_core
     if allocation.cpus_per_node is not None and cpus > allocation.cpus_per_node:
         raise BadInputError(
-            f"{cpus} CPUs per node requested ({tasks_per_node} ranks); {_name(allocation)} has"
-            f" {allocation.cpus_per_node}",
+            f"{counted(cpus, 'CPU')} per node requested ({counted(tasks_per_node, 'rank')});"
+            f" {_name(allocation)} has {allocation.cpus_per_node}",
             f"ask for fewer, or {queue}",
         )
 

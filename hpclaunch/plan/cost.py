@@ -8,6 +8,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plural import counted
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.walltime import format_walltime
@@ -32,7 +33,7 @@ def cost_at_most(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
     hours = layout.walltime_s / 3600
     amount = layout.nodes * hours * billing.per_node_hour * runs * jobs
     factors = [
-        f"{layout.nodes} nodes" if layout.nodes > 1 else "1 node",
+        counted(layout.nodes, "node"),
         format_walltime(layout.walltime_s),
         f"{billing.per_node_hour:g} {billing.unit} per node and hour",
         *([f"{runs} runs"] if runs > 1 else []),

@@ -10,10 +10,11 @@
 - horovod: HOROVOD_CONTROLLER and HOROVOD_CPU_OPERATIONS (horovod/common/utils/env_parser.cc, 0.28.1).
 - GROUP_RANK, the number of the node, is torchrun's (pytorch.org/docs/stable/elastic/run.html); Lightning 2
   reads it where Slurm does not tell (lightning/fabric/plugins/environments/lightning.py).
-- jax: JAX_COORDINATOR_ADDRESS and, in newer releases, JAX_LOCAL_DEVICE_IDS are read by
-  ``jax.distributed.initialize`` (jax/_src/distributed.py; from which release on is not known here). It gets
-  its other two numbers from Slurm and Open MPI; elsewhere a program passes them on from JAX_NUM_PROCESSES and
-  JAX_PROCESS_ID, names that are usual and that JAX itself does not read.
+- jax: JAX_COORDINATOR_ADDRESS and, from 0.4.33 on, JAX_LOCAL_DEVICE_IDS are read by
+  ``jax.distributed.initialize`` (jax/_src/distributed.py, read in 0.4.31 to 0.12.0). It gets its other two
+  numbers from srun, and from Open MPI 4, whose mpiexec sets OMPI_MCA_orte_hnp_uri; of Open MPI 5, which does
+  not, 0.4.31 to 0.10.2 know nothing, and 0.12.0 asks mpi4py (jax/_src/clusters). Elsewhere a program passes
+  them on from JAX_NUM_PROCESSES and JAX_PROCESS_ID, names that are usual and that JAX itself does not read.
 - GPUs: `gpu_visibility.py`.
 """
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.layout import JobLayout
+from hpclaunch.plural import counted
 
 Gpus = tuple[tuple[int, ...], ...]
 """Indices of the GPUs of each local rank."""
@@ -21,17 +22,6 @@ def rank_gpus(layout: JobLayout) -> Gpus:
     """Return the planned GPUs of each local rank; empty where no GPU is planned."""
     gpus = tuple(rank.gpus for rank in layout.binding.ranks) if layout.binding else layout.gpus_by_number
     return gpus if any(gpus) else ()
-
-
-def share_by_number(gpus: int, tasks_per_node: int, gpus_per_task: int | None) -> Gpus:
-    """Return the GPUs of each local rank of a node whose layout is unknown: equal runs of their numbers.
-
-    More ranks than GPUs: neighbouring ranks share one.
-    """
-    if tasks_per_node > gpus:
-        return tuple((rank * gpus // tasks_per_node,) for rank in range(tasks_per_node))
-    each = gpus_per_task or gpus // tasks_per_node
-    return tuple(tuple(range(rank * each, (rank + 1) * each)) for rank in range(tasks_per_node))
 
 
 def are_shared(gpus: Gpus) -> bool:
@@ -67,8 +57,8 @@ def check_sharing(framework: str | None, by_local_rank: bool, gpus: Gpus) -> Non
         return
     count = len({gpu for each in gpus for gpu in each})
     raise BadInputError(
-        f"{len(gpus)} ranks per node share {count} GPUs, but a program of {framework} takes the GPU whose"
-        f" number is its local rank: from local rank {count} on there is none",
+        f"{len(gpus)} ranks per node share {counted(count, 'GPU')}, but a program of {framework} takes the"
+        f" GPU whose number is its local rank: from local rank {count} on there is none",
         f"--tasks-per-node {count} gives each rank its own; --gpus-per-task 0 is for programs without GPUs;"
         " --framework none shows each rank one GPU, as number 0",
     )
@@ -80,6 +70,6 @@ def sharing_note(by_local_rank: bool, gpus: Gpus) -> str | None:
         return None
     count = len({gpu for each in gpus for gpu in each})
     return (
-        f"{len(gpus)} ranks per node share {count} GPUs: each rank sees only its own, as number 0, and"
-        " LOCAL_RANK is not set, since a program could take it for the number of a GPU"
+        f"{len(gpus)} ranks per node share {counted(count, 'GPU')}: each rank sees only its own, as number 0,"
+        " and LOCAL_RANK is not set, since a program could take it for the number of a GPU"
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from hpclaunch import __version__
 from hpclaunch.binding.compute import bind
+from hpclaunch.binding.gpu_shares import share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
@@ -14,9 +15,10 @@ from hpclaunch.plan import request_rules
 from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
+from hpclaunch.plan.fabric_notes import fabric_notes
 from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
-from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus, share_by_number
+from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.no_effect import no_effect
@@ -29,10 +31,10 @@ from hpclaunch.plan.script_body import (
     plugin_is_open,
     rank_setup,
     rank_words,
-    script_writes_log,
     shell_lines,
 )
 from hpclaunch.plan.staging_plan import plan_staging
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import reason_with_source
@@ -149,7 +151,7 @@ def _gpus_by_number(
     described = profile.node is not None and profile.binding.cpu == "cores" and request.binding != "off"
     if not described or not gpus or not profile.binding.gpu_visible_var:
         return ()
-    return share_by_number(gpus, tasks_per_node, request.gpus_per_task)
+    return tuple(share_gpus(range(gpus), tasks_per_node, request.gpus_per_task))
 
 
 def _cores_per_task(
@@ -231,6 +233,8 @@ def _header(
     queue = layout.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
     memory = profile.node.memory_request if profile.node and request.exclusive else None
+    # Where the script writes the log, out.log, itself, the scheduler has a file for its own words.
+    log = f"{scheduler.kind}.log" if scheduler.log_in_script else "out.log"
     want = Resources(
         name=request.name,
         nodes=layout.nodes,
@@ -239,6 +243,7 @@ def _header(
         account=request.account,
         queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
         queue_reason=layout.choice.reason,
+        queue_kind=queue.kind if queue is not None else "",
         qos=layout.choice.name if is_qos else None,
         gpus_per_node=layout.gpus_per_node,
         cpus_per_task=cpus_per_task,
@@ -250,7 +255,7 @@ def _header(
         array=request.array,
         exclude=request.exclude,
         launcher=profile.scheduler.launcher,
-        output=f"{place.folder}/{_log_name(request, scheduler)}" if place.folder else None,
+        output=f"{place.folder}/{log}" if place.folder else None,
         warn_s=parse_walltime_s(request.warn_before, "--warn-before") if request.max_restarts else None,
     )
     given = {_directive_key(text) for text in request.directives}
@@ -263,11 +268,6 @@ def _header(
     extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
     usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
     return (*usual, *site, *extra)
-
-
-def _log_name(request: JobRequest, scheduler: Scheduler) -> str:
-    """Return the file that the scheduler opens; not the job's log where the script writes that itself."""
-    return f"{scheduler.kind}.log" if script_writes_log(request, scheduler) else "out.log"
 
 
 def _directive_key(text: str) -> str:
@@ -323,7 +323,8 @@ def _warnings(
     costs = (cost.text,) if cost else ()
     off = no_submission(profile)
     retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
-    return (*retired, *framework_notes(request, layout, settings), *notes, *costs)
+    about_network = fabric_notes(request, profile, layout)
+    return (*retired, *framework_notes(request, profile, layout, settings), *about_network, *notes, *costs)
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:
@@ -333,7 +334,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{_ranks(plan)} = {_count(plan.tasks, 'rank')}.",
+        f"{_ranks(plan)} = {counted(plan.tasks, 'rank')}.",
         *about_framework(plan),
     ]
     if plan.binding is None and profile.node and profile.binding.cpu == "cores" and request.binding != "off":
@@ -345,11 +346,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
 
 
 def _ranks(plan: LaunchPlan) -> str:
-    return f"{_count(plan.nodes, 'node')} x {_count(plan.tasks_per_node, 'rank')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+    return f"{counted(plan.nodes, 'node')} x {counted(plan.tasks_per_node, 'rank')}"
 
 
 def _share(rank: RankBinding) -> str:

@@ -18,6 +18,8 @@ ReadText = Callable[[str], str | None]
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _MAX_FILES = 50
+MPI = "mpi4py"
+"""The framework that programs of other frameworks use, too."""
 
 
 class PythonTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +36,9 @@ class FoundFramework(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     reason: str
-    """Such as ``train.py, line 3: import torch``."""
+    """Such as ``train.py, line 3: imports torch``."""
+    mpi: str | None = None
+    """By which import the program is known to use MPI itself, in addition to the framework."""
 
 
 class _Import(msgspec.Struct, frozen=True):
@@ -70,13 +74,14 @@ def find_framework(argv: tuple[str, ...], read: ReadText) -> FoundFramework | No
     """Return the framework of a command's Python program; None: it shows none, or cannot be read.
 
     The imports of the launched file decide. If it imports no framework, those of the modules next to it do
-    that it imports, as Python would find them in the file's folder; up to 50 files are read.
+    that it imports, as Python would find them in the file's folder; up to 50 files are read. mpi4py goes with
+    any framework, so it is the program's framework only where none of these files imports another.
     """
     target = python_target(argv)
     if target is None:
         return None
     if target.code is not None:
-        return _first([("the program after -c", imported) for imported in imports_of(target.code)])
+        return _both(*_found_in([("the program after -c", each) for each in imports_of(target.code)]))
     names = [target.file] if target.file else list(_module_files("", target.module or ""))
     start = next((name for name in names if read(name) is not None), None)
     if start is None:
@@ -88,18 +93,18 @@ def _search(start: str, read: ReadText, *, from_root: bool) -> FoundFramework | 
     """Look at a file, then at the modules that it finds in its folder (``-m``: in the working folder)."""
     root = "" if from_root else str(PurePosixPath(start).parent)
     seen, waiting = {start}, [start]
-    while waiting and len(seen) <= _MAX_FILES:
+    framework = mpi = None
+    while waiting and len(seen) <= _MAX_FILES and not (framework and mpi):
         found = [(name, imported) for name in waiting for imported in imports_of(read(name) or "")]
-        if framework := _first(found):
-            return framework
-        waiting = []
+        here, mpi_here = _found_in(found)
+        framework, mpi, waiting = framework or here, mpi or mpi_here, []
         for name, imported in found:
             folder = root if not imported.level else str(PurePosixPath(name).parents[imported.level - 1])
             for path in _module_files(folder, imported.module):
                 if path not in seen and len(seen) <= _MAX_FILES and read(path) is not None:
                     seen.add(path)
                     waiting.append(path)
-    return None
+    return _both(framework, mpi)
 
 
 def _module_files(folder: str, module: str) -> Iterator[str]:
@@ -140,11 +145,26 @@ def _from_imports(node: ast.ImportFrom) -> list[_Import]:
     return [*whole, *(_Import(f"{module}{dot}{alias.name}", node.lineno, node.level) for alias in node.names)]
 
 
-def _first(found: list[tuple[str, _Import]]) -> FoundFramework | None:
-    """Return the first framework of the table that one of the imports belongs to."""
-    for name, framework in FRAMEWORKS.items():
+_Found = FoundFramework | None
+
+
+def _found_in(found: list[tuple[str, _Import]]) -> tuple[_Found, _Found]:
+    """Return the first framework of the table that one of the imports belongs to, and mpi4py likewise."""
+    mpi = _first(found, (MPI,))
+    return _first(found, tuple(name for name in FRAMEWORKS if name != MPI)), mpi
+
+
+def _first(found: list[tuple[str, _Import]], names: tuple[str, ...]) -> _Found:
+    for name in names:
         for where, imported in found:
             top = imported.module.partition(".")[0]
-            if not imported.level and top in framework.imports:
+            if not imported.level and top in FRAMEWORKS[name].imports:
                 return FoundFramework(name=name, reason=f"{where}, line {imported.line}: imports {top}")
     return None
+
+
+def _both(framework: _Found, mpi: _Found) -> _Found:
+    """Return the framework and the reason why it uses MPI, too; mpi4py where there is no other."""
+    if framework is None or mpi is None:
+        return framework or mpi
+    return msgspec.structs.replace(framework, mpi=mpi.reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plural import counted
 
 _COUNTS = ("nodes", "tasks", "tasks_per_node", "gpus_per_task", "cpus_per_task", "threads_per_core")
 
@@ -36,9 +37,9 @@ def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = 
         per_node = max(1, tasks // nodes)
     if nodes * per_node != tasks:
         raise BadInputError(
-            f"--tasks {tasks} do not fit on {nodes} nodes with the same number on each ({nodes} x {per_node}"
-            f" = {nodes * per_node})",
-            f"ask for {nodes * per_node} tasks, or set --nodes and --tasks-per-node",
+            f"--tasks {tasks} do not fit on {counted(nodes, 'node')} with the same number on each"
+            f" ({nodes} x {per_node} = {nodes * per_node})",
+            f"ask for {counted(nodes * per_node, 'task')}, or set --nodes and --tasks-per-node",
         )
     return nodes, per_node
 

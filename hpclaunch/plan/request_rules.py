@@ -16,6 +16,7 @@ from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.queue_limits import cite, misfit
 from hpclaunch.site.schema import Queue, SiteProfile
@@ -69,7 +70,7 @@ def choose_queue(profile: SiteProfile, named: str | None, nodes: int, walltime_s
             return QueueChoice(name=name, queue=queue, reason=f"the first {queue.kind} that fits: {limit}")
         why_not.append(f"{name}: {problem}")
     raise SiteRuleError(
-        f"no queue of {profile.name} takes {nodes} nodes for {format_walltime(walltime_s)}:\n    "
+        f"no queue of {profile.name} takes {counted(nodes, 'node')} for {format_walltime(walltime_s)}:\n    "
         + "\n    ".join(why_not),
         f"ask for fewer nodes or less time, or name one with --partition ({_queue_source(profile)})",
     )
@@ -178,20 +179,20 @@ def check_cores(
     """Refuse more cores or GPUs on a node than the site gives to jobs."""
     cpus = topology.usable
     usable = sum(1 for core in topology.cores if cpus.issuperset(core.cpus))
-    requested = tasks_per_node * (request.cpus_per_task or 1)
+    requested, ranks = tasks_per_node * (request.cpus_per_task or 1), counted(tasks_per_node, "rank")
     source = cite(profile, profile.node.source if profile.node else None)
     if requested > usable:
         reserved = len(topology.cores) - usable
         rule = f"{len(topology.cores)} cores less {reserved} that are reserved" if reserved else "all it has"
         raise SiteRuleError(
-            f"{requested} cores per node requested ({tasks_per_node} ranks x {request.cpus_per_task or 1});"
+            f"{counted(requested, 'core')} per node requested ({ranks} x {request.cpus_per_task or 1});"
             f" a node of {profile.name} gives {usable} to jobs: {rule} ({source})",
             _at_most(usable, tasks_per_node),
         )
     gpus = tasks_per_node * (request.gpus_per_task or 0)
     if gpus > len(topology.gpus):
         raise SiteRuleError(
-            f"{gpus} GPUs per node requested ({tasks_per_node} ranks x {request.gpus_per_task}); a node of"
+            f"{counted(gpus, 'GPU')} per node requested ({ranks} x {request.gpus_per_task}); a node of"
             f" {profile.name} has {len(topology.gpus)} ({source})",
             "request fewer ranks per node or GPUs per rank",
         )
@@ -200,8 +201,8 @@ def check_cores(
 def _at_most(cores: int, tasks_per_node: int) -> str:
     each = cores // tasks_per_node
     if not each:
-        return f"at most {cores} ranks per node, with one core each"
-    return f"at most {each} core{'s' * (each > 1)} per rank with {tasks_per_node} ranks per node"
+        return f"at most {counted(cores, 'rank')} per node, with one core each"
+    return f"at most {counted(each, 'core')} per rank with {counted(tasks_per_node, 'rank')} per node"
 
 
 def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequest) -> None:

@@ -33,14 +33,14 @@ _SHELL_OWN = name_set(
 )
 """What bash sets itself or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
 SCRIPT_OWN = name_set(
-    "beyond bind bus caught code cpus domain folder found given got_bus got_cpus got_gpu_numa got_mems"
-    " gpu gpus here host id key last launch_node launcher left_out location_id mine n next node nodes numa"
-    " on other own part place preflight probe range rank_start real rest restarting restarts restarts_file"
-    " root sees simd_count stage_control stage_items stage_nodes stage_reader stage_root stager status"
-    " text timer value verdict watchdog why word HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_CHECKPOINT_EXIT_CODE"
-    " HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE"
-    " HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID HPCLAUNCH_LOCAL_JOB HPCLAUNCH_RESTART HPCLAUNCH_RESULT_FILE"
-    " HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
+    "beyond bind bus caught code cpus domain fd folder found given got_bus got_cpus got_gpu_numa got_mems"
+    " gpu gpus here host id key kid kids last launch_node launcher left_out list location_id mine n name"
+    " next node nodes numa on other own part place preflight probe range rank_start real rest restarting"
+    " restarts restarts_file root sees simd_count stage_control stage_items stage_nodes stage_reader"
+    " stage_root stager status step task tasks text timer value verdict watchdog why word written"
+    " HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG"
+    " HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID HPCLAUNCH_LOCAL_JOB"
+    " HPCLAUNCH_RESTART HPCLAUNCH_RESULT_FILE HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
 )
 """Variables of the templates' own: a job that sets one would change what the script does."""
 
@@ -68,10 +68,20 @@ def check_texts(request: JobRequest) -> None:
         raise BadInputError(f"--python {request.python!r} is not a program", "give its path")
 
 
+def looks_secret(name: str) -> bool:
+    """Tell whether a variable of this name probably holds a secret."""
+    return _SECRET.search(name) is not None
+
+
+def owned_by_bash(name: str) -> bool:
+    """Tell whether bash sets a variable itself, or obeys it."""
+    return name in _SHELL_OWN
+
+
 def check_secrets(request: JobRequest, settings: Iterable[Setting], scheduler: Scheduler) -> None:
     """Refuse variables that look like secrets, since scripts and records contain the variables of ``env``."""
     for name in request.env:
-        if _SECRET.search(name):
+        if looks_secret(name):
             origin = next((s.origin for s in settings if s.name == f"env {name}"), "the request")
             instead = scheduler.environment_hint.format(name=name)
             raise BadInputError(
@@ -154,8 +164,8 @@ def _check_variable(name: str) -> None:
         raise BadInputError(
             f"env {_shown(name)} is not a name of an environment variable", "use letters, digits and _"
         )
-    if name in _SHELL_OWN or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
-        owner = "bash" if name in _SHELL_OWN else "the script"
+    if owned_by_bash(name) or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
+        owner = "bash" if owned_by_bash(name) else "the script"
         raise BadInputError(f"env {name}: {owner} uses this variable itself", "give yours another name")
 
 

@@ -10,10 +10,10 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.profile_plan import profile_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
-from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import literal
@@ -63,7 +63,7 @@ def shell_lines(
         Line(text=f"export {name}={literal(value)}", reason="given in the request")
         for name, value in request.env.items()
     ]
-    return tuple(lines)
+    return (*lines, *profile_lines(request))
 
 
 def _shares_cores(binding: NodeBinding | None) -> bool:
@@ -129,7 +129,7 @@ def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterato
     if framework.coordinator:
         yield Line(
             text='export JAX_LOCAL_DEVICE_IDS="${own[LOCAL_RANK]}"',
-            reason="of these JAX takes the rank's own (newer releases; older ones: that of the local rank)",
+            reason="of these JAX takes the rank's own (from 0.4.33 on; before, that of the local rank)",
         )
     if variable == "CUDA_VISIBLE_DEVICES":
         yield Line(
@@ -211,7 +211,8 @@ def rank_words(request: JobRequest, profile: SiteProfile, place: JobPlace) -> tu
     argv = request.command.argv
     if request.command.bundled:
         python = request.python or place.python or profile.software.python
-        argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, place))
+        recorded = timeline_words(request, place.folder)
+        argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, place), *recorded)
     return wrap_command(request.environment, profile, argv)
 
 
@@ -223,10 +224,3 @@ def _checkpoints(request: JobRequest, place: JobPlace) -> tuple[str, ...]:
     folder = f"{place.folder}/checkpoints" if place.folder else "checkpoints"
     wanted = () if "--checkpoint-dir" in given else ("--checkpoint-dir", folder)
     return (*wanted, *(() if "--resume" in given else ("--resume",)))
-
-
-def script_writes_log(request: JobRequest, scheduler: Scheduler) -> bool:
-    """Whether the script writes the job's log itself, not the scheduler."""
-    if scheduler.log_in_script == "on restarts":
-        return request.max_restarts > 0
-    return scheduler.log_in_script == "yes"

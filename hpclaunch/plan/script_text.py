@@ -9,7 +9,6 @@ from hpclaunch.plan.gpu_visibility import visible_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import about
-from hpclaunch.plan.script_body import script_writes_log
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.shell_quoting import literal
@@ -39,7 +38,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         argv=plan.argv,
         kind=scheduler.kind,
         **_coming_back(plan, scheduler),
-        own_log=array is not None or script_writes_log(plan.request, scheduler),
+        own_log=array is not None or scheduler.log_in_script,
         array_index=array.index_variable if array else None,
         supervision=plan.supervision,
         preflight=plan.preflight,

@@ -143,6 +143,13 @@ class SettingsTable(_Struct):
     )
     zero_stage: int | None = key("ZeRO stage of DeepSpeed.", default=None, limits=(0, 3))
     timeline: str | None = key("File for the Horovod timeline.", default=None, metavar="FILE")
+    profile: int | None = key(
+        "Record this many steps of the program on all ranks, for hpclaunch timeline.",
+        default=None,
+        metavar="STEPS",
+        limits=(1, 100_000),
+    )
+    profile_after: int = key("With --profile: steps before the first that is recorded.", default=10)
     binding: Literal["warn", "strict", "off"] = key(
         "CPU-GPU binding: warn reports ranks without their binding, strict ends the job, off leaves it to the"
         " launcher.",

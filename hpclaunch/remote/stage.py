@@ -638,7 +638,7 @@ def reader(control: str, nodes: int, launcher: str, items: List[Json]) -> None:
             seconds = time.monotonic() - start
             reused = f", {nodes - len(missing)} had it already" if len(missing) < nodes else ""
             size = f"{facts['files']:,} files and folders, {facts['bytes'] / 1e6:,.1f} MB"
-            where = f"{nodes} node(s){reused}"
+            where = f"{nodes} node{'s' * (nodes != 1)}{reused}"
             _say(
                 f"staged {item['source']} to {item['target']}: {size}, verified on {where}, "
                 f"in {seconds:.1f} s{how}"

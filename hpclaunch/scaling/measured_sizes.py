@@ -31,31 +31,33 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest first."""
 
 
-def read_measurement(text: str, file: str, seconds_column: str = "seconds") -> Measurement:
+def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("seconds",)) -> Measurement:
     """Read lines of ``gpus`` or ``ranks``, perhaps ``nodes``, and seconds; a size may be repeated.
 
-    Empty lines and lines that begin with # are comments; more columns are ignored. Raises BadInputError with
-    file and line.
+    ``seconds_columns``: the first of these that the file has is read; more columns are ignored. Empty lines
+    and lines that begin with # are comments. Raises BadInputError with file and line.
     """
     lines = [
         (n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip() and line.strip()[0] != "#"
     ]
     if not lines:
-        raise BadInputError(f"{file}: empty", f"the first line names the columns: gpus,{seconds_column}")
+        raise BadInputError(f"{file}: empty", f"the first line names the columns: gpus,{seconds_columns[0]}")
     head, *rows = [
         (n, [cell.strip() for cell in cells]) for (n, _), cells in zip(lines, _cells(lines), strict=True)
     ]
     names = [name.lower().lstrip("\ufeff") for name in head[1]]
-    unit = _unit(names, f"{file}:{head[0]}", seconds_column)
+    for number, cells in rows:
+        if len(cells) != len(names):
+            found = f"{len(cells)} values, but {len(names)} columns: {', '.join(names)}"
+            raise BadInputError(f"{file}:{number}: {found}")
+    table = [(f"{file}:{number}", dict(zip(names, cells, strict=True))) for number, cells in rows]
+    column = _seconds_column(names, f"{file}:{head[0]}", seconds_columns)
+    unit = _unit(names, [row for _, row in table], f"{file}:{head[0]}")
     times: dict[int, list[float]] = {}
     nodes: dict[int, int] = {}
-    for number, cells in rows:
-        where = f"{file}:{number}"
-        if len(cells) != len(names):
-            raise BadInputError(f"{where}: {len(cells)} values, but {len(names)} columns: {', '.join(names)}")
-        row = dict(zip(names, cells, strict=True))
+    for where, row in table:
         size = _count(row[unit], where, unit)
-        times.setdefault(size, []).append(_time(row[seconds_column], where, seconds_column))
+        times.setdefault(size, []).append(_time(row[column], where, column))
         if row.get("nodes"):
             nodes[size] = _count(row["nodes"], where, "nodes")
     if not times:
@@ -70,20 +72,25 @@ def _cells(lines: list[tuple[int, str]]) -> list[list[str]]:
     return [next(csv.reader([line], delimiter=separator)) for _, line in lines]
 
 
-def _unit(names: list[str], where: str, seconds_column: str) -> Unit:
+def _seconds_column(names: list[str], where: str, wanted: tuple[str, ...]) -> str:
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise BadInputError(f"{where}: the column {min(twice)} appears twice")
-    if seconds_column not in names:
-        found = ", ".join(names)
-        raise BadInputError(
-            f"{where}: no column {seconds_column!r} among {found}", f"write gpus,{seconds_column}"
-        )
-    if "gpus" in names:
-        return "gpus"
-    if "ranks" in names:
-        return "ranks"
-    raise BadInputError(f"{where}: no column 'gpus' or 'ranks' among {', '.join(names)}")
+    for name in wanted:
+        if name in names:
+            return name
+    found = ", ".join(names)
+    raise BadInputError(f"{where}: no column {wanted[0]!r} among {found}", f"write gpus,{wanted[0]}")
+
+
+def _unit(names: list[str], rows: list[dict[str, str]], where: str) -> Unit:
+    """Return gpus, or ranks where the column of GPUs is missing or empty."""
+    units: tuple[Unit, Unit] = ("gpus", "ranks")
+    have = [unit for unit in units if unit in names]
+    if not have:
+        raise BadInputError(f"{where}: no column 'gpus' or 'ranks' among {', '.join(names)}")
+    filled = [unit for unit in have if any(row[unit] for row in rows)]
+    return (filled or have)[0]
 
 
 def _count(text: str, where: str, name: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -10,6 +11,8 @@ from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
 from hpclaunch.scaling.study_table import UNIT_NAMES, Boundaries, Kind, Point, study_points
 from hpclaunch.text_table import text_table
+
+_NO_REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType({})
 
 
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +31,21 @@ class Recommended(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-class StudyDocument(msgspec.Struct, frozen=True, kw_only=True):
+class PointFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What else is known of a size: POP's factors (pop-coe.eu) and the cost of its jobs."""
+
+    load_balance: float | None = None
+    """Mean of the ranks' useful time divided by the longest."""
+    communication_efficiency: float | None = None
+    """The longest useful time of a rank divided by the elapsed time."""
+    cost: float | None = None
+    """Of all jobs of this size, by their elapsed time, in the site's unit."""
+
+
+_NO_FACTS: Mapping[int, PointFacts] = MappingProxyType({})
+
+
+class StudyDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What ``scale --json`` prints."""
 
     study: str
@@ -36,6 +53,8 @@ class StudyDocument(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[Point, ...]
     fit: Fit | None
     recommended: Recommended | None
+    facts: dict[str, PointFacts] = {}
+    """GPUs or ranks -> what else is known."""
 
 
 class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,10 +70,26 @@ class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
     boundaries: Boundaries = Boundaries()
 
 
-def study_document(measurement: Measurement, request: StudyRequest) -> tuple[StudyDocument, FittedLaw | None]:
-    """Return the document, and the law for drawing it."""
+def study_document(
+    measurement: Measurement,
+    request: StudyRequest,
+    remarks: Mapping[int, tuple[str, ...]] = _NO_REMARKS,
+    not_comparable: frozenset[int] = frozenset(),
+    facts: Mapping[int, PointFacts] = _NO_FACTS,
+) -> tuple[StudyDocument, FittedLaw | None]:
+    """Return the document, and the law for drawing it.
+
+    ``remarks``: size -> more remarks; ``not_comparable``: sizes that no law is fitted to.
+    """
     unit, kind = measurement.unit, request.kind
-    points = study_points(measurement.sizes, kind, unit, request.boundaries, request.work)
+    points = tuple(
+        msgspec.structs.replace(
+            point,
+            comparable=point.ranks not in not_comparable,
+            remarks=(*remarks.get(point.ranks, ()), *point.remarks),
+        )
+        for point in study_points(measurement.sizes, kind, unit, request.boundaries, request.work)
+    )
     law = fitted_law(points, kind)
     document = StudyDocument(
         study=request.name,
@@ -62,6 +97,7 @@ def study_document(measurement: Measurement, request: StudyRequest) -> tuple[Stu
         points=points,
         fit=describe_fit(law, points, kind) if law else None,
         recommended=_recommended(points, request),
+        facts={str(size): fact for size, fact in facts.items() if fact != PointFacts()},
     )
     return document, law
 
@@ -97,8 +133,10 @@ def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest)
     """Return what an allocation proposal needs in words."""
     unit = unit_name(points)
     first, last = points[0], points[-1]
-    on_nodes = f" ({_counted(best.nodes, 'node')})" if best.nodes else ""
-    measured = f"measured from {first.ranks} to {last.ranks} {unit}, relative to {first.ranks} {unit}"
+    on_nodes = f" ({counted(best.nodes, 'node')})" if best.nodes else ""
+    measured = (
+        f"measured from {first.ranks} to {last.ranks} {unit}, relative to {counted(first.ranks, unit[:-1])}"
+    )
     text = (
         f"{request.kind.capitalize()} scaling was {measured}. "
         f"The largest size with an efficiency of at least {best.efficiency:.0%} is "
@@ -111,8 +149,30 @@ def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest)
     return text
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """Return the count with its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+class ComparedSize(msgspec.Struct, frozen=True, kw_only=True):
+    """One size in several studies, in their order."""
+
+    size: int
+    step_s: tuple[float | None, ...]
+    relative: tuple[float | None, ...]
+    """Seconds divided by those of the first study."""
+
+
+def compared(documents: Sequence[StudyDocument]) -> list[ComparedSize]:
+    """Return each size that any of the studies has."""
+    times = [{point.ranks: point.step_s.median for point in document.points} for document in documents]
+    rows = []
+    for size in sorted({size for study in times for size in study}):
+        here = tuple(study.get(size) for study in times)
+        first = here[0]
+        relative = tuple(None if first is None or value is None else value / first for value in here)
+        rows.append(ComparedSize(size=size, step_s=here, relative=relative))
+    return rows
 
 
 def unit_name(points: Sequence[Point]) -> str:
@@ -121,19 +181,12 @@ def unit_name(points: Sequence[Point]) -> str:
 
 
 _HEADER = (
-    "nodes",
-    "size",
-    "step s",
-    "spread",
-    "per second",
-    "speed-up",
-    "efficiency",
-    "Karp-Flatt",
-    "remarks",
+    *("nodes", "size", "step s", "spread", "per second", "speed-up", "efficiency", "Karp-Flatt"),
+    *("load balance", "comm. eff.", "cost", "remarks"),
 )
 
 
-def _rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
+def _rows(document: StudyDocument) -> list[tuple[str, ...]]:
     return [
         (
             _shown(point.nodes, "d"),
@@ -144,9 +197,13 @@ def _rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
             f"{point.speedup:.2f}",
             f"{point.efficiency:.3f}",
             _shown(point.karp_flatt, ".4f"),
+            _shown(known.load_balance, ".3f"),
+            _shown(known.communication_efficiency, ".3f"),
+            _shown(known.cost, ".3g"),
             "; ".join((*([] if point.comparable else ["not comparable"]), *point.remarks)),
         )
-        for point in points
+        for point in document.points
+        for known in (document.facts.get(str(point.ranks), PointFacts()),)
     ]
 
 
@@ -154,17 +211,17 @@ def _shown(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
 
 
-def _columns(points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
+def _columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
     """Return header and rows without the columns that are empty."""
-    rows = _rows(points)
-    header = [unit_name(points) if name == "size" else name for name in _HEADER]
+    rows = _rows(document)
+    header = [unit_name(document.points) if name == "size" else name for name in _HEADER]
     used = [n for n in range(len(header)) if any(row[n] for row in rows)]
     return [header[n] for n in used], [[row[n] for n in used] for row in rows]
 
 
 def as_text(document: StudyDocument, width: int | None = None) -> str:
     """Return the study for a terminal."""
-    header, rows = _columns(document.points)
+    header, rows = _columns(document)
     lines = [f"{document.study}: {document.kind} scaling", "", text_table(rows, header, width=width), ""]
     return "\n".join([*lines, *_fit_lines(document), *_advice_lines(document)])
 
@@ -203,7 +260,7 @@ def _advice_lines(document: StudyDocument) -> list[str]:
 
 def as_markdown(document: StudyDocument) -> str:
     """Return the study as a section of a proposal."""
-    header, rows = _columns(document.points)
+    header, rows = _columns(document)
     lines = [header, ["---:" if name != "remarks" else "---" for name in header], *rows]
     table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
     title = f"## {document.study}: {document.kind} scaling"
@@ -224,3 +281,7 @@ def as_csv(document: StudyDocument) -> str:
         cells = ["" if value is None else str(value) for value in (*values, *more)]
         lines.append(",".join([*cells, f'"{remarks}"']))
     return "\n".join(lines)
+
+
+DOCUMENTS = {"scale": StudyDocument, "scale-compare": list[ComparedSize]}
+"""Name -> the type of a document that ``scale`` prints."""

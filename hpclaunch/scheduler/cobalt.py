@@ -45,6 +45,10 @@ class Aprun(Launcher, frozen=True, kw_only=True):
         return (Line(text=text, reason="ranks per node: aprun tells a rank its number in the job only"),)
 
 
+_PASSED = ("HPCLAUNCH_JOB_FOLDER", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
+"""What ranks on other nodes must know; mpirun starts them without the environment of the script."""
+
+
 class Mpirun(Mpiexec, frozen=True, kw_only=True):
     """Open MPI's mpirun with the file of the job's nodes, as on ThetaGPU."""
 
@@ -53,7 +57,8 @@ class Mpirun(Mpiexec, frozen=True, kw_only=True):
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks; the file names each node once, so the ranks per node are given."""
         sizes = ("-np", str(launch.tasks), "-npernode", str(launch.tasks_per_node))
-        return ("mpirun", *sizes, "--hostfile", '"$COBALT_NODEFILE"', *launch.options)
+        passed = (word for name in _PASSED for word in ("-x", name)) if launch.nodes > 1 else ()
+        return ("mpirun", *sizes, "--hostfile", '"$COBALT_NODEFILE"', *passed, *launch.options)
 
     def one_per_node(self, nodes: int) -> tuple[str, ...]:
         """Start one process per node."""

@@ -23,6 +23,9 @@ _STARTS = [
     for reader in DIRECTIVE_READERS
 ]
 
+_NAMES = [reader.sentinel.rstrip(":") for reader in DIRECTIVE_READERS if reader.sentinel[0].isalpha()]
+_BEGINNING = re.compile(rf"#({'|'.join(map(re.escape, _NAMES))})\b")
+
 
 def read_directives(text: str, first_command: int | None, not_code: frozenset[int]) -> tuple[Directive, ...]:
     """Read every directive of a script; those where its scheduler reads none are not active.
@@ -49,6 +52,12 @@ def read_directives(text: str, first_command: int | None, not_code: frozenset[in
         found += [Directive(reader, number, option, active) for option in reader.read_text(words.strip())]
         number = last
     return tuple(found)
+
+
+def is_directive_like(line: str) -> bool:
+    """Tell whether a line is one of directives, or begins like one: such a line is meant to be more than a
+    comment."""
+    return _directive_line(line)[0] is not None or _BEGINNING.match(line) is not None
 
 
 def _joined(lines: list[str], number: int, text: str, reader: DirectiveReader) -> tuple[str, int]:

@@ -31,6 +31,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     account: str | None = None
     queue: str | None = None
     queue_reason: str = ""
+    queue_kind: str = ""
     qos: str | None = None
     gpus_per_node: int | None = None
     cpus_per_task: int | None = None

@@ -50,6 +50,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """Command that lists its MPI plugins; empty: it has none to choose from."""
     overlap: tuple[str, ...] = ()
     """Options that let a process per node run while the ranks do; empty: there are none."""
+    known_to_jax: bool = False
+    """Whether ``jax.distributed.initialize()`` finds the ranks that it starts, whatever their MPI."""
     rank_guard: tuple[Line, ...] = ()
     """Lines of a rank's shell that end a job whose ranks would not find each other, where that is certain."""
 

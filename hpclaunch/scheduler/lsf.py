@@ -331,7 +331,7 @@ SCHEDULER = LsfScheduler(
         ),
     ),
     inside_variable="LSB_JOBID",
-    log_in_script="yes",  # LSF writes the file of -o at the end (LSB_STDOUT_DIRECT), with its own report
+    log_in_script=True,  # LSF writes the file of -o at the end (LSB_STDOUT_DIRECT), with its own report
     job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
     job_name_rule="LSF gives brackets, quotes, blanks and asterisks a meaning: use letters, digits and ._-",
     owned_options={

@@ -12,6 +12,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.pbs_attach import PbsAttach
 from hpclaunch.scheduler.scheduler_interface import ArrayRules, JobStatus, Scheduler
 from hpclaunch.walltime import format_walltime
 
@@ -175,7 +176,7 @@ SCHEDULER = PbsScheduler(
     node_names="awk '!seen[$0]++' \"$PBS_NODEFILE\"",  # which may name a node for each rank
     start_lines=(Line(text='cd "$PBS_O_WORKDIR"', reason="PBS starts a job in the home folder"),),
     inside_variable="PBS_NODEFILE",
-    log_in_script="on restarts",
+    log_in_script=True,  # PBS empties the file of -o when it starts a job again, as after the loss of a node
     job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}",  # recorded: evil-name-*
     job_name_rule=(
         "PBS takes letters, digits, dots, dashes, plus signs and underscores, a letter or digit first"
@@ -195,6 +196,7 @@ SCHEDULER = PbsScheduler(
     queue_kinds=("queue",),
     measured_binding="none",
     has_select=True,
+    attach=PbsAttach(),
     arrays=ArrayRules(
         index_variable="PBS_ARRAY_INDEX",
         job_number="${PBS_JOBID%%[!0-9]*}",

@@ -17,7 +17,7 @@ KINDS = ("slurm", "pbs", "lsf", "flux", "cobalt", "sge", "local")
 """Values of ``scheduler.kind`` in a profile. The order is that in which commands are looked for."""
 LAUNCHERS = ("srun", "pals", "jsrun", "flux", "aprun", "mpiexec")
 """Names of all launchers; each scheduler's module has those that fit it."""
-QUEUE_KINDS = ("partition", "qos", "queue")
+QUEUE_KINDS = ("partition", "qos", "queue", "resource")
 """Kinds of all queues, likewise."""
 THIS_MACHINE = "local"
 """The kind that has no queue."""

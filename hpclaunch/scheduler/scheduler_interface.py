@@ -76,6 +76,34 @@ class ArrayRules(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job of an array cannot come back alone after a checkpoint; empty: it can."""
 
 
+class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that runs, submitted by any program."""
+
+    id: str
+    """As the job's processes have it in ``Attach.job_variable``."""
+    nodes: tuple[str, ...]
+    """Names of its nodes; only their number is right where the scheduler abbreviates them."""
+
+
+class Attach(msgspec.Struct, frozen=True, kw_only=True):
+    """How a running job is looked into that hpclaunch did not submit."""
+
+    job_variable: str
+    """Variable with the job's id in the environment of its processes."""
+
+    def query(self, job: str) -> tuple[str, ...]:
+        """Return the command that prints the job's state and nodes."""
+        raise NotImplementedError
+
+    def parse(self, job: str, answer: CommandResult) -> RunningJob:
+        """Return the job; raise BadInputError where it does not run, RefusedError where it is not known."""
+        raise NotImplementedError
+
+    def words(self, job: RunningJob) -> tuple[str, ...]:
+        """Return the words that start one process on each node of the job from outside; empty: by ssh."""
+        return ()
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """How a scheduler is asked whether it would take a script, before the script is submitted."""
 
@@ -139,9 +167,9 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """Shell lines that each job needs first."""
     inside_variable: str | None = None
     """Environment variable that is set inside a job only; None: ranks can be started anywhere."""
-    log_in_script: Literal["no", "on restarts", "yes"] = "no"
-    """Whether the script itself writes the job's log: ``yes`` where the scheduler writes its file only at the
-    job's end, ``on restarts`` where it may empty the file of a job that comes back."""
+    log_in_script: bool = False
+    """Whether the script itself writes the job's log: where the scheduler writes its file only at the job's
+    end, or empties the file of a job that it starts again."""
     signals_before_limit: bool = False
     """Whether it signals a job some seconds before the walltime limit; else the script does."""
     job_name_pattern: str = r"[^\x00-\x1f\x7f\\]{1,200}"
@@ -181,6 +209,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """Why nodes cannot be left out, where ``resubmit_without`` is empty; words that follow ``title``."""
     trial: Trial | None = None
     """None: it submits or refuses, there is no trial."""
+    attach: Attach | None = None
+    """None: how to look into its jobs from outside is not known."""
     has_interactive: bool = False
     """Whether ``interactive`` gives a way to allocate and run from here."""
     environment_hint: str = "export {name} in the shell that submits: its environment goes to the job"

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 
+_RESOURCE = "resource"
+"""The kind of a "queue" that is a resource of ``-l``, which counts nodes, as ABCI's rt_F."""
+
+
 class Mpirun(Mpiexec, frozen=True, kw_only=True):
     """An MPI's mpirun with a file that names each node once per rank."""
 
@@ -62,7 +66,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
     ]
     if want.account:
         directives.append((f"-P {want.account}", "the project that pays"))
-    if want.queue:
+    if want.queue and want.queue_kind != _RESOURCE:
         directives.append((f"-q {want.queue}", want.queue_reason))
     directives += [
         _sizes(want),
@@ -82,9 +86,9 @@ def _header(want: Resources) -> tuple[Line, ...]:
 
 
 def _sizes(want: Resources) -> tuple[str, str]:
-    """Request nodes by the resource that counts them, where the site has one; else slots."""
-    if want.select:
-        return f"-l {want.select}={want.nodes}", "nodes, whole ones"
+    """Request nodes by the resource that counts them, where the site has such; else slots."""
+    if want.queue_kind == _RESOURCE:
+        return f"-l {want.queue}={want.nodes}", f"nodes of this kind: {want.queue_reason}"
     slots = want.nodes * want.tasks_per_node * (want.cpus_per_task or 1)
     return (
         f"-pe mpi {slots}",
@@ -135,8 +139,7 @@ SCHEDULER = SgeScheduler(
         "-sync": "hpclaunch submit --wait",
     },
     joins_values=False,
-    queue_kinds=("queue",),
-    has_select=True,
+    queue_kinds=("queue", _RESOURCE),
     binding_needs_whole_node=True,
     arrays=ArrayRules(
         index_variable="SGE_TASK_ID",

@@ -80,6 +80,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
     takes_plugin: bool = True
     plugin_list: tuple[str, ...] = ("srun", "--mpi=list")
     overlap: tuple[str, ...] = ("--overlap",)  # shares all resources with all steps (man srun, 22.05)
+    known_to_jax: bool = True  # jax/_src/clusters/slurm_cluster.py, read in 0.4.31 to 0.12.0
     rank_guard: tuple[Line, ...] = (_GUARD,)
 
     def words(self, launch: Launch) -> tuple[str, ...]:

@@ -36,6 +36,10 @@ class JobEessi(_Strict, frozen=True, kw_only=True):
     """Accelerator instead of the one from nvidia-smi, such as ``accel/nvidia/cc90``; needed on AMD."""
     load: tuple[str, ...] = ()
     """Modules to load from it."""
+    extend: str | None = None
+    """Folder of software that you installed with EESSI-extend; ``load`` loads its modules."""
+    script: str | None = None
+    """For ``init: container``: path of eessi_container.sh; None: it is on the PATH."""
     cache: str | None = None
     """For ``init: container``: folder of its image; None: one in $SINGULARITY_CACHEDIR or ~/.cache."""
 
@@ -51,6 +55,10 @@ class JobContainer(_Strict, frozen=True, kw_only=True):
     """Whether to pass the site's GPU flag; None: where its nodes have GPUs."""
     venv: str | None = None
     """Folder of a venv inside the container, or bound into it, that is activated there."""
+    activate: str | None = None
+    """Shell line that runs in the container before the command, such as ``$WITH_CONDA`` in LUMI's images."""
+    site_modules: bool = True
+    """Load the site's modules for containers; false where the module of the image does what they do."""
 
 
 class Environment(_Strict, frozen=True, kw_only=True):
@@ -62,6 +70,8 @@ class Environment(_Strict, frozen=True, kw_only=True):
     """Folders for ``module use``."""
     modules: tuple[str, ...] = ()
     """For ``module load``, in this order."""
+    path: tuple[str, ...] = ()
+    """Folders to put first on PATH, such as the programs of a container wrapper."""
     easybuild: JobEasyBuild | None = None
     """Software that was installed with EasyBuild."""
     eessi: JobEessi | None = None

@@ -109,7 +109,7 @@ def _scheduler(part: Scheduler, _: SiteProfile) -> Iterator[Broken]:
         yield (
             ("select",),
             f"select is set and the scheduler is {part.kind}",
-            "leave it out: only PBS and Grid Engine have it",
+            "leave it out: only PBS has it",
         )
     if part.select and not PLAIN_WORD.fullmatch(part.select):
         yield ("select",), f"select is {part.select!r}", "write resource=value, several with a colon between"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from hpclaunch.plural import counted
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.walltime import format_walltime, parse_walltime_s
 
@@ -43,9 +44,9 @@ def misfits(queue: Queue, nodes: int | None, walltime_s: int | None) -> Iterator
 
 def _nodes_misfits(queue: Queue, nodes: int) -> Iterator[str]:
     if nodes < queue.min_nodes:
-        yield f"{nodes} nodes requested, at least {queue.min_nodes} needed"
+        yield f"{counted(nodes, 'node')} requested, at least {queue.min_nodes} needed"
     if queue.max_nodes is not None and nodes > queue.max_nodes:
-        yield f"{nodes} nodes requested, at most {queue.max_nodes} allowed"
+        yield f"{counted(nodes, 'node')} requested, at most {queue.max_nodes} allowed"
 
 
 def _walltime_misfits(queue: Queue, walltime_s: int) -> Iterator[str]:
@@ -69,6 +70,6 @@ def _combined_misfits(queue: Queue, nodes: int, walltime_s: int) -> Iterator[str
             f"{r.name} {r.min_nodes}-{r.max_nodes} nodes {r.max_walltime}" for r in queue.routes
         )
         yield (
-            f"none of its execution queues or ranges of nodes takes {nodes} nodes for"
+            f"none of its execution queues or ranges of nodes takes {counted(nodes, 'node')} for"
             f" {format_walltime(walltime_s)} ({limits})"
         )

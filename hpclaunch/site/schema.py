@@ -78,7 +78,7 @@ class Scheduler(_Strict, frozen=True, kw_only=True):
     """What starts the ranks inside a job: a launcher of that scheduler, or the MPI's own mpiexec."""
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
-    empty: nothing. Grid Engine: the resource that counts nodes, such as ``rt_F``; None: it requests slots."""
+    empty: nothing."""
     version: Version | None = None
     """Version of the scheduler; None: not known, so what only some versions do is at most a note of lint."""
     version_source: str | None = None
@@ -147,7 +147,8 @@ class Queue(_Strict, frozen=True, kw_only=True):
     """A partition, QOS or queue. For a job that names none, the first one that fits is used."""
 
     kind: QueueKind = "partition"
-    """partition or qos: Slurm's; queue: that of any other scheduler."""
+    """partition or qos: Slurm's; queue: that of any other scheduler; resource: for Grid Engine, a resource of
+    ``-l`` that counts nodes."""
     min_nodes: PositiveInt = 1
     """Fewest nodes of a job."""
     max_nodes: PositiveInt | None = None
@@ -392,6 +393,17 @@ class AllreduceFigure(_Strict, frozen=True, kw_only=True):
     """Key in ``sources`` of the page that states this."""
 
 
+class FabricPlugin(_Strict, frozen=True, kw_only=True):
+    """The plugin without which NCCL or RCCL sends by TCP, where the site's own modules do not hold it."""
+
+    name: str
+    """Its name, with which its modules begin."""
+    install: str
+    """How users get it: a command line."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
 class Fabric(_Strict, frozen=True, kw_only=True):
     """The high-speed network and the variables that the communication libraries need for it."""
 
@@ -407,6 +419,9 @@ class Fabric(_Strict, frozen=True, kw_only=True):
     """How its nodes are connected; None: unknown."""
     launch_options: tuple[str, ...] = ()
     """Launcher options that the ``multi_node`` variables require."""
+    plugin: FabricPlugin | None = None
+    """What a job of several nodes must load for NCCL or RCCL; None: the site's modules hold it, or it is
+    unknown."""
     allreduce: tuple[AllreduceFigure, ...] = ()
     """Published bandwidths."""
     source: str | None = None
@@ -454,6 +469,8 @@ class Container(_Strict, frozen=True, kw_only=True):
     """Paths to bind for MPI and the fabric."""
     modules: tuple[str, ...] = ()
     """Shell lines that load what is needed (``module use ...``, ``module load ...``)."""
+    cotainr: str | None = None
+    """Value of ``cotainr build --system``, with which images are built here; None: not documented."""
     annotations: dict[str, str] = {}
     """For the container engine: annotations of an image that is named without a definition (TOML file)."""
     images: tuple[str, ...] = ()
@@ -465,12 +482,23 @@ class Container(_Strict, frozen=True, kw_only=True):
 
 
 class Offer(_Strict, frozen=True, kw_only=True):
-    """Software that the site itself provides."""
+    """Software that the site provides or documents how to install."""
 
-    lines: tuple[str, ...]
-    """Shell lines that load it."""
+    environment: Environment = Environment()
+    """What a job needs for it, in addition to ``setup``; ``$PREFIX`` stands for the folder of ``install``."""
+    install: tuple[str, ...] = ()
+    """Shell lines that install it once, with the setup loaded; ``$PREFIX`` is the folder to install into."""
+    directives: tuple[str, ...] = ()
+    """Options of the job's header that it needs."""
+    env: dict[str, str] = {}
+    """Environment variables that its jobs need."""
+    enter: str | None = None
+    """Command that runs another one where it is loaded, for an installation on top; None: ``environment``
+    does it."""
+    versions: dict[str, str] = {}
+    """Versions of its parts: torch, tensorflow, horovod, cuda, rocm, nccl, mpi (``Open MPI 4.1.6``)."""
     note: str | None = None
-    """Further facts: versions, age."""
+    """Further facts: age, what the site says about it."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -488,8 +516,13 @@ class Software(_Strict, frozen=True, kw_only=True):
     """None: not documented by the site."""
     container: Container | None = None
     """None: not documented by the site."""
+    wrapper: str | None = None
+    """Module of the container wrapper (``pip-containerize``); None: not documented."""
+    no_venv: str | None = None
+    """Why Python packages must not be installed into folders here; None: the site does not say so."""
     offers: dict[str, Offer] = {}
-    """Software that the site provides, by purpose: horovod-tensorflow, horovod-torch."""
+    """Software that the site provides, by purpose as in ``hpclaunch env plan --for``; ``python``: one that
+    virtual environments can be made with."""
     note: str | None = None
     """What users choose themselves: images, frameworks."""
     source: str | None = None
@@ -576,6 +609,8 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     """What jobs load in addition to ``software.setup``, unless the job or the user's config specifies it."""
     storage: dict[str, Storage] = {}
     """File systems by name."""
+    internet_on_login: bool | None = None
+    """Whether login nodes reach the internet; None: not documented, which is taken as yes."""
     internet_on_compute: bool | None = None
     """Whether compute nodes reach the internet, directly or through the proxy in ``env``; None: unknown."""
     traps: tuple[str, ...] = ()

@@ -33,7 +33,8 @@ def runtime_of(profile: SiteProfile) -> str:
 def container_lines(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
     """Yield the lines before the launch: the site's modules, and what the container sees."""
     runtime = runtime_of(profile)
-    yield from module_lines(profile)
+    if container.site_modules:
+        yield from module_lines(profile)
     if runtime == ENGINE:
         yield from _definition(container, profile)
     else:
@@ -184,9 +185,11 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
     is added: see ``launch_options``.
     """
     inside = argv
+    first = [container.activate] if container.activate else []
     if container.venv:
-        activate = f'source {double_quote(container.venv + "/bin/activate")} && exec -- "$@"'
-        inside = ("bash", "-c", activate, "venv", *argv)
+        first.append(f"source {double_quote(container.venv + '/bin/activate')}")
+    if first:
+        inside = ("bash", "-c", " && ".join([*first, 'exec -- "$@"']), "venv", *argv)
     runtime = runtime_of(profile)
     if runtime == ENGINE:
         return inside

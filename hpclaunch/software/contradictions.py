@@ -106,7 +106,7 @@ def _horovod_from_eessi(environment: Environment) -> Iterator[str]:
     for name in eessi.load if eessi else ():
         if eessi is None or not name.strip():
             continue
-        if name.startswith("Horovod/"):
+        if name.startswith("Horovod/") and eessi.extend is None:
             yield f"{name}: no version of EESSI has Horovod; build it on top with EESSI-extend, or with pip"
         generation = re.search(r"-(?:foss|gompi|gfbf)-(\d{4}[ab])", name)
         known = TOOLCHAINS.get(eessi.version, ())

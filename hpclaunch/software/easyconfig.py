@@ -90,17 +90,74 @@ def cuda_in(text: str) -> str | None:
 
 
 SOURCE = "https://github.com/easybuilders/easybuild-easyconfigs"
-"""Branch develop, read 2026-07; what moved to easybuild-easyconfigs-archive is not found by ``eb``."""
-HOROVOD = {
-    "tensorflow": (
-        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb",
-        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.9.1.eb",
+"""The recipes; what moved to easybuild-easyconfigs-archive is not found by ``eb``."""
+RELEASE = "5.4.1"
+"""The release in which the recipes below without a commit are (read 2026-11)."""
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """An easyconfig that exists."""
+
+    file: str
+    commit: str | None = None
+    """Commit of the repository that has it, where no release has; None: ``RELEASE`` has it."""
+    provides: dict[str, str] = {}
+    """Versions that its name does not tell."""
+
+
+RECIPES = {
+    "horovod-tensorflow": (
+        Recipe(file="Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb"),
+        Recipe(
+            file="Horovod-0.28.1-foss-2023a-CUDA-12.1.1-TensorFlow-2.15.1.eb",
+            commit="0422aed1fd86163afa7f0edd23e4bdd656a2c609",
+        ),
+        Recipe(
+            file="Horovod-0.28.1-foss-2023a-TensorFlow-2.13.0.eb",
+            commit="189942ea2bb502d5ecd22f8324ccdd206877537f",
+        ),
     ),
-    "pytorch": (
-        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.13.1.eb",
-        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.1.eb",
-        "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.0.eb",
-        "Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb",
+    "horovod-torch": (
+        Recipe(file="Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.13.1.eb"),
+        Recipe(file="Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.1.eb"),
+        Recipe(file="Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.0.eb"),
+        Recipe(file="Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb"),
     ),
+    "torch": (
+        Recipe(file="PyTorch-2.9.1-foss-2024a-CUDA-12.6.0.eb"),
+        Recipe(file="PyTorch-2.1.2-foss-2023a-CUDA-12.1.1.eb"),
+        Recipe(file="PyTorch-2.9.1-foss-2024a.eb"),
+    ),
+    "jax": (
+        Recipe(file="jax-0.6.2-gfbf-2024a-CUDA-12.6.0.eb"),
+        Recipe(file="jax-0.4.25-gfbf-2023a-CUDA-12.1.1.eb"),
+        Recipe(file="jax-0.6.2-gfbf-2024a.eb"),
+    ),
+    "mpi4py": (Recipe(file="mpi4py-4.0.1-gompi-2023b.eb"), Recipe(file="mpi4py-4.1.0-gompi-2025b.eb")),
 }
-"""Framework -> the Horovod easyconfigs that exist, newest first; there are none for foss 2022b or later."""
+"""Goal of ``env plan`` -> recipes, the preferred first. No release has one of Horovod for foss 2022b or
+later; the two with a commit are of pull requests, and no report of a build of them was read."""
+OPEN_MPI = {
+    "2022a": "4.1.4", "2022b": "4.1.4", "2023a": "4.1.5", "2023b": "4.1.6", "2024a": "5.0.3",
+    "2025a": "5.0.7", "2025b": "5.0.8",
+}  # fmt: skip
+"""Generation of foss and gompi -> its Open MPI (gompi-*.eb of ``RELEASE``)."""
+EULAS = ("CUDA", "cuDNN")
+"""Whose licences ``eb`` asks for where a recipe has CUDA (easyblocks cuda.py and cudnn.py, 5.4.1)."""
+FROM_COMMIT = "4.9.2"
+"""The first EasyBuild with ``--from-commit``, as far as is known."""
+
+
+def provided(recipe: Recipe) -> dict[str, str]:
+    """Return the versions that a recipe's name tells: horovod, tensorflow, torch, jax, cuda, mpi."""
+    parsed = parse_easyconfig(recipe.file)
+    names = {"PyTorch": "torch", "TensorFlow": "tensorflow", "Horovod": "horovod"}
+    versions = {names.get(parsed.name, parsed.name): parsed.version}
+    for name, key in (("PyTorch", "torch"), ("TensorFlow", "tensorflow")):
+        if found := re.search(rf"-{name}-(\d[\d.]*)", parsed.suffix):
+            versions[key] = found[1].rstrip(".")
+    if parsed.cuda:
+        versions["cuda"] = parsed.cuda
+    if (generation := parsed.toolchain_version) in OPEN_MPI and parsed.toolchain in ("foss", "gompi"):
+        versions["mpi"] = f"Open MPI {OPEN_MPI[generation]}"
+    return {**versions, **recipe.provides}

@@ -8,14 +8,75 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import msgspec
+
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobEessi
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.easyconfig import RECIPES, Recipe, module_of
 from hpclaunch.software.shell_quoting import double_quote, literal, word
 
 REPOSITORY = "/cvmfs/software.eessi.io"
 TOOLCHAINS = {"2023.06": ("2022b", "2023a", "2023b"), "2025.06": ("2024a", "2025a", "2025b")}
 """Version -> generations of foss in it (EESSI docs, available software)."""
+
+SCRIPTS = "https://github.com/EESSI/software-layer-scripts.git"
+"""The repository with eessi_container.sh."""
+SOURCE = "https://www.eessi.io/docs/available_software/overview/"
+
+
+class EessiModule(msgspec.Struct, frozen=True, kw_only=True):
+    """A module of EESSI that a goal needs."""
+
+    name: str
+    cuda: str | None = None
+    mpi: str | None = None
+    """Version of its Open MPI, where ranks use it."""
+    versions: dict[str, str] = {}
+    package: str | None = None
+    """What pip installs on top of it."""
+    extend: Recipe | None = None
+    """What EESSI-extend builds on top of it."""
+
+    @property
+    def extend_module(self) -> str | None:
+        """The module of ``extend``."""
+        return module_of(self.extend.file) if self.extend else None
+
+    @property
+    def what(self) -> str:
+        """What it is, for a sentence."""
+        more = self.package or (self.extend.file if self.extend else None)
+        return f"{more} on top of the module {self.name}" if more else f"the module {self.name}"
+
+
+_TORCH = EessiModule(name="PyTorch/2.1.2-foss-2023a", versions={"torch": "2.1.2"})
+_TORCH_CUDA = EessiModule(
+    name="PyTorch/2.7.1-foss-2024a-CUDA-12.6.0", cuda="12.6.0", versions={"torch": "2.7.1", "cuda": "12.6.0"}
+)
+MODULES: dict[str, dict[str, tuple[EessiModule, ...]]] = {
+    "2023.06": {
+        "torch": (_TORCH,),
+        "deepspeed": (msgspec.structs.replace(_TORCH, package="deepspeed"),),
+        "mpi4py": (
+            EessiModule(name="mpi4py/3.1.5-gompi-2023b", mpi="4.1.6", versions={"mpi": "Open MPI 4.1.6"}),
+        ),
+        "horovod-tensorflow": (
+            EessiModule(
+                name="TensorFlow/2.13.0-foss-2023a",
+                mpi="4.1.5",
+                versions={"tensorflow": "2.13.0", "mpi": "Open MPI 4.1.5"},
+                extend=RECIPES["horovod-tensorflow"][-1],
+            ),
+        ),
+    },
+    "2025.06": {
+        "torch": (_TORCH_CUDA,),
+        "deepspeed": (msgspec.structs.replace(_TORCH_CUDA, package="deepspeed"),),
+    },
+}
+"""Version -> goal of ``env plan`` -> modules (SOURCE; PyTorch with CUDA: Sigma2's page about Olivia)."""
 
 # CPU targets that EESSI builds for.
 _CPU_TARGETS = (
@@ -25,6 +86,15 @@ _CPU_TARGETS = (
     "aarch64/neoverse_v1", "aarch64/nvidia/grace", "aarch64/google/axion",
 )  # fmt: skip
 _ACCELERATOR = re.compile(r"accel/(nvidia/cc[0-9]+|amd/gfx[0-9a-f]+)")
+
+
+def with_target(eessi: JobEessi, profile: SiteProfile) -> JobEessi:
+    """Return it with the accelerator of the site's GPUs, unless the job names one or the site has none."""
+    node = profile.node
+    target = accelerator_target(node.gpu_arch) if node and node.gpus else None
+    return (
+        eessi if eessi.accelerator or target is None else msgspec.structs.replace(eessi, accelerator=target)
+    )
 
 
 def accelerator_target(gpu_arch: str | None) -> str | None:
@@ -45,6 +115,9 @@ def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]
     _check_version(version)
     lines = list(_overrides(eessi))
     module = f"EESSI/{version}"
+    if eessi.extend:
+        text = f"export EESSI_USER_INSTALL={double_quote(eessi.extend)}"
+        lines.append(Line(text=text, reason="where EESSI-extend installed"))
     # autofs mounts on access; a test of the parent folder would not mount it.
     lines.append(
         Line(text=f"ls {REPOSITORY} > /dev/null", reason="EESSI must be mounted here; this access mounts it")
@@ -67,6 +140,9 @@ def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]
             Line(text=f"module use {REPOSITORY}/init/modules", reason="the folder with EESSI's own module"),
             Line(text=f"module load {module}", reason=f"EESSI {version}"),
         ]
+    if eessi.extend:
+        more = f"EESSI-extend/{version}-easybuild"
+        lines.append(Line(text=f"module load {more}", reason="your own modules on top of EESSI (EESSI docs)"))
     return tuple(lines)
 
 
@@ -99,7 +175,7 @@ def _overrides(eessi: JobEessi) -> Iterable[Line]:
 
 # --- without CernVM-FS on the nodes: its container ---------------------------------------------------------
 
-_IMAGE = "docker://ghcr.io/eessi/build-node:debian12"
+IMAGE = "docker://ghcr.io/eessi/build-node:debian12"
 """Default image of eessi_container.sh, which has CernVM-FS in it."""
 
 
@@ -118,10 +194,10 @@ def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
             'if [ ! -x "$hpclaunch_eessi" ]; then\n'
             '  mkdir -p "${hpclaunch_eessi%/*}"\n'
             '  part=$(mktemp -d "${hpclaunch_eessi%/*}/part.XXXXXX")\n'
-            f'  singularity pull "$part/image" {_IMAGE} || {{\n'
+            f'  singularity pull "$part/image" {IMAGE} || {{\n'
             '    rm -rf "$part"\n'
             "    why=\"EESSI's image cannot be pulled here: on a login node run singularity pull"
-            f' $hpclaunch_eessi {_IMAGE}"\n'
+            f' $hpclaunch_eessi {IMAGE}"\n'
             '    echo "hpclaunch: $why" >&2\n'
             '    [ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || echo "$why" > "$HPCLAUNCH_JOB_FOLDER/reason"\n'
             "    exit 1\n"
@@ -149,16 +225,18 @@ def in_eessi_container(eessi: JobEessi, gpu_flag: tuple[str, ...], argv: tuple[s
     Each rank has its own folder, for CernVM-FS. With --resume and a link to the image in it the script makes
     no copy of the image.
     """
-    words = ["eessi_container.sh", "--mode", "exec", "--repository", "software.eessi.io"]
+    words = [eessi.script or "eessi_container.sh", "--mode", "exec", "--repository", "software.eessi.io"]
     if gpu_flag == ("--nv",):
         words += ["--nvidia", "run"]
     elif gpu_flag:
         words += ["--pass-through", *gpu_flag]
+    program = double_quote(words[0]) if eessi.script else words[0]
     start = (
         'own=$(mktemp -d "${TMPDIR:-/tmp}/hpclaunch-eessi.XXXXXX") || exit\n'
         "trap 'rm -rf \"$own\"' EXIT\n"
         'ln -s "$hpclaunch_eessi" "$own/" || exit\n'
-        f'{" ".join(map(literal, words))} --container "$hpclaunch_eessi" --resume "$own" -- "$@"'
+        f"{program} {' '.join(map(literal, words[1:]))}"
+        ' --container "$hpclaunch_eessi" --resume "$own" -- "$@"'
     )
     loads = "".join(f"module load {word(name)} && " for name in eessi.load)
     inside = f'source {REPOSITORY}/versions/{eessi.version}/init/lmod/bash && {loads}exec -- "$@"'

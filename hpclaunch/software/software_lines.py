@@ -51,6 +51,8 @@ def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
         yield from _easybuild(environment.easybuild, prefix, _prefix_variable(profile))
     yield from (_load(name, "given in environment") for name in environment.modules)
     yield from _python(environment)
+    for folder in reversed(environment.path):
+        yield Line(text=f'export PATH={double_quote(folder)}:"$PATH"', reason="given in environment")
     if environment.container:
         yield from container_lines(environment.container, profile)
 
@@ -59,8 +61,9 @@ def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
     eessi, site = environment.eessi, profile.software.eessi
     if eessi is None:
         return
-    from hpclaunch.software.eessi import init_lines, pull_lines
+    from hpclaunch.software.eessi import init_lines, pull_lines, with_target
 
+    eessi = with_target(eessi, profile)
     if eessi.init == "container":
         yield from module_lines(profile)
         yield from pull_lines(eessi)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hpclaunch.cpuset import CpuSet
+from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.amd_columns import settle_numa
 from hpclaunch.topology.partial import GpuFact, Partial
@@ -32,13 +32,15 @@ KIND = "amd_smi"
 _HINT = "run amd-smi static --numa --json again and save the whole output"
 _GPU = re.compile(r"[ \t]*GPU:[ \t]*(\d{1,4})$")
 _VALUE = re.compile(r"[ \t]*([A-Z][A-Z_0-9]{0,40}):[ \t]*(.*)$")
+_WORD = re.compile(r"CPU_LIST_(\d{1,3})")
+_WORD_BITS = 64
 _TABLE_TITLE = "ACCESS TABLE:"
 _WANTED = ("NODE", "AFFINITY", "BDF", "MARKET_NAME")
 _JSON_SECTIONS = ("numa", "bus", "asic")
 _MAX_GPUS = 10000
 
 _Facts = dict[str, tuple[str, int]]
-"""Value and line by upper-case key; CPU_AFFINITY holds CPU lists joined by commas."""
+"""Value and line by upper-case key; CPU_LIST_n holds the CPU list of the n-th 64 CPUs that are near."""
 
 
 def read(text: str, origin: str) -> Partial:
@@ -52,7 +54,7 @@ def read(text: str, origin: str) -> Partial:
     gpus = tuple(_gpu(index, facts[index], origin, notes) for index in numbers)
     if not any("NODE" in values or "AFFINITY" in values for values in facts.values()):
         notes.append(f"amd-smi ({origin}): no NUMA nodes in this output (amd-smi static --numa shows them)")
-    return Partial(kind=KIND, origin=origin, gpus=gpus, notes=tuple(notes))
+    return Partial(kind=KIND, origin=origin, gpu_vendor="AMD", gpus=gpus, notes=tuple(notes))
 
 
 def _facts(text: str, origin: str) -> dict[int, _Facts]:
@@ -71,7 +73,7 @@ def _from_text(lines: list[Line], origin: str) -> dict[int, _Facts]:
     """Read indented ``KEY: value`` lines below each ``GPU: n``."""
     facts: dict[int, _Facts] = {}
     current: _Facts | None = None
-    block = ""
+    block = word = ""
     for line in lines:
         if match := _GPU.match(line.text):
             index = int(match.group(1))
@@ -82,12 +84,29 @@ def _from_text(lines: list[Line], origin: str) -> dict[int, _Facts]:
             key, value = match.group(1), match.group(2).strip()
             if key in ("CPU_AFFINITY", "SOCKET_AFFINITY"):
                 block = key
-            elif key in _WANTED:
+            elif _WORD.fullmatch(key):
+                word = key
+            elif block == "CPU_AFFINITY":
+                _add_cpus(current, word, key, value, origin, line.number)
+            if key in _WANTED:
                 current[key] = (value, line.number)
-            elif key == "CPU_CORES_AFFINITY" and block == "CPU_AFFINITY":
-                before = current.get("CPU_AFFINITY", ("", 0))[0]
-                current["CPU_AFFINITY"] = (f"{before},{value}".strip(","), line.number)
     return facts
+
+
+def _add_cpus(facts: _Facts, word: str, key: str, value: str, origin: str, number: int) -> None:
+    """Add the CPUs of one ``CPU_LIST_n``: those of BITMASK, else those of CPU_CORES_AFFINITY.
+
+    BITMASK has one bit per CPU of the n-th 64; CPU_CORES_AFFINITY is only the first and the last of them.
+    """
+    if key == "BITMASK" and (match := _WORD.fullmatch(word)) and value.upper() not in ("", "N/A"):
+        start = int(match.group(1)) * _WORD_BITS
+        try:
+            cpus = parse_mask(value)
+        except BadInputError as error:
+            raise bad_line(origin, number, error.message[:200], _HINT) from None
+        facts[word] = (format_cpu_list(start + cpu for cpu in cpus), number)
+    elif key == "CPU_CORES_AFFINITY":
+        facts.setdefault(word, (value, number))
 
 
 def _from_table(lines: list[Line], origin: str) -> dict[int, _Facts]:
@@ -113,7 +132,7 @@ def _from_json(document: str, origin: str) -> dict[int, _Facts]:
             raise BadInputError(
                 f"{origin}: an entry has no number 'gpu', or the number of another entry", _HINT
             )
-        facts[index] = _json_facts(entry)
+        facts[index] = _json_facts(entry, origin)
     return facts
 
 
@@ -128,14 +147,13 @@ def _json_entries(document: str, origin: str) -> list[Any]:
     return entries
 
 
-def _json_facts(entry: Mapping[str, object]) -> _Facts:
+def _json_facts(entry: Mapping[str, object], origin: str) -> _Facts:
     """Return the values of one GPU's entry: those at its top, then those of its sections."""
     facts: _Facts = {}
     for section in (entry, *(entry.get(name) for name in _JSON_SECTIONS)):
         if isinstance(section, Mapping):
             facts.update(_wanted_values(section))
-    if lists := _json_cpu_lists(entry.get("numa")):
-        facts["CPU_AFFINITY"] = (",".join(lists), 1)
+    _add_json_cpus(facts, entry.get("numa"), origin)
     return facts
 
 
@@ -148,15 +166,15 @@ def _wanted_values(section: Mapping[str, object]) -> _Facts:
     }
 
 
-def _json_cpu_lists(numa: object) -> list[str]:
-    """Return the CPU lists of ``cpu_affinity``: a list or object of ``{"cpu_cores_affinity": "0-15"}``."""
+def _add_json_cpus(facts: _Facts, numa: object, origin: str) -> None:
+    """Add the CPUs of ``cpu_affinity``: ``{"cpu_list_0": {"bitmask": ..., "cpu_cores_affinity": ...}}``."""
     affinity = numa.get("cpu_affinity") if isinstance(numa, dict) else None
-    if isinstance(affinity, dict):
-        affinity = list(affinity.values())
-    if not isinstance(affinity, list):
-        return []
-    lists = [item.get("cpu_cores_affinity") for item in affinity if isinstance(item, dict)]
-    return [text for text in lists if isinstance(text, str)]
+    if isinstance(affinity, list):
+        affinity = {f"cpu_list_{at}": item for at, item in enumerate(affinity)}
+    for word, item in affinity.items() if isinstance(affinity, dict) else ():
+        for key in ("bitmask", "cpu_cores_affinity"):
+            if isinstance(item, dict) and isinstance(value := item.get(key), str):
+                _add_cpus(facts, word.upper(), key.upper(), value.strip(), origin, 1)
 
 
 def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
@@ -178,6 +196,6 @@ def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
 
 
 def _cpus(facts: _Facts, origin: str) -> CpuSet | None:
-    text, number = facts.get("CPU_AFFINITY", ("", 0))
-    parts = [part for part in text.split(",") if part.strip().upper() not in ("", "N/A")]
-    return cpu_list(",".join(parts), origin, number) if parts else None
+    stated = [facts[key] for key in facts if _WORD.fullmatch(key)]
+    lists = [(text, number) for text, number in stated if text.strip().upper() not in ("", "N/A")]
+    return frozenset().union(*(cpu_list(text, origin, number) for text, number in lists)) if lists else None

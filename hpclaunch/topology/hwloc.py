@@ -15,6 +15,7 @@ from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.pci_devices import VENDORS, gpu_vendor, note_of_others
 from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, check_size, clean_lines, shorten, whole_number
 
 KIND = "hwloc"
@@ -25,8 +26,7 @@ _MAX_DEPTH = 200
 _OPENCL = "opencl0d"
 # Drivers that number GPUs as the runtime does, best first. OpenCL numbers other devices as well.
 _GPU_NAMES = ("rsmi", "nvml", "ze", "cuda", _OPENCL)
-_GPU_CLASSES = ("0300", "0302", "0380", "1200")
-_GPU_VENDORS = ("10de", "1002", "8086")
+_VENDOR_OF_NAME = {"rsmi": "AMD", "nvml": "NVIDIA", "ze": "Intel", "cuda": "NVIDIA"}
 _NIC_NAMES = ("cxi", "mlx", "hfi", "hsn", "hsi", "ib")
 
 
@@ -78,16 +78,19 @@ def read(text: str, origin: str) -> Partial:
     if not online:
         raise BadInputError(f"{origin}, line {root.line}: Machine without CPUs", _HINT)
     nodes = _numa_nodes(objects, online, origin)
-    gpus, in_order, notes = _gpus(objects, online, nodes, origin)
+    threads = _threads_by_core(objects, online, origin)
+    vendor, gpus, in_order, notes = _gpus(objects, online, nodes, origin)
     return Partial(
         kind=KIND,
         origin=origin,
-        cores=_cores(objects, online, origin),
+        cores=_cores(threads, origin),
         online=online,
         numa_nodes=nodes or None,
         gpus=gpus,
+        gpu_vendor=vendor or None,
         gpu_order=in_order,
         nics=_nics(objects, online, nodes, origin),
+        hwloc_order=tuple(min(cpus) for cpus in threads.values()),
         allowed=_allowed(root, online, origin),
         notes=(*_hidden(root, online, origin), *notes),
     )
@@ -169,11 +172,11 @@ def _index(obj: _Object, highest: int, origin: str) -> int:
     return index
 
 
-def _cores(objects: list[_Object], online: CpuSet, origin: str) -> tuple[Core, ...] | None:
+def _cores(threads: dict[_Object, list[int]], origin: str) -> tuple[Core, ...] | None:
     """Return the cores with their online threads; processing units outside a core stand alone."""
     cores: list[Core] = []
     l3_number: dict[_Object, int] = {}
-    for core, cpus in _threads_by_core(objects, online, origin).items():
+    for core, cpus in threads.items():
         cache = next((above for above in core.ancestors() if _is_l3(above)), None)
         l3 = l3_number.setdefault(cache, len(l3_number)) if cache else None
         cores.append(Core(cpus=tuple(sorted(set(cpus))), l3=l3, socket=_socket(core, origin)))
@@ -249,24 +252,50 @@ def _locality(
 
 def _gpus(
     objects: list[_Object], online: CpuSet, nodes: tuple[NumaNode, ...], origin: str
-) -> tuple[tuple[GpuFact, ...], bool, tuple[str, ...]]:
-    """Return GPUs as their driver numbers them, else all display devices of known vendors in PCI order."""
-    numbered, in_order = _gpus_of_best_driver(objects)
+) -> tuple[str, tuple[GpuFact, ...], bool, tuple[str, ...]]:
+    """Return a vendor and its GPUs, whether their order is the runtime's, and notes."""
+    notes = []
+    numbered, prefix = _gpus_of_best_driver(objects)
+    in_order = prefix in _VENDOR_OF_NAME
+    by_vendor = _pci_gpus(objects)
+    vendor = _VENDOR_OF_NAME.get(prefix) or next(iter(by_vendor), "")
     if not in_order:
-        numbered = dict(enumerate(list(numbered.values()) or _pci_gpus(objects)))
-    notes: tuple[str, ...] = ()
-    if not in_order and len(numbered) > 1:
-        notes = (f"hwloc ({origin}): GPUs are numbered in PCI order, because no driver names them",)
-    gpus = [_gpu(index, obj, online, nodes, origin) for index, obj in numbered.items()]
-    return tuple(gpus), in_order, notes
+        numbered = dict(enumerate(list(numbered.values()) or by_vendor.get(vendor, [])))
+        if len(numbered) > 1:
+            notes.append("GPUs are numbered in PCI order, because no driver names them")
+    if len(tiles := _tiles(objects, numbered)) > len(numbered):
+        notes.append(
+            f"{len(numbered)} GPUs have {len(tiles)} tiles: each tile counts as a GPU, as Level Zero numbers "
+            "them with ZE_FLAT_DEVICE_HIERARCHY=FLAT"
+        )
+    named = [f"hwloc ({origin}): {note}" for note in notes]
+    if note := note_of_others(f"hwloc ({origin})", by_vendor, vendor):
+        named.append(note)
+    gpus = [_gpu(index, obj, online, nodes, origin) for index, obj in tiles.items()]
+    return vendor, tuple(gpus), in_order, tuple(named)
 
 
-def _gpus_of_best_driver(objects: list[_Object]) -> tuple[dict[int, _Object], bool]:
-    """Return the GPUs of the best driver that numbers any, and whether these are the runtime's numbers."""
+def _gpus_of_best_driver(objects: list[_Object]) -> tuple[dict[int, _Object], str]:
+    """Return the GPUs of the best driver that numbers any, and how it names them."""
     for prefix in _GPU_NAMES:
         if numbered := _gpus_of_driver(objects, prefix):
-            return numbered, prefix != _OPENCL
-    return {}, False
+            return numbered, prefix
+    return {}, ""
+
+
+def _tiles(objects: list[_Object], numbered: dict[int, _Object]) -> dict[int, _Object]:
+    """Return Level Zero's sub-devices (``ze0.0``, ``ze0.1``) in place of the GPUs that have some.
+
+    Source: hwloc's topology-levelzero.c at commit 06dbafd. Where the runtime shows tiles as devices, hwloc
+    names the tiles ze0, ze1, ...
+    """
+    parts: dict[_Object, list[_Object]] = {}
+    for obj in objects:
+        if obj.parent is not None and re.fullmatch(r"ze\d{1,4}\.\d{1,3}", obj.name):
+            parts.setdefault(obj.parent, []).append(obj)
+    if not parts:
+        return numbered
+    return dict(enumerate(tile for gpu in numbered.values() for tile in parts.get(gpu, [gpu])))
 
 
 def _gpus_of_driver(objects: list[_Object], prefix: str) -> dict[int, _Object]:
@@ -290,18 +319,25 @@ def _address(pci: _Object | None) -> str | None:
     return bus_id(pci.attributes.get("pci_busid", "")) if pci else None
 
 
-def _pci_gpus(objects: list[_Object]) -> list[_Object]:
-    """Return display and accelerator devices of the known vendors, without a processor's own display."""
-    found = []
-    for device in objects:
-        kind = re.match(r"([0-9a-f]{4}) \[([0-9a-f]{4}):", device.attributes.get("pci_type", ""))
-        address = bus_id(device.attributes.get("pci_busid", ""))
-        if device.type != "PCIDev" or not kind or not address:
-            continue
-        own_display = kind.group(1) == "0300" and address.startswith("0000:00:")
-        if kind.group(1) in _GPU_CLASSES and kind.group(2) in _GPU_VENDORS and not own_display:
-            found.append((address, device))
-    return [device for _, device in sorted(found, key=lambda pair: pair[0])]
+def _pci_gpus(objects: list[_Object]) -> dict[str, list[_Object]]:
+    """Return the display and accelerator devices in PCI order, by vendor, the one to prefer first."""
+    found = sorted(
+        ((*place, at) for at, device in enumerate(objects) if (place := _gpu_place(device))),
+        key=lambda place: place[1:],
+    )
+    by_vendor = {vendor: [objects[at] for of, _, at in found if of == vendor] for vendor in VENDORS.values()}
+    return {vendor: devices for vendor, devices in by_vendor.items() if devices}
+
+
+def _gpu_place(device: _Object) -> tuple[str, str] | None:
+    """Return vendor and PCI address of a GPU; None for other devices and for a processor's own display."""
+    kind = re.match(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\]", device.attributes.get("pci_type", ""))
+    address = bus_id(device.attributes.get("pci_busid", ""))
+    if device.type != "PCIDev" or not kind or not address:
+        return None
+    vendor = gpu_vendor(*kind.groups())
+    own_display = kind.group(1) == "0300" and address.startswith("0000:00:")
+    return (vendor, address) if vendor and not own_display else None
 
 
 def _nics(

@@ -33,6 +33,7 @@ KIND = "lscpu"
 
 _HINT = "run LC_ALL=C lscpu, or LC_ALL=C lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, and save the whole output"
 _L3 = re.compile(r"[^(]{0,60}\((\d{1,6}) instances?\)")
+_MASK_KEY = "On-line CPU(s) mask"
 _TABLE = re.compile(r"[ \t]*#[ \t]*(CPU(?:,.*)?)$", re.IGNORECASE)
 _MAX_DEPTH = 8
 
@@ -99,9 +100,10 @@ def _join(fields: list[_Field], table: _Table, origin: str) -> Partial:
     for field in fields:
         values.setdefault(field.key, []).append(field)
     notes = list(table.notes)
-    numa = _numa_lists(fields, origin)
-    online_list = _single(values, "On-line CPU(s) list") or _single(values, "On-line CPU(s) mask")
-    stated_online = _cpus(online_list, origin) if online_list else None
+    as_masks = _prints_masks(fields)
+    numa = _numa_lists(fields, as_masks, origin)
+    online_list = _single(values, "On-line CPU(s) list") or _single(values, _MASK_KEY)
+    stated_online = _cpus(online_list, as_masks, origin) if online_list else None
     if table is _NO_TABLE and not numa and stated_online is None:
         raise BadInputError(f"{origin}: neither NUMA nodes nor a list of CPUs", _HINT)
     if _is_translated(fields):
@@ -123,6 +125,17 @@ def _join(fields: list[_Field], table: _Table, origin: str) -> Partial:
         numa_nodes=numa or table.numa_nodes,
         numa_count=_number(values, "NUMA node(s)", origin),
         notes=tuple(notes),
+    )
+
+
+def _prints_masks(fields: list[_Field]) -> bool:
+    """Tell whether this is ``lscpu -x``: it names a mask (in English), or a set of CPUs has digits a to f.
+
+    Its masks have no 0x: ``NUMA node0 CPU(s): 3`` are CPUs 0 and 1.
+    """
+    sets = [field.value for field in fields if _is_numa_line(field.key)]
+    return any(field.key == _MASK_KEY for field in fields) or any(
+        re.fullmatch(r"[0-9a-fA-F]*[a-fA-F][0-9a-fA-F]*", value) for value in sets
     )
 
 
@@ -162,7 +175,7 @@ def _number(values: dict[str, list[_Field]], key: str, origin: str) -> int | Non
     return required_number(field.value, origin, field.number)
 
 
-def _numa_lists(fields: list[_Field], origin: str) -> tuple[NumaNode, ...]:
+def _numa_lists(fields: list[_Field], as_masks: bool, origin: str) -> tuple[NumaNode, ...]:
     """Read ``NUMA node3 CPU(s): 24-31,56-63``, in any language: NUMA, one number, a CPU list."""
     nodes: dict[int, tuple[CpuSet, int]] = {}
     for field in fields:
@@ -171,7 +184,7 @@ def _numa_lists(fields: list[_Field], origin: str) -> tuple[NumaNode, ...]:
         node = numa_id(re.findall(r"\d+", field.key)[0], origin, field.number)
         if node is None:
             continue
-        cpus = _cpus(field, origin)
+        cpus = _cpus(field, as_masks, origin)
         if node in nodes and nodes[node][0] != cpus:
             raise bad_line(
                 origin,
@@ -183,9 +196,9 @@ def _numa_lists(fields: list[_Field], origin: str) -> tuple[NumaNode, ...]:
     return tuple(NumaNode(id=node, cpus=cpus) for node, (cpus, _) in sorted(nodes.items()))
 
 
-def _cpus(field: _Field, origin: str) -> CpuSet:
+def _cpus(field: _Field, as_masks: bool, origin: str) -> CpuSet:
     """Read a CPU list, or the mask that ``lscpu -x`` prints instead."""
-    if not field.value.startswith("0x"):
+    if not field.value or not (as_masks or field.value.startswith("0x")):
         return cpu_list(field.value, origin, field.number)
     try:
         return parse_mask(field.value)

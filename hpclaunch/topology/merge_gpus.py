@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
+from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Gpu, NumaNode, numa_differs
 from hpclaunch.topology.partial import GpuFact, Partial
 
@@ -30,13 +31,27 @@ def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: li
     base, *others = sorted(
         shown, key=lambda partial: (not partial.gpu_order, _GPU_SOURCES.index(partial.kind))
     )
-    joined = _joined(base, others, nodes, notes)
+    joined = _joined(base, _of_one_vendor(base, others, notes), nodes, notes)
     _note_empty_nodes(base, joined, nodes, ranked, notes)
     _note_unknown_nodes(joined, notes)
     return tuple(
-        Gpu(index=gpu.index, numa=gpu.numa, cpus=gpu.cpus, bus_id=gpu.bus_id, model=gpu.model)
+        Gpu(index=gpu.index, numa=gpu.numa, cpus=gpu.cpus, bus_id=gpu.bus_id, model=gpu.model, uuid=gpu.uuid)
         for gpu in joined
     )
+
+
+def _of_one_vendor(base: Partial, others: Sequence[Partial], notes: list[str]) -> list[Partial]:
+    """Return the sources that do not show another vendor's GPUs; note which do: no number joins the two."""
+    same = []
+    for other in others:
+        if base.gpu_vendor and other.gpu_vendor and other.gpu_vendor != base.gpu_vendor:
+            notes.append(
+                f"{base.name} shows GPUs of {base.gpu_vendor}, {other.name} {len(other.gpus or ())} of "
+                f"{other.gpu_vendor}; those of {base.gpu_vendor} are used"
+            )
+        else:
+            same.append(other)
+    return same
 
 
 def _note_absent(lists: Sequence[Partial], notes: list[str]) -> None:
@@ -44,9 +59,8 @@ def _note_absent(lists: Sequence[Partial], notes: list[str]) -> None:
     with_gpus = [partial for partial in lists if partial.gpus]
     for partial in lists:
         if not partial.gpus and with_gpus:
-            notes.append(
-                f"{with_gpus[0].name} shows {len(with_gpus[0].gpus or ())} GPUs, {partial.name} shows none"
-            )
+            count = counted(len(with_gpus[0].gpus or ()), "GPU")
+            notes.append(f"{with_gpus[0].name} shows {count}, {partial.name} shows none")
 
 
 def _joined(
@@ -67,10 +81,9 @@ def _joined(
 def _match(base: Partial, other: Partial, notes: list[str]) -> Mapping[int, GpuFact]:
     """Return the other source's GPU for each number of ``base``: by PCI address, else by number."""
     mine, theirs = base.gpus or (), other.gpus or ()
-    if len(mine) != len(theirs):
-        notes.append(
-            f"{base.name} shows {len(mine)} GPUs, {other.name} shows {len(theirs)}; the first are used"
-        )
+    if len(set(map(_number, mine))) != len(theirs):
+        count = counted(len(mine), "GPU")
+        notes.append(f"{base.name} shows {count}, {other.name} shows {len(theirs)}; the first are used")
     by_bus: dict[str | None, GpuFact] = {gpu.bus_id: gpu for gpu in theirs if gpu.bus_id}
     if by_bus and all(gpu.bus_id for gpu in mine):
         return _match_by_bus(base, other, by_bus, notes)
@@ -101,11 +114,11 @@ def _match_by_number(base: Partial, other: Partial, notes: list[str]) -> Mapping
     Inside a job a tool may show fewer GPUs, numbered from 0.
     """
     mine, theirs = base.gpus or (), other.gpus or ()
-    if len(mine) != len(theirs):
+    if len(set(map(_number, mine))) != len(theirs):
         return {}
     by_index = {gpu.index: gpu for gpu in theirs}
     for gpu in mine:
-        match = by_index.get(gpu.index)
+        match = by_index.get(_number(gpu))
         if match is None or numa_differs(gpu.numa, match.numa):
             stated = "another number" if match is None else f"NUMA node {match.numa}"
             notes.append(
@@ -113,7 +126,12 @@ def _match_by_number(base: Partial, other: Partial, notes: list[str]) -> Mapping
                 "without PCI addresses they cannot be matched, and the first is used"
             )
             return {}
-    return by_index
+    return {gpu.index: by_index[_number(gpu)] for gpu in mine}
+
+
+def _number(gpu: GpuFact) -> int:
+    """Return a GPU's number; of a MIG instance that of its GPU."""
+    return gpu.index if gpu.device is None else gpu.device
 
 
 def _join(base: Partial, mine: GpuFact, other: Partial, theirs: GpuFact, notes: list[str]) -> GpuFact:

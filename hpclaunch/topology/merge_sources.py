@@ -47,10 +47,15 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
         numa_nodes=nodes,
         gpus=gpus,
         nics=next((partial.nics for partial in ranked if partial.nics), ()),
+        hwloc_order=_hwloc_order(ranked),
         allowed=frozenset.intersection(*granted) if granted else None,
         sources=tuple(partial.name for partial in partials),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _hwloc_order(ranked: Sequence[Partial]) -> tuple[int, ...]:
+    return next((partial.hwloc_order for partial in ranked if partial.hwloc_order), ())
 
 
 def _numa_nodes(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, ...]:
@@ -210,7 +215,8 @@ def _listed(partial: Partial) -> CpuSet:
 
 def _compare_cores(known: Sequence[Partial], notes: list[str]) -> None:
     """Note where sources disagree about which CPUs share a core."""
-    siblings = {cpu: frozenset(core.cpus) for core in known[0].cores or () for cpu in core.cpus}
+    cores = ((core, frozenset(core.cpus)) for core in known[0].cores or ())
+    siblings = {cpu: threads for core, threads in cores for cpu in core.cpus}
     for other in known[1:]:
         if difference := _first_difference(siblings, other.cores or ()):
             mine, theirs = difference

@@ -31,7 +31,7 @@ class NumaNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU as the runtime numbers it; on MI250X each GCD is one."""
+    """One GPU as the runtime numbers it; on MI250X each GCD is one, with MIG each instance."""
 
     index: int
     numa: int | None = None
@@ -40,6 +40,13 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     bus_id: str | None = None
     """PCI address, lower case, such as 0000:c1:00.0: the only name that is the same inside every job."""
     model: str | None = None
+    uuid: str | None = None
+    """NVIDIA's name of it; CUDA_VISIBLE_DEVICES takes MIG instances by nothing else."""
+
+    @property
+    def visible_name(self) -> str:
+        """What the variables of visible GPUs take: the number, or the UUID of a MIG instance."""
+        return self.uuid if self.uuid and self.uuid.startswith("MIG-") else str(self.index)
 
 
 class Nic(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +74,8 @@ class NodeTopology(msgspec.Struct, frozen=True, kw_only=True):
     """CPUs that the site reserves for the system (all threads of a reserved core)."""
     allowed: CpuSet | None = None
     """CPUs granted to this process (cgroup, sched_getaffinity); None: unknown, all count as granted."""
+    hwloc_order: tuple[int, ...] = ()
+    """First CPU of each core in the order of hwloc's logical numbers; empty where hwloc was not read."""
     sources: tuple[str, ...] = ()
     """What was read, in order."""
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Reader of ``nvidia-smi topo -m``: CPU and NUMA affinity of each GPU.
+"""Reader of ``nvidia-smi topo -m``, CPU and NUMA affinity of each GPU, and of ``nvidia-smi -L``.
 
 The matrix of links does not describe CPUs; it only serves to check that rows and columns fit.
 The CPU affinity column is cut off after some ten characters, and inside a job it shows the job's CPUs only.
@@ -7,10 +7,12 @@ The CPU affinity column is cut off after some ten characters, and inside a job i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hpclaunch.cpuset import CpuSet
 from hpclaunch.errors import BadInputError
+from hpclaunch.topology.nvidia_list import joined_list, listed_gpus
 from hpclaunch.topology.partial import GpuFact, Partial
 from hpclaunch.topology.tool_text import (
     Line,
@@ -45,20 +47,42 @@ class _Header(NamedTuple):
 
 
 def read(text: str, origin: str) -> Partial:
-    """Read the affinities of each GPU row.
+    """Read the affinities of each GPU row, and the list of GPUs and MIG instances.
 
     Raises BadInputError when there is no matrix or rows and columns do not fit: a cell that is missing in the
     middle would shift all that follow, so no cell is guessed.
     """
     check_size(text, origin)
-    lines = _unwrapped(clean_lines(text, origin))
+    plain = clean_lines(text, origin)
+    listed = listed_gpus(plain, origin)
+    lines = _unwrapped(plain)
+    if listed and not any(_is_header(line.text) for line in lines):
+        return _partial(listed, (), origin)
     header = _header(lines, origin)
+    rows = _rows(header, lines, origin)
+    return _partial(joined_list(rows, listed, origin), _notes(header, len(rows), origin), origin)
+
+
+def _partial(gpus: Sequence[GpuFact], notes: Sequence[str], origin: str) -> Partial:
+    found = list(notes)
+    if instances := sum(1 for gpu in gpus if gpu.uuid and gpu.uuid.startswith("MIG-")):
+        found.append(
+            f"nvidia-smi ({origin}): {instances} MIG instances count as GPUs; a process uses one of them, "
+            "and CUDA_VISIBLE_DEVICES takes its UUID (--format env)"
+        )
+    return Partial(kind=KIND, origin=origin, gpus=tuple(gpus), gpu_vendor="NVIDIA", notes=tuple(found))
+
+
+def _rows(header: _Header, lines: list[Line], origin: str) -> list[GpuFact]:
+    """Read the rows of the first matrix."""
     gpus: list[GpuFact] = []
     for line in lines:
         match = re.match(r"[ \t]*GPU(\d{1,4})[ \t]+(?=\S)", line.text)
         if line.number <= header.number or not match:
             continue
         gpu = int(match.group(1))
+        if _is_header(line.text):  # of another matrix, as nvidia-smi topo -p2p prints
+            break
         if gpu != len(gpus):
             raise bad_line(
                 origin, line.number, f"row GPU{gpu} follows {len(gpus)} rows", "rows in order from GPU0"
@@ -66,7 +90,7 @@ def read(text: str, origin: str) -> Partial:
         gpus.append(_row(header, gpu, line, origin))
     if not gpus:
         raise BadInputError(f"{origin}: a header of columns but no row GPU0", _HINT)
-    return Partial(kind=KIND, origin=origin, gpus=tuple(gpus), notes=_notes(header, len(gpus), origin))
+    return gpus
 
 
 def _unwrapped(lines: list[Line]) -> list[Line]:
@@ -103,6 +127,11 @@ def _is_row(text: str) -> bool:
     return len(words) > 1 and _LINK.fullmatch(words[1]) is not None
 
 
+def _is_header(text: str) -> bool:
+    """Tell the line of column names: it begins with GPU0 and is not a row."""
+    return text.split()[:1] == ["GPU0"] and not _is_row(text)
+
+
 def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
     named = sum(1 for name in header.devices if name.startswith("GPU"))
     notes = []
@@ -119,14 +148,12 @@ def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
 
 
 def _header(lines: list[Line], origin: str) -> _Header:
-    """Find the line of column names: it begins with GPU0 and is not a row."""
+    """Find the line of column names."""
     for line in lines:
-        words = line.text.split()
-        if line.text.lstrip().startswith("|") and "GPU0" in words:
+        if line.text.lstrip().startswith("|") and "GPU0" in line.text.split():
             raise bad_line(origin, line.number, "a table in Markdown, not nvidia-smi's own output", _HINT)
-        if not words or words[0] != "GPU0" or _is_row(line.text):
-            continue
-        return _split_header(line, origin)
+        if _is_header(line.text):
+            return _split_header(line, origin)
     if any("closest CPU" in line.text for line in lines):
         raise BadInputError(f"{origin}: output of nvidia-smi topo -C, which names no GPU", _HINT)
     raise BadInputError(f"{origin}: no line of column names 'GPU0 ... CPU Affinity'", _HINT)
@@ -143,7 +170,8 @@ def _split_header(line: Line, origin: str) -> _Header:
 
 
 def _column_names(text: str) -> list[str]:
-    """Split at blanks, but not inside the names of the affinity columns."""
+    """Split at blanks, not inside the names of affinity columns, and between names that a terminal glued."""
+    text = re.sub(r"(?<=\d)(?=(?:GPU|NIC|mlx5_)\d)", " ", text)
     for column in _COLUMNS:
         text = re.sub(column.replace(" ", r"[ \t]+"), column.replace(" ", "_"), text)
     joined = {column.replace(" ", "_"): column for column in _COLUMNS}
@@ -188,11 +216,7 @@ def _cells(header: _Header, line: Line, origin: str) -> tuple[list[str], list[st
     width, named = len(header.devices), len(header.affinities)
     if header.tabs and "\t" in line.text.strip():
         cells = [cell.strip() for cell in line.text.strip().split("\t")][1:]
-        rest = cells[width:]
-        # The driver prints two tabs after the NUMA affinity.
-        if len(rest) == 4 and not rest[2]:
-            rest = [rest[0], rest[1], rest[3]]
-        rest += [""] * (named - len(rest))
+        rest = _between_tabs(cells[width:], named)
     else:
         cells = line.text.split()[1:]
         rest = cells[width:]
@@ -206,6 +230,16 @@ def _cells(header: _Header, line: Line, origin: str) -> tuple[list[str], list[st
             _HINT,
         )
     return cells[:width], rest
+
+
+def _between_tabs(cells: list[str], named: int) -> list[str]:
+    """Return the affinities: the driver prints two tabs after that of NUMA, and before it where it is N/A."""
+    filled = [cell for cell in cells if cell]
+    if len(filled) == named:
+        return filled
+    if len(cells) == 4 and not cells[2]:
+        cells = [cells[0], cells[1], cells[3]]
+    return cells + [""] * (named - len(cells))
 
 
 def _nodes(text: str, origin: str, number: int) -> frozenset[int]:

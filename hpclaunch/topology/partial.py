@@ -23,6 +23,9 @@ class GpuFact(msgspec.Struct, frozen=True, kw_only=True):
     """The CPU list as printed, where the tool may have cut it off."""
     bus_id: str | None = None
     model: str | None = None
+    uuid: str | None = None
+    device: int | None = None
+    """The number of the GPU itself, where ``index`` counts MIG instances."""
 
 
 class Partial(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,9 +49,13 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True):
     numa_nodes: tuple[NumaNode, ...] | None = None
     numa_count: int | None = None
     gpus: tuple[GpuFact, ...] | None = None
+    gpu_vendor: str | None = None
+    """Whose GPUs these are: NVIDIA, AMD or Intel; None: unknown."""
     gpu_order: bool = True
     """Whether its GPU numbers are the runtime's; False for plain PCI order."""
     nics: tuple[Nic, ...] | None = None
+    hwloc_order: tuple[int, ...] = ()
+    """First CPU of each core, in the order of hwloc's logical numbers."""
     allowed: CpuSet | None = None
     notes: tuple[str, ...] = ()
 

@@ -54,7 +54,7 @@ def read(text: str, origin: str) -> Partial:
     if all(_USEFUL.isdisjoint(values) for values in cards.values()):
         raise BadInputError(f"{origin}: GPUs but neither NUMA nodes nor PCI addresses", _HINT)
     _check_complete(cards, origin)
-    return Partial(kind=KIND, origin=origin, gpus=gpus, notes=tuple(notes))
+    return Partial(kind=KIND, origin=origin, gpu_vendor="AMD", gpus=gpus, notes=tuple(notes))
 
 
 def _values_by_card(text: str, origin: str) -> dict[tuple[int, int], _Values]:

@@ -34,7 +34,7 @@ TOOLS = (
     Tool("numactl", "numactl.txt", (("numactl", "-H"),), 20),
     Tool("rocm_smi", "rocm-smi.txt", (("rocm-smi", "--showtoponuma", "--showbus"),), 90),
     Tool("amd_smi", "amd-smi.json", (("amd-smi", "static", "--numa", "--bus", "--json"),), 90),
-    Tool("nvidia_smi", "nvidia-smi.txt", (("nvidia-smi", "topo", "-m"),), 60),
+    Tool("nvidia_smi", "nvidia-smi.txt", (("nvidia-smi", "topo", "-m"), ("nvidia-smi", "-L")), 60),
     Tool("hwloc", "hwloc.xml", (("lstopo-no-graphics", "--of", "xml"),), 60),
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
+from hpclaunch.plural import counted
 from hpclaunch.topology.derive import number_l3
 from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology, numa_differs
 
@@ -95,10 +96,11 @@ def _with_gpu_facts(topology: NodeTopology, site: NodeTopology, notes: list[str]
     if not site.gpus:
         return topology.gpus
     if not topology.gpus:
-        notes.append(f"the site profile has {len(site.gpus)} GPUs, no source shows any")
+        notes.append(f"the site profile has {counted(len(site.gpus), 'GPU')}, no source shows any")
         return ()
     if len(site.gpus) != len(topology.gpus):
-        notes.append(f"the site profile has {len(site.gpus)} GPUs, this node has {len(topology.gpus)}")
+        count = counted(len(site.gpus), "GPU")
+        notes.append(f"the site profile has {count}, this node has {len(topology.gpus)}")
     matches = _matches(topology.gpus, site.gpus)
     return tuple(
         _completed(gpu, match, notes) if match else gpu

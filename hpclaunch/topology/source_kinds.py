@@ -30,7 +30,11 @@ SOURCE_KINDS = (
     ),
     SourceKind("rocm_smi", 7, "Output of rocm-smi --showtoponuma, text or --json."),
     SourceKind("amd_smi", 6, "Output of amd-smi static or topology, text or --json."),
-    SourceKind("nvidia_smi", 5, "Output of nvidia-smi topo -m."),
+    SourceKind(
+        "nvidia_smi",
+        5,
+        "Output of nvidia-smi topo -m; with MIG instances that of nvidia-smi -L after it.",
+    ),
     SourceKind("numactl", 4, "Output of numactl -H."),
     SourceKind("hwloc", 2, "XML of lstopo or hwloc-ls."),
     SourceKind(SYSFS, 1, "A root folder with the node's /sys in it."),

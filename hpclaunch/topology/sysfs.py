@@ -16,6 +16,7 @@ from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.pci_devices import GPU_CLASSES, gpu_vendor, note_of_others
 from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, cpu_list, whole_number
 
 SYSROOT_VARIABLE = "HPCLAUNCH_SYSROOT"
@@ -27,9 +28,6 @@ _NODE = "sys/devices/system/node"
 _PCI = "sys/bus/pci/devices"
 _KFD = "sys/class/kfd/kfd/topology/nodes"
 
-# PCI classes (pci.ids): VGA, 3D, other display, processing accelerator.
-_GPU_CLASSES = frozenset({"0300", "0302", "0380", "1200"})
-_VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
 _PCI_ORDER_HINTS = {"NVIDIA": " (as CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID)"}
 # Interfaces of high-speed networks, the name that communication libraries use first: where one
 # device has several names (cxi0 and hsn0, mlx5_0 and ib0) the first is used.
@@ -62,7 +60,8 @@ class Tree(NamedTuple):
         finally:
             os.close(found)
         self.texts[path] = text = data.decode("utf-8", "replace")
-        return text.strip()
+        # Linux 5.15.0-rc1 ends the lists of CPUs with a zero byte.
+        return text.strip(" \t\r\n\0")
 
     def names(self, path: str) -> list[str]:
         """Return the entries of a folder in natural order; empty where it cannot be read."""
@@ -128,7 +127,7 @@ def read_tree(tree: Tree) -> Partial:
     """Read a node from ``tree``, which records what was read."""
     online = _online(tree)
     nodes = _numa_nodes(tree, online)
-    gpus, in_order, notes = _gpus(tree, online)
+    vendor, gpus, in_order, notes = _gpus(tree, online)
     return Partial(
         kind=KIND,
         origin=str(tree.root),
@@ -136,6 +135,7 @@ def read_tree(tree: Tree) -> Partial:
         online=online,
         numa_nodes=nodes,
         gpus=gpus,
+        gpu_vendor=vendor,
         gpu_order=in_order,
         nics=_nics(tree, online),
         allowed=_allowed(tree, online),
@@ -255,23 +255,22 @@ class _Device(NamedTuple):
     device_class: str
 
 
-def _gpus(tree: Tree, online: CpuSet) -> tuple[tuple[GpuFact, ...], bool, tuple[str, ...]]:
-    """Return the GPUs of one vendor, whether their order is the runtime's, and notes."""
+def _gpus(tree: Tree, online: CpuSet) -> tuple[str | None, tuple[GpuFact, ...], bool, tuple[str, ...]]:
+    """Return a vendor and its GPUs, whether their order is the runtime's, and notes."""
     devices = _gpu_devices(tree)
     amd, notes = _amd_in_kfd_order(tree, devices)
     by_vendor = _buses_by_vendor(tree, devices, amd)
     if not by_vendor:
-        return (), True, tuple(notes)
-    vendor, *others = by_vendor
-    if others:
-        counts = ", ".join(f"{len(by_vendor[other])} of {other}" for other in others)
-        notes.append(f"sysfs: in addition to the GPUs of {vendor} there are {counts}; they are not counted")
+        return None, (), True, tuple(notes)
+    vendor = next(iter(by_vendor))
+    if note := note_of_others("sysfs", by_vendor, vendor):
+        notes.append(note)
     gpus = tuple(_gpu(tree, index, bus, online) for index, bus in enumerate(by_vendor[vendor]))
     in_order = vendor == "AMD" and amd is not None
     if not in_order and len(gpus) > 1:
         hint = _PCI_ORDER_HINTS.get(vendor, "")
         notes.append(f"sysfs: GPUs of {vendor} are numbered in PCI order{hint}")
-    return gpus, in_order, tuple(notes)
+    return vendor, gpus, in_order, tuple(notes)
 
 
 def _buses_by_vendor(tree: Tree, devices: list[_Device], amd: list[str] | None) -> dict[str, list[str]]:
@@ -290,12 +289,12 @@ def _gpu_devices(tree: Tree) -> list[_Device]:
     for name in tree.names(_PCI):
         device_class = (tree.text(f"{_PCI}/{name}/class") or "")[2:6]
         address = bus_id(name)
-        if device_class in _GPU_CLASSES and address:
-            vendor = _VENDORS.get(tree.text(f"{_PCI}/{name}/vendor") or "")
-            if vendor:
-                found.append(_Device(address, vendor, device_class))
-        else:
+        if device_class not in GPU_CLASSES or not address:
             tree.texts.pop(f"{_PCI}/{name}/class", None)
+            continue
+        vendor, device = ((tree.text(f"{_PCI}/{name}/{key}") or "")[2:] for key in ("vendor", "device"))
+        if name_of_vendor := gpu_vendor(device_class, vendor, device):
+            found.append(_Device(address, name_of_vendor, device_class))
     return sorted(found)
 
 

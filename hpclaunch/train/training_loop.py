@@ -290,7 +290,8 @@ class Training:
         first = position.images_in_epoch
         last = min(first + self.images_per_step, self._images)
         self._vote.cast(self._stop.requested)
-        images, labels = next(batches)
+        with self._computing("INPUT"):
+            images, labels = next(batches)
         self.clock.data += time.perf_counter() - start
         exchange_s, hidden_s = self.exchange.communication_s, self.exchange.overlapped_s or 0
         sums = self.exchange.gradients(images, labels, position.step)

@@ -7,6 +7,7 @@ import pytest
 
 from hpclaunch.binding.compute import bind, bind_gpus_only
 from hpclaunch.binding.dialects import map_cpu, mask_cpu
+from hpclaunch.binding.gpu_shares import share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.binding.reserved_cores import reserve
 from hpclaunch.cpuset import format_cpu_list
@@ -115,19 +116,18 @@ def test_no_gpu_spreads_ranks_over_numa_nodes() -> None:
     assert lists(bound(node, 1)) == ["0-7"]
     assert lists(bound(node, 2)) == ["0-3", "4-7"]
     assert lists(bound(node, 3)) == ["0-1", "2-3", "4-7"]
-    assert lists(bound(machine([2] * 4), 3)) == ["0-3", "4-5", "6-7"]
+    assert lists(bound(machine([2] * 4), 3)) == ["0-2", "3-5", "6-7"]
 
 
-def test_fewer_ranks_than_numa_nodes_get_whole_nodes_and_the_first_ranks_one_more() -> None:
-    sizes = [len(rank.numa) for rank in bound(machine([2] * 24), 7).ranks]
-    assert sizes == [4, 4, 4, 3, 3, 3, 3]
+def test_fewer_ranks_than_numa_nodes_get_whole_ones_where_that_is_equal() -> None:
+    assert [len(rank.numa) for rank in bound(machine([2] * 24), 8).ranks] == [3] * 8
+    assert sorted(len(rank.cpus) for rank in bound(machine([2] * 24), 7).ranks) == [6, *[7] * 6]
 
 
 def test_small_l3_groups_do_not_make_ranks_unequal() -> None:
     assert lists(bound(machine([10], l3_size=2), 2)) == ["0-4", "5-9"]
     assert lists(bound(machine([24], l3_size=8), 2)) == ["0-11", "12-23"]
-    # In equal thirds the middle rank would touch four groups where three hold its cores.
-    assert lists(bound(machine([64], l3_size=8), 3)) == ["0-23", "24-47", "48-63"]
+    assert lists(bound(machine([64], l3_size=8), 3)) == ["0-21", "22-42", "43-63"]
 
 
 def test_uneven_numa_nodes_get_ranks_by_their_cores() -> None:
@@ -185,6 +185,22 @@ def test_the_nearest_nics_are_assigned_in_order() -> None:
         nics=(Nic(name="a", numa=0), Nic(name="b", numa=0), Nic(name="c", cpus=frozenset({6}))),
     )
     assert [rank.nic for rank in bound(node, 4).ranks] == ["a", "b", None, "c"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "gpus", "each", "wanted"),
+    [
+        (3, 8, None, [(0, 1), (2, 3, 4), (5, 6, 7)]),
+        (5, 2, None, [(0,), (0,), (0,), (1,), (1,)]),
+        (2, 8, 1, [(0,), (1,)]),
+        (2, 8, 0, [(), ()]),
+        (2, 0, None, [(), ()]),
+    ],
+)
+def test_gpus_are_shared_by_one_rule(
+    tasks: int, gpus: int, each: int | None, wanted: list[tuple[int, ...]]
+) -> None:
+    assert share_gpus(range(gpus), tasks, each) == wanted
 
 
 def test_gpus_per_task_overrides_the_rule() -> None:

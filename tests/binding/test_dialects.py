@@ -96,7 +96,7 @@ def test_json_holds_the_whole_binding(binding: NodeBinding) -> None:
 def test_a_real_shell_reads_the_variables(binding: NodeBinding) -> None:
     names = ("CPU_LISTS", "CPU_MASKS", "GPUS", "NUMA_NODES", "NICS")
     ask = "\n".join(f'set -- $HPCLAUNCH_{name}; echo "$#"' for name in names)
-    script = f"set -f\n{dialects.env(binding)}\n{ask}\necho $HPCLAUNCH_CPU_LISTS"
+    script = f"set -f\n{dialects.env(NodeTopology(cores=()), binding)}\n{ask}\necho $HPCLAUNCH_CPU_LISTS"
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     *counts, lists = done.stdout.splitlines()
     assert counts == [str(len(binding.ranks))] * len(names)
@@ -122,6 +122,16 @@ def test_rankfile_counts_hwlocs_logical_cores() -> None:
     inside = msgspec.structs.replace(node, allowed=frozenset({1, 3, 5, 7}))
     lines = dialects.openmpi(inside, bind(inside, BindingRequest(tasks_per_node=2))).splitlines()
     assert lines[-2:] == ["rank 0=+n0 slot=0", "rank 1=+n0 slot=1"]
+
+
+def test_rankfile_follows_the_order_that_hwloc_itself_has() -> None:
+    """hwloc's groups (by distance) may put the second socket first, or join the first and the third."""
+    node = machine([2] * 4)
+    node = msgspec.structs.replace(node, hwloc_order=(0, 1, 4, 5, 2, 3, 6, 7))
+    lines = dialects.openmpi(node, bind(node, BindingRequest(tasks_per_node=4))).splitlines()
+    assert lines[-4:] == [
+        "rank 0=+n0 slot=0-1", "rank 1=+n0 slot=4-5", "rank 2=+n0 slot=2-3", "rank 3=+n0 slot=6-7"
+    ]  # fmt: skip
 
 
 @pytest.mark.mpi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import msgspec
@@ -81,22 +82,23 @@ def test_a_rank_is_on_the_numa_node_of_its_gpu_whenever_the_node_has_room(
 
 @checked
 @given(machines(), st.integers(0, 200), st.none() | st.integers(1, 4))
-def test_a_rank_spans_l3_groups_only_where_it_must(
+def test_a_rank_spans_l3_groups_only_where_it_must_or_shares_would_differ(
     topology: NodeTopology, number: int, width: int | None
 ) -> None:
     tasks = tasks_for(topology, number)
     binding = bound_or_refused(topology, BindingRequest(tasks_per_node=tasks, cpus_per_task=width))
     if isinstance(binding, BadInputError) or any(core.l3 is None for core in topology.cores):
         return
+    sizes = Counter((core.numa, core.l3) for core in usable_cores(topology))
+    ranks_of = Counter(rank.numa for rank in binding.ranks)
     for rank in binding.ranks:
         if len(rank.numa) == 1 and len(rank.gpus) < 2 and len(rank.l3) > 1:
-            held = {l3: set() for l3 in rank.l3}  # type: dict[int, set[int]]
-            for core in usable_cores(topology):
-                if core.l3 in held:
-                    held[core.l3].add(core.cpus[0])
-            mine = cores_of(topology, rank.cpus)
-            # No group alone would have held as many cores.
-            assert max(len(cores) for cores in held.values()) < len(mine)
+            held = [size for (numa, _), size in sizes.items() if numa == rank.numa[0]]
+            mine = len(cores_of(topology, rank.cpus))
+            # No group alone holds as many cores; or not all groups together hold the ranks of the NUMA node
+            # equally; or a group smaller than a share would be idle.
+            fit = sum(size // mine for size in held)
+            assert max(held) < mine or fit < ranks_of[rank.numa] or min(held) < mine
 
 
 @checked

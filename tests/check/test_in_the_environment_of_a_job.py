@@ -174,7 +174,7 @@ def test_a_probe_that_hangs_is_ended_with_its_children(
 def test_the_allreduce_test_runs_over_real_ranks() -> None:
     status, document = check_json("--python", sys.executable, "--require", "mpi-launch", "--allreduce-test")
     assert status == 0
-    assert "all sums are correct over 2 ranks on 1 nodes" in one(document, "allreduce")["evidence"]
+    assert "all sums are correct over 2 ranks on 1 node" in one(document, "allreduce")["evidence"]
 
 
 # --- Slurm -------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_each_node_of_an_allocation_is_asked(on_slurm: Slurm, tmp_path: Path) ->
     document = json.loads(done.stdout)
     found = names_by_status(document)
     assert {"nodes", "mpi", "pytorch", "mpi-plugin", "mpi-launch", "environment"} <= found["have"], document
-    assert "2 nodes give the same answers: n1, n2" in one(document, "nodes")["evidence"]
+    assert "the same answers from 2 nodes: n1, n2" in one(document, "nodes")["evidence"]
     assert "2 ranks on n1, n2 are one world" in one(document, "mpi-launch")["evidence"]
     assert done.returncode == 0
 

@@ -176,7 +176,7 @@ def test_a_count_that_stopped_early_promises_no_room() -> None:
     early = msgspec_replace(MANY_SMALL, complete=False)
     found = advise_io(facts(census=early))
     assert "stage" not in {one.name for one in found}
-    assert "at least 1,281,167 file(s)" in found[0].why
+    assert "at least 1,281,167 files" in found[0].why
 
 
 def test_quotas_that_a_copy_would_break_come_first() -> None:
@@ -214,7 +214,7 @@ def test_the_command_reads_this_machine(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"x" * 1000)
     done = advise(str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert f"{tmp_path}: 1 files in 1 folders, 1000 bytes" in done.stdout
+    assert f"{tmp_path}: 1 file in 1 folder, 1000 bytes" in done.stdout
     assert "file system: " in done.stdout
     assert "source: " in done.stdout
     document = json.loads(advise(str(tmp_path), "--json").stdout)

@@ -19,10 +19,10 @@ from hpclaunch.check.judge_launch import (
     parse_mpi_list,
     tcp_below_gb_s,
 )
-from hpclaunch.check.mpi_families import compatible, linked_mpi, mpi_family
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
+from hpclaunch.software.mpi_families import compatible, linked_mpi, mpi_family
 from tests.check.verdicts import DATA
 
 NEW = (DATA / "mpi-list" / "slurm-22.05-debian.txt").read_text()

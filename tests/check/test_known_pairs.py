@@ -7,10 +7,10 @@ import pytest
 from hpclaunch.check.check_report import Check
 from hpclaunch.check.facts import BuildFacts, Outcome
 from hpclaunch.check.judge_build import judge_versions
-from hpclaunch.check.known_pairs import BAD_PAIRS, Range, bad_pairs
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
+from hpclaunch.software.known_pairs import BAD_PAIRS, Range, bad_pairs
 
 NONE: frozenset[str] = frozenset()
 

@@ -23,15 +23,18 @@ from hpclaunch.cli.main import program
 from hpclaunch.job import job_documents
 from hpclaunch.json_document import document_schema, document_text
 from hpclaunch.lint import finding_report
+from hpclaunch.port import port_text
+from hpclaunch.scaling import prediction, study_report
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan
+from hpclaunch.timeline import timeline_documents
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
     name: kind
     for module in (
-        *(job_documents, check_report, io_advice, finding_report),
-        *(install_plan, binding_documents, site_documents),
+        *(job_documents, check_report, io_advice, finding_report, port_text),
+        *(install_plan, binding_documents, site_documents, timeline_documents, study_report, prediction),
     )
     for name, kind in module.DOCUMENTS.items()
 }
@@ -75,9 +78,11 @@ COMMANDS = {
     "advise-io": ("advise", "io", "."),
     "lint": ("lint", "job.sh"),
     "lint-rules": ("lint", "--rules"),
-    "env-plan": ("env", "plan", "--site", "olivia", "--for", "horovod-torch", "--route", "pip"),
+    "port": ("port", "job.sh", "--to", "polaris"),
+    "env-plan": ("env", "plan", "--site", "betzy", "--for", "horovod-torch", "--route", "easybuild"),
     "topology": ("topology", "--site", "lumi-g", "--tasks-per-node", "8"),
     "topology-check": ("topology", "--site", "lumi-g", "--check-map", "49,49,9999"),
+    "timeline": ("timeline", str(Path(__file__).parents[1] / "data/timelines/slow-rank1-input.json")),
     "sites-list": ("sites", "list"),
     "sites-validate": ("sites", "validate", "lumi-g", "broken.yaml"),
     "sites-check": ("sites", "check", "--older-than", "0"),
@@ -155,3 +160,11 @@ def test_the_document_of_a_dry_run(
     assert document.script.startswith("#!")
     settings: dict[str, Any] = {setting.name: setting for setting in document.settings}
     assert settings["nodes"].origin == "command line"
+
+
+def test_the_documents_of_scaling(tmp_path: Path) -> None:
+    (tmp_path / "times.csv").write_text("gpus,seconds\n1,10\n2,5.5\n4,3\n4,3.1\n8,2\n")
+    words = ["scale", "import", str(tmp_path / "times.csv"), "--kind", "strong", "--json"]
+    read("scale", CliRunner().invoke(program, words).stdout)
+    words = ["predict", "--site", "abci", "--model", "vgg16", "--batch-per-worker", "512", "--gpus", "8,16"]
+    read("predict", CliRunner().invoke(program, [*words, "--json"]).stdout)

@@ -234,6 +234,43 @@ hpclaunch_report() {
     "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
   # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
   { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
+  ( hpclaunch_watch $$ "$got_cpus" "$HPCLAUNCH_JOB_FOLDER/binding/$host" & ) < /dev/null > /dev/null 2>&1
+}
+# Look again while the program runs: libraries bind threads, and wrappers rebind programs. This shell sleeps between its
+# looks, is not a child of the program, holds none of its files, and ends with it. What is new is a line in the same file.
+hpclaunch_watch() {
+  local process=$1 at_start=$2 file=$3 fd never task text kids kid list name found='' written=- next=2 step=2 n
+  local -a tasks
+  local -A seen
+  cd "${HPCLAUNCH_SYSROOT:-}/proc/$process" || return  # stays this process, also when its number is used again
+  trap '' INT USR1 USR2
+  for fd in /proc/self/fd/*; do
+    fd=${fd##*/}
+    [ "$fd" -le 2 ] || exec {fd}>&-
+  done
+  exec {never}<> <(:)  # a pipe in which nothing arrives: waiting for it needs no process
+  SECONDS=0
+  while [ -e task ]; do
+    read -rt $((step > 60 ? 5 : 1)) -u "$never" || :
+    [ "$SECONDS" -ge "$next" ] || continue
+    tasks=(task/*)
+    for ((n = 0; n < ${#tasks[@]}; n++)); do
+      task=${tasks[n]} text='' kids=''
+      read -rd '' text < "$task/status" || :
+      read -r kids < "$task/children" || :
+      for kid in $kids; do tasks+=("/proc/$kid/task/"*); done
+      case $text in *Cpus_allowed_list:*) ;; *) continue ;; esac  # it has ended
+      list=${text#*Cpus_allowed_list:?} list=${list%%$'\n'*}
+      [ "$list" != "$at_start" ] && [ -z "${seen[$list]:-}" ] || continue
+      name=${text#*:?} name=${name%%$'\n'*}
+      seen[$list]=1 found+=${found:+;}$list@${name//[^a-zA-Z0-9_.:-]/_}
+    done
+    if [ "$found" != "$written" ]; then
+      printf 'hpclaunch-later rank=%s found=%s\n' "$RANK" "$found" >> "$file"
+      written=$found
+    fi
+    step=$((step < 150 ? 2 * step : 300)) next=$((SECONDS + step))
+  done
 }
 hpclaunch_report
 # Become the program.

@@ -28,6 +28,7 @@ export HPCLAUNCH_ARRAY_INDEX=$LSB_JOBINDEX
 HPCLAUNCH_JOB_FOLDER=$HPCLAUNCH_JOB_FOLDER/$HPCLAUNCH_ARRAY_INDEX
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+# The job's log, in which a run that comes back writes on.
 exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
 
 # How an earlier run of this job ended no longer counts.

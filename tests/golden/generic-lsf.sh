@@ -23,6 +23,7 @@ export HPCLAUNCH_JOB_ID="$LSB_JOBID"
 export HPCLAUNCH_JOB_FOLDER="$LS_SUBCWD/hpclaunch-$LSB_JOBID"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+# The job's log, in which a run that comes back writes on.
 exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
 
 # How an earlier run of this job ended no longer counts.

@@ -21,6 +21,8 @@ export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+# The job's log, in which a run that comes back writes on.
+exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
 
 # How an earlier run of this job ended no longer counts.
 rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"

@@ -145,7 +145,7 @@ if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
     hpclaunch_write reason "checkpointed, $1" || echo "hpclaunch: checkpointed, $1" || :
     exit 85
   }
-  [ "$HPCLAUNCH_RESTART" -lt 1 ] || not_restarted "and all 1 restarts (--max-restarts) are used up"
+  [ "$HPCLAUNCH_RESTART" -lt 1 ] || not_restarted "and no restart is left (--max-restarts 1)"
   hpclaunch_write restarts $((HPCLAUNCH_RESTART + 1)) \
     || not_restarted "but not restarted: $HPCLAUNCH_JOB_FOLDER cannot be written (disk or quota full?); make room, then hpclaunch resubmit"
   echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 1" || :

@@ -26,7 +26,7 @@
 # the job may come back after a checkpoint
 #SBATCH --requeue
 
-# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node, Slingshot-11), facts read 2026-11-20 to 2026-11-22.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
@@ -264,6 +264,43 @@ hpclaunch_report() {
     "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
   # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
   { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
+  ( hpclaunch_watch $$ "$got_cpus" "$HPCLAUNCH_JOB_FOLDER/binding/$host" & ) < /dev/null > /dev/null 2>&1
+}
+# Look again while the program runs: libraries bind threads, and wrappers rebind programs. This shell sleeps between its
+# looks, is not a child of the program, holds none of its files, and ends with it. What is new is a line in the same file.
+hpclaunch_watch() {
+  local process=$1 at_start=$2 file=$3 fd never task text kids kid list name found='' written=- next=2 step=2 n
+  local -a tasks
+  local -A seen
+  cd "${HPCLAUNCH_SYSROOT:-}/proc/$process" || return  # stays this process, also when its number is used again
+  trap '' INT USR1 USR2
+  for fd in /proc/self/fd/*; do
+    fd=${fd##*/}
+    [ "$fd" -le 2 ] || exec {fd}>&-
+  done
+  exec {never}<> <(:)  # a pipe in which nothing arrives: waiting for it needs no process
+  SECONDS=0
+  while [ -e task ]; do
+    read -rt $((step > 60 ? 5 : 1)) -u "$never" || :
+    [ "$SECONDS" -ge "$next" ] || continue
+    tasks=(task/*)
+    for ((n = 0; n < ${#tasks[@]}; n++)); do
+      task=${tasks[n]} text='' kids=''
+      read -rd '' text < "$task/status" || :
+      read -r kids < "$task/children" || :
+      for kid in $kids; do tasks+=("/proc/$kid/task/"*); done
+      case $text in *Cpus_allowed_list:*) ;; *) continue ;; esac  # it has ended
+      list=${text#*Cpus_allowed_list:?} list=${list%%$'\n'*}
+      [ "$list" != "$at_start" ] && [ -z "${seen[$list]:-}" ] || continue
+      name=${text#*:?} name=${name%%$'\n'*}
+      seen[$list]=1 found+=${found:+;}$list@${name//[^a-zA-Z0-9_.:-]/_}
+    done
+    if [ "$found" != "$written" ]; then
+      printf 'hpclaunch-later rank=%s found=%s\n' "$RANK" "$found" >> "$file"
+      written=$found
+    fi
+    step=$((step < 150 ? 2 * step : 300)) next=$((SECONDS + step))
+  done
 }
 hpclaunch_report
 # Run the program and tell a checkpoint from a failure. Launchers signal all of a rank's processes, so this
@@ -325,7 +362,7 @@ if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
     hpclaunch_write reason "checkpointed, $1" || echo "hpclaunch: checkpointed, $1" || :
     exit 85
   }
-  [ "$HPCLAUNCH_RESTART" -lt 3 ] || not_restarted "and all 3 restarts (--max-restarts) are used up"
+  [ "$HPCLAUNCH_RESTART" -lt 3 ] || not_restarted "and no restart is left (--max-restarts 3)"
   hpclaunch_write restarts $((HPCLAUNCH_RESTART + 1)) \
     || not_restarted "but not restarted: $HPCLAUNCH_JOB_FOLDER cannot be written (disk or quota full?); make room, then hpclaunch resubmit"
   echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 3" || :

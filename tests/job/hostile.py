@@ -339,6 +339,7 @@ def _slurm_profile() -> dict[str, Any]:
     variable = {"value": MARK, "reason": MARK, **source}
     note = {"note": MARK, **source}
     software = job_documents("")[0]["environment"]
+    link = {"gb_s": 25.0, "kind": MARK, **note}
     return {
         "schema": 1,
         "name": "here",
@@ -367,6 +368,7 @@ def _slurm_profile() -> dict[str, Any]:
             "main": {"kind": "partition"},
         },
         "directives": [{"text": "--comment=x", "reason": MARK, **source}],
+        "links": {"nic": link, "gpu_gpu": link, "cpu_gpu": link},
         "node": {
             "cpu_model": MARK,
             "cores": 4,
@@ -391,6 +393,7 @@ def _slurm_profile() -> dict[str, Any]:
             **source,
         },
         "fabric": {
+            "network": {"layout": "fat-tree", **note},
             "common": {"C": variable},
             "single_node": {"S": variable},
             "multi_node": {"M": variable},

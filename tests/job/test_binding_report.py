@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,10 @@ def test_a_binding_that_was_not_made_is_found(
     exit_code, document = last_verdict()
     assert (exit_code, document["ok"]) == (1, False)
     assert {rank["verdict"] for rank in document["ranks"]} == {"cpus-differ"}
-    assert "a binding that the program changes afterwards is not seen" in document["note"]
+    assert "a change after the last look is not seen" in document["note"]
+    picture = tmp_path / "got.svg"
+    assert hpclaunch("verify", "last", "--picture", str(picture)).returncode == 1
+    assert "r0, rank 0 of the job: cpus-differ, planned CPUs" in picture.read_text()
     log = hpclaunch("logs", "last").stdout
     assert "hpclaunch-binding" not in log, "the log is the program's"
     shown = hpclaunch("status", "last").stdout
@@ -113,9 +117,24 @@ def test_slurm_binds_as_planned_and_a_forced_wrong_mask_is_found(
         "--binding",
         "strict",
     )
-    answer = hpclaunch(*asked, "--wait", "--json", "--", "true")
+    cores = len(os.sched_getaffinity(0))
+    rebinds = f'[ "$RANK" = 0 ] || exec taskset -c 0-{cores - 1} sh -c "sleep 4; :"; sleep 4'
+    answer = hpclaunch(*asked, "--wait", "--json", "--", "sh", "-c", rebinds)
     assert answer.returncode == 0, answer.stderr
-    assert last_verdict()[1]["finding"] == "all 2 ranks got their binding"
+    exit_code, document = last_verdict()
+    finding = (
+        f"all 2 ranks got their binding; 1 left it for other CPUs while running: rank 1 (sh: 0-{cores - 1})"
+    )
+    assert (exit_code, document["finding"]) == (1, finding)
+    assert [rank["later"] for rank in document["ranks"]] == [[], [{"cpus": f"0-{cores - 1}", "name": "sh"}]]
+    assert finding in " ".join(hpclaunch("status", "last").stdout.split())
+    picture = tmp_path / "got.svg"
+    assert hpclaunch("verify", "last", "--picture", str(picture)).returncode == 1
+    planned = [rank["planned"] for rank in last_verdict()[1]["ranks"]]
+    for local_rank, cpus in enumerate(planned):
+        assert f"r{local_rank}: CPUs {cpus}<" in picture.read_text()
+    assert f"r1, rank 1 of the job: sh went to CPUs 0-{cores - 1} while running" in picture.read_text()
+    assert "no rank of job" in hpclaunch("verify", "last", "--picture", "x.svg", "--node", "n9").stderr
 
     script = hpclaunch(*asked, "--dry-run", "--", "echo", "the program ran").stdout
     masks = next(word for word in script.split() if word.startswith("--cpu-bind=mask_cpu:"))
@@ -133,11 +152,12 @@ def test_slurm_binds_as_planned_and_a_forced_wrong_mask_is_found(
     assert "the program ran" not in output.read_text()
 
 
-def rank_shell() -> str:
-    """The shell of LUMI-G's ranks, as the script has it."""
-    script = hpclaunch(
-        *("submit", "--site", "lumi-g", "--account", "project_465000001", "--dry-run", "--", "true")
-    ).stdout
+LUMI = ("--site", "lumi-g", "--account", "project_465000001")
+
+
+def rank_shell(*options: str) -> str:
+    """The shell of the ranks, by default LUMI-G's, as the script has it."""
+    script = hpclaunch("submit", *(options or LUMI), "--dry-run", "--", "true").stdout
     return script.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
 
 
@@ -245,6 +265,67 @@ def test_the_report_changes_no_variable_of_the_program(tmp_path: Path) -> None:
     assert {line for line in done.stdout.splitlines() if line.endswith("=the user's")} == {
         f"{name}=the user's" for name in names
     }
+
+
+def later(found: str) -> str:
+    return f"hpclaunch-later rank=0 found={found}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "ok", "said"),
+    [
+        ([later("")], True, "the rank got its binding"),
+        ([later("1@python")], True, "1 changed it within their CPUs while running: rank 0 (python: 1)"),
+        (
+            [later("1@python"), later("1@python;0-3@pool")],
+            False,
+            "1 left it for other CPUs while running: rank 0 (pool: 0-3)",
+        ),
+        (
+            [later("2@python;$(x)@pool"), later("99999999@x"), later(";;")],
+            True,
+            "the rank got its binding",
+        ),
+    ],
+)
+def test_what_a_program_changes_later_is_judged(lines: list[str], ok: bool, said: str) -> None:
+    """CPUs 0 and 1 are those of the plan; text that is not a list of CPUs is not a report."""
+    judged = verdict("\n".join([LINE.format(rank=0, verdict="ok"), *lines]), 1)
+    assert (judged.ok, judged.finding.rpartition("; ")[2]) == (ok, said)
+
+
+LOOKS_BACK = """
+import os
+me, watch = f"/proc/{os.getpid()}", None
+while watch is None:
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{process}/cwd") == me and len(os.listdir(f"/proc/{process}/fd")) == 4:
+                watch = process
+        except OSError:
+            pass
+files = lambda process: {os.readlink(f"/proc/{process}/fd/{fd}") for fd in os.listdir(f"/proc/{process}/fd")}
+try:
+    os.wait()
+except ChildProcessError:
+    mine = {os.readlink(f"/proc/self/fd/{fd}") for fd in (1, 2, %d)}
+    print(watch, sorted(mine & files(watch)))
+"""
+
+
+@pytest.mark.slow
+def test_the_second_look_is_no_part_of_the_program(tmp_path: Path) -> None:
+    """It is not among the program's children, holds none of its files, and ends with it."""
+    fd = os.open(tmp_path / "the programs", os.O_CREAT | os.O_RDWR)
+    program = [sys.executable, "-c", LOOKS_BACK % fd]
+    shell = ["bash", "-c", rank_shell("--site", "local", "--tasks", "1"), "rank", *program]
+    (tmp_path / "binding").mkdir()
+    environment = {**os.environ, "HPCLAUNCH_JOB_FOLDER": str(tmp_path)}
+    done = subprocess.run(shell, env=environment, pass_fds=[fd], capture_output=True, text=True, check=True)
+    watch, shared = done.stdout.split(maxsplit=1)
+    assert shared == "[]\n"
+    while Path("/proc", watch).exists():
+        time.sleep(0.1)
 
 
 def test_wrong_ranks_are_named_before_missing_ones() -> None:

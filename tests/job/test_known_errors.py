@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -81,7 +82,17 @@ def test_what_launchers_say_otherwise_names_no_rank() -> None:
     assert first_failed_rank(Path(__file__).read_text()) is None
 
 
-def test_the_reference_page_has_the_table() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "status.md").read_text()
-    rows = "".join(f"| {error.cause} | {error.remedy or ''} |\n" for error in KNOWN_ERRORS)
-    assert page.endswith(f"| error | remedy |\n|---|---|\n{rows}")
+def test_the_page_of_troubleshooting_has_the_table() -> None:
+    """HPCLAUNCH_TEST_UPDATE_GOLDEN=1 writes it: what the log says, the error, the remedy."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "troubleshooting.md"
+    head, mark, _ = page.read_text().partition("change it there. -->\n\n")
+    table = "| the log says | error | remedy |\n|---|---|---|\n"
+    for error in KNOWN_ERRORS:
+        shown = [line for line, cause in LINES.items() if cause == error.cause] or [
+            error.pattern.split("|")[0]
+        ]
+        said = "<br>".join(f"`` {line.strip()} ``".replace("|", "\\|") for line in shown[:2])
+        table += f"| {said} | {error.cause} | {error.remedy or 'read the lines above it'} |\n"
+    if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN"):
+        page.write_text(head + mark + table)
+    assert page.read_text() == head + mark + table

@@ -12,7 +12,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.mpi_plugin import choose_plugin
-from hpclaunch.plan.request import Command, JobRequest
+from hpclaunch.plan.request import Command, JobRequest, Setting
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.load_profile import load_site
 
@@ -109,6 +109,16 @@ def test_of_another_command_the_linked_mpi_is_asked(libraries: str | None, name:
     plugin, reason = chosen(target, command=Command(argv=("./a.out",)))
     assert (plugin, target.asked) == (name, ["srun", "sh"])
     assert words in reason
+
+
+def test_a_program_of_another_framework_that_imports_mpi4py_gets_the_plugin_of_its_mpi() -> None:
+    """Without the import the first plugin of the list would start each rank alone."""
+    target = JobPlace(LIST, MPICH)
+    request = JobRequest(site="generic-slurm", command=Command(argv=("python", "t.py")), framework="torch")
+    found = Setting(name="mpi4py", value="used, too", origin="found: t.py, line 1: imports mpi4py")
+    profile = load_site("generic-slurm")
+    plugins = [choose_plugin(request, profile, target, settings) for settings in ((), (found,))]
+    assert [plugin.name for plugin in plugins if plugin] == ["pmix", "pmi2"]
 
 
 def test_a_linked_mpi_whose_plugin_is_not_offered_leaves_it_to_the_list() -> None:

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.follow_job import cancel_job
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
+from tests.conftest import MPI_VARIABLES
 from tests.testbed.cluster import Slurm
 
 FAKES = Path(__file__).parents[1] / "fakes"
@@ -59,7 +62,7 @@ def test_a_job_that_checkpoints_is_called_again() -> None:
 def test_restarts_are_used_up() -> None:
     job, log = submit(*LOCAL, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "never")
     assert (job["state"], job["exit_code"]) == ("failed", 85)
-    assert "all 1 restarts (--max-restarts) are used up" in log
+    assert "checkpointed, and no restart is left (--max-restarts 1)" in log
     assert len(runs(log)) == 4
 
 
@@ -94,141 +97,259 @@ def test_impossible_wishes_are_refused(words: tuple[str, ...]) -> None:
     assert answer.returncode == 3, answer.stderr
 
 
-@pytest.fixture
-def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
-    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
-    return slurm
+class Together:
+    """Jobs that are submitted together: they wait for the clocks of their schedulers side by side."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._jobs: dict[str, tuple[subprocess.Popen[str], dict[str, str]]] = {}
+
+    def submit(self, name: str, *words: str, **environment: str) -> None:
+        """Start a job with records of its own; each of its programs finds these variables."""
+        home = self.folder / name
+        home.mkdir(exist_ok=True)
+        own = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "STATE", "CACHE")}
+        env = {**os.environ, **MPI_VARIABLES, **own, **environment}
+        command = [sys.executable, "-m", "hpclaunch", "submit", "--wait", "--json", "--name", name, *words]
+        pipe = subprocess.PIPE
+        self._jobs[name] = (
+            subprocess.Popen(command, cwd=home, env=env, stdout=pipe, stderr=pipe, text=True),
+            env,
+        )
+
+    def ended(self, name: str) -> tuple[dict[str, Any], str]:
+        """Wait for the end of a job and return its document and its output."""
+        stdout, stderr = self._jobs[name][0].communicate()
+        assert stdout, stderr
+        return json.loads(stdout), stderr
+
+    def hpclaunch(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run another command about a job."""
+        command = [sys.executable, "-m", "hpclaunch", *words]
+        return subprocess.run(command, env=self._jobs[name][1], capture_output=True, text=True)
+
+    def end(self) -> None:
+        """Cancel what still runs."""
+        for process, _ in self._jobs.values():
+            process.terminate()
+        for process, _ in self._jobs.values():
+            process.wait()
 
 
-SLURM = ("--site", "generic-slurm", "--nodes", "2", "--time", "4m", "--warn-before", "230s")
+SLURM = ("--site", "generic-slurm", "--nodes", "2", "--no-exclusive", "--time", "4m", "--warn-before", "230s")
+SOON = ("--site", "generic-pbs", "--tasks", "2", "--time", "9s", "--warn-before", "5s")
+PBS = ("--site", "generic-pbs", "--tasks", "2", "--time", "40s", "--warn-before", "30s")
+ONCE = ("--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
+TWICE = ("--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
+ARRAY = ("--array", "0-2", *ONCE)
+FULL = {"restarts": ("restarts.new",), "everything": ("restarts.new", "reason.new", "exit_status.new")}
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
+    """What starts jobs together and ends what still runs."""
+    jobs = Together(tmp_path_factory.mktemp("together"))
+    try:
+        yield jobs
+    finally:
+        jobs.end()
+
+
+@pytest.fixture(scope="module")
+def on_slurm(slurm: Slurm, started: Together, on_pbs: Together) -> Together:
+    """All jobs of this file on Slurm, which looks at limits every 30 s; those on PBS wait meanwhile."""
+    jobs, may = started, {"SLURM_CONF": str(slurm.conf)}
+    may_not = may | {"PATH": f"{forbidding_requeue(jobs.folder)}:{os.environ['PATH']}"}
+    jobs.submit("requeued", *SLURM, *ONCE, **may)
+    jobs.submit("array", *SLURM, *ARRAY, **may)
+    jobs.submit("next", *SLURM, *ONCE, **may_not)
+    jobs.submit("array-may-not", *SLURM, *ARRAY, **may_not)
+    requeues = 'echo "GOT run ${SLURM_RESTART_COUNT:-0}"; [ "${SLURM_RESTART_COUNT:-}" ] || '
+    requeues += '{ scontrol requeue "$SLURM_JOB_ID"; sleep 600; }'
+    words = ("--no-exclusive", "--time", "5m", "--mpi", "none", "--", "bash", "-c", requeues)
+    jobs.submit("site-requeues", *SLURM[:2], *words, **may)
+    program = ("--", sys.executable, "-c", FULL_DISK)
+    jobs.submit("unseen", *SLURM, "--max-restarts", "1", *program, "1", "next_id.new", **may_not)
+    for what, written in FULL.items():
+        full = ("--max-restarts", "2", *program, "never", *written)
+        jobs.submit(f"full-{what}-slurm", *SLURM, *full, **may)
+    return jobs
+
+
+@pytest.fixture(scope="module")
+def on_pbs(started: Together) -> Together:
+    """All jobs of this file that end by themselves on a fake PBS, each on its own."""
+    jobs = started
+    for what, written in FULL.items():
+        full = ("--max-restarts", "2", "--", sys.executable, "-c", FULL_DISK, "never", *written)
+        jobs.submit(f"full-{what}-pbs", *PBS, *full, **fake_pbs(jobs.folder))
+    for who, more in PBS_USERS.items():
+        environment = {**fake_pbs(jobs.folder), "FAKE_PBS_OPERATOR": "0" if who == "user" else "1"}
+        jobs.submit(who.replace(" ", "-"), *PBS, *more, *TWICE, **environment)
+    for name, qsub in BAD_QSUBS.items():
+        (jobs.folder / "bin" / name).mkdir(parents=True)
+        (jobs.folder / "bin" / name / "qsub").write_text(f"#!/bin/sh\n{qsub}\n")
+        (jobs.folder / "bin" / name / "qsub").chmod(0o755)
+        jobs.submit(name, *PBS, *TWICE, **fake_pbs(jobs.folder, str(jobs.folder / "bin" / name)))
+    reruns = 'echo "GOT run $(wc -l < out)"; echo >> out; [ "$(wc -l < out)" = 2 ] || '
+    reruns += '{ qrerun "$PBS_JOBID"; sleep 600; }'
+    words = ("--time", "5m", "--tasks", "1", "--", "bash", "-c", f"touch out; {reruns}")
+    jobs.submit("pbs-site-reruns", *PBS[:2], *words, **fake_pbs(jobs.folder), FAKE_PBS_OPERATOR="1")
+    bare = {**fake_pbs(jobs.folder), "FAKE_PBS_JOB_PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    jobs.submit("without-qsub", *PBS, *ONCE, **bare)
+    return jobs
+
+
+# With several workers one runs all these tests, so that the jobs are submitted once.
+one_group = pytest.mark.xdist_group("restarts")
+
+
+@one_group
 @pytest.mark.slurm
-def test_slurm_requeues_a_job_that_checkpoints(on_slurm: Slurm) -> None:
-    job, log = submit(*SLURM, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
+def test_slurm_requeues_a_job_that_checkpoints(on_slurm: Together) -> None:
+    job, log = on_slurm.ended("requeued")
     assert (job["state"], job["exit_code"]) == ("done", 0), log
     assert runs(log) == [f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1)]
 
 
-def forbid_requeue(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A site that forbids requeueing: its scontrol says so."""
+def forbidding_requeue(folder: Path) -> Path:
+    """Return the folder of a scontrol that says what that of a site says which forbids requeueing."""
     real = subprocess.run(["which", "scontrol"], capture_output=True, text=True, check=True).stdout.strip()
-    fake = folder / "scontrol"
+    fake = folder / "forbids" / "scontrol"
+    fake.parent.mkdir()
     fake.write_text(
         '#!/bin/sh\nif [ "$1" = requeue ]; then\n'
         '  echo "Requested operation is presently disabled" >&2; exit 1\nfi\n'
         f'exec {real} "$@"\n'
     )
     fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return fake.parent
 
 
+@one_group
 @pytest.mark.slurm
-def test_where_requeueing_is_not_allowed_the_next_job_takes_over(
-    on_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forbid_requeue(tmp_path, monkeypatch)
-    job, log = submit(*SLURM, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
+def test_where_requeueing_is_not_allowed_the_next_job_takes_over(on_slurm: Together) -> None:
+    job, log = on_slurm.ended("next")
     assert (job["state"], job["exit_code"]) == ("done", 0), log
     assert runs(log) == [f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1)]
 
 
-def logs_of_array(job: str) -> list[list[str]]:
+def logs_of_array(jobs: Together, name: str) -> list[list[str]]:
     """Return what each of three jobs of an array said in its runs."""
-    command = [sys.executable, "-m", "hpclaunch", "logs", job, "--index"]
-    return [
-        runs(subprocess.run([*command, str(i)], capture_output=True, text=True, check=True).stdout)
-        for i in range(3)
-    ]
+    return [runs(jobs.hpclaunch(name, "logs", "last", "--index", str(i)).stdout) for i in range(3)]
 
 
+@one_group
 @pytest.mark.slurm
-def test_each_job_of_an_array_comes_back_by_itself(on_slurm: Slurm) -> None:
-    words = ("--array", "0-2", "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
-    job, log = submit(*SLURM, *words)
+def test_each_job_of_an_array_comes_back_by_itself(on_slurm: Together) -> None:
+    job, log = on_slurm.ended("array")
     assert (job["state"], job["exit_code"]) == ("done", 0), log
-    assert (
-        logs_of_array(job["id"]) == [[f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1)]] * 3
-    )
+    expected = [f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1)]
+    assert logs_of_array(on_slurm, "array") == [expected] * 3
 
 
+@one_group
 @pytest.mark.slurm
-def test_a_job_of_an_array_that_may_not_come_back_has_failed(
-    on_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forbid_requeue(tmp_path, monkeypatch)
-    words = ("--array", "0-2", "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
-    job, log = submit(*SLURM, *words)
+def test_a_job_of_an_array_that_may_not_come_back_has_failed(on_slurm: Together) -> None:
+    job, log = on_slurm.ended("array-may-not")
     assert (job["state"], job["exit_code"]) == ("failed", 85), log
     assert "it may not requeue itself here, and a job of an array has no other way" in log
-    assert logs_of_array(job["id"]) == [[f"GOT rank {rank} run 0" for rank in (0, 1)]] * 3
+    assert logs_of_array(on_slurm, "array-may-not") == [[f"GOT rank {rank} run 0" for rank in (0, 1)]] * 3
+
+
+_HOMES = count(1)
+
+
+def fake_pbs(folder: Path, first: str = "") -> dict[str, str]:
+    """Return the environment of a new fake PBS whose jobs find it and the MPI on their PATH."""
+    home = folder / f"pbs{next(_HOMES)}"
+    home.mkdir()
+    jobs = f"{FAKES / 'fake_pbs'}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    return {
+        "FAKE_PBS_HOME": str(home),
+        "FAKE_PBS_JOB_PATH": f"{first}:{jobs}" if first else jobs,
+        "PATH": f"{FAKES / 'fake_pbs'}:{os.environ['PATH']}",
+    }
 
 
 @pytest.fixture
-def on_pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    """A fake PBS whose jobs find it and the MPI on their PATH."""
-    (tmp_path / "pbs").mkdir()
-    jobs = f"{FAKES / 'fake_pbs'}:{Path(sys.executable).parent}:/usr/bin:/bin"
-    monkeypatch.setenv("FAKE_PBS_HOME", str(tmp_path / "pbs"))
-    monkeypatch.setenv("FAKE_PBS_JOB_PATH", jobs)
-    monkeypatch.setenv("PATH", f"{FAKES / 'fake_pbs'}:{os.environ['PATH']}")
-    return ("--site", "generic-pbs", "--tasks", "2", "--time", "9s", "--warn-before", "5s")
+def own_pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fake PBS; returns its folder."""
+    environment = fake_pbs(tmp_path)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return Path(environment["FAKE_PBS_HOME"])
 
 
+PBS_USERS: dict[str, tuple[str, ...]] = {
+    "operator": (),
+    "user": (),
+    "not rerunnable": ("--directive", "-r n"),
+}
+
+
+@one_group
 @pytest.mark.mpi
-@pytest.mark.parametrize("who", ["operator", "user", "not rerunnable"])
-def test_a_job_of_pbs_that_checkpoints_comes_back(
-    on_pbs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, who: str
-) -> None:
+@pytest.mark.parametrize("who", PBS_USERS)
+def test_a_job_of_pbs_that_checkpoints_comes_back(on_pbs: Together, who: str) -> None:
     """By qrerun where PBS lets it, else as the next job of a chain; its output is all there."""
-    monkeypatch.setenv("FAKE_PBS_OPERATOR", "0" if who == "user" else "1")
-    more = ("--directive", "-r n") if who == "not rerunnable" else ()
-    words = (*on_pbs, *more, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
-    job, log = submit(*words)
+    name = who.replace(" ", "-")
+    job, log = on_pbs.ended(name)
     assert (job["state"], job["exit_code"]) == ("done", 0), log
     assert runs(log) == [f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1, 2)]
     said = {"operator": None, "user": "qrerun: Unauthorized Request", "not rerunnable": "is not rerunnable"}
     refusal = said[who]
     assert refusal in log if refusal else "qrerun: " not in log
-    status = subprocess.run(
-        [sys.executable, "-m", "hpclaunch", "status", "--json"], capture_output=True, text=True
-    )
-    number = json.loads(status.stdout)["scheduler_id"]
+    number = json.loads(on_pbs.hpclaunch(name, "status", "--json").stdout)["scheduler_id"]
     assert number == ("1.fakepbs" if who == "operator" else "3.fakepbs")
 
 
+BAD_QSUBS = {
+    "refused-chain": "echo 'qsub: would exceed per-user limit' >&2; exit 38",
+    "silent-qsub": "exit 0",
+}
+
+
+@one_group
 @pytest.mark.mpi
-def test_a_chain_that_pbs_refuses_is_a_failure_with_its_reason(
-    on_pbs: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    full = tmp_path / "full"
-    full.mkdir()
-    (full / "qsub").write_text("#!/bin/sh\necho 'qsub: would exceed per-user limit' >&2; exit 38\n")
-    (full / "qsub").chmod(0o755)
-    monkeypatch.setenv("FAKE_PBS_JOB_PATH", f"{full}:{os.environ['FAKE_PBS_JOB_PATH']}")
-    words = (*on_pbs, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
-    job, log = submit(*words)
+def test_a_chain_that_pbs_refuses_is_a_failure_with_its_reason(on_pbs: Together) -> None:
+    job, log = on_pbs.ended("refused-chain")
     assert (job["state"], job["exit_code"]) == ("failed", 85), log
     assert "qsub: would exceed per-user limit" in log
     assert "checkpointed, but neither requeued nor followed" in log
 
 
+@one_group
 @pytest.mark.mpi
-def test_cancelling_ends_the_job_of_a_chain_that_took_over(on_pbs: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_chain_whose_next_job_has_no_id_is_a_failure(on_pbs: Together) -> None:
+    job, log = on_pbs.ended("silent-qsub")
+    assert (job["state"], job["exit_code"]) == ("failed", 85), log
+
+
+@one_group
+@pytest.mark.mpi
+def test_a_job_of_pbs_finds_qsub_where_its_user_did(on_pbs: Together) -> None:
+    job, log = on_pbs.ended("without-qsub")
+    assert (job["state"], job["exit_code"]) == ("done", 0), log
+    assert len(runs(log)) == 4
+
+
+@pytest.mark.mpi
+def test_cancelling_ends_the_job_of_a_chain_that_took_over(own_pbs: Path) -> None:
     """As Ctrl-C does while one waits, whose record is that of the first job."""
     command = [sys.executable, "-m", "hpclaunch"]
-    words = ("submit", *on_pbs, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "never")
+    words = ("submit", *SOON, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "never")
     job = subprocess.run([*command, *words], capture_output=True, text=True, check=True).stdout.strip()
     store = Store()
     folder, record = store.folder(job), store.load(job)
     while not (folder / "out.log").exists():
         time.sleep(0.05)
-    (tmp_path / "pbs" / "stopped").touch()  # so the next one waits in the queue
+    (own_pbs / "stopped").touch()  # so the next one waits in the queue
     while not (folder / "next_id").exists():
         time.sleep(0.05)
     ended = cancel_job(store, LocalHost(), get_scheduler("pbs"), record)
     assert (ended.state, ended.scheduler_id) == ("cancelled", "2.fakepbs")
-    assert json.loads((tmp_path / "pbs" / "2.json").read_text())["state"] == "F"
+    assert json.loads((own_pbs / "2.json").read_text())["state"] == "F"
 
 
 # Before it checkpoints, rank 0 makes further writes to the named files of the job's folder fail: "no space
@@ -246,26 +367,21 @@ for name in sys.argv[2:] if os.environ["RANK"] == "0" else ():
 )
 
 
-@pytest.fixture(params=["slurm", "pbs"])
-def queue(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The options that name a scheduler with a queue: the real Slurm, the fake PBS."""
-    if request.param == "pbs":
-        on_pbs: tuple[str, ...] = request.getfixturevalue("on_pbs")
-        return on_pbs
-    request.getfixturevalue("on_slurm")
-    return SLURM
-
-
+@one_group
 @pytest.mark.slurm
-@pytest.mark.parametrize("written", [("restarts.new",), ("restarts.new", "reason.new", "exit_status.new")])
-def test_a_full_disk_at_a_restart_is_a_failure(queue: tuple[str, ...], written: tuple[str, ...]) -> None:
-    program = (sys.executable, "-c", FULL_DISK, "never", *written)
-    job, log = submit(*queue, "--max-restarts", "2", "--", *program)
+@pytest.mark.parametrize("what", FULL)
+@pytest.mark.parametrize("scheduler", ["slurm", "pbs"])
+def test_a_full_disk_at_a_restart_is_a_failure(
+    request: pytest.FixtureRequest, scheduler: str, what: str
+) -> None:
+    jobs: Together = request.getfixturevalue(f"on_{scheduler}")
+    name = f"full-{what}-{scheduler}"
+    job, log = jobs.ended(name)
     assert (job["state"], job["exit_code"]) == ("failed", 85), log
     assert "No space left on device" in log
     assert "not restarted" in log
     assert len(runs(log)) == 2
-    assert subprocess.run([sys.executable, "-m", "hpclaunch", "wait"], capture_output=True).returncode == 1
+    assert jobs.hpclaunch(name, "wait").returncode == 1
 
 
 @pytest.mark.mpi
@@ -276,30 +392,14 @@ def test_a_full_disk_at_a_restart_on_this_machine_is_not_done() -> None:
     assert "its disk was full" in log
 
 
+@one_group
 @pytest.mark.slurm
-def test_a_next_job_that_cannot_be_recorded_does_not_run(
-    on_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forbid_requeue(tmp_path, monkeypatch)
-    program = (sys.executable, "-c", FULL_DISK, "1", "next_id.new")
-    job, log = submit(*SLURM, "--name", "unseen", "--max-restarts", "1", "--", *program)
+def test_a_next_job_that_cannot_be_recorded_does_not_run(on_slurm: Together, slurm: Slurm) -> None:
+    job, log = on_slurm.ended("unseen")
     assert (job["state"], job["exit_code"]) == ("failed", 85), log
     assert "neither requeued nor followed" in log
-    states = on_slurm.run("squeue", "-h", "-a", "-t", "all", "-n", "unseen", "-o", "%T").stdout.split()
+    states = slurm.run("squeue", "-h", "-a", "-t", "all", "-n", "unseen", "-o", "%T").stdout.split()
     assert sorted(states) == ["CANCELLED", "FAILED"]
-
-
-@pytest.mark.mpi
-def test_a_chain_whose_next_job_has_no_id_is_a_failure(
-    on_pbs: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    silent = tmp_path / "silent"
-    silent.mkdir()
-    (silent / "qsub").write_text("#!/bin/sh\nexit 0\n")
-    (silent / "qsub").chmod(0o755)
-    monkeypatch.setenv("FAKE_PBS_JOB_PATH", f"{silent}:{os.environ['FAKE_PBS_JOB_PATH']}")
-    job, log = submit(*on_pbs, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
-    assert (job["state"], job["exit_code"]) == ("failed", 85), log
 
 
 @pytest.mark.mpi
@@ -335,38 +435,35 @@ print("GOT run", os.environ["HPCLAUNCH_RESTART"])
     assert "GOT run 1" in answer.stderr
 
 
+@one_group
 @pytest.mark.slurm
-def test_the_log_of_each_run_stays_where_slurm_requeues_the_job(on_slurm: Slurm) -> None:
-    program = 'echo "GOT run ${SLURM_RESTART_COUNT:-0}"; [ "${SLURM_RESTART_COUNT:-}" ] || '
-    program += '{ scontrol requeue "$SLURM_JOB_ID"; sleep 600; }'
-    words = ("--site", "generic-slurm", "--time", "5m", "--mpi", "none", "--", "bash", "-c", program)
-    job, log = submit(*words)
+def test_the_log_of_each_run_stays_where_slurm_requeues_the_job(on_slurm: Together) -> None:
+    job, log = on_slurm.ended("site-requeues")
     assert (job["state"], job["exit_code"]) == ("done", 0), log
     assert runs(log) == ["GOT run 0", "GOT run 1"]
-    logs = subprocess.run([sys.executable, "-m", "hpclaunch", "logs"], capture_output=True, text=True)
-    assert runs(logs.stdout) == runs(log)
+    assert runs(on_slurm.hpclaunch("site-requeues", "logs").stdout) == runs(log)
+
+
+@one_group
+@pytest.mark.mpi
+def test_the_log_of_each_run_stays_where_pbs_starts_the_job_again(on_pbs: Together) -> None:
+    """PBS itself empties the file of the job's output then."""
+    job, log = on_pbs.ended("pbs-site-reruns")
+    assert (job["state"], job["exit_code"]) == ("done", 0), log
+    assert runs(log) == ["GOT run 0", "GOT run 1"]
+    assert runs(on_pbs.hpclaunch("pbs-site-reruns", "logs").stdout) == runs(log)
 
 
 @pytest.mark.mpi
-def test_how_an_earlier_run_ended_does_not_end_this_one(on_pbs: tuple[str, ...], tmp_path: Path) -> None:
+def test_how_an_earlier_run_ended_does_not_end_this_one(own_pbs: Path) -> None:
     """It hung and the site has put it back into the queue."""
-    (tmp_path / "pbs" / "stopped").touch()
+    (own_pbs / "stopped").touch()
     command = [sys.executable, "-m", "hpclaunch"]
-    words = ("submit", *on_pbs[:-2], "--idle-timeout", "60s", "--", "true")  # no restarts, so no warning
+    words = ("submit", *SOON[:-2], "--idle-timeout", "60s", "--", "true")  # no restarts, so no warning
     job = subprocess.run([*command, *words], capture_output=True, text=True, check=True).stdout.strip()
     folder = Store().folder(job)
     (folder / "reason").write_text("hung: no output and no heartbeat for 60 s; ended by --idle-timeout\n")
     (folder / "exit_status").write_text("124\n")
-    (tmp_path / "pbs" / "stopped").unlink()
+    (own_pbs / "stopped").unlink()
     answer = subprocess.run([*command, "wait", "--json"], capture_output=True, text=True)
     assert (json.loads(answer.stdout)["state"], answer.stderr) == ("done", "")
-
-
-@pytest.mark.mpi
-def test_a_job_of_pbs_finds_qsub_where_its_user_did(
-    on_pbs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FAKE_PBS_JOB_PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
-    job, log = submit(*on_pbs, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
-    assert (job["state"], job["exit_code"]) == ("done", 0), log
-    assert len(runs(log)) == 4

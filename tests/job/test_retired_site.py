@@ -83,5 +83,17 @@ def test_what_is_unknown_is_said_to_be_so(tmp_path: Path, facts: str, sentence: 
     assert sentence in make_plan(request, profile, site_topology(profile), JobPlace()).warnings[0]
 
 
+@pytest.mark.parametrize("site", ["summit", "theta", "thetagpu", "abci"])
+def test_every_retired_machine_is_planned_dry_and_refused(site: str) -> None:
+    profile = load_site(site)
+    assert profile.status == "historic"
+    request = JobRequest(site=site, account="ABC123", command=Command(argv=("./a",)), nodes=2)
+    plan = make_plan(request, profile, site_topology(profile), JobPlace())
+    assert plan.warnings[0].startswith(f"{site} is switched off")
+    assert plan.problems == ()
+    with pytest.raises(SiteRuleError, match="nothing can be submitted"):
+        refuse_submission(profile)
+
+
 def test_a_machine_in_use_is_not_refused() -> None:
     refuse_submission(load_site("frontier"))

@@ -235,3 +235,46 @@ def test_an_image_that_cannot_be_pulled_is_told_with_the_line_that_gets_it(root:
     (reason,) = root.glob("**/hpclaunch-12*/reason")
     assert reason.read_text().startswith("EESSI's image cannot be pulled here")
     assert not list((root / "cache" / "of mine").iterdir())
+
+
+def test_a_planned_installation_of_eessis_container_ends_in_a_job_that_runs(root: Path) -> None:
+    """The plan's script and job file; git is real, its repository here has the fake eessi_container.sh."""
+    cwd = root / "scratch" / "p1" / "me"
+    scripts = root / "scripts"
+    scripts.mkdir()
+    (scripts / "eessi_container.sh").write_bytes((FAKES / "eessi_container.sh").read_bytes())
+    (scripts / "eessi_container.sh").chmod(0o755)
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for words in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "scripts")):
+        subprocess.run(["git", *words], cwd=scripts, check=True)
+    init = root / "image" / "cvmfs" / "software.eessi.io" / "versions" / "2025.06" / "init" / "lmod"
+    init.mkdir(parents=True)
+    (init / "bash").write_text(INIT)
+    fakes = {
+        "FAKE_CONTAINER_LOG": str(root / "calls"),
+        "FAKE_CONTAINER_IMAGE": str(root / "image"),
+        "FAKE_RANKS": "2",
+        "TMPDIR": str(root / "site"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{scripts}.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/EESSI/software-layer-scripts.git",
+    }
+    site = str(profile(root, "polaris"))
+    prefix = str(root / "of mine")
+    plan = ("env", "plan", "--site", site, "--for", "torch", "--route", "eessi-container", "--prefix", prefix)
+    hpclaunch(*plan, "--write", "get.sh", cwd=cwd)
+    for _ in range(2):  # a second run finds everything there
+        done = run((cwd / "get.sh").read_text(), root, cwd, **fakes)
+        assert done.returncode == 0, done.stderr
+    job = (cwd / "get.yaml").read_text().replace("site: polaris-here", f"site: {site}")
+    (cwd / "get.yaml").write_text(job)
+    program = ("--", "bash", "-c", 'echo "$LOADED"; cat data.txt')
+    size = ("--tasks-per-node", "2", "--binding", "off", "--dry-run", "--account", "p")
+    script = hpclaunch("submit", "--file", "get.yaml", *size, *program, cwd=cwd)
+    assert "EESSI_ACCELERATOR_TARGET_OVERRIDE=accel/nvidia/cc80" in script
+    done = run(script, root, cwd, **fakes)
+    assert done.returncode == 0, done.stderr
+    ranks = ["PyTorch/2.7.1-foss-2024a-CUDA-12.6.0", "read inside"] * 2
+    assert sorted(done.stdout.splitlines()[-4:]) == sorted(ranks)
+    calls = [line.split()[1] for line in (root / "calls").read_text().splitlines()]
+    assert (calls.count("pull"), calls.count("-q")) == (1, 2)

@@ -47,7 +47,7 @@ def test_a_job_on_this_machine_finds_its_data_and_leaves_nothing(
     done = hpclaunch("submit", "--site", "local", "--stage", str(source), "--", "sh", "-c", SHOW)
     assert done.returncode == 0, done.stderr + done.stdout
     assert sums(source) in done.stdout
-    assert "verified on 1 node(s), in" in done.stdout
+    assert "verified on 1 node, in" in done.stdout
     assert list((tmp_path / "local").glob("hpclaunch-*")) == []
 
 
@@ -141,7 +141,7 @@ def test_two_nodes_get_the_data(on_slurm: Slurm, tmp_path: Path, source: Path, f
     for line in expected.splitlines():
         assert done.stdout.count(line) == 2, done.stdout
     how = "(read once, copied from node to node)" if form == "folder" else "(sbcast)"
-    assert "verified on 2 node(s), in " in done.stdout
+    assert "verified on 2 nodes, in " in done.stdout
     assert how in done.stdout
     assert on_the_nodes(on_slurm) == []
 

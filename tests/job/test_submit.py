@@ -80,7 +80,7 @@ def test_the_profiles_environment_stands_where_the_job_names_none(tmp_path: Path
     [
         (("--nodes", "1025"), "at most 1024 allowed"),
         (("--nodes", "5", "--partition", "small-g"), "at most 4 allowed"),
-        (("--time", "4d"), "no queue of lumi-g takes 1 nodes for 96:00:00"),
+        (("--time", "4d"), "no queue of lumi-g takes 1 node for 96:00:00"),
         (("--time", "49h", "--partition", "standard-g"), "at most 2-00:00:00 allowed"),
         (("--tasks-per-node", "8", "--cpus-per-task", "8"), "64 cores per node requested"),
         (("--tasks-per-node", "64"), "64 cores per node requested"),

@@ -129,6 +129,7 @@ def command_in(script: Script, name: str) -> Command:
         ("A=1 b\nuse $A", ("", ("A",))),
         ("use ${B:-1}", (None, ())),
         ("A+=1\nuse $A", (None, ())),
+        (r"use $'it\'s\n\xc3\xa9 \u00e9 \101'x", ("it's\n\u00e9 \u00e9 Ax", ())),
     ],
 )
 def test_values_of_words(text: str, value: tuple[str | None, tuple[str, ...]]) -> None:

@@ -45,6 +45,8 @@ ACCOUNTS = {
     "betzy": "nn1234k",
     "betzy-accel": "nn1234k",
     "summit": "ABC123",
+    "theta": "MyProject",
+    "thetagpu": "MyProject",
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 CONTAINER = Environment(
@@ -163,6 +165,9 @@ def cases() -> dict[str, dict[str, Any]]:
             "after": ("12", "13"),
             "preflight": True,
         },
+        "theta.four-ranks": {**known["theta"], "nodes": 128, "tasks_per_node": 4, "time": "2h"},
+        "thetagpu.two-nodes": {**known["thetagpu"], "nodes": 2, "command": PROGRAM, "framework": "horovod"},
+        "abci.two-nodes": {**known["abci"], "nodes": 2, "command": PROGRAM, "array": "1-4%2"},
         "generic-slurm.gpus": {"site": "generic-slurm", "nodes": 2, "tasks_per_node": 4, "gpus_per_task": 1},
         "generic-slurm.staging": {
             "site": "generic-slurm",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +24,18 @@ from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from tests.plan.test_golden import ACCOUNTS
 
-# A program that takes its device as the tutorials say, on made-up devices: those that the variable lists.
-TAKE_DEVICE = """
-import json, os, sys
-variable, framework, hvd_local_rank = sys.argv[1:]
-devices = os.environ[variable].split(",")
-number = int(os.environ.get("LOCAL_RANK", 0))
-if framework == "horovod":
-    number = int(hvd_local_rank)  # hvd.local_rank(), which MPI tells
-elif framework in ("mpi4py", "none"):
-    number = 0
-number = int(os.environ.get("JAX_LOCAL_DEVICE_IDS", str(number)).split(",")[0])
-if number >= len(devices):
-    sys.exit("invalid device ordinal")  # what CUDA and HIP say
-print(json.dumps([devices[number], devices]))
-"""
+
+def take_device(environ: Mapping[str, str], variable: str, framework: str | None, rank: int) -> str:
+    """The device that a program takes, as the tutorials say, of made-up ones that the variable lists."""
+    devices = environ[variable].split(",")
+    number = int(environ.get("LOCAL_RANK", "0"))
+    if framework == "horovod":
+        number = rank  # hvd.local_rank(), which MPI tells
+    elif framework in ("mpi4py", "none"):
+        number = 0
+    number = int(environ.get("JAX_LOCAL_DEVICE_IDS", str(number)).split(",")[0])
+    assert number < len(devices), "invalid device ordinal"  # what CUDA and HIP say
+    return devices[number]
 
 
 def _sites() -> list[str]:
@@ -67,22 +63,20 @@ def plan(site: str, framework: Any, **counts: Any) -> LaunchPlan:
     return make_plan(request, profile, site_topology(profile), JobPlace())
 
 
-def _run_rank(setup: str, plan_: LaunchPlan, rank: int, framework: str | None) -> tuple[str, list[str]]:
-    variable = plan_.profile.binding.gpu_visible_var
+def _environment_of(setup: str, rank: int) -> dict[str, str]:
+    """What a rank's program finds, after a real bash has run the rank's setup."""
     names = ("SLURM_PROCID", "SLURM_LOCALID", "PMI_RANK", "PMI_LOCAL_RANK", "PMIX_RANK")
     ranks = dict.fromkeys((*names, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"), str(rank))
     ranks |= dict.fromkeys(("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK"), str(rank))
-    words = (str(variable), str(framework), str(rank))
     answer = subprocess.run(
-        ["bash", "-c", f'set -e\n{setup}\nexec "$@"', "rank", sys.executable, "-c", TAKE_DEVICE, *words],
+        ["bash", "-c", f'set -e\n{setup}\nexec "$@"', "rank", "env", "-0"],
         env={"PATH": os.environ["PATH"], **ranks},
         capture_output=True,
         text=True,
         check=False,
     )
     assert answer.returncode == 0, answer.stderr
-    device, visible = json.loads(answer.stdout)
-    return device, visible
+    return dict(line.split("=", 1) for line in answer.stdout.split("\0")[:-1])
 
 
 @pytest.mark.slow
@@ -109,7 +103,9 @@ def test_set_device_of_the_local_rank_takes_a_gpu_that_is_the_ranks_own(
         own = _planned_gpus(planned, count)
         setup = "\n".join(line.text for line in planned.rank_setup if "taskset" not in line.text)
         for rank in sorted({0, planned.tasks_per_node - 1}):
-            device, _ = _run_rank(setup, planned, rank, framework)
+            environ = _environment_of(setup, rank)
+            variable = str(planned.profile.binding.gpu_visible_var)
+            device = take_device(environ, variable, framework, rank)
             assert int(device) == own[rank][0], (counts, rank)
 
 
@@ -118,10 +114,18 @@ def _planned_gpus(planned: LaunchPlan, count: int) -> list[tuple[int, ...]]:
     if planned.binding is not None:
         return [rank.gpus for rank in planned.binding.ranks]
     assert planned.profile.binding.cpu == "cores"
-    ranks = planned.tasks_per_node
-    if ranks > count:
-        return [(rank // (ranks // count),) for rank in range(ranks)]
-    return [(rank * (planned.request.gpus_per_task or count // ranks),) for rank in range(ranks)]
+    ranks, each = planned.tasks_per_node, planned.request.gpus_per_task
+    return [(rank * each if each else rank * count // ranks,) for rank in range(ranks)]
+
+
+def test_a_count_that_is_uneven_is_shared_alike_with_a_binding_and_without() -> None:
+    """Three ranks on the four GPUs of Leonardo, where srun binds, and of Polaris, where hpclaunch does."""
+    unbound, bound = (plan(site, None, tasks_per_node=3) for site in ("leonardo", "polaris"))
+    assert unbound.binding is None
+    assert bound.binding is not None
+    assert [rank.gpus for rank in bound.binding.ranks] == [(0,), (1,), (2, 3)]
+    (seen,) = [line.text for line in unbound.rank_setup if "CUDA_VISIBLE_DEVICES" in line.text]
+    assert seen == "export CUDA_VISIBLE_DEVICES=0,1,2,3"
 
 
 gpus_of_ranks = st.lists(st.integers(1, 4), min_size=1, max_size=8).flatmap(
@@ -152,6 +156,13 @@ def test_an_unknown_program_whose_ranks_share_gpus_gets_no_local_rank() -> None:
     names = " ".join(line.text for line in plan("lumi-g", None, tasks_per_node=16).rank_setup)
     assert "export RANK=" in names
     assert "LOCAL_RANK=" not in names.split("export RANK=")[1].split("cpus=")[0]
+
+
+@pytest.mark.parametrize(("site", "told"), [("lumi-g", False), ("polaris", True), ("generic-pbs", True)])
+def test_where_jax_does_not_find_its_ranks_the_user_is_told(site: str, told: bool) -> None:
+    notes = [note for note in plan(site, "jax").warnings if "jax.distributed.initialize()" in note]
+    assert len(notes) == told
+    assert all("JAX_NUM_PROCESSES and JAX_PROCESS_ID" in note for note in notes)
 
 
 def test_jax_gets_its_coordinator_and_the_numbers_of_its_gpus() -> None:

@@ -62,7 +62,17 @@ def test_what_a_command_starts(line: str, target: PythonTarget | None) -> None:
         (
             "python t.py",
             {"t.py": "import torch\nfrom mpi4py import MPI\n"},
-            ("torch", "t.py, line 1: imports torch"),
+            ("torch", "t.py, line 1: imports torch", "t.py, line 2: imports mpi4py"),
+        ),
+        (
+            "python t.py",
+            {"t.py": "import mpi4py, net\n", "net.py": "import torch\n"},
+            ("torch", "net.py, line 1: imports torch", "t.py, line 1: imports mpi4py"),
+        ),
+        (
+            "python t.py",
+            {"t.py": "import torch, net\n", "net.py": "import mpi4py\n"},
+            ("torch", "t.py, line 1: imports torch", "net.py, line 1: imports mpi4py"),
         ),
         (
             "python src/t.py",
@@ -98,9 +108,9 @@ def test_what_a_command_starts(line: str, target: PythonTarget | None) -> None:
     ],
 )
 def test_the_framework_that_a_program_imports(
-    line: str, files: dict[str, str], found: tuple[str, str] | None
+    line: str, files: dict[str, str], found: tuple[str, ...] | None
 ) -> None:
-    expected = FoundFramework(name=found[0], reason=found[1]) if found else None
+    expected = FoundFramework(**dict(zip(("name", "reason", "mpi"), found, strict=False))) if found else None
     assert find_framework(tuple(line.split(" ")), files.get) == expected
 
 
@@ -131,6 +141,20 @@ def test_the_choice_and_its_reason_are_said_everywhere(tmp_path: Path) -> None:
     named = submit(*LUMI, "--dry-run", "--framework", "none", "--", "python", "train.py", folder=tmp_path)
     assert reason not in named.stdout + named.stderr
     assert "# Framework: none; named in the request.\n" in named.stdout
+
+
+@pytest.mark.parametrize("named", [(), ("--framework", "torch")])
+def test_a_torch_program_that_uses_mpi_gets_the_rules_of_both(named: tuple[str, ...], tmp_path: Path) -> None:
+    """It sees its GPUs as torch's programs do; the next test is about the plugin."""
+    (tmp_path / "train.py").write_text("import torch\nfrom mpi4py import MPI\n")
+    reason = "train.py, line 2: imports mpi4py"
+    dry = submit(*LUMI, *named, "--dry-run", "--explain", "--", "python", "train.py", folder=tmp_path)
+    assert f"hpclaunch: the program uses MPI, too ({reason}): the launcher must fit its MPI" in dry.stderr
+    assert "# Framework: torch; " in dry.stdout
+    assert f"# It uses MPI, too: {reason}.\n" in dry.stdout
+    assert "export ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7\n" in dry.stdout
+    (row,) = [line for line in dry.stderr.splitlines() if line.startswith("mpi4py")]
+    assert row.split(None, 3) == ["mpi4py", "used,", "too", f"found: {reason}"]
 
 
 def test_nothing_known_is_said_too(tmp_path: Path) -> None:

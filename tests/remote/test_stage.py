@@ -38,7 +38,7 @@ def test_a_folder_reaches_every_node(tmp_path: Path, source: Path, count: int) -
     status, output, errors = nodes.stage(source)
     assert (status, errors) == (0, "")
     assert f"hpclaunch: staged {source} to " in output
-    assert f"verified on {count} node(s), in " in output
+    assert f"verified on {count} node{'s' * (count != 1)}, in " in output
     assert "copied from node to node" in output
     for target in nodes.targets:
         assert content(target) == content(source)

@@ -87,7 +87,7 @@ def test_a_rank_of_aprun_computes_its_number_on_the_node() -> None:
 
 def test_mpirun_gets_the_ranks_per_node_and_the_file_of_nodes() -> None:
     text = script(nodes=2, tasks_per_node=8)
-    assert '\nmpirun -np 16 -npernode 8 --hostfile "$COBALT_NODEFILE" \\\n' in text
+    assert '\nmpirun -np 16 -npernode 8 --hostfile "$COBALT_NODEFILE" -x HPCLAUNCH_JOB_FOLDER -x ' in text
 
 
 @pytest.mark.parametrize(

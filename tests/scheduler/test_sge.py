@@ -20,20 +20,21 @@ from hpclaunch.plan.script_text import render
 from hpclaunch.scheduler.sge import SCHEDULER as SGE
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.retired_site import refuse_submission
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import Queue, SiteProfile
 from tests.scheduler.directive_options import active, requested
 
 
-def profile(select: str | None = None) -> SiteProfile:
+def profile(resource: str | None = None) -> SiteProfile:
     generic = load_site("generic-slurm")
-    scheduler = replace(generic.scheduler, kind="sge", launcher="mpiexec", select=select)
-    return replace(generic, scheduler=scheduler)
+    queues = {resource: Queue(kind="resource")} if resource else {}
+    scheduler = replace(generic.scheduler, kind="sge", launcher="mpiexec")
+    return replace(generic, scheduler=scheduler, queues=queues)
 
 
-def script(select: str | None = None, place: JobPlace | None = None, **asked: Any) -> str:
+def script(resource: str | None = None, place: JobPlace | None = None, **asked: Any) -> str:
     request = JobRequest(**{"site": "x", "command": Command(argv=("./a",)), "name": "mnist", **asked})
     place = place or JobPlace()
-    return render(make_plan(request, profile(select), None, place), place, script_templates())
+    return render(make_plan(request, profile(resource), None, place), place, script_templates())
 
 
 def own(text: str) -> list[str]:
@@ -59,7 +60,7 @@ def test_the_header() -> None:
 def test_nodes_are_requested_by_the_resource_that_counts_them() -> None:
     text = script("rt_F", nodes=2, after=("12", "13"), after_any=True)
     assert {"-l rt_F=2", "-hold_jid 12,13"} <= set(own(text))
-    assert not [line for line in own(text) if line.startswith("-pe")]
+    assert not [line for line in own(text) if line.split()[0] in ("-pe", "-q")]
     assert ("l:rt_F", "2") in active(text)
 
 

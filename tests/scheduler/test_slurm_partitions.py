@@ -72,3 +72,54 @@ def test_a_profile_of_a_real_slurm_plans_and_submits_there(
     assert "#SBATCH --partition=standard" in hpclaunch("submit", *usual, "--dry-run", "--", "hostname")
     state = hpclaunch("submit", *usual, "--tasks", "1", "--wait", "--json", "--", "hostname")
     assert json.loads(state)["state"] == "done"
+
+
+@pytest.mark.slurm
+def test_captured_files_of_a_real_slurm_give_a_profile_that_plans_checks_and_submits_there(
+    slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the cluster the files are captured; the profile is written elsewhere, without its scheduler."""
+
+    def hpclaunch(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "hpclaunch", *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=os.environ,
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    hpclaunch("topology", "--save", "node")
+    (tmp_path / "partitions").write_text(slurm.run("scontrol", "show", "partition", "--oneliner").stdout)
+    captured = ("--extends", "generic-slurm", "--from", "node", "--queues", "partitions")
+    made = hpclaunch("sites", "new", "there", *captured, "--output", "there.yaml")
+    assert "with 2 queues of Slurm" in made.stdout
+
+    job = ("--site", "./there.yaml", "--nodes", "2", "--mpi", "none", "--time", "40m")
+    script = hpclaunch("submit", *job, "--dry-run", "--", "hostname").stdout
+    assert "#SBATCH --partition=standard" in script
+    assert "--cpu-bind=mask_cpu:" in script
+    (tmp_path / "job.sh").write_text(script)
+    hpclaunch("lint", "--site", "./there.yaml", "job.sh")
+    hpclaunch("sites", "validate", "./there.yaml")
+    refused = hpclaunch("submit", *job, "--partition", "dev", "--dry-run", "--", "hostname", code=3)
+    assert "partition dev" in refused.stderr  # its limits are those that scontrol printed
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    done = hpclaunch("submit", *job, "--wait", "--json", "--", "hostname")
+    assert json.loads(done.stdout)["state"] == "done"
+    hpclaunch("verify", "last")
+
+
+def test_a_file_without_queues_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lscpu.txt").write_text("CPU(s): 2\nNUMA node0 CPU(s): 0-1\n")
+    (tmp_path / "wrong").write_text("no such file\n")
+    command = [sys.executable, "-m", "hpclaunch", "sites", "new", "x", "--extends", "generic-slurm"]
+    command += ["--from", str(tmp_path), "--output", str(tmp_path / "x.yaml")]
+    done = subprocess.run(
+        [*command, "--queues", str(tmp_path / "wrong")], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 3
+    assert "no queue that takes jobs is in it" in done.stderr
+    assert not (tmp_path / "x.yaml").exists()

@@ -32,6 +32,7 @@ def node(name: str) -> NodeTopology:
 def test_the_promised_sites_are_there() -> None:
     promised = {"lumi-g", "polaris", "olivia", "alps-gh200", "daint", "clariden", "santis", "aurora"}
     promised |= {"frontier", "perlmutter", "leonardo", "mn5-acc", "jupiter", "betzy"}
+    promised |= {"summit", "theta", "thetagpu", "abci"}
     generic = {"generic-slurm", "generic-pbs", "generic-lsf", "generic-flux"}
     assert promised | generic | {"local"} <= set(NAMES)
 
@@ -56,6 +57,20 @@ def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
         if getattr(part, "source", "none needed") is None and msgspec.to_builtins(part)
     ]
     assert [path for path in unsourced if path != ("software",)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in MACHINES if name != "theta"])
+def test_link_speeds_and_the_network_are_stated_with_their_sources(name: str) -> None:
+    """Theta's pages give no figure of its NICs."""
+    profile = load_site(name)
+    links, network = profile.links, profile.fabric.network
+    assert links.nic is not None
+    assert network is not None
+    for fact in (links.nic, links.gpu_gpu, links.cpu_gpu, network):
+        assert fact is None or fact.source in profile.sources
+    gpus = len(profile.node.gpus) if profile.node else 0
+    assert not links.gpu_gpu or gpus > 1
+    assert not links.cpu_gpu or gpus
 
 
 @pytest.mark.parametrize("name", NAMES)

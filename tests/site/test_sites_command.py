@@ -96,6 +96,20 @@ def test_show_prints_sources_and_dates() -> None:
     assert "UNVERIFIED" in text
     assert "NCCL_PROTO=^LL128  [nccl]" in text
     assert "unset NCCL_NET" in text
+    assert "nic: gb_s 25, per_node 4, kind Slingshot-11  [hardware]" in text
+    assert "network: layout dragonfly  [link-speeds]" in text
+
+
+def test_show_says_what_is_not_known() -> None:
+    def unknown(site: str) -> list[str]:
+        found = [line for line in sites("show", site).stdout.splitlines() if line.startswith("not known: ")]
+        return found[0].removeprefix("not known: ").split(", ") if found else []
+
+    assert {"retired.since", "retired.successor", "links.nic"} <= set(unknown("theta"))
+    assert not {"links.gpu_gpu", "links.cpu_gpu"} & set(unknown("theta"))  # it has no GPUs
+    assert "billing" in unknown("leonardo")
+    assert "fabric.allreduce" not in unknown("daint")
+    assert unknown("generic-slurm") == []
 
 
 def test_show_json_is_the_merged_profile() -> None:

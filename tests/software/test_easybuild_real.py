@@ -1,4 +1,4 @@
-"""A real EasyBuild and a real module system: names as EasyBuild makes them, and one small installation."""
+"""A real EasyBuild, a real module system and a real Slurm: names, and a planned installation that runs."""
 
 from __future__ import annotations
 
@@ -7,33 +7,41 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from hpclaunch.site.job_environment import Environment, JobEasyBuild
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.software.easyconfig import HOROVOD, EasyConfig, parse_easyconfig
-from hpclaunch.software.software_lines import environment_lines
+from hpclaunch.software import easyconfig
+from hpclaunch.software.easyconfig import RECIPES, RELEASE, EasyConfig, Recipe, parse_easyconfig
+from hpclaunch.software.install_plan import plan_install
+from hpclaunch.software.install_steps import job_text, script
+from tests.testbed.cluster import Slurm
 
 pytestmark = pytest.mark.slow
 
-NAMES = [*chain.from_iterable(HOROVOD.values()), "zlib-1.2.12.eb", "PyTorch-bundle-2.1.2-foss-2023a.eb"]
+NAMES = [
+    *sorted({each.file for each in chain.from_iterable(RECIPES.values())}),
+    "zlib-1.2.12.eb",
+    "PyTorch-bundle-2.1.2-foss-2023a.eb",
+]
 EASYCONFIG = """\
 easyblock = 'Tarball'
-name = 'toy-tool'
-version = '1.0'
-versionsuffix = '-CUDA-11.7.0'
+name = 'jax'
+version = '0.1'
+versionsuffix = '-toy'
 homepage = 'https://example.org/toy'
-description = "A package of the tests' own"
+description = "A package of the tests, which has no more of JAX than its name"
 toolchain = SYSTEM
-sources = ['toy-1.0.tar.gz']
-sanity_check_paths = {'files': ['toy'], 'dirs': []}
-modextrapaths = {'PATH': ''}
-moduleclass = 'tools'
+sources = ['jax-0.1.tar.gz']
+sanity_check_paths = {'files': ['jax.py'], 'dirs': []}
+modextrapaths = {'PYTHONPATH': ''}
+moduleclass = 'lib'
 """
-FILE = "toy-tool-1.0-CUDA-11.7.0.eb"
+RECIPE = Recipe(file="jax-0.1-toy.eb")
+MODULES_INIT = "/usr/share/modules/init/bash"
 
 
 def easybuilds_name(parsed: EasyConfig) -> str:
@@ -58,47 +66,88 @@ def test_names_are_those_that_easybuild_makes(file: str) -> None:
     assert easybuilds_name(parsed) == parsed.module
 
 
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the real ``eb`` installed a package of our own, from a source next to its easyconfig."""
-    folder = tmp_path_factory.mktemp("easybuild")
-    source = folder / "toy-1.0"
-    source.mkdir()
-    (source / "toy").write_text("#!/bin/bash\necho a toy\n")
-    (source / "toy").chmod(0o755)
-    with tarfile.open(folder / "toy-1.0.tar.gz", "w:gz") as archive:
-        archive.add(source, "toy-1.0")
-    (folder / FILE).write_text(EASYCONFIG)
-    words = [
-        f"--prefix={folder}/prefix", f"--sourcepath={folder}", "--modules-tool=EnvironmentModules",
-        "--module-syntax=Tcl", "--allow-use-as-root-and-accept-consequences",
-    ]  # fmt: skip
-    eb = str(Path(sys.executable).with_name("eb"))
+def make_recipe(folder: Path) -> None:
+    """Write our package and its easyconfig, the source next to it."""
+    source = folder / "jax-0.1"
+    source.mkdir(parents=True)
+    (source / "jax.py").write_text('__version__ = "0.1"\nprint("a toy, loaded from", __file__)\n')
+    with tarfile.open(folder / "jax-0.1.tar.gz", "w:gz") as archive:
+        archive.add(source, "jax-0.1")
+    (folder / RECIPE.file).write_text(EASYCONFIG)
+
+
+def make_wheel(folder: Path) -> None:
+    """Write a wheel ``easybuild``: the real one only lists packages, and the tests' venv has those."""
+    name = f"easybuild-{RELEASE}"
+    script = (
+        f'#!/bin/bash\nexport EB_PYTHON={sys.executable}\nexec {Path(sys.executable).with_name("eb")} "$@"\n'
+    )
+    with zipfile.ZipFile(folder / f"{name}-py3-none-any.whl", "w") as wheel:
+        program = zipfile.ZipInfo(f"{name}.data/scripts/eb")
+        program.external_attr = 0o100755 << 16
+        wheel.writestr(program, script)
+        wheel.writestr(
+            f"{name}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: easybuild\nVersion: {RELEASE}\n"
+        )
+        wheel.writestr(
+            f"{name}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{name}.dist-info/RECORD", "")
+
+
+@pytest.mark.slurm
+def test_a_planned_installation_ends_in_a_job_that_runs_with_it(
+    slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan's script with a real EasyBuild and real modules; its job file on a real Slurm."""
+    monkeypatch.setitem(easyconfig.RECIPES, "jax", (RECIPE,))
+    make_recipe(tmp_path / "recipes")
+    make_wheel(tmp_path)
+    plan = plan_install(load_site("generic-slurm"), "jax", str(tmp_path / "software"))
+    route = plan.route("easybuild")
+    (tmp_path / "install.sh").write_text(script(plan, route, "job.yaml"))
+    (tmp_path / "job.yaml").write_text(job_text(plan, route, "job.yaml"))
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "BASH_ENV": MODULES_INIT,  # as sites do it for scripts
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(tmp_path),
+        "EASYBUILD_ROBOT_PATHS": str(tmp_path / "recipes"),
+        "EASYBUILD_SOURCEPATH": str(tmp_path / "recipes"),
+        "EASYBUILD_MODULES_TOOL": "EnvironmentModules",
+        "EASYBUILD_MODULE_SYNTAX": "Tcl",
+        "EASYBUILD_ALLOW_USE_AS_ROOT_AND_ACCEPT_CONSEQUENCES": "1",
+    }
     done = subprocess.run(
-        ["bash", "-c", '. /usr/share/modules/init/bash && exec "$@"', "eb", eb, FILE, *words],
-        cwd=folder,
-        env={**os.environ, "EB_PYTHON": sys.executable, "HOME": str(folder)},
+        ["bash", "install.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    module = tmp_path / "software" / "modules" / "all" / parse_easyconfig(RECIPE.file).module
+    assert module.is_file()
+    assert "installed; check it with: hpclaunch check --site generic-slurm --file job.yaml" in done.stdout
+
+    words = (
+        "submit",
+        "--file",
+        "job.yaml",
+        "--tasks-per-node",
+        "1",
+        "--nodes",
+        "1",
+        "--time",
+        "5m",
+        "--wait",
+    )
+    program = ("--", "python3", "-c", "import jax; print(jax.__version__)")
+    job = subprocess.run(
+        [sys.executable, "-m", "hpclaunch", *words, *program],
+        cwd=tmp_path,
+        env={**environment, "SLURM_CONF": str(slurm.conf)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "prefix"
-
-
-def test_the_module_has_the_name_that_we_say(prefix: Path) -> None:
-    assert (prefix / "modules" / "all" / parse_easyconfig(FILE).module).is_file()
-
-
-def test_our_lines_load_what_easybuild_installed(prefix: Path) -> None:
-    environment = Environment(easybuild=JobEasyBuild(prefix="$PREFIX", load=(FILE,)))
-    lines = [line.text for line in environment_lines(environment, load_site("local"))]
-    text = "\n".join(["set -eo pipefail", ". /usr/share/modules/init/bash", *lines, "toy"])
-    done = subprocess.run(
-        ["bash", "-c", text],
-        env={"PATH": "/usr/bin:/bin", "PREFIX": str(prefix)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "a toy\n"
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert f"a toy, loaded from {tmp_path}/software/software/jax/0.1-toy/jax.py\n0.1" in job.stdout

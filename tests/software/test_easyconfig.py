@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.software.easyconfig import HOROVOD, cuda_in, module_of, parse_easyconfig
+from hpclaunch.software.easyconfig import RECIPES, cuda_in, module_of, parse_easyconfig
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
 
 
@@ -93,9 +93,12 @@ def test_which_cuda_addresses_which_gpu() -> None:
     assert version_numbers("2.13.0+cpu") == (2, 13, 0)
 
 
-def test_every_known_easyconfig_can_be_read() -> None:
-    for framework, files in HOROVOD.items():
-        for file in files:
-            parsed = parse_easyconfig(file)
-            assert (parsed.name, parsed.version, parsed.toolchain) == ("Horovod", "0.28.1", "foss")
-            assert {"tensorflow": "TensorFlow", "pytorch": "PyTorch"}[framework] in parsed.suffix
+@pytest.mark.parametrize("goal", RECIPES)
+def test_every_known_recipe_can_be_read(goal: str) -> None:
+    names = {"torch": "PyTorch", "horovod-torch": "Horovod", "horovod-tensorflow": "Horovod"}
+    for recipe in RECIPES[goal]:
+        parsed = parse_easyconfig(recipe.file)
+        assert parsed.name == names.get(goal, goal)
+        assert (parsed.toolchain or "") in ("foss", "gfbf", "gompi")
+        if goal.startswith("horovod"):
+            assert {"horovod-tensorflow": "-TensorFlow-", "horovod-torch": "-PyTorch-"}[goal] in parsed.suffix

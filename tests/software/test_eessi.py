@@ -6,7 +6,14 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import JobEessi
-from hpclaunch.software.eessi import accelerator_target, in_eessi_container, init_lines, pull_lines
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.software.eessi import (
+    accelerator_target,
+    in_eessi_container,
+    init_lines,
+    pull_lines,
+    with_target,
+)
 
 
 @pytest.mark.parametrize(
@@ -69,3 +76,26 @@ def test_overrides_hold_in_its_container_too() -> None:
     assert pull_lines(eessi)[0].text == "export EESSI_ACCELERATOR_TARGET_OVERRIDE=accel/amd/gfx90a"
     with pytest.raises(BadInputError):
         pull_lines(JobEessi(version="latest", init="container"))
+
+
+def test_the_target_is_that_of_the_sites_gpus_unless_the_job_names_one() -> None:
+    eessi = JobEessi(version="2025.06")
+    assert with_target(eessi, load_site("olivia")).accelerator == "accel/nvidia/cc90"
+    assert with_target(eessi, load_site("lumi-g")).accelerator == "accel/amd/gfx90a"
+    assert with_target(eessi, load_site("betzy")).accelerator is None
+    named = JobEessi(version="2025.06", accelerator="accel/nvidia/cc80")
+    assert with_target(named, load_site("olivia")) == named
+
+
+def test_software_on_top_is_found_by_eessi_extend() -> None:
+    lines = texts(JobEessi(version="2023.06", extend="$HOME/my software"), "EESSI/2023.06")
+    assert lines.index('export EESSI_USER_INSTALL="$HOME/my software"') < lines.index(
+        "module load EESSI/2023.06"
+    )
+    assert lines[-1] == "module load EESSI-extend/2023.06-easybuild"
+
+
+def test_the_script_of_the_container_may_be_anywhere() -> None:
+    eessi = JobEessi(version="2023.06", script="$HOME/my scripts/eessi_container.sh")
+    start = in_eessi_container(eessi, (), ("x",))[2]
+    assert '"$HOME/my scripts/eessi_container.sh" --mode exec' in start

@@ -296,3 +296,18 @@ def test_a_wrong_job_file_is_told_by_line(text: str, words: str, tmp_path: Path)
     with pytest.raises(BadInputError) as caught:
         read_environment(job)
     assert words in str(caught.value)
+
+
+def test_folders_go_first_on_the_path_in_their_order() -> None:
+    environment = Environment(site_setup=False, path=("$HOME/first one/bin", "/second"))
+    lines = texts(environment)
+    assert lines == ['export PATH="/second":"$PATH"', 'export PATH="$HOME/first one/bin":"$PATH"']
+
+
+def test_a_line_runs_in_the_container_before_the_command() -> None:
+    container = JobContainer(image="$SIFJAX", activate="$WITH_CONDA", site_modules=False)
+    environment = Environment(site_setup=False, container=container)
+    command = wrap_command(environment, LUMI, COMMAND)
+    assert command[4:6] == ("bash", "-c")
+    assert command[6] == '$WITH_CONDA && exec -- "$@"'
+    assert not [text for text in texts(environment, "lumi-g") if text.startswith("module")]

@@ -103,6 +103,7 @@ def test_amd_smi_topology_gives_addresses_and_says_that_numa_nodes_are_missing()
         ("GPU: 0\n NODE: 0\nGPU: 0\n", "line 3: GPU 0 appears twice"),
         ("GPU: 1\n NODE: 0\n", "not numbered from 0"),
         ("GPU: 0\n  NODE: many\n", "line 2: 'many' is not a NUMA node"),
+        ("GPU: 0\n CPU_AFFINITY:\n  CPU_LIST_0:\n   BITMASK: 0-3\n", "line 4: bad CPU mask '0-3'"),
         ('[{"gpu": 0, "numa": {"node": 0}', "damaged JSON"),
         ('[{"gpu": 0}, {"gpu": 0}]', "or the number of another entry"),
         ('{"gpu_data": []}', "JSON without a list of GPUs"),
@@ -130,6 +131,52 @@ def test_nvidia_smi_without_affinities() -> None:
         assert (gpu.numa, gpu.cpus, gpu.memory_numa) == (None, None, None)
     partial = nvidia_smi.read("\tGPU0\tGPU1\nGPU0\t X \tSYS\nGPU1\tSYS\t X \n", "x")
     assert any("no affinity columns" in note for note in partial.notes)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "\t0-7\t\tN/A\t\tN/A",
+        "\t0-7\tN/A\t\tN/A",
+        "\t0-7\tN/A\tN/A",
+        "    0-7             N/A             N/A",
+    ],
+)
+def test_a_gpu_whose_numa_node_is_not_available_still_has_cpus(row: str) -> None:
+    """What cloud nodes and desktops with one GPU print."""
+    text = f"\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X {row}\n"
+    (gpu,) = nvidia_smi.read(text if row[0] == "\t" else text.replace("\t", "    "), "x").gpus or ()
+    assert (gpu.numa, gpu.cpus, gpu.memory_numa) == (None, frozenset(range(8)), None)
+
+
+def test_column_names_that_a_terminal_glued_are_told_apart() -> None:
+    glued = TOPO.replace("GPU3\tNIC0\tmlx5_1", "GPU3\tNIC0mlx5_1", 1)
+    assert glued != TOPO
+    assert numa(nvidia_smi.read(glued, "x")) == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("blank", ["\n", ""])
+def test_only_the_first_matrix_is_read(blank: str) -> None:
+    """The output of topo -m, followed by that of topo -p2p r."""
+    p2p = "\tGPU0\tGPU1\tGPU2\tGPU3\nGPU0\tX\tOK\tOK\tOK\nGPU1\tOK\tX\tCNS\tOK\n"
+    assert numa(nvidia_smi.read(TOPO + blank + p2p, "x")) == [1, 1, 0, 0]
+
+
+def test_the_bits_of_amd_smi_count_and_not_the_first_and_last_of_them() -> None:
+    text = (
+        "GPU: 0\n  NUMA:\n    NODE: 1\n    AFFINITY: 1\n    CPU_AFFINITY:\n"
+        "      CPU_LIST_0:\n        BITMASK: AAAAAAAAAAAAAAAA\n        CPU_CORES_AFFINITY: 1-63\n"
+        "      CPU_LIST_1:\n        CPU_CORES_AFFINITY: 65-66\n"
+        "    SOCKET_AFFINITY:\n      CPU_LIST_0:\n        BITMASK: FFFFFFFFFFFFFFFF\n"
+    )
+    json = (
+        '[{"gpu": 0, "numa": {"node": 1, "affinity": 1, "cpu_affinity": {"cpu_list_0":'
+        ' {"bitmask": "AAAAAAAAAAAAAAAA", "cpu_cores_affinity": "1-63"},'
+        ' "cpu_list_1": {"bitmask": "N/A", "cpu_cores_affinity": "65-66"}}}}]'
+    )
+    for output in (text, json):
+        (gpu,) = amd_smi.read(output, "x").gpus or ()
+        assert gpu.cpus == frozenset((*range(1, 64, 2), 65, 66))
 
 
 def test_colour_codes_whose_escape_was_lost_are_ignored() -> None:

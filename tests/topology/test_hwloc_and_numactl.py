@@ -49,8 +49,8 @@ def test_cpus_that_are_not_online_or_not_allowed() -> None:
     assert any("CPUs 3-4 are hidden" in note for note in partial.notes)
 
 
-def device(kind: str, vendor: str, bus: str, inner: str = "") -> str:
-    return f'<object type="PCIDev" pci_busid="{bus}" pci_type="{kind} [{vendor}:0001]">{inner}</object>'
+def device(kind: str, vendor: str, bus: str, inner: str = "", chip: str = "0001") -> str:
+    return f'<object type="PCIDev" pci_busid="{bus}" pci_type="{kind} [{vendor}:{chip}]">{inner}</object>'
 
 
 def osdev(name: str) -> str:
@@ -71,6 +71,30 @@ def test_without_a_driver_gpus_come_in_pci_order_and_displays_do_not_count() -> 
     assert [gpu.bus_id for gpu in partial.gpus or ()] == ["0000:03:00.0", "0000:41:00.0"]
     assert not partial.gpu_order
     assert [nic.name for nic in partial.nics or ()] == ["mlx5_0"]
+
+
+@pytest.mark.parametrize("chip", ["515e", "5969", "5159", "4752"])
+def test_the_display_of_a_servers_main_board_is_no_gpu(chip: str) -> None:
+    """ATI ES1000, RV100 and Rage XL."""
+    partial = hwloc.read(document(pus(0, 1), device("0300", "1002", "0000:07:0d.0", chip=chip)), "x")
+    assert partial.gpus == ()
+
+
+@pytest.mark.parametrize("name", ["nvml0", "card0"])
+def test_gpus_of_a_second_vendor_are_noted_and_not_counted(name: str) -> None:
+    text = document(
+        pus(0, 1),
+        device("0380", "1002", "0000:03:00.0"),
+        device("0380", "1002", "0000:04:00.0"),
+        device("0302", "10de", "0000:41:00.0", osdev(name)),
+    )
+    partial = hwloc.read(text, "x")
+    assert [gpu.bus_id for gpu in partial.gpus or ()] == ["0000:41:00.0"]
+    assert partial.gpu_vendor == "NVIDIA"
+    assert any(
+        "in addition to the GPUs of NVIDIA there are 2 of AMD; they are not counted" in note
+        for note in partial.notes
+    )
 
 
 def test_the_vendors_driver_numbers_gpus_before_opencl() -> None:

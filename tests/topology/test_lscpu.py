@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,33 @@ def test_masks_are_read_like_lists() -> None:
     assert [sorted(node.cpus) for node in partial.numa_nodes or ()] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     with pytest.raises(BadInputError, match="line 1: bad CPU mask"):
         lscpu.read("NUMA node0 CPU(s): 0xg\n", "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "On-line CPU(s) mask:  3\nNUMA node0 CPU(s):  1\nNUMA node1 CPU(s):  2\nNUMA node2 CPU(s):\n",
+        "On-line CPU(s) mask:  0x3\nNUMA node0 CPU(s):  0x1\nNUMA node1 CPU(s):  0x2\nNUMA node2 CPU(s):\n",
+    ],
+)
+def test_masks_of_lscpu_x_are_no_cpu_numbers(text: str) -> None:
+    """util-linux 2.38 prints them without 0x."""
+    partial = lscpu.read(text, "x")
+    assert partial.online == frozenset((0, 1))
+    assert [node.cpus for node in partial.numa_nodes or ()] == [{0}, {1}, frozenset()]
+
+
+def test_masks_with_letters_are_masks_in_any_language() -> None:
+    text = "Maske:  ffff\nNUMA-Knoten0 CPU(s):  ff\nNUMA-Knoten1 CPU(s):  ff00\n"
+    nodes = lscpu.read(text, "x").numa_nodes or ()
+    assert [node.cpus for node in nodes] == [set(range(8)), set(range(8, 16))]
+
+
+def test_a_core_of_thousands_of_threads_takes_little_memory() -> None:
+    rows = "# CPU,Core,Socket,Node\n" + "".join(f"{cpu},0,0,0\n" for cpu in range(4000))
+    tracemalloc.start()
+    topology = merge([lscpu.read(rows, "x")])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(topology.cores[0].cpus) == 4000
+    assert peak < 64 << 20

@@ -52,6 +52,14 @@ def test_trees_of_older_kernels_with_masks_and_without_the_online_list(tmp_path:
     assert sorted(topology.numa_nodes[0].cpus) == [0, 1, 2]
 
 
+def test_lists_that_end_with_a_zero_byte_are_read(tmp_path: Path) -> None:
+    """As Linux 5.15.0-rc1 writes them."""
+    put(tmp_path, "sys/devices/system/cpu/online", "0-3\n\0")
+    put(tmp_path, "sys/devices/system/node/node0/cpulist", "0-3\n\0")
+    topology = read_files({"sysfs": tmp_path})
+    assert [sorted(node.cpus) for node in topology.numa_nodes] == [[0, 1, 2, 3]]
+
+
 def test_a_cache_of_level_3_under_another_index(tmp_path: Path) -> None:
     put(tmp_path, "sys/devices/system/cpu/online", "0-1")
     for cpu in range(2):

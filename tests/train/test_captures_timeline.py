@@ -13,7 +13,7 @@ from tests.train.mpirun import train, write_digits
 
 TIMELINES = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"]) / "horovod" / "timelines"
 # What Horovod cannot show: it does not compute.
-OURS = {"FORWARD", "BACKWARD", "UPDATE", "EVALUATION"}
+OURS = {"INPUT", "FORWARD", "BACKWARD", "UPDATE", "EVALUATION"}
 
 
 def shapes(path: Path) -> set[tuple[str, frozenset[str], frozenset[str]]]:

@@ -184,7 +184,7 @@ def test_a_training_shows_the_phases_of_every_tensor(
         step = [(0, "NEGOTIATE_ALLREDUCE"), (0, "ALLREDUCE"), (1, sums)]
         assert nested(by_lane[tensor]) == [(0, "INIT_FUSION_BUFFER"), *(4 * step)]
     assert nested(by_lane["computing"]) == [
-        *(4 * [(0, "FORWARD"), (0, "BACKWARD"), (0, "UPDATE")]),
+        *(4 * [(0, "INPUT"), (0, "FORWARD"), (0, "BACKWARD"), (0, "UPDATE")]),
         (0, "EVALUATION"),
     ]
     ends = [e["args"] for e in by_lane["dense0.weight"] if e["ph"] == "E" and "args" in e]

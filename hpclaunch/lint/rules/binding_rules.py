@@ -302,7 +302,7 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
         return True
     if _gets_some_gpus(context, len(context.node_topology.gpus)):
         return True
-    chosen = re.findall(r"VISIBLE_DEVICES=(.*)", script.text)
+    chosen = re.findall(r"(?:VISIBLE_DEVICES|ZE_AFFINITY_MASK)=(.*)", script.text)
     if chosen:  # GPU N for local rank N is the order that the list is judged by
         return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
     by_numa = judge(context.node_topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
@@ -323,6 +323,9 @@ def _starts_wrapper(launch: Launch) -> bool:
         for word in launch.program[:1]
     )
 
+
+RULE_OF_PROBLEM = {problem: rule.id for problem, rule in _PROBLEMS.items()}
+"""Problem of a list of cores, as ``judge`` names it -> the rule that explains it."""
 
 for _problem, _rule in _PROBLEMS.items():
     register(_rule, partial(_judged, _problem))

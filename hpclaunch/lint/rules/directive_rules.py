@@ -281,8 +281,9 @@ def time_missing(context: Context) -> Iterator[Violation]:
     good="#PBS -l select=8:system=polaris\n#PBS -l walltime=1:00:00\n#PBS -A Project",
 )
 def scheduler_retired(context: Context) -> Iterator[Violation]:
-    """Report scripts whose scheduler is retired."""
+    """Report scripts whose scheduler is retired, unless they are for a machine that is known to be so."""
     reader = context.script.reader
-    if reader is not None and reader.retired:
+    known = context.profile is not None and context.profile.retired is not None
+    if reader is not None and reader.retired and not known:
         line = next(iter(context.script.active_directives or context.script.directives)).line
         yield Violation(line, f"directives of #{reader.sentinel}: {reader.retired}")

@@ -33,6 +33,7 @@ _MOST_CACHED = 1024  # choices by address
 # Another algorithm must be this much faster than the job's own MPI to be chosen instead: then an error of the
 # measurement costs little.
 _CLEARLY_FASTER = 0.9
+_MOST = 0.75  # share of the rounds, where ranks share cores
 
 Kind = tuple[int, bool, np.dtype[Any]]
 
@@ -40,8 +41,9 @@ Kind = tuple[int, bool, np.dtype[Any]]
 class AutoAllreduce(Algorithm):
     """At the first array of a size (to a power of two), dtype and place, all candidates sum it in turn.
 
-    The least time of the slowest rank counts, or the median where ranks share cores; rank 0 decides, so that
-    the ranks agree. Without a clear winner it is the job's own MPI. The choice holds until `close`. It may
+    The least time of the slowest rank counts. Where ranks share cores, waiting for one is part of every sum:
+    then an algorithm must win most of the rounds against the job's own MPI. Rank 0 decides, so that the ranks
+    agree. Without a clear winner it is the job's own MPI. The choice holds until `close`. It may
     differ from run to run, and with it the last bits of a sum over more than two ranks; ``measured=False``
     takes shared memory for all arrays, whose bits do not change.
     """
@@ -63,9 +65,8 @@ class AutoAllreduce(Algorithm):
         self._quick: dict[tuple[int, int, np.dtype[Any]], Algorithm] = {}
         """By address (0 for short arrays), bytes and dtype: finding the kind takes longer than this."""
         self._measuring_bytes = 0
-        crowded = _share_cores(comm)
-        self._typical = np.median if crowded else np.min
-        self._least_rounds = _LEAST_ROUNDS_CROWDED if crowded else _LEAST_ROUNDS
+        self._crowded = _share_cores(comm)
+        self._least_rounds = _LEAST_ROUNDS_CROWDED if self._crowded else _LEAST_ROUNDS
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in memory that the node's ranks share, which serves all candidates."""
@@ -155,13 +156,18 @@ class AutoAllreduce(Algorithm):
             ]
             for _ in range(rounds)
         ]
-        seconds = self._slowest(self._typical(samples, axis=0))
+        seconds = self._slowest(samples)
         library = next(at for at, candidate in enumerate(candidates) if candidate.name == "mpi")
-        best = int(seconds.argmin())
-        return best if seconds[best] < _CLEARLY_FASTER * seconds[library] else library
+        if self._crowded:
+            # Round by round: what else the node does disturbs all candidates of a round alike.
+            score = np.quantile(seconds / seconds[:, [library]], _MOST, axis=0)
+        else:
+            score = seconds.min(axis=0) / seconds[:, library].min()
+        best = int(score.argmin())
+        return best if score[best] < _CLEARLY_FASTER else library
 
     def _slowest(self, seconds: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """By candidate, the time of the slowest rank; the same bits on all ranks."""
+        """The times of the slowest rank, of whatever shape; the same bits on all ranks."""
         found = np.array(seconds)
         self._comm.Allreduce(MPI.IN_PLACE, found, op=MPI.MAX)
         self._comm.Bcast(found)  # MPI only advises that all ranks get the same

@@ -372,6 +372,7 @@ def attributes(job: Job) -> Job:
         "queue": job["queue"],
         "server": SERVER,
         "ctime": time.ctime(job["ctime"]),
+        "exec_host": f"{os.uname().nodename}/0*1" if job["state"] in "RF" else None,
         "Hold_Types": "s" if held else "n",
         "depend": job["options"]["-W"].partition("=")[2] if held else None,
         "Join_Path": job["options"].get("-j", "n"),

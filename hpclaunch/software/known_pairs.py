@@ -48,6 +48,7 @@ class BadPair(msgspec.Struct, frozen=True, kw_only=True):
 BAD_PAIRS = (
     BadPair(
         parts={"horovod": Range(below=(0, 29)), "keras": Range(at_least=(3,))},
+        cured_by=("TF_USE_LEGACY_KERAS", "1"),
         what="Horovod up to 0.28 supports Keras 2 only; with Keras 3 its optimizers and callbacks fail",
         remedy="use TensorFlow up to 2.15, or install tf_keras and set TF_USE_LEGACY_KERAS=1",
         source="https://github.com/horovod/horovod/blob/v0.28.1/horovod/_keras/__init__.py",

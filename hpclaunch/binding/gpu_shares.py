@@ -1,0 +1,29 @@
+"""Which GPUs of a node each of its ranks gets. Pure; the one rule, with a computed binding and without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from hpclaunch.errors import BadInputError
+
+T = TypeVar("T")
+
+
+def share_gpus(gpus: Sequence[T], tasks: int, each: int | None) -> list[tuple[T, ...]]:
+    """Return each rank's GPUs: floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs.
+
+    So every GPU has a rank, and neighbours share one where they must. ``each`` overrides this: rank r gets
+    the GPUs rN to rN+N-1. Raises BadInputError where there are too few.
+    """
+    count = len(gpus)
+    if each is None:
+        least = 1 if tasks > count else 0
+        cuts = [rank * count // tasks for rank in range(tasks + 1)]
+        return [tuple(gpus[cuts[rank] : max(cuts[rank + 1], cuts[rank] + least)]) for rank in range(tasks)]
+    if tasks * each > count:
+        raise BadInputError(
+            f"{tasks} ranks of {each} GPUs need {tasks * each} GPUs; this node has {count}",
+            "omit gpus_per_task to let ranks share GPUs" if count else None,
+        )
+    return [tuple(gpus[rank * each : (rank + 1) * each]) for rank in range(tasks)]

@@ -1,0 +1,83 @@
+"""``hpclaunch verify --attach``: the verdict on a running job that hpclaunch did not submit. No command."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from hpclaunch.cli._documents import print_document
+from hpclaunch.errors import BadInputError
+from hpclaunch.text_table import printable
+
+if TYPE_CHECKING:
+    from hpclaunch.job.attached_ranks import AttachedVerdict, RankDetails
+    from hpclaunch.site.schema import SiteProfile
+
+
+def verify_attached(job: str, site: str | None, *, as_json: bool) -> bool:
+    """Look into a running job and print the verdict; return whether it is good."""
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.job.attached_nodes import read_nodes_of
+    from hpclaunch.job.attached_ranks import judge_attached
+    from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM
+    from hpclaunch.site.profile_node import site_topology
+    from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+
+    profile = _site(site)
+    running, nodes = read_nodes_of(
+        LocalHost(), site_scheduler(profile), site_launcher(profile), job, os.environ
+    )
+    topology = site_topology(profile)
+    found = judge_attached(nodes, profile, topology)
+    rules = tuple(RULE_OF_PROBLEM[problem] for problem in found.problems if problem in RULE_OF_PROBLEM)
+    unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
+    note = None if topology else unknown
+    if as_json:
+        from hpclaunch.job.job_documents import attach_document
+
+        print_document(attach_document(running.id, profile.name, found, rules, note))
+    else:
+        _print_attached(found, rules, note)
+    return found.ok
+
+
+def _site(name: str | None) -> SiteProfile:
+    from hpclaunch.site.detect import detect_here
+    from hpclaunch.site.load_profile import load_site
+
+    name = name or detect_here().site
+    if name is None:
+        raise BadInputError(
+            "--attach: no site was named, and this machine is none that is known for certain",
+            "name it with --site (hpclaunch sites list)",
+        )
+    return load_site(name)
+
+
+def _print_attached(found: AttachedVerdict, rules: tuple[str, ...], note: str | None) -> None:
+    from hpclaunch.job.binding_report import table
+
+    click.echo(table(found.ranks))
+    for details in found.details:
+        click.echo(printable(_details(details)))
+    click.echo(found.finding)
+    for remedy in found.remedies:
+        click.echo(f"  {printable(remedy)}")
+    for rule in rules:
+        click.echo(f"  rule {rule}: docs/reference/lint.md, or hpclaunch lint --rules")
+    if found.right and not found.ok:
+        click.echo(f"right would be: {found.right}")
+    if note:
+        click.echo(f"note: {note}")
+
+
+def _details(one: RankDetails) -> str:
+    """Return what a rank has in addition to its binding, in one line."""
+    cpus = ", ".join(f"{count} on {cpus}" for cpus, count in sorted(one.thread_cpus.items()))
+    shown = [f"rank {one.rank}: pid {one.pid} {' '.join(one.program)}", f"{one.threads} threads: {cpus}"]
+    shown.append(f"open: {' '.join(one.devices) or 'no device of a GPU or network card'}")
+    about = ("NCCL_", "MPICH_", "UCX_", "FI_", "GLOO_", "OMP_", "KMP_")
+    pairs = [f"{name}={value}" for name, value in sorted(one.variables.items()) if name.startswith(about)]
+    return "; ".join([*shown, *pairs])

@@ -1,0 +1,150 @@
+"""``hpclaunch port``: turn a batch script for one machine into a job file and a script for another one."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._script_file import read_script_file
+from hpclaunch.cli._site_names import complete_site
+from hpclaunch.errors import BadInputError
+from hpclaunch.text_table import printable
+
+if TYPE_CHECKING:
+    from hpclaunch.port.port_script import Ported
+    from hpclaunch.site.schema import SiteProfile
+
+_EPILOG = """\b
+Examples:
+  hpclaunch port job.sh --to polaris
+  hpclaunch port job.sh --from lumi-g --to olivia --output ported --diff
+"""
+_JOB_FILE, _SCRIPT = "job.yaml", "job.sh"
+_LOOK_S = 60.0
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("script", type=click.Path())
+@click.option("--to", "to", required=True, shell_complete=complete_site, help="Site that the job is for.")
+@click.option(
+    "--from",
+    "from_",
+    shell_complete=complete_site,
+    help="Site that the script is for. Default: the one whose account and queue it names.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder for job.yaml and job.sh. Default: SCRIPT's name and the site's, here.",
+)
+@click.option("--diff", is_flag=True, help="Show the difference between SCRIPT and the new script.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def command(script: str, to: str, from_: str | None, output: Path | None, diff: bool, as_json: bool) -> None:
+    """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to.
+
+    Every line of SCRIPT is listed as kept, changed (to what, why, source) or left out (why). What cannot be
+    known is left open, and listed. Exit status: 0, also with undecided lines; 3 if SCRIPT cannot be read.
+    """
+    from hpclaunch.port.port_script import port_script
+    from hpclaunch.port.port_text import difference, port_document, report_text
+    from hpclaunch.site.load_profile import load_site, site_reference
+
+    text = _text(script)
+    target = load_site(to)
+    source = _source(from_, text)
+    try:
+        ported = port_script(text, source, target, site_reference(to))
+    except BadInputError as error:
+        raise BadInputError(f"{script}: {error.message}", error.hint) from None
+    folder = (output or Path(f"{Path(script).stem or 'script'}-{target.name}")).absolute()
+    new = _render(ported)
+    _write(folder, {_JOB_FILE: ported.job_file, _SCRIPT: new})
+    if as_json:
+        print_document(port_document(ported, str(folder / _JOB_FILE), str(folder / _SCRIPT)), indent=2)
+    else:
+        click.echo(report_text(ported))
+        click.echo(f"written: {printable(str(folder / _JOB_FILE))}, {printable(str(folder / _SCRIPT))}")
+        click.echo(f"next: hpclaunch submit --file {shlex.quote(str(folder / _JOB_FILE))} --dry-run")
+    if diff:
+        click.echo(difference(script, text, str(folder / _SCRIPT), new), nl=False, err=as_json)
+
+
+def _text(script: str) -> str:
+    """Return the script's text. Raises BadInputError, with the line where there is one."""
+    from hpclaunch.port.script_check import check_text
+
+    text = check_text(script, read_script_file(script))
+    _check_ends(script, text)
+    return text
+
+
+def _check_ends(script: str, text: str) -> None:
+    """Refuse a script in which a quote or bracket has no end, as bash finds it; the rest is its text."""
+    from hpclaunch.host.this_machine import LocalHost
+
+    answer = LocalHost().run(["bash", "-n"], stdin=text.encode(), timeout_s=_LOOK_S)
+    found = re.search(r"line (\d+): (unexpected EOF while looking for matching .*)", answer.stderr)
+    if found:
+        raise BadInputError(
+            f"{script}: line {found[1]}: {found[2]}", "close what begins there: bash refuses the script"
+        )
+
+
+def _source(name: str | None, text: str) -> SiteProfile | None:
+    """Return the site of --from, else that of the script's directives; None: it is not known."""
+    from hpclaunch.lint.batch_script import read_script
+    from hpclaunch.lint.lint_script import site_of
+    from hpclaunch.site.load_profile import load_all, load_site
+
+    if name is not None:
+        return load_site(name)
+    profiles, _ = load_all()
+    found = site_of(read_script(text), profiles)
+    return profiles[found] if found is not None else None
+
+
+def _render(ported: Ported) -> str:
+    """Return the script of the job file, as ``submit --file job.yaml --dry-run`` prints it."""
+    from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
+    from hpclaunch.job.settings_files import read_layers
+    from hpclaunch.plan.settings import JobSettings, Layer
+    from hpclaunch.site.validate import to_struct
+    from hpclaunch.site.yaml_tree import parse_tree
+
+    settings = to_struct(parse_tree(ported.job_file, _JOB_FILE), JobSettings)
+    layers = read_layers(JobSettings(site=settings.site), None)
+    layers.insert(1, Layer(origin=f"job file {_JOB_FILE}", settings=settings))
+    return dry_run(prepare(layers, SubmitMode(here=False)))[1]
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    """Write the files; older ones of the same names with another content are kept under another name."""
+    from hpclaunch.atomic_file import write_file
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            path = folder / name
+            if path.exists() and path.read_bytes() != text.encode():
+                kept = _free_name(path)
+                path.rename(kept)
+                click.echo(f"hpclaunch: {path} was there before; it is {kept.name} now", err=True)
+            write_file(path, text.encode())
+    except OSError as error:
+        place = error.filename or folder
+        raise BadInputError(
+            f"--output {place}: {error.strerror}", "name a folder that can be written"
+        ) from None
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (found := path.with_name(f"{path.name}.{number}")).exists():
+        number += 1
+    return found

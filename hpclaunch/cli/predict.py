@@ -1,0 +1,288 @@
+"""``hpclaunch predict``: step time, memory and limits of a training that was not run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.cli._site_names import complete_site
+from hpclaunch.errors import BadInputError
+
+if TYPE_CHECKING:
+    from hpclaunch.scaling.machine_speed import Machine, SpeedOptions
+    from hpclaunch.scaling.measured_sizes import MeasuredSize
+    from hpclaunch.scaling.memory_need import MemoryOptions
+    from hpclaunch.scaling.model_table import Model
+    from hpclaunch.scaling.prediction import PredictRequest
+    from hpclaunch.scaling.strategy_costs import Strategy
+
+_POSITIVE = click.FloatRange(0, min_open=True)
+_STRATEGY_NAMES = (
+    "serial", "data", "spatial", "pipeline", "filter", "channel", "data+filter", "data+spatial",
+)  # fmt: skip
+
+
+def _counts(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, ...]:
+    """Return the numbers of ``8,16,...,1024``: three dots repeat the last factor."""
+    if text is None:
+        return ()
+    found: list[int] = []
+    words = [word.strip() for word in text.split(",")]
+    for number, word in enumerate(words):
+        if word != "...":
+            found.append(_count(word))
+            continue
+        one, two = found[-2:] if len(found) > 1 else (1, 1)
+        if two <= one or two % one or number + 1 >= len(words):
+            raise click.BadParameter(
+                f"{text!r}: write as in 8,16,...,1024: the second a multiple of the first"
+            )
+        factor, end = two // one, _count(words[number + 1])
+        while found[-1] * factor < end:
+            found.append(found[-1] * factor)
+    return tuple(dict.fromkeys(found))
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal() or not 1 <= len(word) <= 7 or int(word) < 1:
+        raise click.BadParameter(f"{word!r} is not a number of GPUs")
+    return int(word)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--site", shell_complete=complete_site, help="A site, or a profile's path.")
+@click.option(
+    "--model",
+    metavar="NAME|FILE",
+    help="vgg16, resnet50, alexnet, mnist-cnn, mlp, or a YAML file with a table of layers.",
+)
+@click.option(
+    "--batch-per-worker",
+    "batch",
+    type=click.IntRange(1),
+    help="Samples per step of a worker: one GPU in data, P2 GPUs in the hybrids, all in others.",
+)
+@click.option("--gpus", callback=_counts, metavar="N,N,...", help="Such as 8,16,...,1024.")
+@click.option(
+    "--gpus-per-worker",
+    type=click.IntRange(1),
+    metavar="P2",
+    help="GPUs of a worker in the hybrids. Default: those of a node.",
+)
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    type=click.Choice(_STRATEGY_NAMES),
+    help="May be repeated. Default: all; with --calibrate, data.",
+)
+@click.option(
+    "--calibrate",
+    "measured",
+    metavar="FILE.csv",
+    help="Measured sizes of the first --strategy: columns gpus, seconds_per_step; or scale show --csv.",
+)
+@click.option(
+    "--optimizer",
+    type=click.Choice(["sgd", "momentum", "adam"]),
+    default="momentum",
+    show_default=True,
+    help="Its slots take memory: 0, 1 or 2 per parameter.",
+)
+@click.option("--zero", type=click.IntRange(0, 3), default=0, help="ZeRO stage.")
+@click.option("--recompute", is_flag=True, help="Store the input of each block only; compute the rest again.")
+@click.option(
+    "--segments",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    help="Segments of a batch in the pipeline.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(["fp32", "tf32", "bf16"]),
+    default="fp32",
+    show_default=True,
+    help="Of the arithmetic; bf16: with parameters and gradients in fp32.",
+)
+@click.option("--samples", type=click.IntRange(1), help="Samples of an epoch. Default: the model's.")
+@click.option("--tflops", type=_POSITIVE, help="TFLOP/s that one GPU, or rank, reaches.")
+@click.option("--memory-gb-s", type=_POSITIVE, help="GB/s of its memory.")
+@click.option("--gpus-per-node", type=click.IntRange(1), help="Default: the site's.")
+@click.option("--node-gb-s", type=_POSITIVE, help="GB/s between the GPUs of a node.")
+@click.option("--node-latency-us", type=_POSITIVE, help="Microseconds of a message within a node.")
+@click.option("--network-gb-s", type=_POSITIVE, help="GB/s between nodes.")
+@click.option("--network-latency-us", type=_POSITIVE, help="Microseconds of a message between nodes.")
+@click.option(
+    "--network-test",
+    metavar="FILE",
+    help="Output of nccl-tests, rccl-tests, OSU's allreduce, or hpclaunch.train.bench --json.",
+)
+@click.option(
+    "--network-test-gpus", type=click.IntRange(2), help="GPUs of that test, where its output lacks them."
+)
+@click.option(
+    "--contention",
+    type=click.FloatRange(1),
+    metavar="PHI",
+    help="By what the workers of a hybrid slow down each other's exchange. Default: 2.",
+)
+@click.option(
+    "--overlap",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Share of the exchange of gradients that the computation hides. Default: 0.",
+)
+@click.option(
+    "--from-torch",
+    metavar="MODULE:FUNCTION",
+    help="Predict nothing; print the table of the network that the function returns, for --model.",
+)
+@click.option(
+    "--input", "shape", metavar="C,H,W", help="With --from-torch: the shape of one sample, as 3,224,224."
+)
+@click.option("--python", default="python3", help="With --from-torch: an interpreter that has torch.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(
+    site: str | None,
+    model: str | None,
+    batch: int | None,
+    gpus: tuple[int, ...],
+    gpus_per_worker: int | None,
+    strategies: tuple[Strategy, ...],
+    measured: str | None,
+    from_torch: str | None,
+    shape: str | None,
+    python: str,
+    as_json: bool,
+    **more: Any,
+) -> None:
+    """Predict step time, memory and limits on a site, for each way to divide a training.
+
+    Always a range, and every parameter with its origin. With --calibrate, two small runs of your program
+    replace what the data sheets promise.
+
+    Example: hpclaunch predict --site polaris --model resnet50 --batch-per-worker 64 --gpus 4,8,...,512
+    """
+    if from_torch is not None:
+        click.echo(_traced(from_torch, shape, python), nl=False)
+        return
+    if site is None or model is None or batch is None or not gpus:
+        needed = {"--site": site, "--model": model, "--batch-per-worker": batch, "--gpus": gpus or None}
+        missing = [name for name, value in needed.items() if value is None]
+        raise click.UsageError(f"Missing option {missing[0]!r}.")
+
+    from hpclaunch.cli._documents import print_document
+    from hpclaunch.scaling.prediction import predict_all
+    from hpclaunch.scaling.prediction_report import as_text
+
+    more |= {"gpus_per_worker": gpus_per_worker, "strategies": strategies, "measured": measured}
+    prediction = predict_all(_request(site, model, batch, gpus, more))
+    if as_json:
+        print_document(prediction)
+    else:
+        click.echo(as_text(prediction))
+
+
+def _request(
+    site: str, model: str, batch: int, gpus: tuple[int, ...], more: dict[str, Any]
+) -> PredictRequest:
+    """Return what the options request. Raises BadInputError."""
+    from hpclaunch.scaling.machine_speed import machine_of
+    from hpclaunch.scaling.prediction import PredictRequest
+    from hpclaunch.scaling.strategy_costs import STRATEGIES
+    from hpclaunch.site.load_profile import load_site
+
+    profile, table = load_site(site), _model(model)
+    machine = machine_of(profile, _speed_options(more), more["gpus_per_node"])
+    if more["network_test"]:
+        machine = _tested(machine, more["network_test"], more["network_test_gpus"], 4 * table.weights)
+    billing, measured = profile.billing, more["measured"]
+    return PredictRequest(
+        model=table,
+        machine=machine,
+        batch=batch,
+        gpus_per_worker=more["gpus_per_worker"] or machine.gpus_per_node or max(gpus),
+        gpus=gpus,
+        strategies=more["strategies"] or (("data",) if measured else STRATEGIES),
+        memory=_memory_options(more),
+        segments=more["segments"],
+        measured=_measured(measured) if measured else (),
+        samples=more["samples"] or table.samples,
+        node_hour=billing.per_node_hour if billing else None,
+        cost_unit=billing.unit if billing else None,
+    )
+
+
+def _traced(place: str, shape: str | None, python: str) -> str:
+    """Return the table of a torch network, as the tracing program prints it."""
+    import re
+
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.package_data import resource_dir
+    from hpclaunch.scaling.model_table import read_model
+    from hpclaunch.site.yaml_tree import parse_tree
+
+    if not re.fullmatch(r"[^:\s-][^:\s]*:\w+", place):
+        raise BadInputError(f"--from-torch {place!r}: it must be MODULE:FUNCTION, such as nets:make")
+    if shape is None or not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", shape):
+        raise BadInputError(f"--input {shape}: it must be the shape of one sample, such as 3,224,224")
+    program = str(resource_dir("remote") / "trace_torch.py")
+    answer = LocalHost().run([python, program, place, shape])
+    if answer.exit_code:
+        raise BadInputError(f"--from-torch {place}: {answer.stderr.strip() or answer.exit_code}")
+    read_model(parse_tree(answer.stdout, "the table of this network"))
+    return answer.stdout
+
+
+def _speed_options(more: dict[str, Any]) -> SpeedOptions:
+    from hpclaunch.scaling.machine_speed import SpeedOptions
+
+    return SpeedOptions(**{name: more[name] for name in SpeedOptions.__struct_fields__})
+
+
+def _memory_options(more: dict[str, Any]) -> MemoryOptions:
+    from hpclaunch.scaling.memory_need import SLOTS, MemoryOptions
+
+    return MemoryOptions(
+        slots=SLOTS[more["optimizer"]],
+        zero=more["zero"],
+        recompute=more["recompute"],
+        saved_bytes=2 if more["precision"] == "bf16" else 4,
+    )
+
+
+def _model(name_or_file: str) -> Model:
+    """Return a model of ours, or of a file. Raises BadInputError."""
+    from hpclaunch.package_data import resource_dir
+    from hpclaunch.scaling.model_table import read_model
+    from hpclaunch.site.validate import did_you_mean
+    from hpclaunch.site.yaml_tree import read_tree
+
+    folder = resource_dir("scaling") / "networks"
+    if "/" in name_or_file or name_or_file.endswith((".yaml", ".yml")):
+        return read_model(read_tree(Path(name_or_file)))
+    names = [path.stem for path in folder.glob("*.yaml")]
+    if name_or_file not in names:
+        near = did_you_mean(name_or_file, names)
+        raise BadInputError(f"no model is named {name_or_file!r}; {near}", "or give the path of a YAML file")
+    return read_model(read_tree(folder / f"{name_or_file}.yaml"))
+
+
+def _tested(machine: Machine, file: str, gpus: int | None, message_bytes: int) -> Machine:
+    from hpclaunch.scaling.link_tests import read_link_test
+    from hpclaunch.scaling.machine_speed import with_link_test
+    from hpclaunch.site.yaml_tree import read_data
+
+    text = read_data(Path(file)).decode("utf-8", "replace")
+    return with_link_test(machine, read_link_test(text, file, gpus), Path(file).name, message_bytes)
+
+
+def _measured(file: str) -> tuple[MeasuredSize, ...]:
+    from hpclaunch.scaling.measured_sizes import read_measurement
+    from hpclaunch.site.yaml_tree import read_data
+
+    text = read_data(Path(file)).decode("utf-8-sig", "replace")
+    return read_measurement(text, file, ("seconds_per_step", "seconds")).sizes

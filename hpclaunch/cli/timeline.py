@@ -1,0 +1,229 @@
+"""``hpclaunch timeline``: where the time of a job's steps goes, and which rank the other ranks wait for."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._jobs import complete_job
+from hpclaunch.errors import BadInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from hpclaunch.job.record import JobRecord
+    from hpclaunch.site.schema import AllreduceFigure
+    from hpclaunch.timeline.job_timeline import JobTimeline, Place
+    from hpclaunch.timeline.read_timeline import TimelineFile
+
+_CHUNK = 1 << 20
+_NAMES = ("*.json", "*.json.gz", "*trace*rank*", "*.pickle")
+"""Files of a folder that may be timelines."""
+
+
+@click.command()
+@click.argument("sources", nargs=-1, metavar="[FILE...|DIR|JOB]", shell_complete=complete_job)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="OUT", help="Write one page with pictures.")
+@click.option(
+    "--repair",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Write a valid trace of a broken FILE, and end.",
+)
+@click.option(
+    "--merge",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Write all ranks into one file for Perfetto.",
+)
+def command(sources: tuple[str, ...], **options: Any) -> None:
+    """Summarise the timelines of a job: where its time goes, which rank is late, and what would help.
+
+    FILE is a Horovod timeline, a trace of torch.profiler, a dump of PyTorch's flight recorder or a timeline
+    of the bundled training, also compressed with gzip, cut or never closed; give one per rank. JOB is a job's
+    id, or last: its files are found in its folder, and its ranks are named with node and GPU.
+
+    \b
+    Examples:
+      hpclaunch timeline timeline.json
+      hpclaunch timeline traces/ --html report.html
+      hpclaunch timeline last --merge all-ranks.json
+    """
+    with ExitStack() as stack:
+        record, paths = _found(sources or ("last",), stack)
+        if options["repair"]:
+            _repair(paths, options["repair"])
+            return
+        files = _read(paths, strict=record is None and not _only_folders(sources))
+        _report(files, record, options)
+
+
+def _only_folders(sources: tuple[str, ...]) -> bool:
+    return all(Path(source).is_dir() for source in sources)
+
+
+def _found(sources: tuple[str, ...], stack: ExitStack) -> tuple[JobRecord | None, list[Path]]:
+    """Return the files, and the record of the job whose they are; BadInputError where nothing is found."""
+    if len(sources) == 1 and not Path(sources[0]).exists() and "/" not in sources[0]:
+        return _of_job(sources[0], stack)
+    paths: list[Path] = []
+    for source in map(Path, sources):
+        if source.is_dir():
+            inside = sorted({path for name in _NAMES for path in source.rglob(name) if path.is_file()})
+            if not inside:
+                raise BadInputError(f"{source}: no file in it has the name of a timeline", "give the files")
+            paths += inside
+        elif source.exists():
+            paths.append(source)
+        else:
+            raise BadInputError(
+                f"{source}: there is no such file", "give timelines, a folder of them, or a job"
+            )
+    return None, paths
+
+
+def _of_job(name: str, stack: ExitStack) -> tuple[JobRecord, list[Path]]:
+    """Return the record and the files of a job, brought here if it ran elsewhere."""
+    import tempfile
+
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.fetch_results import fetch
+    from hpclaunch.job.job_timelines import timeline_files
+    from hpclaunch.job.store import Store
+
+    record = Store().find(name)
+    with open_host(record.host) as host:
+        files = timeline_files(host, record)
+        if not files:
+            raise BadInputError(
+                f"job {record.id}: no timeline is in {record.folder}",
+                "submit it with --timeline timeline.json, or give the files that the program wrote",
+            )
+        if record.host is None:
+            return record, [Path(file.source) for file in files]
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-")))
+        fetch(host, files, folder, replace=True)
+    return record, [folder / file.name for file in files]
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+    except OSError as error:
+        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _read(paths: list[Path], *, strict: bool) -> list[TimelineFile]:
+    """Read the files; of a folder's those that are no timeline are passed over with a note, unless
+    ``strict``."""
+    from hpclaunch.timeline.read_timeline import read_timeline
+
+    files: list[TimelineFile] = []
+    refused: list[BadInputError] = []
+    for number, path in enumerate(paths):
+        try:
+            files.append(read_timeline(str(path), _chunks(path), number))
+        except BadInputError as error:
+            if strict or len(paths) == 1:
+                raise
+            refused.append(error)
+            click.echo(f"note: left out: {error.message}", err=True)
+    if not files:
+        raise refused[0]
+    return files
+
+
+def _report(files: list[TimelineFile], record: JobRecord | None, options: dict[str, Any]) -> None:
+    """Print the summary, and write the files that were requested."""
+    from hpclaunch.timeline.job_timeline import combined
+    from hpclaunch.timeline.timeline_summary import shown, summarised
+
+    job = combined(files)
+    places, figures = _places(record), _figures(record)
+    document = summarised(job, places, figures, record.id if record else None)
+    if options["merge"]:
+        _write(options["merge"], _merged(job, places))
+        click.echo(f"note: {options['merge']} has all ranks; https://ui.perfetto.dev shows it", err=True)
+    if options["html"]:
+        from hpclaunch.timeline.timeline_page import page
+
+        _write(options["html"], [page(document)])
+    if options["as_json"]:
+        print_document(document)
+    else:
+        click.echo(shown(document))
+
+
+def _places(record: JobRecord | None) -> Mapping[int, Place]:
+    """Return where the ranks of a job ran, as they have reported."""
+    if record is None:
+        return {}
+    from hpclaunch.errors import HpclaunchError
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.refresh import binding_verdict
+    from hpclaunch.timeline.job_timeline import Place
+
+    verdict = record.binding
+    if verdict is None:
+        try:
+            with open_host(record.host) as host:
+                verdict = binding_verdict(host, record)
+        except HpclaunchError as error:
+            click.echo(f"note: the ranks' nodes are not known: {error.message}", err=True)
+    ranks = verdict.ranks if verdict else ()
+    return {
+        rank.rank: Place(rank.host, rank.gpus if rank.gpus not in ("", "none") else None) for rank in ranks
+    }
+
+
+def _figures(record: JobRecord | None) -> tuple[AllreduceFigure, ...]:
+    """Return the bandwidths that the profile of the job's site gives."""
+    if record is None:
+        return ()
+    from hpclaunch.site.load_profile import load_site
+
+    try:
+        return load_site(record.site).fabric.allreduce
+    except BadInputError:
+        return ()  # a profile that has gone since
+
+
+def _merged(job: JobTimeline, places: Mapping[int, Place]) -> Iterator[str]:
+    from hpclaunch.timeline.trace_repair import merged
+
+    return merged(job, lambda name: _chunks(Path(name)), places)
+
+
+def _repair(paths: list[Path], target: Path) -> None:
+    from hpclaunch.timeline.trace_repair import repaired
+
+    if len(paths) != 1:
+        raise click.UsageError("--repair takes one FILE")
+    try:
+        _write(target, repaired(_chunks(paths[0])))
+    except BadInputError as error:
+        raise BadInputError(f"{paths[0]}: {error.message}", error.hint) from None
+
+
+def _write(path: Path, parts: Iterable[str]) -> None:
+    """Write a file in parts; it has its name only when it is whole."""
+    import os
+
+    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    try:
+        with temporary.open("w", encoding="utf-8", errors="surrogatepass") as file:
+            file.writelines(parts)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,129 @@
+"""What is read on the nodes of a running job that hpclaunch did not submit: commands and their answers."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.package_data import resource_dir
+from hpclaunch.remote.look import MARK
+from hpclaunch.scheduler.launcher import Launcher
+from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Scheduler
+
+_LIMIT_S = 120.0
+_SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20")
+
+
+class Process(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of the job, as /proc shows it."""
+
+    pid: int
+    parent: int
+    ticks: int
+    """CPU time so far, in the kernel's unit."""
+    program: tuple[str, ...]
+    """The first words of its command line."""
+    cpus: str
+    mems: str
+    threads: dict[str, int]
+    """CPU list -> number of its threads that may run there."""
+    devices: tuple[str, ...]
+    variables: dict[str, str]
+
+
+class AttachedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One node of the job."""
+
+    host: str
+    processes: tuple[Process, ...]
+
+
+def read_nodes_of(
+    host: Host, scheduler: Scheduler, launcher: Launcher, job: str, environ: Mapping[str, str]
+) -> tuple[RunningJob, tuple[AttachedNode, ...]]:
+    """Look into a running job: one process per node, which only reads, and leaves nothing behind.
+
+    ``environ``: that of this shell, which may be inside the job. Raises BadInputError for a job that does not
+    run, RefusedError where the scheduler or a node gives no answer.
+    """
+    attach = scheduler.attach
+    if attach is None:
+        raise BadInputError(
+            f"--attach: how to look into jobs of {scheduler.title} from outside is not known",
+            "it works on Slurm and PBS; jobs of hpclaunch are verified without it",
+        )
+    if not re.fullmatch(scheduler.id_pattern, job, re.ASCII):
+        raise BadInputError(f"--attach {job[:60]!r} is not an id of {scheduler.title}", "give its number")
+    found = attach.parse(job, host.run(attach.query(job), env=dict(scheduler.query_env), timeout_s=_LIMIT_S))
+    nodes = _answers(host, attach, launcher, found, environ)
+    if len(nodes) < len(found.nodes):
+        raise RefusedError(
+            f"{len(nodes)} of {len(found.nodes)} nodes of job {found.id} have answered",
+            "python3 must be on the nodes; run it again, or as the user whose job it is",
+        )
+    return found, nodes
+
+
+def _answers(
+    host: Host, attach: Attach, launcher: Launcher, job: RunningJob, environ: Mapping[str, str]
+) -> tuple[AttachedNode, ...]:
+    program = (resource_dir("remote") / "look.py").read_text()
+    words = attach.words(job)
+    inside = environ.get(attach.job_variable) == job.id
+    if not words and inside:
+        started = launcher.one_per_node(len(job.nodes))
+        words = () if any("$" in word for word in started) else started
+        words = () if len(job.nodes) == 1 else words
+    argv = ("python3", "-c", program, attach.job_variable, job.id)
+    if words:
+        return _read(host.run((*words, *argv), timeout_s=_LIMIT_S), job)
+    if inside and len(job.nodes) == 1:
+        return _read(host.run(argv, timeout_s=_LIMIT_S), job)
+    return tuple(node for name in job.nodes for node in _by_ssh(host, name, program, attach, job))
+
+
+def _by_ssh(host: Host, name: str, program: str, attach: Attach, job: RunningJob) -> tuple[AttachedNode, ...]:
+    remote = f"python3 - {attach.job_variable} {shlex.quote(job.id)}"
+    argv = (*_SSH, "--", name, remote)
+    answer = host.run(argv, stdin=program.encode(), timeout_s=_LIMIT_S)
+    if MARK not in answer.stdout:
+        said = answer.stderr.strip().splitlines()
+        raise RefusedError(
+            f"ssh to {name}, a node of job {job.id}, failed: {said[-1] if said else 'no answer'}",
+            "where the site does not allow it: run hpclaunch verify --attach inside the job",
+        )
+    return _read(answer, job)
+
+
+def _read(answer: CommandResult, job: RunningJob) -> tuple[AttachedNode, ...]:
+    nodes = tuple(parse_nodes(answer.stdout))
+    if not nodes:
+        said = answer.stderr.strip().splitlines()
+        raise RefusedError(
+            f"the nodes of job {job.id} have not answered: {said[-1] if said else 'no output'}",
+            "a job can be looked into by its own user only, and python3 must be on its nodes",
+        )
+    return nodes
+
+
+def parse_nodes(text: str) -> Iterator[AttachedNode]:
+    """Yield each node whose answer is complete; other output is passed over."""
+    pieces: dict[str, dict[int, str]] = {}
+    counts: dict[str, int] = {}
+    for line in text.splitlines():
+        match = re.search(rf"{MARK}(\S+) (\d+)/(\d+) (.*)", line)
+        if match:
+            pieces.setdefault(match[1], {})[int(match[2])] = match[4]
+            counts[match[1]] = int(match[3])
+    for host, found in pieces.items():
+        if len(found) == counts[host]:
+            whole = "".join(found[number] for number in sorted(found))
+            try:
+                yield msgspec.json.decode(whole, type=AttachedNode)
+            except msgspec.DecodeError:
+                continue

@@ -1,0 +1,43 @@
+"""Which files of a job may be timelines."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from itertools import pairwise
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.job.fetch_results import RemoteFile, list_results
+from hpclaunch.job.record import JobRecord
+
+_NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
+_OURS = ("record.json", "result.json", "progress.json")
+_MOST = 4096
+"""Files; a job of more ranks is summarised from those of the first ones."""
+
+
+def timeline_files(host: Host, record: JobRecord) -> tuple[RemoteFile, ...]:
+    """Return the files in the job's folder that have the name of a trace, and what ``--timeline`` named.
+
+    Raises RefusedError where the host does not list them.
+    """
+    found = {file.source: file for file in list_results(host, record, ()).files}
+    for named in _named(record):
+        with suppress(BadInputError):  # it was never written, or is in the job's folder
+            found |= {file.source: file for file in list_results(host, record, (named,)).files}
+    chosen = [
+        file
+        for file in found.values()
+        if _NAMES.search(file.source) and file.source.rpartition("/")[2] not in _OURS and file.size
+    ]
+    return tuple(sorted(chosen, key=lambda file: file.source)[:_MOST])
+
+
+def _named(record: JobRecord) -> list[str]:
+    """Return the files that the request and the bundled training's arguments name."""
+    words = list(record.command) if record.bundled else []
+    named = [after for before, after in pairwise(words) if before == "--timeline"]
+    named += [word.partition("=")[2] for word in words if word.startswith("--timeline=")]
+    named.append(str(record.request.get("timeline") or ""))
+    return [name for name in named if name]

@@ -1,0 +1,53 @@
+"""--profile: the lines of the script that have some steps of the program recorded on all ranks. Pure."""
+
+from __future__ import annotations
+
+from hpclaunch.plan.program import python_target
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.scheduler.job_header import Line
+
+STARTUP = "startup"
+"""Folder in the job's folder that Python finds its start-up file in."""
+
+
+def needs_startup(request: JobRequest) -> bool:
+    """Whether the ranks get the start-up file; the bundled training records its steps without it."""
+    return request.profile is not None and not request.command.bundled and takes_profile(request)
+
+
+def takes_profile(request: JobRequest) -> bool:
+    """Whether --profile has an effect: on the bundled training, and on a command that starts Python."""
+    return request.command.bundled or python_target(request.command.argv) is not None
+
+
+def profile_lines(request: JobRequest) -> tuple[Line, ...]:
+    """Return the lines before the launch, after all other variables."""
+    if not needs_startup(request):
+        return ()
+    folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
+    first = max(request.profile_after, 1) + 1
+    return (
+        Line(
+            text=f"export HPCLAUNCH_PROFILE={request.profile_after}:{request.profile}",
+            reason=f"--profile: steps {first} to {first + (request.profile or 0) - 1} of each rank are "
+            f"recorded, "
+            "by the steps of a torch optimizer",
+        ),
+        Line(
+            text='export HPCLAUNCH_PROFILE_FOLDER="$HPCLAUNCH_JOB_FOLDER"/profile',
+            reason="in this folder; hpclaunch timeline reads it",
+        ),
+        Line(
+            text=f'export PYTHONPATH="{folder}/{STARTUP}${{PYTHONPATH:+:$PYTHONPATH}}"',
+            reason="by this start-up file of Python (sitecustomize); an existing one still runs",
+        ),
+    )
+
+
+def timeline_words(request: JobRequest, folder: str) -> tuple[str, ...]:
+    """Return the options with which the bundled training records itself."""
+    given = {word.partition("=")[0] for word in request.command.argv}
+    if request.profile is None or "--timeline" in given:
+        return ()
+    path = f"{folder}/timeline.json" if folder else "timeline.json"
+    return ("--timeline", path, *(() if "--timeline-ranks" in given else ("--timeline-ranks", "all")))

@@ -1,0 +1,320 @@
+"""The values of words in a foreign script: as plain text, as numbers, or as shell text that the target reads.
+
+What only the other machine knows, or only its run, has none of these and is never guessed.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.shell_reader import read_shell
+from hpclaunch.lint.shell_syntax import Assignment, Part, Word, variable_name
+from hpclaunch.lint.shell_variables import MAX_CHARS
+from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
+
+_MOST_STEPS = 60
+_HERE_AND_THERE = name_set(
+    "HOME USER LOGNAME PWD SHELL LANG PATH PYTHONPATH LD_LIBRARY_PATH TMPDIR HOSTNAME MASTER_ADDR MASTER_PORT"
+)
+"""Variables that a job of the target has, too."""
+_COMMANDS = (
+    (r"pwd|realpath \.", "$PWD"),
+    (r"whoami|id -un", "$USER"),
+    (r"hostname( -[sf])?", "$HOSTNAME"),
+)
+"""Commands in a substitution that a variable of the target stands for."""
+_COUNTS = (
+    r"wc -l\s*<\s*{file}",
+    r"cat\s+{file}\s*\|\s*(?:sort\s*(?:-u\s*)?\|\s*)?(?:uniq\s*\|\s*)?wc -l",
+    r"sort -u\s+{file}\s*\|\s*wc -l",
+    r"sort\s+{file}\s*\|\s*uniq\s*\|\s*wc -l",
+    r"uniq\s+{file}\s*\|\s*wc -l",
+)
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a word is."""
+
+    plain: str | None
+    """Its text; None: it is known at run time only."""
+    shell: str | None
+    """The same in double quotes for bash on the target, without the quotes; None: no text there says it."""
+    missing: tuple[str, ...] = ()
+    """Variables whose value is not known here."""
+    seen: str = ""
+    """What can be read of the text, without what is known at run time only."""
+
+
+_NOTHING = Value("", "")
+
+
+@dataclass
+class Values:
+    """Reads words of one script."""
+
+    script: Script
+    words: ForeignWords
+    numbers: Mapping[Fact, int]
+    """What the script requests, as far as it is known."""
+    target: Mapping[Fact, str] = field(default_factory=dict)
+    """Facts of a job -> the shell text for it on the target, in double quotes."""
+    _steps: int = 0
+
+    def value(self, word: Word, offset: int | None = None) -> Value:
+        """Return the value of a word; ``offset``: where in the script it is read, if not where it stands."""
+        self._steps = 0
+        return self._word(word, word.start if offset is None else offset)
+
+    def number(self, word: Word | None, prefix: int = 0) -> int | None:
+        """Return a word as a count; ``prefix``: characters of its text before the number."""
+        if word is None:
+            return None
+        return whole_number((self.value(word).plain or "")[prefix:])
+
+    def named(self, name: str, offset: int) -> Value:
+        """Return the value that a variable has at a place of the script."""
+        self._steps = 0
+        return self._variable(name, offset)
+
+    def split(self, word: Word) -> list[Value] | None:
+        """Return what a word becomes on a command line: bash splits what is not quoted. None: not known."""
+        if _array_name(word):
+            return self._array(_array_name(word), word.start)
+        value = self.value(word)
+        unquoted = '"' not in word.raw and any(part.kind == "variable" for part in word.parts)
+        if unquoted and value.plain is not None:
+            return [Value(text, _in_quotes(text)) for text in value.plain.split()]
+        if unquoted and value.shell is not None and "\\" not in value.shell and re.search(r"\s", value.shell):
+            return [Value(None if "$" in text else text, text) for text in value.shell.split()]
+        return [value]
+
+    def translated(self, text: str) -> tuple[str, list[str]]:
+        """Return a text that a shell will read with the scheduler's variables as the target has them, and the
+        names of those that it has not."""
+        unknown: list[str] = []
+
+        def value(match: re.Match[str]) -> str:
+            fact = self.words.variables.get(match[1] or match[2])
+            if fact is None:
+                return match[0]
+            number = self.numbers.get(fact)
+            text = str(number) if number is not None else self.target.get(fact)
+            if text is None and match[0] not in unknown:
+                unknown.append(match[0])
+            return match[0] if text is None else text
+
+        return re.sub(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text), unknown
+
+    def _array(self, name: str, offset: int) -> list[Value] | None:
+        """Return the items of an array, where each assignment of it can be read."""
+        items: list[Value] = []
+        for made in self.script.variables.assignments.get(name, []):
+            text = self.script.text[made.offset : made.offset + MAX_CHARS]
+            inside = _inside_array(text)
+            if made.offset >= offset or inside is None:
+                continue
+            if not made.append:
+                items = []
+            for command in read_shell(f"_ {inside}").commands[:1]:
+                for word in command.words[1:]:
+                    items += self.split(Word(word.raw, made.offset, made.offset, word.line, word.parts)) or []
+        return items or None
+
+    def _word(self, word: Word, offset: int) -> Value:
+        plain: str | None = ""
+        shell: str | None = ""
+        missing: list[str] = []
+        seen = ""
+        for part in word.parts:
+            piece = self._part(part, offset)
+            seen += piece.plain or ""
+            plain = None if plain is None or piece.plain is None else plain + piece.plain
+            shell = None if shell is None or piece.shell is None else shell + piece.shell
+            missing += [name for name in piece.missing if name not in missing]
+            if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
+                return Value(None, None)
+        return Value(plain, shell, tuple(missing), seen)
+
+    def _part(self, part: Part, offset: int) -> Value:
+        self._steps += 1
+        if self._steps > _MOST_STEPS * 20:
+            return Value(None, None)
+        if part.kind == "text":
+            return Value(part.text, _in_quotes(part.text))
+        if part.kind == "variable":
+            return self._expansion(part, offset)
+        if part.kind == "arithmetic":
+            number = self._arithmetic(part.text[3:-2], offset)
+            return Value(str(number), str(number)) if number is not None else Value(None, None)
+        return self._command(part.text)
+
+    def _expansion(self, part: Part, offset: int) -> Value:
+        """Return ``$NAME`` and ``${NAME:-TEXT}``; other operators only change what is plain at run time."""
+        if part.operator in ("[@]", "[*]"):
+            items = self._array(part.text, offset) or []
+            texts = [item.plain for item in items]
+            known = [text for text in texts if text is not None]
+            if known and len(known) == len(texts):
+                return Value(" ".join(known), _in_quotes(" ".join(known)))
+            return Value(None, None, (part.text,))
+        if not part.operator:
+            return self._variable(part.text, offset)
+        default = re.fullmatch(r":?-([^$`\\\"]*)", part.operator)
+        found = self._variable(part.text, offset)
+        if default is None:
+            return Value(None, None, () if found.plain is not None else (part.text,))
+        if found.plain:
+            return found
+        text = default[1]
+        return Value(None, f"${{{part.text}:-{text}}}") if variable_name(part.text) else Value(text, text)
+
+    def _variable(self, name: str, offset: int) -> Value:
+        self._steps += 1
+        made = self.script.variables.last_assignment(name, offset)
+        fact = self.words.variables.get(name)
+        if made is not None and self._steps < _MOST_STEPS and not self._uncertain(name):
+            return self._assigned(name, made)
+        if made is None and fact is not None:
+            number = self.numbers.get(fact)
+            text = self.target.get(fact)
+            return Value(str(number), str(number)) if number is not None else Value(None, text)
+        if name in _HERE_AND_THERE and (made is None or name.startswith("MASTER_")):
+            return Value(None, f"${name}")
+        return Value(None, None, (name,))
+
+    def _assigned(self, name: str, made: Assignment) -> Value:
+        if made.append:
+            before, added = self._variable(name, made.offset), made.value
+            more = self._word(added, made.offset) if added else Value(None, None, (name,))
+            if before.plain is None or more.plain is None:
+                return Value(None, None, (name,))
+            return Value(before.plain + more.plain, _in_quotes(before.plain + more.plain))
+        if made.value is None:
+            return Value(None, None, (name,))
+        found = self._word(made.value, made.offset)
+        if found.plain is None and found.shell is None and name in ("MASTER_ADDR", "MASTER_PORT"):
+            return Value(None, f"${name}")
+        return found if found.plain is not None or found.shell is not None else Value(None, None, (name,))
+
+    def _uncertain(self, name: str) -> bool:
+        """Tell whether a variable is set several times and one of them is in a block: which one counts?"""
+        offsets = {one.offset for one in self.script.variables.assignments.get(name, [])}
+        if len(offsets) < 2:
+            return False
+        in_block = (
+            one.block and one.start <= offset < max(one.end, one.start + 1)
+            for one in self.script.commands
+            for offset in offsets
+        )
+        return any(in_block)
+
+    def _arithmetic(self, text: str, offset: int) -> int | None:
+        text = re.sub(r"\$\{?(\w+)\}?", r"\1", text.strip())
+        if len(text) > 200 or not re.fullmatch(r"[\w\s()+*/%-]+", text):
+            return None
+        try:
+            return self._evaluate(ast.parse(text, mode="eval").body, offset)
+        except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError, OverflowError):
+            return None
+
+    def _evaluate(self, node: ast.expr, offset: int) -> int | None:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value if node.value < 10**9 else None
+        if isinstance(node, ast.Name):
+            return whole_number(self._variable(node.id, offset).plain)
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            left, right = self._evaluate(node.left, offset), self._evaluate(node.right, offset)
+            return None if left is None or right is None else _OPERATORS[type(node.op)](left, right)
+        return None
+
+    def _command(self, text: str) -> Value:
+        """Return what a command in a substitution prints, for the few that many scripts have."""
+        inside = text.removeprefix("$(").removesuffix(")").strip("`").strip().replace('"', "")
+        for pattern, variable in _COMMANDS:
+            if re.fullmatch(pattern, inside):
+                return Value(None, variable)
+        fact = self._counted(inside)
+        if fact is not None and (number := self.numbers.get(fact)) is not None:
+            return Value(str(number), str(number))
+        if self._is_first_node(inside):
+            return Value(None, self.target.get("first node"))
+        return Value(None, None)
+
+    def _counted(self, inside: str) -> Fact | None:
+        """Return what a pipe of commands counts: the lines of the scheduler's file of nodes, or GPUs."""
+        for name, fact in self.words.variables.items():
+            if fact == "node file":
+                file = rf"\$\{{?{name}\}}?"
+                if any(re.fullmatch(count.replace("{file}", file), inside) for count in _COUNTS):
+                    return "nodes"
+        if re.fullmatch(r"nvidia-smi (-L|--list-gpus)\s*\|\s*wc -l", inside):
+            return "gpus per node"
+        return None
+
+    def _is_first_node(self, inside: str) -> bool:
+        """Tell whether a pipe of commands prints the first of the job's nodes."""
+        sources = [name for name, fact in self.words.variables.items() if fact in ("node list", "node file")]
+        names_one = any(re.search(rf"\$\{{?{name}\b", inside) for name in sources)
+        return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
+
+
+def _in_quotes(text: str) -> str:
+    """Write plain text for the inside of double quotes."""
+    return re.sub(r'([\\"`$])', r"\\\1", text)
+
+
+def _array_name(word: Word) -> str:
+    """Return the array that a word expands to all items of, empty for any other word."""
+    parts = [part for part in word.parts if part.kind != "text" or part.text]
+    whole = len(parts) == 1 and parts[0].kind == "variable" and parts[0].operator in ("[@]", "[*]")
+    return parts[0].text if whole else ""
+
+
+def _inside_array(text: str) -> str | None:
+    """Return what stands between the parentheses of ``NAME=( ... )``, on one line and without comments."""
+    match = re.match(r"\w+\+?=\(", text)
+    if match is None:
+        return None
+    quote, depth, at = "", 1, match.end()
+    out: list[str] = []
+    while at < len(text):
+        char = text[at]
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == "#" and text[at - 1] in " \t\n(":
+            at = text.find("\n", at)
+            if at < 0:
+                return None
+            char = "\n"
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+            if depth == 0:
+                return "".join(out)
+        out.append(" " if char == "\n" and not quote else char)
+        at += 1
+    return None
+
+
+def shell_word(value: Value) -> str | None:
+    """Return a value as one word for bash; None: no text there says it."""
+    if value.plain is not None:
+        return shlex.quote(value.plain)
+    return f'"{value.shell}"' if value.shell is not None else None

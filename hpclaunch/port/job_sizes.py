@@ -1,0 +1,241 @@
+"""Nodes, ranks and GPUs: what a foreign script requests and starts, and the same on the target's nodes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.binding.compute import bind
+from hpclaunch.binding.node_binding import BindingRequest
+from hpclaunch.cpuset import parse_cpu_list
+from hpclaunch.errors import BadInputError, SiteRuleError
+from hpclaunch.plan.request_rules import QueueChoice, choose_queue
+from hpclaunch.site.profile_node import site_topology
+from hpclaunch.site.queue_limits import cite
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.topology.node_topology import NodeTopology
+from hpclaunch.walltime import format_walltime, parse_walltime_s
+
+_BINDS = ("mask_cpu", "map_cpu", "list", "taskset")
+"""Values of ``binding.cpu`` for which hpclaunch computes the cores."""
+_MOST_PER_NODE = 4096
+"""Ranks per node where the node is not described."""
+
+
+class SourceSizes(msgspec.Struct, frozen=True, kw_only=True):
+    """The sizes of the other machine's job; None: not requested, or known at run time only."""
+
+    nodes: int | None = None
+    ranks: int | None = None
+    gpus: int | None = None
+    """GPUs of the whole job; 0: it uses none."""
+    cpus_per_rank: int | None = None
+
+
+class TargetSizes(msgspec.Struct, frozen=True, kw_only=True):
+    """The sizes here, as a job file states them; None: hpclaunch's own rule holds."""
+
+    nodes: int | None
+    tasks_per_node: int | None
+    gpus_per_task: int | None
+    cpus_per_task: int | None
+    said: str
+    """The arithmetic in a sentence."""
+    same: bool
+    """Whether nodes and ranks are those of the script."""
+
+
+class TargetQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue of the target that takes the job."""
+
+    name: str | None
+    walltime_s: int | None
+    nodes: int | None
+    """Nodes that it takes, where it does not take all; None: all."""
+    why: str
+    walltime_why: str
+    source: str
+
+
+def usable_cores(profile: SiteProfile) -> int | None:
+    """Return the cores of a node that jobs get; None: the node is not described."""
+    if profile.node is None:
+        return None
+    return profile.node.cores - len(parse_cpu_list(profile.node.reserved_cores))
+
+
+def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
+    """Return the same job on the target's nodes: the same ranks, with the same number of GPUs.
+
+    Every node gets the same number of ranks, since one binding serves them all.
+    """
+    gpus, cores = len(target.node.gpus) if target.node else None, usable_cores(target)
+    ranks = source.ranks
+    if ranks is None:
+        return _without_ranks(source, gpus)
+    each = _gpus_per_rank(source.gpus, ranks)
+    if gpus and source.gpus:
+        each = min(each or 1, gpus)
+        most = gpus // each if source.gpus >= ranks else gpus * -(-ranks // source.gpus)
+    else:
+        most = -(-ranks // source.nodes) if source.nodes else ranks
+    most = max(1, min(most, cores or _MOST_PER_NODE))
+    per_node = _ranks_per_node(target, ranks, most, each if gpus and source.gpus else None)
+    nodes = ranks // per_node
+    cpus = source.cpus_per_rank if cores is None or not source.gpus else None
+    if cpus is not None and cores is not None:
+        cpus = min(cpus, max(1, cores // per_node))
+    if gpus and source.gpus is None and cores is not None:
+        cpus = None
+    if cpus is None:
+        cpus = _cores_of_one_numa_node(target, per_node, each if gpus and source.gpus else None)
+    return TargetSizes(
+        nodes=nodes,
+        tasks_per_node=per_node,
+        gpus_per_task=each
+        if source.gpus and (gpus or target.node is None) and source.gpus >= ranks
+        else None,
+        cpus_per_task=cpus,
+        said=_arithmetic(source, nodes, per_node, each if gpus else None, gpus),
+        same=source.nodes == nodes,
+    )
+
+
+def _ranks_per_node(target: SiteProfile, ranks: int, most: int, gpus_per_task: int | None) -> int:
+    """Return the most ranks per node that give each node the same number, each on one NUMA node if it can."""
+    counts = [count for count in range(min(most, ranks), 0, -1) if ranks % count == 0]
+    topology = site_topology(target)
+    if topology is None or target.binding.cpu not in _BINDS:
+        return counts[0]
+    numa = sum(1 for node in topology.numa_nodes if node.cpus & topology.usable)
+    for count in counts:
+        if count < numa or _stays_on_one(topology, count, gpus_per_task, None):
+            return count
+        if _cores_of_one_numa_node(target, count, gpus_per_task):
+            return count
+    return counts[0]
+
+
+def _cores_of_one_numa_node(target: SiteProfile, per_node: int, gpus_per_task: int | None) -> int | None:
+    """Return cores per rank where an equal share of the node would lie on two NUMA nodes; else None."""
+    topology = site_topology(target)
+    if topology is None or target.binding.cpu not in _BINDS:
+        return None
+    nodes = [len(node.cpus & topology.usable) for node in topology.numa_nodes if node.cpus & topology.usable]
+    if not nodes or per_node < len(nodes) or _stays_on_one(topology, per_node, gpus_per_task, None):
+        return None
+    threads = target.node.threads_per_core if target.node else 1
+    cores = min(nodes) // threads // -(-per_node // len(nodes))
+    return cores if cores and _stays_on_one(topology, per_node, gpus_per_task, cores) else None
+
+
+def _stays_on_one(topology: NodeTopology, per_node: int, gpus: int | None, cores: int | None) -> bool:
+    """Tell whether each rank's cores lie on one NUMA node."""
+    try:
+        want = BindingRequest(tasks_per_node=per_node, gpus_per_task=gpus, cpus_per_task=cores)
+        return all(len(rank.numa) <= 1 for rank in bind(topology, want).ranks)
+    except BadInputError:  # its GPUs have fewer cores near them
+        return cores is None
+
+
+def _gpus_per_rank(gpus: int | None, ranks: int) -> int | None:
+    return max(1, gpus // ranks) if gpus else None
+
+
+def _without_ranks(source: SourceSizes, gpus: int | None) -> TargetSizes:
+    """Return the sizes of a job whose ranks are known at run time only: one per GPU here."""
+    nodes = source.nodes
+    if source.gpus and gpus:
+        nodes = -(-source.gpus // gpus)
+    said = "the number of ranks is known at run time only: one per GPU here, else one per node"
+    return TargetSizes(
+        nodes=nodes,
+        tasks_per_node=None,
+        gpus_per_task=None,
+        cpus_per_task=None,
+        said=said,
+        same=nodes == source.nodes,
+    )
+
+
+def _arithmetic(source: SourceSizes, nodes: int, per_node: int, each: int | None, gpus: int | None) -> str:
+    there = f"{source.ranks} ranks" + (f" on {_nodes(source.nodes)}" if source.nodes else "")
+    if source.gpus:
+        there += f" with {source.gpus} GPUs"
+    here = f"{_nodes(nodes)} x {per_node} ranks"
+    if each and gpus and source.gpus:
+        used = min(gpus, per_node * each) * nodes
+        here += f" with {used} GPUs, {gpus} per node"
+        if used != source.gpus:
+            here += f": not the same number of GPUs ({source.gpus} there)"
+    return f"{there} = {here}"
+
+
+def _nodes(count: int | None) -> str:
+    return f"{count} node{'s' * (count != 1)}"
+
+
+def fit_queue(target: SiteProfile, nodes: int | None, walltime_s: int | None) -> TargetQueue:
+    """Return the first queue that takes the job; if there is none, with the time or the nodes that fit.
+
+    ``walltime_s`` None: the script requests none, so half an hour is checked, hpclaunch's default.
+    """
+    wanted_s, wanted_nodes = walltime_s or 1800, nodes or 1
+    for count in (wanted_nodes, *_other_nodes(target, wanted_nodes)):
+        for seconds in (wanted_s, *_other_times(target, wanted_s, count)):
+            choice = _choice(target, count, seconds)
+            if choice is not None:
+                return _fitting(target, choice, (count, wanted_nodes), (seconds, wanted_s, walltime_s))
+    why = "no queue of the profile takes such a job"
+    return TargetQueue(name=None, walltime_s=walltime_s, nodes=None, why=why, walltime_why="", source="")
+
+
+def _fitting(
+    target: SiteProfile, choice: QueueChoice, nodes: tuple[int, int], times: tuple[int, int, int | None]
+) -> TargetQueue:
+    source = cite(target, choice.queue.source if choice.queue else None)
+    changed_time = times[0] != times[1]
+    longest = f"{choice.name or target.name} takes {nodes[0]} nodes for {format_walltime(times[0])}"
+    return TargetQueue(
+        name=choice.name,
+        walltime_s=times[0] if changed_time else times[2],
+        nodes=nodes[0] if nodes[0] != nodes[1] else None,
+        why=choice.reason,
+        walltime_why=f"{format_walltime(times[1])} does not fit: {longest}" if changed_time else "",
+        source=source,
+    )
+
+
+def _choice(target: SiteProfile, nodes: int, walltime_s: int) -> QueueChoice | None:
+    """Return the queue that hpclaunch would take, else the first that may be named."""
+    try:
+        return choose_queue(target, None, nodes, walltime_s)
+    except SiteRuleError:
+        pass
+    for name, queue in target.queues.items():
+        if queue.by_request or queue.preemptable:
+            continue
+        try:
+            choice = choose_queue(target, name, nodes, walltime_s)
+        except SiteRuleError:
+            continue
+        reason = "the first that fits, though it is only used when it is named"
+        return msgspec.structs.replace(choice, reason=reason)
+    return None
+
+
+def _other_times(target: SiteProfile, wanted_s: int, nodes: int) -> list[int]:
+    """Return the walltimes at which limits lie: longer ones first for too short jobs, then shorter ones."""
+    least = [parse_walltime_s(q.min_walltime) for q in target.queues.values() if q.min_walltime]
+    most = [parse_walltime_s(q.max_walltime) for q in target.queues.values() if q.max_walltime]
+    most += [parse_walltime_s(r.max_walltime) for q in target.queues.values() for r in q.routes]
+    most += [q.max_node_minutes * 60 // nodes for q in target.queues.values() if q.max_node_minutes]
+    longer = sorted(seconds for seconds in set(least) if seconds > wanted_s)
+    shorter = sorted((seconds for seconds in set(most) if 0 < seconds < wanted_s), reverse=True)
+    return [*longer, *shorter]
+
+
+def _other_nodes(target: SiteProfile, wanted: int) -> list[int]:
+    most = {queue.max_nodes for queue in target.queues.values() if queue.max_nodes}
+    least = {queue.min_nodes for queue in target.queues.values()}
+    fewer = sorted((count for count in most if count < wanted), reverse=True)
+    return [*fewer, *sorted(count for count in least if count > wanted)]

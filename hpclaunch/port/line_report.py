@@ -1,0 +1,119 @@
+"""The report of a port: what happened to each line of the old script."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+import msgspec
+
+Fate = Literal["kept", "changed", "left out"]
+
+
+class Verdict(NamedTuple):
+    """What happens to one part of a line."""
+
+    fate: Fate
+    to: str = ""
+    """Of a change: what takes its place."""
+    why: str = ""
+    source: str = ""
+    """Of a change: the page, manual or key that it rests on."""
+
+
+KEPT = Verdict("kept")
+
+
+class KeptLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line whose settings are carried over unchanged."""
+
+    line: int
+    """From 1."""
+    text: str
+    """The line."""
+
+
+class ChangedLine(KeptLine, frozen=True, kw_only=True):
+    """A line in whose place another text stands."""
+
+    to: str
+    """What stands in its place."""
+    why: str
+    source: str
+    """The page, manual or key that the change rests on."""
+
+
+class LeftOutLine(KeptLine, frozen=True, kw_only=True):
+    """A line that is not carried over, or that the user must decide."""
+
+    why: str
+    """Begins with "undecided" where the user must decide."""
+
+
+class LineReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Every line of the script that is not only a comment, once."""
+
+    kept: tuple[KeptLine, ...]
+    changed: tuple[ChangedLine, ...]
+    left_out: tuple[LeftOutLine, ...]
+
+
+class Verdicts:
+    """Collects the verdicts about lines."""
+
+    def __init__(self, inside: "Verdicts | None" = None, first: int = 1) -> None:
+        """Collect verdicts; with ``inside`` those about a part of a text, from its line ``first`` on."""
+        self._found: dict[int, list[Verdict]] = {} if inside is None else inside._found
+        self._before = first - 1
+
+    def note(self, lines: Iterable[int], verdict: Verdict) -> None:
+        """Add a verdict about each of these lines; the same one counts once."""
+        for line in lines:
+            about = self._found.setdefault(line + self._before, [])
+            if verdict not in about:
+                about.append(verdict)
+
+    def known(self, line: int) -> bool:
+        """Tell whether there is a verdict about a line."""
+        return line in self._found
+
+    def report(self, lines: dict[int, str]) -> LineReport:
+        """Return the report on these lines, number -> text."""
+        merged = {number: _merged(self._found.get(number, [])) for number in lines}
+        return LineReport(
+            kept=tuple(
+                KeptLine(line=n, text=lines[n]) for n, verdict in merged.items() if verdict.fate == "kept"
+            ),
+            changed=tuple(
+                ChangedLine(line=n, text=lines[n], to=verdict.to, why=verdict.why, source=verdict.source)
+                for n, verdict in merged.items()
+                if verdict.fate == "changed"
+            ),
+            left_out=tuple(
+                LeftOutLine(line=n, text=lines[n], why=verdict.why)
+                for n, verdict in merged.items()
+                if verdict.fate == "left out"
+            ),
+        )
+
+
+_UNKNOWN = Verdict("left out", why="undecided: hpclaunch does not know what it is for")
+
+
+def _merged(verdicts: list[Verdict]) -> Verdict:
+    """Return the one verdict on a line with several parts: a line of which a part changes is changed."""
+    if not verdicts:
+        return _UNKNOWN
+    fates = {verdict.fate for verdict in verdicts}
+    if len(fates) == 1 and fates != {"changed"}:
+        return Verdict(verdicts[0].fate, why=_joined(verdict.why for verdict in verdicts))
+    to = [verdict.to or "unchanged" for verdict in verdicts if verdict.fate != "left out"]
+    return Verdict(
+        "changed",
+        to=_joined(to),
+        why=_joined(f"left out: {each.why}" if each.fate == "left out" else each.why for each in verdicts),
+        source=_joined(verdict.source for verdict in verdicts) or "the script",
+    )
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(filter(None, texts)))

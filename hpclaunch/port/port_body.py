@@ -1,0 +1,386 @@
+"""The other lines of a foreign script: variables, modules, folders, and commands around the launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from hpclaunch.lint.bind_lists import is_list
+from hpclaunch.lint.command_options import INFORMATION_COMMANDS
+from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.shell_syntax import Assignment, Command, assignment_in, is_assignment
+from hpclaunch.port.foreign_values import Value
+from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.port_directives import binding_verdict
+from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
+from hpclaunch.port.port_variables import fill_in, port_variable
+from hpclaunch.port.variable_groups import group_of
+from hpclaunch.port.written_script import judge_written
+from hpclaunch.scheduler.directive_reader import name_set
+from hpclaunch.scheduler.directive_readers import is_directive_like
+from hpclaunch.site.job_environment import Environment
+from hpclaunch.software.contradictions import contradictions
+
+_PRINTS = INFORMATION_COMMANDS | name_set(
+    "sleep wait sync clear tput ldd lstopo nvcc gcc sinfo squeue qstat sacct sstat seff jobinfo id whoami"
+    " uname free top ps : [ [[ test let shift return break continue"
+)
+_DECLARING = ("export", "declare", "typeset", "local", "readonly")
+_ENVIRONMENTS = (
+    "conda",
+    "mamba",
+    "micromamba",
+    "pyenv",
+    "uv",
+    "poetry",
+    "spack",
+    "eb",
+    "pip",
+    "pip3",
+    "uenv",
+)
+_ENVIRONMENT = "environments are installed per machine"
+
+
+def port_body(port: Port) -> None:
+    """Judge every command that is not the launch, and the words of the shell between them."""
+    main = port.launch.command if port.launch else None
+    own = _lines_of_request(port) if port.own else set()
+    for command in port.script.commands:
+        if command is main or command.depth:
+            continue
+        if port.written is not None and command is port.written_at.command:
+            judge_written(port, port.written_at)
+            port_body(port.written)
+            continue
+        if port.own and command.name == "hpclaunch_bind" and command.line in own:
+            port.command.binds += [port.values.value(word).shell or "" for word in command.words[1:]]
+            port.verdicts.note(port.lines_of(command), KEPT)
+        elif port.own and command.line not in own:
+            verdict = Verdict(
+                "changed",
+                f"hpclaunch's own line for {port.here}",
+                f"hpclaunch wrote it for {port.there}",
+                SCRIPT_OF_HPCLAUNCH,
+            )
+            port.verdicts.note(port.lines_of(command), verdict)
+        else:
+            _judge(port, command)
+
+
+def _lines_of_request(port: Port) -> set[int]:
+    """Return the lines of hpclaunch's own script with the request's variables, modules and environments."""
+    reasons = (
+        *("given in the request", "in the container: what the job names", "module given in environment"),
+        *("more modules, given in environment", "the conda environment"),
+        "the virtual environment, over the Python of the modules",
+    )
+    said = re.compile(f"# ({'|'.join(map(re.escape, reasons))})$")
+    lines = port.script.text.split("\n")
+    return {number + 1 for number, line in enumerate(lines, 1) if said.match(line)}
+
+
+def port_rest(port: Port) -> None:
+    """Judge the lines without a command: the shebang, and words such as ``fi`` and ``done``."""
+    for number, line in content_lines(port).items():
+        if port.verdicts.known(number):
+            continue
+        if number == 1 and line.startswith("#!"):
+            verdict = Verdict(
+                "changed", "#!/bin/bash", "hpclaunch writes scripts for bash", SCRIPT_OF_HPCLAUNCH
+            )
+            port.verdicts.note([1], KEPT if re.fullmatch(r"#!/bin/bash( -l)?", line.strip()) else verdict)
+        elif port.own:
+            why = f"hpclaunch wrote it for {port.there}"
+            verdict = Verdict("changed", f"hpclaunch's own line for {port.here}", why, SCRIPT_OF_HPCLAUNCH)
+            port.verdicts.note([number], verdict)
+        else:
+            why = "part of a block of the shell, whose commands are judged one by one"
+            why = "a comment in the file that is written" if line.strip().startswith("#") else why
+            port.verdicts.note([number], Verdict("left out", why=why))
+
+
+def content_lines(port: Port) -> dict[int, str]:
+    """Return the lines that are not only a comment: number -> text."""
+    script = port.script
+    inside: set[int] = set()
+    for command in script.commands:
+        for redirect in command.redirects:
+            if redirect.body is not None:
+                first = redirect.line + 1
+                inside |= set(range(first, first + redirect.body.count("\n")))
+    found = {}
+    for number, line in enumerate(script.text.split("\n"), 1):
+        bare = line.strip()
+        comment = bare.startswith("#") and not is_directive_like(line) and number not in inside
+        if bare and not (comment and not (number == 1 and bare.startswith("#!"))):
+            found[number] = line.rstrip("\r")
+    return found
+
+
+def _judge(port: Port, command: Command) -> None:
+    lines = port.lines_of(command)
+    if not command.words:
+        for one in command.assignments:
+            port.verdicts.note(
+                _assigned_lines(port, one, lines), _assignment(port, one, command, exported=False)
+            )
+        return
+    name = command.name.rpartition("/")[2]
+    if name in _DECLARING:
+        _declaration(port, command, lines)
+        return
+    port.verdicts.note(lines, _command(port, command, name))
+
+
+def _assigned_lines(port: Port, one: Assignment, lines: range) -> range:
+    return range(one.line, lines.stop) if one.line in lines else lines
+
+
+def _declaration(port: Port, command: Command, lines: range) -> None:
+    exported = command.name == "export"
+    made = [assignment_in(word, exported=True) for word in command.words[1:] if is_assignment(word)]
+    for one in made:
+        port.verdicts.note(
+            _assigned_lines(port, one, lines), _assignment(port, one, command, exported=exported)
+        )
+    for word in command.words[1:]:
+        if not is_assignment(word):
+            port.verdicts.note([word.line], _exported_name(port, word.raw, word.start))
+    if not made and len(command.words) == 1:
+        port.verdicts.note(lines, Verdict("left out", why="it only prints"))
+
+
+def _exported_name(port: Port, name: str, offset: int) -> Verdict:
+    """Return the verdict on ``export NAME``, whose value was set before."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        return Verdict("left out", why=f"an option of the shell: {name}")
+    return port_variable(port, name, port.values.named(name, offset))
+
+
+def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
+    if is_list(one) or _in_bind_list(port, one.name):
+        return binding_verdict(port, f"{one.name}, a list of cores,")
+    in_block = bool(command.block or command.function) and _conditional(port, command)
+    exported = exported or one.name in port.script.variables.exported
+    needed = one.name in port.command.missing
+    if exported or group_of(one.name) is not None:
+        value = port.values.named(one.name, one.offset + 1)
+        if in_block:
+            value = Value(None, None)
+        if needed and group_of(one.name) is None and value.plain is None and value.shell is None:
+            return fill_in(port, one.name)
+        return port_variable(port, one.name, value)
+    if needed:
+        return fill_in(port, one.name)
+    if one.name in used_names(port):
+        to = "its value stands in the command, the sizes or the variables that use it"
+        return Verdict("changed", to, "a variable of the script only, no program sees it", JOB_FILE)
+    return Verdict("left out", why="only lines that are left out use it, or none")
+
+
+def _conditional(port: Port, command: Command) -> bool:
+    """Tell whether a block around a command may keep it from running: one in braces does not."""
+    return command.function or command.block > 0
+
+
+def _in_bind_list(port: Port, name: str) -> bool:
+    """Tell whether the launch's list of cores uses a variable."""
+    launch = port.launch
+    option = launch.option("cpu-bind", "cpu_bind") if launch else None
+    return bool(
+        option and option.value and any(p.kind == "variable" and p.text == name for p in option.value.parts)
+    )
+
+
+def used_names(port: Port) -> set[str]:
+    """Return the variables that the launch uses, and those that their values use."""
+    launch = port.launch
+    if launch is None:
+        return set()
+    offsets = [(launch.command.start, max(launch.command.end, launch.command.start))]
+    if port.written is not None:
+        body = port.written_at.body.body
+        start = port.script.text.find(body, port.written_at.command.start)
+        offsets.append((start, start + len(body)))
+    names: set[str] = set()
+    while offsets:
+        start, end = offsets.pop()
+        for ref in port.script.shell.refs:
+            if start <= ref.offset < end and ref.name not in names:
+                names.add(ref.name)
+                for made in port.script.variables.assignments.get(ref.name, []):
+                    offsets.append((made.offset, made.value.end if made.value else made.offset))
+    exported = port.script.variables.exported
+    return names | {name for name in exported if name in port.env}
+
+
+def _command(port: Port, command: Command, name: str) -> Verdict:
+    for pattern, handler in _COMMANDS:
+        if re.fullmatch(pattern, name):
+            return handler(port, command)
+    launch = next((one for one in port.script.launches if one.command is command), None)
+    if launch is not None:
+        return _other_launch(port, launch)
+    if any(redirect.body is not None for redirect in command.redirects):
+        why = f"undecided: it writes a file when the job starts: write that file once on {port.here}"
+        return Verdict("left out", why=why)
+    if name in _PRINTS or name in INFORMATION_COMMANDS:
+        return Verdict("left out", why="it prints or waits only; hpclaunch status and logs show the job")
+    return Verdict(
+        "left out",
+        why=f"undecided: a job file has no place for it: run it on {port.here} before, or in the program",
+    )
+
+
+def _other_launch(port: Port, launch: Launch) -> Verdict:
+    if launch.trivial:
+        return Verdict(
+            "left out", why="it prints information only; hpclaunch submit --preflight checks the nodes"
+        )
+    main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
+    why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job that follows (--after)"
+    return Verdict("left out", why=why)
+
+
+def _cd(port: Port, command: Command) -> Verdict:
+    value = port.values.value(command.words[1]) if len(command.words) > 1 else Value(None, None)
+    if value.shell in ("$PWD", "${PWD}") or value.plain == ".":
+        return Verdict(
+            "changed",
+            "the folder where the job is submitted",
+            "hpclaunch's script begins there on every scheduler",
+            SCRIPT_OF_HPCLAUNCH,
+        )
+    shown = command.words[1].raw if len(command.words) > 1 else "home"
+    port.do(f"submit the job in the folder that takes the place of {shown} on {port.here}")
+    return Verdict(
+        "left out", why=f"undecided: submit the job in the folder on {port.here} that takes its place"
+    )
+
+
+def _set(port: Port, command: Command) -> Verdict:
+    why = "the script ends at the first command that fails, also inside a pipe"
+    return Verdict("changed", "set -eo pipefail", why, SCRIPT_OF_HPCLAUNCH)
+
+
+def _module(port: Port, command: Command) -> Verdict:
+    words = [word.text or word.raw for word in command.words[1:]]
+    words = [word for word in words if not word.startswith("-")]
+    loads = [] if words[:1] and words[0] in ("list", "avail", "purge", "unload", "use", "reset") else words
+    if port.same_machine:
+        return _same_modules(port, command, words)
+    if words[:1] in (["list"], ["avail"]):
+        return Verdict("left out", why="it prints only")
+    setup = [step.text for step in port.target.software.setup]
+    if not setup:
+        port.do(f"module: the modules of {port.here} that the program needs (hpclaunch env plan lists a way)")
+        return Verdict(
+            "left out", why=f"undecided: a module of {port.there}; name those of {port.here}: module"
+        )
+    if loads:
+        shown = " ".join(loads).removeprefix("load ")
+        port.do(f"software: {port.here} must have what {shown} gave: hpclaunch env plan --site {port.here}")
+    why = f"modules are those of one machine; these are {port.here}'s"
+    return Verdict("changed", "; ".join(setup), why, port.cited(port.target.software.setup[0].source))
+
+
+def _same_modules(port: Port, command: Command, words: list[str]) -> Verdict:
+    fault = port.faults.get(command.line)
+    if fault:
+        return Verdict("left out", why=f"undecided: {fault}")
+    first = words[0] if words else ""
+    names = words[1:] if first in ("load", "add") else words if command.name == "ml" else []
+    setup = " ".join(step.text for step in port.target.software.setup).split()
+    if not names:
+        return Verdict("left out", why="hpclaunch's script loads modules on top of the login shell's")
+    if all(name in setup for name in names):
+        return KEPT
+    if not all(re.fullmatch(r"[\w./+:=@-]+", name) for name in names):
+        return Verdict("left out", why="undecided: a name that is known at run time only")
+    more = [name for name in names if name not in port.modules and name not in setup]
+    wrong = contradictions(Environment(modules=(*port.modules, *more)), port.target)
+    if wrong:
+        return Verdict("left out", why=f"undecided: {'; '.join(wrong)}")
+    port.modules += more
+    return KEPT
+
+
+def _environment(port: Port, command: Command) -> Verdict:
+    words = [word.text for word in command.words]
+    if port.in_container:
+        shown = " ".join(word.raw for word in command.words)
+        port.do(
+            f"environment in the container: {shown}: environment.container.venv of the job file names a venv"
+        )
+        return Verdict("left out", why=f"undecided: {shown} sets up the shell inside the container")
+    if port.same_machine and None not in words:
+        return _same_environment(port, [word or "" for word in words])
+    if any(step.text.startswith(("conda", "source")) for step in port.target.software.setup):
+        lines = "; ".join(step.text for step in port.target.software.setup)
+        name = " ".join(filter(None, words[1:]))
+        port.do(f"environment: {port.here} must have what {name} had (hpclaunch env plan)")
+        source = port.cited(port.target.software.setup[-1].source)
+        return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
+    port.do(
+        f"environment: install the program's on {port.here} (hpclaunch env plan) and name it: conda or venv"
+    )
+    why = (
+        f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
+    )
+    return Verdict("left out", why=why)
+
+
+def _same_environment(port: Port, words: list[str]) -> Verdict:
+    setup = [step.text for step in port.target.software.setup]
+    line = " ".join(words)
+    if line in setup:
+        return KEPT
+    if words[0] in ("conda", "mamba") and words[1:2] == ["activate"] and len(words) == 3:
+        port.set("conda", words[2])
+        return KEPT
+    if words[0] in ("source", ".") and len(words) == 2 and words[1].endswith("/bin/activate"):
+        port.set("venv", words[1].removesuffix("/bin/activate"))
+        return KEPT
+    return Verdict(
+        "left out", why="undecided: a script that sets up the shell; the job file names conda or venv"
+    )
+
+
+def _source(port: Port, command: Command) -> Verdict:
+    name = command.words[1].visible if len(command.words) > 1 else ""
+    if re.search(r"activate$|conda\.sh$|setup\.sh$|bashrc$|profile|modules|init/", name):
+        return _environment(port, command)
+    why = (
+        f"undecided: {command.words[1].raw if name else 'it'} may set anything: what the program needs of it"
+    )
+    return Verdict("left out", why=f"{why} belongs into env, module or venv of the job file")
+
+
+def _exit(port: Port, command: Command) -> Verdict:
+    return Verdict(
+        "changed",
+        "the job's exit status",
+        "the script ends with the status of the launch",
+        SCRIPT_OF_HPCLAUNCH,
+    )
+
+
+def _unset(port: Port, command: Command) -> Verdict:
+    return Verdict("left out", why=f"undecided: what is set on {port.here} is in the script that was written")
+
+
+def _tee(port: Port, command: Command) -> Verdict:
+    return Verdict("left out", why="hpclaunch keeps stdout and stderr in the job's log: hpclaunch logs")
+
+
+_COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
+    ("cd|pushd", _cd),
+    ("set|shopt", _set),
+    ("module|ml", _module),
+    ("|".join(_ENVIRONMENTS), _environment),
+    (r"source|\.", _source),
+    ("exit", _exit),
+    ("unset", _unset),
+    ("tee", _tee),
+)

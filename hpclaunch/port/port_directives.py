@@ -1,0 +1,311 @@
+"""The directives of a foreign script, one by one: into the job file, or left out with the reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan.array_indices import array_indices
+from hpclaunch.plan.request_rules import check_directives
+from hpclaunch.port.foreign_values import Value
+from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.port_state import JOB_FILE, Port
+from hpclaunch.port.port_variables import port_variable
+from hpclaunch.scheduler.directive_reader import Directive
+from hpclaunch.scheduler.foreign_words import MailEvent, Subject
+from hpclaunch.walltime import format_walltime
+
+_LOG = "stdout and stderr go to out.log in the job's folder, which hpclaunch logs shows"
+
+
+def port_directives(port: Port) -> None:
+    """Judge every directive of the script."""
+    reader = port.script.reader
+    for directive in port.script.directives:
+        if directive.reader is not reader:
+            why = f"a directive of {directive.reader.submit_command}, which another scheduler reads"
+            verdict = Verdict("left out", why=why)
+        elif not directive.active:
+            first = "line that is not a comment" if reader and reader.read_in == "lines at top" else "command"
+            why = f"{directive.reader.submit_command} reads no directives after the first {first}"
+            verdict = Verdict("left out", why=why)
+        else:
+            verdict = _judge(port, directive)
+        port.verdicts.note([directive.line], verdict)
+    _mail(port)
+
+
+def _judge(port: Port, directive: Directive) -> Verdict:
+    subject = port.words.options.get(directive.name)
+    handler = _HANDLERS.get(subject) if subject else None
+    if handler is not None:
+        return handler(port, directive)
+    if port.same_machine and _carry(port, directive):
+        return KEPT
+    if not directive.option.known:
+        return Verdict(
+            "left out", why=f"{directive.text}: {directive.reader.submit_command} has no such option"
+        )
+    return Verdict("left out", why=f"{directive.text} is about {port.there}, or only its scheduler has it")
+
+
+def _carry(port: Port, directive: Directive) -> bool:
+    """Add a directive to those of the job file, unless the plan sets its option itself.
+
+    Only plain words: how a quote in a directive is read differs from scheduler to scheduler.
+    """
+    if not re.fullmatch(r"[\w./:=,@%+ -]+", directive.text, re.ASCII):
+        return False
+    try:
+        check_directives(port.scheduler, [directive.text])
+    except BadInputError:
+        return False
+    if directive.text not in port.directives:
+        port.directives.append(directive.text)
+    return True
+
+
+def _name(port: Port, directive: Directive) -> Verdict:
+    name = port.words.read_name(directive.value or "").strip()
+    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
+    if not re.fullmatch(port.scheduler.job_name_pattern, name) or not name.isprintable():
+        name, why = clean or "job", f"names here: {port.scheduler.job_name_rule}"
+    else:
+        why = ""
+    port.set("name", name)
+    if array := port.words.read_array(directive.value or "") if "[" in (directive.value or "") else None:
+        return _with_array(port, array, directive)
+    return port.rewritten(f"name: {name}", why)
+
+
+def _account(port: Port, directive: Directive) -> Verdict:
+    if port.same_machine and directive.value == port.settings.get("account"):
+        return KEPT
+    why = f"accounts are those of one machine: fill in your account of {port.here}"
+    source = port.cited(port.target.account.source)
+    return Verdict("changed", f"account: {port.settings.get('account', 'none')}", why, source)
+
+
+def _queue(port: Port, directive: Directive) -> Verdict:
+    queue = port.queue
+    if queue is None or queue.name is None:
+        return Verdict("left out", why=f"{port.there} has it; the queues of {port.here} are not known")
+    if port.same_machine and queue.name == directive.value:
+        return KEPT
+    why = f"{directive.value} is a queue of {port.there}; {queue.name} is {queue.why}"
+    return Verdict("changed", f"queue: {queue.name}", why, queue.source)
+
+
+def _walltime(port: Port, directive: Directive) -> Verdict:
+    given, queue = port.requested.walltime_s, port.queue
+    if given is None or queue is None or queue.walltime_s is None:
+        return Verdict("left out", why=f"undecided: {directive.value} cannot be read as a walltime")
+    if given.line != directive.line:
+        return Verdict("left out", why=f"line {given.line} counts: {given.text}")
+    to = f"time: {format_walltime(queue.walltime_s)}"
+    if queue.walltime_why:
+        return Verdict("changed", to, queue.walltime_why, queue.source)
+    return port.rewritten(to)
+
+
+def _sizes(port: Port, directive: Directive) -> Verdict:
+    sizes = port.sizes
+    if sizes is None:
+        return Verdict("left out", why="undecided: the sizes cannot be read")
+    keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
+    to = ", ".join(f"{key}: {port.settings[key]}" for key in keys if key in port.settings)
+    if sizes.same and port.same_scheduler and _says_the_same(port, directive):
+        return KEPT
+    source = port.cited(port.target.node.source if port.target.node else None)
+    return Verdict("changed", to or "as many as hpclaunch computes", sizes.said, source)
+
+
+def _says_the_same(port: Port, directive: Directive) -> bool:
+    """Tell whether the script for the target requests the same number by the same option."""
+    return directive.name == "nodes" and directive.value == str(port.settings.get("nodes"))
+
+
+def _binding(port: Port, directive: Directive) -> Verdict:
+    return binding_verdict(port, directive.text)
+
+
+def binding_verdict(port: Port, text: str) -> Verdict:
+    """Return the verdict on what binds ranks to cores, GPUs or memory."""
+    binding = port.target.binding
+    how = {"none": "nothing is bound: the node is not described"}.get(binding.cpu, f"{binding.cpu}, per rank")
+    gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
+    why = f"{text} fits the nodes of {port.there} only"
+    return Verdict("changed", f"the binding of {port.here}: {how}{gpus}", why, port.cited(binding.source))
+
+
+def _memory(port: Port, directive: Directive) -> Verdict:
+    node = port.target.node
+    if node is not None and node.memory_request:
+        why = f"the job gets whole nodes, so the memory of a node of {port.here}"
+        return Verdict("changed", f"memory: {node.memory_request} per node", why, port.cited(node.source))
+    if port.same_scheduler and node is None and _carry(port, directive):
+        return KEPT
+    return Verdict("left out", why=f"the job gets whole nodes of {port.here} with their memory")
+
+
+def _exclusive(port: Port, directive: Directive) -> Verdict:
+    if directive.value is None or "excl" in directive.value or "scatter" in directive.value:
+        return port.rewritten("exclusive: true")
+    why = "hpclaunch requests whole nodes, since its CPU masks and lists name the cores of a whole node"
+    return Verdict("changed", "exclusive: true", why, port.cited(port.target.binding.source))
+
+
+def _array(port: Port, directive: Directive) -> Verdict:
+    return _with_array(port, port.words.read_array(directive.value or ""), directive)
+
+
+def _with_array(port: Port, array: str | None, directive: Directive) -> Verdict:
+    try:
+        array_indices(array or "", port.scheduler)
+    except BadInputError as error:
+        return Verdict("left out", why=f"undecided: {directive.text}: {error.message.partition(': ')[2]}")
+    port.set("array", array)
+    return port.rewritten(f"array: {array} ({port.target_words.write_array(array or '')})")
+
+
+def _after(port: Port, directive: Directive) -> Verdict:
+    after = port.words.read_after(directive.value or "")
+    pattern = port.scheduler.id_pattern or r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
+    if after is None or not all(re.fullmatch(pattern, each, re.ASCII) for each in after.ids):
+        return Verdict("left out", why=f"undecided: {directive.text} cannot be said in a job file (after)")
+    port.set("after", after.ids)
+    if after.any_end:
+        port.set("after_any", True)
+    port.do(f"after: {', '.join(after.ids)}: replace the ids by those of the jobs on {port.here}")
+    kind = "after, after_any" if after.any_end else "after"
+    why = f"the ids are those of jobs on {port.there}: fill in those of {port.here}"
+    return port.rewritten(f"{kind}: {', '.join(after.ids)}", "" if port.same_machine else why)
+
+
+def _export(port: Port, directive: Directive) -> Verdict:
+    """Turn ``--export=ALL,NAME=VALUE`` and ``-v NAME=VALUE`` into variables of the job."""
+    named = [part for part in (directive.value or "").split(",") if "=" in part]
+    if not named:
+        return Verdict("left out", why="hpclaunch's script sets what the job needs, in every environment")
+    said = []
+    for part in named:
+        name, _, value = part.strip().partition("=")
+        said.append(port_variable(port, name, Value(value, value)))
+    fates = {verdict.fate for verdict in said}
+    to = "; ".join(verdict.to or verdict.fate for verdict in said)
+    if fates == {"left out"}:
+        return Verdict("left out", why="; ".join(verdict.why for verdict in said))
+    return Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
+
+
+def _output(port: Port, directive: Directive) -> Verdict:
+    return Verdict("left out", why=_LOG)
+
+
+def _folder(port: Port, directive: Directive) -> Verdict:
+    return Verdict("left out", why=f"the job runs in the folder where it is submitted, on {port.here}")
+
+
+def _nothing(port: Port, directive: Directive) -> Verdict:
+    return Verdict("left out", why=f"{directive.text}: hpclaunch submits and follows the job in its own way")
+
+
+def _carried(port: Port, directive: Directive) -> Verdict:
+    if port.same_scheduler and _carry(port, directive):
+        return KEPT
+    why = f"{directive.text}: there is no setting for it, and {port.scheduler.title} may have another option"
+    return Verdict("left out", why=f"undecided: {why}: directives of the job file")
+
+
+def _fabric(port: Port, directive: Directive) -> Verdict:
+    return fabric_verdict(port, directive.text)
+
+
+def fabric_verdict(port: Port, text: str) -> Verdict:
+    """Return the verdict on a launcher's option about the network or the MPI's plugin."""
+    options = " ".join(port.target.fabric.launch_options)
+    plugin = f"--mpi={port.target.mpi.plugin}" if port.target.mpi.plugin else ""
+    to = " ".join(filter(None, (options, plugin)))
+    if not to:
+        return Verdict("left out", why=f"{text} is about {port.there}; {port.here} needs no such option")
+    source = port.cited(port.target.mpi.source if plugin else port.target.fabric.source)
+    return Verdict("changed", to, f"{text} is about {port.there}", source)
+
+
+def _container(port: Port, directive: Directive) -> Verdict:
+    image = image_name(directive.value or "")
+    if image is None:
+        return Verdict("left out", why="undecided: the image cannot be read")
+    port.set("container", image)
+    port.do(f"container: {image} has to be available on {port.here}, built for its processors and GPUs")
+    why = f"the container runs with the binds and the GPU option of {port.here}"
+    return Verdict("changed", f"container: {image}", why, port.cited(_container_source(port)))
+
+
+def image_name(text: str) -> str | None:
+    """Return the image that pyxis and Shifter name, ``nvcr.io#nvidia/pytorch:25.06``, as one of ours."""
+    if not re.fullmatch(r"[\w./$~][\w./:@#$~+-]*", text, re.ASCII):
+        return None
+    if text.startswith(("/", ".", "$", "~")) or text.endswith((".sqsh", ".sif", ".toml")):
+        return text
+    return f"docker://{text.removeprefix('docker:').removeprefix('//').replace('#', '/')}"
+
+
+def _container_source(port: Port) -> str | None:
+    return port.target.software.container.source if port.target.software.container else None
+
+
+def _mail_option(port: Port, directive: Directive) -> Verdict:
+    events, user = mail_of(port)
+    write = port.target_words.write_mail
+    if write is None or not (events or user):
+        return Verdict("left out", why=f"how {port.scheduler.title} sends mail for it is not known")
+    to = ", ".join(write(events, user))
+    return port.rewritten(f"directives: {to}") if to else Verdict("left out", why="it requests no mail")
+
+
+def mail_of(port: Port) -> tuple[frozenset[MailEvent], str | None]:
+    """Return for which events the script requests mail, and to whose address."""
+    events: frozenset[MailEvent] = frozenset()
+    user: str | None = None
+    for directive in port.script.active_directives:
+        subject = port.words.options.get(directive.name)
+        if subject == "mail events":
+            events |= port.words.read_mail(directive.name, directive.value or "")
+        elif subject == "mail user" and re.fullmatch(r"[\w.@+,-]+", directive.value or ""):
+            user = directive.value
+    return events, user
+
+
+def _mail(port: Port) -> None:
+    events, user = mail_of(port)
+    if port.target_words.write_mail is not None and (events or user):
+        port.directives += port.target_words.write_mail(events, user)
+
+
+_HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
+    "account": _account,
+    "after": _after,
+    "array": _array,
+    "binding": _binding,
+    "carried": _carried,
+    "container": _container,
+    "cpus": _sizes,
+    "exclusive": _exclusive,
+    "export": _export,
+    "fabric": _fabric,
+    "folder": _folder,
+    "gpus": _sizes,
+    "mail events": _mail_option,
+    "mail user": _mail_option,
+    "memory": _memory,
+    "name": _name,
+    "nodes": _sizes,
+    "nothing": _nothing,
+    "output": _output,
+    "queue": _queue,
+    "select": _sizes,
+    "tasks": _sizes,
+    "walltime": _walltime,
+}

@@ -1,0 +1,396 @@
+"""The launch of a foreign script: which one the job is for, its sizes, and what its words become."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.shell_syntax import Word
+from hpclaunch.port.foreign_values import Value, Values, shell_word
+from hpclaunch.port.job_sizes import SourceSizes
+from hpclaunch.port.launcher_words import (
+    LAUNCHER_WORDS,
+    LaunchOption,
+    Piece,
+    Size,
+    read_options,
+    words_of,
+)
+from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, image_name
+from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
+from hpclaunch.port.port_variables import fill_in, port_variable
+from hpclaunch.port.ported_command import command_words, placeholder, port_command
+from hpclaunch.port.written_script import find_written, read_written
+from hpclaunch.scheduler.directive_reader import RequestedResources
+
+_PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
+"""How the words of a launch by hpclaunch's own script begin; the third is $rank_start."""
+
+
+def launches_of(port: Port) -> list[Launch]:
+    """Return the launches that may be the job's: not those that only print information."""
+    starts = [launch for launch in port.script.steps() if not launch.trivial and launch.command.depth == 0]
+    return [launch for launch in starts if launch.program or launch.launcher != "python"]
+
+
+def main_launch(port: Port, values: Values) -> Launch | None:
+    """Return the launch with the most ranks, the first of equals; None: the script has none."""
+    found = launches_of(port)
+    return max(found, key=lambda launch: _ranks(port, values, launch) or 0, default=None)
+
+
+def _ranks(port: Port, values: Values, launch: Launch) -> int | None:
+    return source_sizes(port, values, launch).ranks
+
+
+def program_of(port: Port, launch: Launch, values: Values) -> list[Piece]:
+    """Return the words of a launch's program; not those by which hpclaunch's script starts a rank."""
+    program = read_options(launch, values).program
+    begin = [piece.word.text if piece.word.text is not None else "" for piece in program[:4]]
+    return program[4:] if port.own and begin == _PROGRAM_OF_HPCLAUNCH else program
+
+
+# --- sizes -------------------------------------------------------------------------------------------------
+
+
+def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSizes:
+    """Return what the directives request and a launch starts, as far as the script says it."""
+    requested = port.requested
+    given = _launch_sizes(values, launch) if launch is not None else {}
+    nodes = given.get("nodes") or requested.node_count
+    ranks = _rank_count(port, values, launch, given, nodes)
+    if nodes is None and ranks is not None and (per_node := _per_node(given, requested)):
+        nodes = -(-ranks // per_node)
+    gpus = _gpu_count(port, given, nodes, ranks)
+    cpus = given.get("cpus") or (requested.cpus_per_task.value if requested.cpus_per_task else None)
+    return SourceSizes(nodes=nodes, ranks=ranks, gpus=gpus, cpus_per_rank=cpus or None)
+
+
+def _per_node(given: dict[Size, int], requested: RequestedResources) -> int | None:
+    own = given.get("tasks per node")
+    return own or (requested.tasks_per_node.value if requested.tasks_per_node else None)
+
+
+def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
+    known = LAUNCHER_WORDS.get(launch.launcher)
+    found: dict[Size, int] = {}
+    for option in read_options(launch, values).options if known else ():
+        size = known.sizes.get(option.name) if known else None
+        number = _number(option)
+        if size is not None and number:
+            found[size] = number
+    if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
+        per_set = found.pop("tasks per node", 1)
+        found["tasks"] = sets * per_set
+        if per_host := found.pop("sets per node", None):
+            found["nodes"] = -(-sets // per_host)
+        if each := found.pop("gpus per task", None):
+            found["gpus"] = sets * each
+    return found
+
+
+def _number(option: LaunchOption) -> int | None:
+    """Read a count: ``8``, and of GPUs ``a100:8`` and ``gpu:8``."""
+    match = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", (option.value or "").strip())
+    return int(match[1]) if match else None
+
+
+def _rank_count(
+    port: Port, values: Values, launch: Launch | None, given: dict[Size, int], nodes: int | None
+) -> int | None:
+    """Return the ranks: by the launch, else by the directives; a program without a launcher is one rank."""
+    requested = port.requested
+    if "tasks" in given:
+        return given["tasks"]
+    if "tasks per node" in given and nodes:
+        return given["tasks per node"] * nodes
+    if launch is not None and launch.launcher not in LAUNCHER_WORDS:
+        return nodes if launch.launcher in ("torchrun", "horovodrun") else 1
+    if launch is not None and (_open(launch, values, "tasks") or _open(launch, values, "tasks per node")):
+        return None
+    if requested.tasks:
+        return requested.tasks.value
+    if requested.tasks_per_node:
+        return requested.tasks_per_node.value * (nodes or 1)
+    return nodes if launch is not None else None
+
+
+def _open(launch: Launch, values: Values, size: Size) -> bool:
+    """Tell whether a launch has an option for a size, whose value could then not be read."""
+    sizes = LAUNCHER_WORDS[launch.launcher].sizes
+    return any(sizes.get(option.name) == size for option in read_options(launch, values).options)
+
+
+def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int | None) -> int | None:
+    """Return the GPUs of the job; 0: its machine has none; None: the script does not say."""
+    requested, source = port.requested, port.source
+    per_node = given.get("gpus per node") or (
+        requested.gpus_per_node.value if requested.gpus_per_node else None
+    )
+    per_task = given.get("gpus per task") or (
+        requested.gpus_per_task.value if requested.gpus_per_task else None
+    )
+    if own := _own_gpus(port):
+        return own * (nodes or 1)
+    if "gpus" in given:
+        return given["gpus"]
+    if per_node is not None:
+        return per_node * (nodes or 1)
+    if per_task is not None and ranks:
+        return per_task * ranks
+    if requested.gpus:
+        return requested.gpus.value
+    if source is not None and source.node is not None:
+        whole = source.scheduler.select is not None or source.scheduler.launcher == "jsrun"
+        if not source.node.gpus:
+            return 0
+        return len(source.node.gpus) * nodes if whole and nodes else None
+    return None
+
+
+def _own_gpus(port: Port) -> int | None:
+    """Return the GPUs of each node that hpclaunch's own script gives to ranks."""
+    match = re.search(r"^(?:gpus|own)=\(([\d,' ]+)\)$", port.script.text, re.MULTILINE) if port.own else None
+    return len(re.findall(r"\d+", match[1])) if match else None
+
+
+# --- the command -------------------------------------------------------------------------------------------
+
+
+def port_program(port: Port, values: Values) -> None:
+    """Set the command of the job file, its container and its framework."""
+    launch = port.launch
+    words = program_of(port, launch, values) if launch is not None else _last_program(port, values)
+    name = launch.launcher if launch is not None else ""
+    port.command = port_command(values, words, name, port.here)
+    _start_written(port, values)
+    for text in port.command.to_do:
+        port.do(text)
+
+
+def _start_written(port: Port, values: Values) -> None:
+    """Where the launch starts a file that the script writes, take the program of that file."""
+    words = [word for word in port.command.words if word.plain not in ("bash", "sh")]
+    place = find_written(port, values, words[0]) if len(words) == 1 else None
+    inner = read_written(port, values, place) if place is not None else None
+    if inner is None or place is None:
+        return
+    inner.launch = main_launch(inner, inner.values)
+    if inner.launch is None:
+        return
+    inner.command = port_command(
+        inner.values, program_of(inner, inner.launch, inner.values), inner.launch.launcher, port.here
+    )
+    inner.in_container = port.command.image is not None
+    port.written, port.written_at = inner, place
+    port.command.words, port.command.framework = inner.command.words, inner.command.framework
+    port.command.inner = inner.command.inner
+    port.command.said.append(f"the program of the file that line {place.command.line} writes")
+    port.command.to_do += inner.command.to_do
+
+
+def _last_program(port: Port, values: Values) -> list[Piece]:
+    """Return the program of a script without a launch: the last command with a path, or an interpreter."""
+    found = [
+        command.words
+        for command in port.script.commands
+        if command.words
+        and not (command.depth or command.block or command.function or command.condition)
+        and re.match(r"(\./|/|\$\w+/)|(R|Rscript|julia|bash|sh|matlab|perl)$", command.words[0].raw)
+    ]
+    return words_of(values, found[-1]) if found else []
+
+
+def set_command(port: Port) -> None:
+    """Write the command, once all variables are known."""
+    found = port.command
+    for word in found.words:
+        if word.plain is None and word.shell is None:
+            fill_in(port, placeholder(word))
+    stdin = _stdin(port)
+    port.set("command", command_words(found, port.exports, stdin))
+    _name_after_program(port)
+    if found.image and "container" not in port.settings:
+        port.set("container", found.image)
+    if found.binds:
+        port.set("container_bind", tuple(found.binds))
+    gpus, per_node = (
+        len(port.target.node.gpus) if port.target.node else 0,
+        port.settings.get("tasks_per_node"),
+    )
+    if found.inner and gpus and per_node and per_node > gpus:
+        port.set(
+            "framework", "none", f"{per_node} ranks share {gpus} GPUs: each sees one of them, as number 0"
+        )
+    elif found.framework:
+        port.set("framework", found.framework, f"{found.inner} starts programs of this framework")
+    if not port.same_machine and not found.image:
+        for word in found.words:
+            if word.plain is not None and is_path(word.plain):
+                port.do(f"command: {word.plain} has to be a path on {port.here}")
+
+
+def _name_after_program(port: Port) -> None:
+    """Name a job whose script names none after its Python file or its program."""
+    words = [text for word in port.command.words if (text := word.plain or word.shell)]
+    file = next((word for word in words if word.endswith(".py")), words[0] if words else "")
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(file).stem).strip("-.")[:60]
+    if "name" not in port.settings:
+        port.set("name", name or "job", "after the program, since the script names no job")
+
+
+def _stdin(port: Port) -> str | None:
+    """Return the file that the launch reads, as a word for the shell."""
+    command = port.launch.command if port.launch else None
+    for redirect in command.redirects if command else ():
+        if redirect.operator != "<" or redirect.fd not in ("", "0"):
+            continue
+        line = port.script.text.split("\n")[redirect.line - 1]
+        if f"<{redirect.target.raw}>" in line:
+            port.do(f"command: <{redirect.target.raw}> of line {redirect.line} is a placeholder: fill it in")
+            continue
+        return shell_word(port.values.value(redirect.target))
+    return None
+
+
+# --- verdicts ----------------------------------------------------------------------------------------------
+
+
+def judge_launch(port: Port) -> None:
+    """Judge the lines of the launch, each by the words that stand on it."""
+    launch = port.launch
+    if launch is None:
+        return
+    read = read_options(launch, port.values)
+    lines = port.lines_of(launch.command)
+    by_line: dict[int, list[Verdict]] = {}
+    for option in read.options:
+        by_line.setdefault(option.word.line, []).append(_option_verdict(port, launch, option))
+    for word in dict.fromkeys(piece.word for piece in read.program):
+        by_line.setdefault(word.line, []).append(_word_verdict(port, word))
+    first = _first_verdict(port, launch)
+    port.verdicts.note([launch.line], first)
+    for assignment in launch.command.assignments:
+        value = port.values.value(assignment.value) if assignment.value else Value(None, None)
+        port.verdicts.note([assignment.line], port_variable(port, assignment.name, value))
+    for line in lines:
+        about = by_line.get(line, [])
+        for verdict in about if line != launch.line else [one for one in about if one.fate != "kept"]:
+            port.verdicts.note([line], verdict)
+        if not about and line != launch.line:
+            port.verdicts.note([line], first)
+    for redirect in launch.command.redirects:
+        if redirect.operator != "<":
+            shown = f"{redirect.fd}{redirect.operator}{redirect.target.raw}"
+            why = f"{shown}: stdout and stderr go to the job's log"
+            port.verdicts.note([redirect.line], Verdict("left out", why=why))
+
+
+def _first_verdict(port: Port, launch: Launch) -> Verdict:
+    words = port.settings.get("command", ())
+    said = [*port.command.said]
+    starts = f"{port.here} starts ranks by {port.launcher.name}"
+    known = LAUNCHER_WORDS.get(launch.launcher)
+    options = read_options(launch, port.values).options
+    sized = known and any(option.name in known.sizes for option in options)
+    if port.sizes is not None and not sized:
+        said.append(port.sizes.said)
+    why = "; ".join([starts, *said])
+    source = port.cited(port.target.scheduler.source)
+    return Verdict("changed", f"command: {' '.join(words)}", why, source)
+
+
+def _word_verdict(port: Port, word: Word) -> Verdict:
+    values = port.command.sources.get(word.start, [])
+    if port.written is not None or not any(value is one for value in values for one in port.command.words):
+        return _taken_off(port, word)
+    if values and all(value.plain is not None for value in values) and word.text is not None:
+        return KEPT
+    texts = [shell_word(value) or '"${' + placeholder(value) + '}"' for value in values or []]
+    why = f"{word.raw} is read here, its variables have the values of the job on {port.here}"
+    return Verdict("changed", " ".join(texts) or "in the command", why, JOB_FILE)
+
+
+def _taken_off(port: Port, word: Word) -> Verdict:
+    """Return the verdict on a word that is not one of the command: a container's, or another launcher's."""
+    container = port.target.software.container
+    source = port.cited(container.source if container else None)
+    if port.command.image:
+        to = f"container: {port.command.image}"
+        why = f"the container runs with the binds and the GPU option of {port.here}"
+        return Verdict("changed", to, why, source)
+    return Verdict("changed", "in the command", "hpclaunch starts the program itself", JOB_FILE)
+
+
+def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict:
+    known = LAUNCHER_WORDS.get(launch.launcher)
+    text = f"{launch.launcher}'s {option.name}"
+    if known is None:
+        return Verdict("left out", why=f"{text}: hpclaunch starts the ranks itself")
+    if option.name in known.sizes:
+        to = _sizes_text(port)
+        said = port.sizes.said if port.sizes else ""
+        return Verdict("changed", to, said, JOB_FILE)
+    handler = _OPTIONS.get(known.about.get(option.name, ""))
+    if handler is None:
+        return Verdict("left out", why=f"undecided: {text} has no setting here")
+    return handler(port, text, option)
+
+
+def _sizes_text(port: Port) -> str:
+    keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
+    return ", ".join(f"{key}: {port.settings[key]}" for key in keys if key in port.settings)
+
+
+def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
+    """Turn ``--export=ALL,A=b``, ``--env A=b``, ``-e A=b`` into variables of the job."""
+    plain = option.value
+    if plain is None:
+        return Verdict("left out", why=f"undecided: {text}: its value is known at run time only")
+    named = [part for part in re.split(r",(?=\w+=)", plain) if "=" in part]
+    if not named:
+        return Verdict("left out", why=f"{text}: all variables of the script reach the ranks")
+    said = []
+    for part in named:
+        name, _, content = part.removeprefix("ALL,").partition("=")
+        said.append(port_variable(port, name, Value(content, content)))
+    to = "; ".join(filter(None, (verdict.to for verdict in said))) or "env: " + ", ".join(
+        part.partition("=")[0] for part in named
+    )
+    if all(verdict.fate == "left out" for verdict in said):
+        return Verdict("left out", why="; ".join(verdict.why for verdict in said))
+    why = "; ".join(dict.fromkeys(verdict.why for verdict in said if verdict.why))
+    return Verdict("changed", to, why or "variables of the job stand in env of the job file", JOB_FILE)
+
+
+def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
+    image = image_name(option.value or "")
+    if option.name in ("container-image", "image", "environment") and image is not None:
+        port.set("container", image)
+        port.do(f"container: {image} has to be available on {port.here}")
+        why = f"the container runs with the binds and the GPU option of {port.here}"
+        container = port.target.software.container
+        return Verdict(
+            "changed", f"container: {image}", why, port.cited(container.source if container else None)
+        )
+    return Verdict("left out", why=f"undecided: {text}: container_bind of the job file names what it sees")
+
+
+def _left(why: str) -> Callable[[Port, str, LaunchOption], Verdict]:
+    return lambda port, text, option: Verdict("left out", why=f"{text}: {why}")
+
+
+_OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {
+    "binding": lambda port, text, option: binding_verdict(port, text),
+    "fabric": lambda port, text, option: fabric_verdict(port, text),
+    "environment": _environment,
+    "container": _container,
+    "log": _left("stdout and stderr go to the job's log"),
+    "nodes by name": _left("the launcher uses all nodes of the job"),
+    "nothing": _left("not needed"),
+}
+
+MADE_BY_HPCLAUNCH = SCRIPT_OF_HPCLAUNCH

@@ -1,0 +1,307 @@
+"""A foreign batch script as a job file for another machine, with a report on each of its lines. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from hpclaunch import __version__
+from hpclaunch.errors import BadInputError
+from hpclaunch.lint.batch_script import Script, read_script
+from hpclaunch.lint.lint_rule import NO_FILES
+from hpclaunch.lint.lint_script import lint_script
+from hpclaunch.port.foreign_values import Values
+from hpclaunch.port.job_file_text import job_file_text
+from hpclaunch.port.job_sizes import TargetQueue, fit_queue, fit_sizes
+from hpclaunch.port.line_report import LineReport
+from hpclaunch.port.port_body import content_lines, port_body, port_rest
+from hpclaunch.port.port_directives import port_directives
+from hpclaunch.port.port_launch import (
+    judge_launch,
+    main_launch,
+    port_program,
+    program_of,
+    set_command,
+    source_sizes,
+)
+from hpclaunch.port.port_state import Port
+from hpclaunch.port.ported_command import FILL_IN, port_command
+from hpclaunch.scheduler.directive_reader import RequestedResources
+from hpclaunch.scheduler.foreign_words import Fact, ForeignWords, foreign_words, words_by_variables
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.walltime import format_walltime
+
+_WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
+_ORDER = (
+    *(
+        "site",
+        "name",
+        "account",
+        "queue",
+        "nodes",
+        "tasks_per_node",
+        "gpus_per_task",
+        "cpus_per_task",
+        "time",
+    ),
+    *(
+        "framework",
+        "command",
+        "array",
+        "after",
+        "after_any",
+        "container",
+        "container_bind",
+        "module",
+        "conda",
+    ),
+    *("venv", "env", "directives"),
+)
+
+
+class Ported(msgspec.Struct, frozen=True, kw_only=True):
+    """A script that was ported."""
+
+    settings: dict[str, Any]
+    """The job file as data."""
+    job_file: str
+    """Its text."""
+    report: LineReport
+    to_do: tuple[str, ...]
+    """What the user has to fill in or to check before the job is submitted."""
+    notes: tuple[str, ...]
+    """What no line of the script says."""
+
+
+def port_script(
+    text: str, source: SiteProfile | None, target: SiteProfile, site: str | None = None
+) -> Ported:
+    """Port a script from ``source`` (None: its machine is not known) to ``target``.
+
+    ``site``: how the job file names the target; None: by its name. Raises BadInputError for a script that is
+    not read, with the line.
+    """
+    script = read_script(text)
+    _check(script, source)
+    if site_scheduler(target).starts_at_once:
+        raise BadInputError(
+            f"site {target.name} has no queue: jobs there need no batch script",
+            f"hpclaunch submit --site {target.name} -- COMMAND runs the program",
+        )
+    requested = script.reader.requested(script.active_directives) if script.reader else RequestedResources()
+    port = Port(
+        script=script,
+        source=source,
+        target=target,
+        words=foreign_words(script.kind or (source.scheduler.kind if source else None))
+        or words_by_variables(ref.name for ref in script.shell.refs),
+        target_words=foreign_words(target.scheduler.kind) or ForeignWords(),
+        requested=requested,
+        own=_WRITTEN_BY.search(text) is not None,
+    )
+    if port.same_machine:
+        found = lint_script(script, target, NO_FILES)
+        port.faults = {one.line: one.message for one in found if one.line and one.rule.startswith("module-")}
+    port.set("site", site or target.name)
+    _settle(port)
+    port_directives(port)
+    port_program(port, port.values)
+    port_body(port)
+    set_command(port)
+    judge_launch(port)
+    if port.written is not None:
+        judge_launch(port.written)
+    port_rest(port)
+    _notes(port)
+    return _ported(port)
+
+
+def _check(script: Script, source: SiteProfile | None) -> None:
+    shell = script.shebang.split()
+    name = next((word.rpartition("/")[2] for word in shell if not word.endswith("/env")), "bash")
+    if not re.fullmatch(r"(ba|k|z|da|a)?sh", name):
+        raise BadInputError(
+            f"line 1: #!{script.shebang}: only scripts of sh and bash are read",
+            "port it by hand, or rewrite it",
+        )
+    if script.kind is None and source is None and not (shell or script.launches):
+        raise BadInputError(
+            "line 1: the text has no directives of a scheduler that is read, and starts no program",
+            "give the batch script that is submitted, or name its machine with --from",
+        )
+    if source is not None and script.kind not in (None, source.scheduler.kind):
+        first = script.directives[0]
+        raise BadInputError(
+            f"line {first.line}: #{first.reader.sentinel} is not a directive of {source.name}, which has"
+            f" {source.scheduler.kind}",
+            "name another site with --from, or leave it out",
+        )
+
+
+def _settle(port: Port) -> None:
+    """Settle what all lines depend on: the launch, the sizes, the queue, and how variables are read."""
+    first = Values(port.script, port.words, _numbers(port))
+    port.launch = main_launch(port, first)
+    found = source_sizes(port, first, port.launch)
+    if port.launch is not None:  # torchrun and its like start workers themselves
+        command = port_command(first, program_of(port, port.launch, first), port.launch.launcher, port.here)
+        workers = command.workers
+        if command.inner and not command.workers_of_job:
+            nodes = found.nodes or 1
+            per_node = workers or (found.gpus // nodes if found.gpus else None)
+            found = msgspec.structs.replace(found, ranks=per_node * nodes if per_node else None)
+        elif command.inner:
+            found = msgspec.structs.replace(found, ranks=workers or found.gpus or found.ranks)
+    port.source_sizes = found
+    port.sizes = fit_sizes(found, port.target)
+    _set_account(port)
+    _set_sizes(port)
+    port.values = Values(port.script, port.words, _target_numbers(port), _target_facts(port))
+
+
+def _numbers(port: Port) -> dict[Fact, int]:
+    """Return the sizes that the script's variables have on its own machine."""
+    requested = port.requested
+    nodes = requested.node_count
+    found: dict[Fact, int] = {}
+    if nodes:
+        found["nodes"] = nodes
+    if requested.ranks_per_node:
+        found["tasks per node"] = requested.ranks_per_node
+    if requested.tasks:
+        found["tasks"] = requested.tasks.value
+    elif nodes and requested.tasks_per_node:
+        found["tasks"] = nodes * requested.tasks_per_node.value
+    if requested.cpus_per_task:
+        found["cpus per task"] = requested.cpus_per_task.value
+    if requested.gpus_per_node:
+        found["gpus per node"] = requested.gpus_per_node.value
+    elif port.source is not None and port.source.node is not None and port.source.node.gpus:
+        found["gpus per node"] = len(port.source.node.gpus)
+    return found
+
+
+def _set_account(port: Port) -> None:
+    rule = port.target.account
+    given = port.script.directive_value("account")
+    if port.same_machine and given and (not rule.pattern or re.fullmatch(rule.pattern, given)):
+        if re.fullmatch(r"[\w.:/+=@-]+", given):
+            port.set("account", given)
+        return
+    if not (rule.required or given):
+        return
+    example = re.sub(r"\d", "0", rule.example or "")
+    fits = example and (not rule.pattern or re.fullmatch(rule.pattern, example))
+    account = example if fits else rule.example or f"{FILL_IN}_ACCOUNT"
+    port.set("account", account, f"fill in your account of {port.here}")
+    port.do(f"account: {account} is a placeholder: fill in your account of {port.here}")
+
+
+def _set_sizes(port: Port) -> None:
+    """Set nodes, ranks, queue and time; where no queue takes as many nodes, those that one takes."""
+    sizes = port.sizes
+    assert sizes is not None  # noqa: S101
+    given = port.requested.walltime_s.value if port.requested.walltime_s else None
+    same = port.script.directive_value("queue") or port.script.directive_value("qos")
+    queue = _same_queue(port, same, sizes.nodes, given or None) if port.same_machine and same else None
+    queue = queue or fit_queue(port.target, sizes.nodes, given or None)
+    if queue.nodes is not None and sizes.nodes is not None:
+        said = f"{sizes.said}; {queue.name} takes {queue.nodes} nodes, so {queue.nodes} nodes here"
+        port.do(f"nodes: the script's {sizes.nodes} nodes fit no queue of {port.here}: {queue.nodes} are set")
+        sizes = msgspec.structs.replace(sizes, nodes=queue.nodes, said=said, same=False)
+    port.sizes, port.queue = sizes, queue
+    if queue.name is not None:
+        port.set("queue", queue.name, f"{queue.why} ({queue.source})")
+    for key in ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task"):
+        value = getattr(sizes, key)
+        if value is not None:
+            port.set(key, value)
+    port.reasons["nodes"] = sizes.said
+    if queue.walltime_s is not None:
+        port.set("time", format_walltime(queue.walltime_s), queue.walltime_why)
+        if queue.walltime_why:
+            port.do(f"time: {queue.walltime_why}")
+
+
+def _same_queue(port: Port, name: str, nodes: int | None, walltime_s: int | None) -> TargetQueue | None:
+    """Return the script's own queue on the same machine, where it takes the job."""
+    narrowed = {key: queue for key, queue in port.target.queues.items() if key == name}
+    if not narrowed:
+        return None
+    only = msgspec.structs.replace(port.target, queues=narrowed)
+    found = fit_queue(only, nodes, walltime_s)
+    return found if found.name is not None and found.nodes is None and not found.walltime_why else None
+
+
+def _target_numbers(port: Port) -> dict[Fact, int]:
+    """Return the sizes that the script's variables stand for in the job here."""
+    nodes, per_node = port.settings.get("nodes"), port.settings.get("tasks_per_node")
+    found: dict[Fact, int] = {}
+    if nodes:
+        found["nodes"] = nodes
+    if per_node:
+        found["tasks per node"] = per_node
+    if nodes and per_node:
+        found["tasks"] = nodes * per_node
+    if port.target.node is not None and port.target.node.gpus:
+        found["gpus per node"] = len(port.target.node.gpus)
+    return found
+
+
+def _target_facts(port: Port) -> dict[Fact, str]:
+    """Return the shell text for each fact of a job here."""
+    launcher = port.launcher
+    return {
+        "job": "$HPCLAUNCH_JOB_ID",
+        "array index": "$HPCLAUNCH_ARRAY_INDEX",
+        "folder": "$PWD",
+        "rank": launcher.rank,
+        "local rank": launcher.local_rank,
+        "first node": "$MASTER_ADDR",
+        "cpus per task": "$OMP_NUM_THREADS",
+        "tasks": "$HPCLAUNCH_TASKS",
+    }
+
+
+def _notes(port: Port) -> None:
+    """Note what the script does not say and hpclaunch therefore decides."""
+    if port.requested.walltime_s is None:
+        port.notes.append("time: the script requests none; hpclaunch's default is 30 minutes")
+    if port.source is None:
+        port.notes.append(
+            "the script's machine is not known: --from names it, whose profile states the GPUs per node"
+        )
+    if port.launch is None:
+        port.notes.append(
+            "the script has no launch line: its last program is taken for the command of one rank"
+        )
+    if port.source_sizes.gpus is None and port.target.node is not None and port.target.node.gpus:
+        port.notes.append(
+            f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's"
+        )
+
+
+def _ported(port: Port) -> Ported:
+    if port.modules:
+        port.set("module", tuple(port.modules))
+    if port.env:
+        port.set("env", dict(port.env))
+    if port.directives:
+        port.set("directives", tuple(dict.fromkeys(port.directives)))
+    settings = {key: port.settings[key] for key in _ORDER if key in port.settings}
+    head = [
+        f"Ported by hpclaunch {__version__} from a script for {port.there} to {port.here}.",
+        "Every key: docs/reference/job.md. The script: hpclaunch submit --file job.yaml --dry-run",
+        *(f"TO DO: {text}" for text in port.to_do),
+        *port.notes,
+    ]
+    return Ported(
+        settings=settings,
+        job_file=job_file_text(settings, port.reasons, head),
+        report=port.verdicts.report(content_lines(port)),
+        to_do=tuple(port.to_do),
+        notes=tuple(port.notes),
+    )

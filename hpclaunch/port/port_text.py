@@ -1,0 +1,78 @@
+"""The report of a port as text for a terminal, as a JSON document, and the difference of the scripts."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import difflib
+
+import msgspec
+
+from hpclaunch.port.line_report import ChangedLine, KeptLine, LeftOutLine
+from hpclaunch.port.port_script import Ported
+from hpclaunch.text_table import printable
+
+
+class PortDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``port`` prints: each line of the script that is not only a comment, once, and the new files."""
+
+    kept: tuple[KeptLine, ...]
+    """Lines that hold on the other machine as they are."""
+    changed: tuple[ChangedLine, ...]
+    left_out: tuple[LeftOutLine, ...]
+    """Lines that are not carried over, or that the user must decide."""
+    job_file: str
+    """Absolute path."""
+    script: str
+    """Absolute path."""
+
+
+DOCUMENTS = {"port": PortDocument}
+"""Name of the schema -> its type."""
+
+
+def port_document(ported: Ported, job_file: str, script: str) -> PortDocument:
+    """Return the report with the paths of the new files."""
+    report = ported.report
+    return PortDocument(
+        kept=report.kept, changed=report.changed, left_out=report.left_out, job_file=job_file, script=script
+    )
+
+
+def difference(old_name: str, old: str, new_name: str, new: str) -> str:
+    """Return the scripts' difference as a unified diff."""
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), old_name, new_name
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def report_text(ported: Ported) -> str:
+    """Return the report: kept, changed, left out, then what is to do and what the script does not say."""
+    report = ported.report
+    lines = [f"kept: {_count(len(report.kept))}"]
+    lines += [_line(one.line, one.text) for one in report.kept]
+    lines += ["", f"changed: {_count(len(report.changed))}"]
+    for changed in report.changed:
+        lines.append(_line(changed.line, changed.text))
+        lines += [f"        to:     {_whole(changed.to)}", f"        why:    {_whole(changed.why)}"]
+        lines.append(f"        source: {_whole(changed.source)}")
+    lines += ["", f"left out: {_count(len(report.left_out))}"]
+    for left in report.left_out:
+        lines += [_line(left.line, left.text), f"        why:    {_whole(left.why)}"]
+    for title, texts in (
+        ("to do before it is submitted:", ported.to_do),
+        ("not in the script:", ported.notes),
+    ):
+        if texts:
+            lines += ["", title, *(f"  - {_whole(text)}" for text in texts)]
+    return "\n".join([*lines, ""])
+
+
+def _count(number: int) -> str:
+    return f"{number} line{'s' * (number != 1)}"
+
+
+def _line(number: int, text: str) -> str:
+    return f"  {number:>4}  {printable(text.strip())}"
+
+
+def _whole(text: str) -> str:
+    return printable(text.replace("\n", "; "))

@@ -1,0 +1,102 @@
+"""The variables of a foreign script: the program's go into ``env``, a machine's are replaced."""
+
+from __future__ import annotations
+
+import re
+
+from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
+from hpclaunch.port.foreign_values import Value
+from hpclaunch.port.job_sizes import usable_cores
+from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
+from hpclaunch.port.ported_command import FILL_IN
+from hpclaunch.port.variable_groups import Group, group_of
+from hpclaunch.scheduler.directive_reader import whole_number
+from hpclaunch.site.schema import EnvVar
+
+_MAX_BYTES = 100_000
+"""Of a variable; Linux takes 131,071 with its name (man execve, MAX_ARG_STRLEN)."""
+
+
+def port_variable(port: Port, name: str, value: Value) -> Verdict:
+    """Return the verdict on ``export NAME=VALUE``; a variable of the program becomes one of the job."""
+    group = group_of(name)
+    if port.same_machine and group is not None and group.name in ("fabric", "proxy"):
+        group = group if name.endswith("SOCKET_IFNAME") else None
+    site = _site_variable(port, name) if group is not None or not port.same_machine else None
+    if group is not None and not (group.name == "threads" and _fits(port, value)):
+        return _replaced(port, name, group, site)
+    if site is not None and group is None:
+        to = f"{name}={site.value}" if site.value is not None else f"unset {name}"
+        return Verdict("changed", to, f"{port.here}: {site.reason}", port.cited(site.source))
+    if reason := _refused(name):
+        return Verdict("left out", why=reason)
+    if value.plain is not None and len(value.plain.encode()) < _MAX_BYTES:
+        port.env[name] = value.plain
+        if not port.same_machine and is_path(value.plain):
+            port.do(f"env {name}: {value.plain} has to be a path on {port.here}")
+        return KEPT
+    if value.shell is not None and "\n" not in value.shell:
+        line = f'export {name}="{value.shell}"'
+        if line not in port.exports:
+            port.exports.append(line)
+        return Verdict("changed", f"command: {line}", "its value is known at run time only", JOB_FILE)
+    return Verdict("left out", why=f"undecided: the value of {name} is computed at run time on {port.there}")
+
+
+def fill_in(port: Port, name: str) -> Verdict:
+    """Make a variable that the command needs, and that is not known here, one that the user fills in."""
+    if reason := _refused(name):
+        return Verdict("left out", why=reason)
+    port.env.setdefault(name, f"{FILL_IN}_{name}")
+    port.do(f"env {name}: {FILL_IN}_{name}: the command needs it, and its value is not in the script")
+    why = f"the command needs {name}, and its value is known at run time on {port.there} only: fill it in"
+    return Verdict("changed", f"env {name}={FILL_IN}_{name}", why, JOB_FILE)
+
+
+def _fits(port: Port, value: Value) -> bool:
+    """Tell whether a number of threads fits the cores of a rank here."""
+    cores, per_node = usable_cores(port.target), port.settings.get("tasks_per_node")
+    threads = whole_number(value.plain)
+    if threads is None:
+        return False
+    return cores is None or per_node is None or threads <= max(1, cores // per_node)
+
+
+def _refused(name: str) -> str | None:
+    """Return why a job file cannot have a variable of this name."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        return f"{name} is not a name of a variable"
+    if owned_by_bash(name) or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
+        return f"undecided: the script itself uses a variable {name}: give yours another name"
+    if looks_secret(name):
+        return (
+            f"{name} looks like a secret: export it in the shell that submits, job files are no place for it"
+        )
+    return None
+
+
+def _site_variable(port: Port, name: str) -> EnvVar | None:
+    """Return what the target's profile sets a variable to, for a job of these nodes."""
+    fabric = port.target.fabric
+    fitting = fabric.multi_node if (port.settings.get("nodes") or 1) > 1 else fabric.single_node
+    return ({**fabric.common, **fitting, **port.target.env}).get(name)
+
+
+def _replaced(port: Port, name: str, group: Group, site: EnvVar | None) -> Verdict:
+    if site is not None:
+        to = f"{name}={site.value}" if site.value is not None else f"unset {name}"
+        return Verdict("changed", to, f"{group.why}; {port.here}: {site.reason}", port.cited(site.source))
+    if group.name == "rendezvous":
+        to = "MASTER_ADDR and MASTER_PORT as hpclaunch's script sets them"
+        return Verdict("changed", to, f"{group.why}: {port.here}'s own first node", SCRIPT_OF_HPCLAUNCH)
+    if group.name == "ranks":
+        return Verdict("changed", "set for each rank", group.why, SCRIPT_OF_HPCLAUNCH)
+    if group.name == "threads":
+        why = f"{group.why}: more than the cores that a rank has on {port.here}, or known at run time only"
+        return Verdict("changed", f"{name}: the cores of each rank", why, SCRIPT_OF_HPCLAUNCH)
+    if group.name == "binding":
+        variable = port.target.binding.gpu_visible_var
+        to = f"the binding of {port.here}" + (f", GPUs by {variable}" if variable else "")
+        return Verdict("changed", to, group.why, port.cited(port.target.binding.source))
+    return Verdict("left out", why=f"{group.why}; {port.here} sets what it needs itself")

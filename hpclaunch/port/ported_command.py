@@ -1,0 +1,187 @@
+"""The command of each rank: the program of the launch line, without launchers, in the target's container."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from hpclaunch.port.foreign_values import Value, Values, shell_word
+from hpclaunch.port.launcher_words import Piece, after_options, inner_launcher
+from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.site.job_environment import Environment, JobContainer
+from hpclaunch.software.contradictions import unusable
+
+FILL_IN = "FILL_IN"
+"""Begins a text that the user must replace."""
+_RUNTIMES = ("singularity", "apptainer")
+_RUNTIME_FLAGS = name_set(
+    "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f"
+    " --no-home --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
+)
+_RUNTIME_BINDS = ("-B", "--bind", "--mount")
+_OF_THE_SYSTEM = re.compile(
+    r"/(opt|var|usr|lib|lib64|etc|dev|sys|proc|tmp|run|bin|sbin|cvmfs)(/.*)?|\$(EB|CRAY|MPI|LD_)\w*.*"
+)
+"""Paths of a machine's own software, which the target's binds replace."""
+_WRAPPERS = ("time", "exec", "nohup", "command", "stdbuf", "nice")
+
+
+@dataclass
+class PortedCommand:
+    """What each rank runs, and what was taken out of the words."""
+
+    words: list[Value] = field(default_factory=list)
+    image: str | None = None
+    binds: list[str] = field(default_factory=list)
+    inner: str = ""
+    """The framework's launcher that was taken off."""
+    framework: str | None = None
+    workers: int | None = None
+    workers_of_job: bool = False
+    sources: dict[int, list[Value]] = field(default_factory=dict)
+    """Offset of a word of the script -> its values."""
+    said: list[str] = field(default_factory=list)
+    to_do: list[str] = field(default_factory=list)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Variables that the words need and that are not known here."""
+        return tuple(dict.fromkeys(name for word in self.words for name in word.missing))
+
+
+def port_command(values: Values, pieces: list[Piece], launcher: str, target: str) -> PortedCommand:
+    """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
+    found = PortedCommand(words=[piece.value for piece in pieces])
+    for piece in pieces:
+        found.sources.setdefault(piece.word.start, []).append(piece.value)
+    while found.words and found.words[0].plain in _WRAPPERS:
+        found.words = found.words[1:]
+    _take_off_container(found, target)
+    _take_off_inner(found, launcher)
+    _translate_shell(found, values, target)
+    if not found.words:
+        found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
+        found.to_do.append(f"command: {FILL_IN}_PROGRAM: the script names no program that can be read")
+    return found
+
+
+def _translate_shell(found: PortedCommand, values: Values, target: str) -> None:
+    """Replace the scheduler's variables in the text of ``bash -c``, which the shell of a rank reads."""
+    texts = _texts(found.words)
+    if texts[:1] not in (["bash"], ["sh"]) or texts[1:2] != ["-c"] or len(texts) < 3:
+        return
+    text, unknown = values.translated(texts[2])
+    if text != texts[2]:
+        new = Value(text, None)
+        for items in found.sources.values():
+            items[:] = [new if one is found.words[2] else one for one in items]
+        found.words[2] = new
+    found.to_do += [f"command: it reads {name}, which jobs on {target} do not have" for name in unknown]
+
+
+def _texts(words: list[Value]) -> list[str]:
+    return [word.plain or word.seen for word in words]
+
+
+def _take_off_inner(found: PortedCommand, launcher: str) -> None:
+    """Drop torchrun and its like: hpclaunch starts a rank for each of its workers."""
+    texts = _texts(found.words)
+    seen = inner_launcher(texts, launcher)
+    if seen is None:
+        return
+    inner, begin = seen
+    at, before = after_options(texts, begin)
+    option = re.compile(inner.workers)
+    for number, text in enumerate(texts[begin:at], begin):
+        name, equals, value = text.partition("=")
+        if option.fullmatch(name):
+            found.workers = whole_number(value if equals else next(iter(texts[number + 1 :]), ""))
+    found.words = [*(Value(text, text) for text in before), *found.words[at:]]
+    found.inner, found.framework, found.workers_of_job = inner.name, inner.framework, inner.whole_job
+    found.said.append(f"without {inner.name}: hpclaunch starts one rank for each of its workers")
+
+
+def _take_off_container(found: PortedCommand, target: str) -> None:
+    """Turn ``singularity exec -B ... IMAGE PROGRAM`` into an image, its binds and the program."""
+    texts = _texts(found.words)
+    if len(texts) < 3 or PurePosixPath(texts[0]).name not in _RUNTIMES or texts[1] not in ("exec", "run"):
+        return
+    at = 2
+    left: list[str] = []
+    while at < len(texts) and texts[at].startswith("-"):
+        name, equals, value = texts[at].partition("=")
+        step = 1 if equals or texts[at] in _RUNTIME_FLAGS else 2
+        if (name in _RUNTIME_BINDS and step == 2) or (equals and name in _RUNTIME_BINDS):
+            _take_binds(found, value if equals else _bind_text(found.words[at + 1 : at + 2]), target)
+        elif texts[at] not in ("--nv", "--rocm"):
+            left += texts[at : at + step]
+        at += step
+    if at >= len(texts):
+        return
+    image = found.words[at]
+    if image.plain is None or unusable(Environment(container=JobContainer(image=image.plain))):
+        found.image = f"{FILL_IN}_IMAGE.sif"
+        found.to_do.append(f"container: {found.image}: the script's image is known at run time only")
+    else:
+        found.image = image.plain
+        found.to_do.append(
+            f"container: {image.plain} has to be on {target}, built for its processors and GPUs"
+        )
+    found.said.append(f"in a container with the binds and the GPU option of {target}")
+    if left:
+        found.said.append(f"left out of the container's options: {' '.join(map(shlex.quote, left))}")
+    found.words = found.words[at + 1 :]
+    if not found.words and texts[1] == "run":
+        found.words = [Value("/singularity", "/singularity")]
+        found.said.append("/singularity is the image's own program, which run starts")
+
+
+def _bind_text(words: list[Value]) -> str:
+    """Return a bind, which may hold variables of the job."""
+    return (words[0].plain or words[0].shell or "") if words else ""
+
+
+def _take_binds(found: PortedCommand, text: str, target: str) -> None:
+    for bind in filter(None, text.split(",")):
+        source = bind.partition(":")[0]
+        if _OF_THE_SYSTEM.fullmatch(source) or not source:
+            found.said.append(f"bind {bind}: {target} has its own for MPI, fabric and GPUs")
+        elif bind in ("$PWD", "$PWD:$PWD", "."):
+            found.said.append(f"bind {bind}: hpclaunch binds the working folder")
+        elif unusable(Environment(container=JobContainer(image="x", binds=(bind,)))):
+            found.to_do.append("container_bind: a bind of the script cannot be read")
+        elif bind not in found.binds:
+            found.binds.append(bind)
+            found.to_do.append(f"container_bind: {bind} has to be a path on {target}")
+
+
+def command_words(found: PortedCommand, exports: list[str], stdin: str | None) -> tuple[str, ...]:
+    """Return the words of the job file's ``command``.
+
+    Plain words stay as they are. What is known at run time only is read by a shell in each rank; a variable
+    that is not known here is one that the user fills in (``env``).
+    """
+    plain = [word.plain for word in found.words]
+    if plain[1:3] == ["-m", "hpclaunch.train"]:  # the bundled training, which hpclaunch submits as mnist
+        plain = ["mnist", *plain[3:]]
+    if not exports and stdin is None and all(text is not None for text in plain):
+        return tuple(text for text in plain if text is not None)
+    words = [shell_word(word) or _by_name(word) for word in found.words]
+    lines = [*exports, f"exec {' '.join(words)}" + (f" < {stdin}" if stdin else "")]
+    return ("bash", "-c", "\n".join(lines))
+
+
+def _by_name(word: Value) -> str:
+    """Return a word that this script cannot say as the variable of ``env`` that the user fills in."""
+    return f'"${{{placeholder(word)}}}"'
+
+
+def placeholder(word: Value) -> str:
+    """Return the name of the variable that stands for a word that is not known."""
+    return (
+        word.missing[0]
+        if word.missing and re.fullmatch(r"[A-Za-z_]\w*", word.missing[0])
+        else f"{FILL_IN}_WORD"
+    )

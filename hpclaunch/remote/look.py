@@ -1,0 +1,158 @@
+# ruff: noqa: UP006, UP035, UP045  (the interpreter of a node may be old)
+"""What the processes of a running job have on this node: cores, memory policy, threads, variables, devices.
+
+    python3 -c TEXT JOB_VARIABLE JOB_ID
+
+It only reads /proc, writes nothing, imports nothing of hpclaunch and runs on any Python from 3.6 on. A
+process belongs to the job if its environment, as it was when the process started, says so, or its cgroup
+does. The answer is JSON in short lines, since a launcher mixes long lines of several nodes.
+"""
+
+import json
+import os
+import re
+import socket
+import sys
+from typing import Any, Dict, List, Optional, Set
+
+MARK = "HPCLAUNCH-LOOK "
+_PIECE = 400
+_MOST_PROCESSES = 4096
+_VARIABLES = re.compile(
+    r"(SLURM_(JOB_ID|STEP_ID|PROCID|LOCALID|NTASKS|NODEID|CPU_BIND)|PBS_JOBID|PMIX?_(RANK|SIZE|LOCAL_RANK)"
+    r"|PALS_(LOCAL_)?RANKID|PMI_LOCAL_RANK|MPI_LOCAL(N?RANKS|RANKID)|OMPI_COMM_WORLD_(LOCAL_)?(RANK|SIZE)"
+    r"|(LOCAL_)?RANK|(LOCAL_)?WORLD_SIZE|TORCHELASTIC_RUN_ID|JSM_NAMESPACE_(LOCAL_)?(RANK|SIZE)|FLUX_TASK_(RANK|LOCAL_ID)"
+    r"|FLUX_JOB_(ID|SIZE)|LSB_JOBID|(CUDA|ROCR|HIP|GPU)_\w*(DEVICE|ORDINAL)\w*|ZE_AFFINITY_MASK|OMP_(NUM_THREADS|PLACES|PROC_BIND)"
+    r"|KMP_AFFINITY|NCCL_(SOCKET_IFNAME|IB_HCA|NET|NET_GDR_LEVEL)|MPICH_OFI_NIC_(POLICY|MAPPING)|UCX_NET_DEVICES"
+    r"|FI_(CXI_DEVICE_NAME|PROVIDER)|GLOO_SOCKET_IFNAME)$"
+)
+"""Variables about ranks, GPUs, threads and network cards; no others leave the node."""
+DEVICE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+|kfd|cxi\d+|infiniband/uverbs\d+|hfi1_\d+|davinci\d+)$")
+"""Device files of GPUs and network cards that a rank opens to use them."""
+
+
+def read(path: str) -> str:
+    """Return a file's text, empty where the process has ended or belongs to another user."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(1 << 20).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def environment_of(pid: str) -> Dict[str, str]:
+    """Return the variables of a process as it started."""
+    pairs = (entry.partition("=") for entry in read("/proc/" + pid + "/environ").split("\0"))
+    return {name: value for name, _, value in pairs if name}
+
+
+def field(status: str, name: str) -> str:
+    """Return a line of /proc/PID/status."""
+    match = re.search("^" + name + ":\\s*(.*)$", status, re.MULTILINE)
+    return match.group(1) if match else ""
+
+
+def threads_of(pid: str) -> Dict[str, int]:
+    """Return CPU list -> number of threads that may run there."""
+    found: Dict[str, int] = {}
+    try:
+        names = os.listdir("/proc/" + pid + "/task")
+    except OSError:
+        return found
+    for name in names:
+        cpus = field(read("/proc/" + pid + "/task/" + name + "/status"), "Cpus_allowed_list")
+        if cpus:
+            found[cpus] = found.get(cpus, 0) + 1
+    return found
+
+
+def devices_of(pid: str) -> List[str]:
+    """Return the device files of GPUs and network cards that a process holds open."""
+    found: Set[str] = set()
+    try:
+        names = os.listdir("/proc/" + pid + "/fd")
+    except OSError:
+        return []
+    for name in names:
+        try:
+            target = os.readlink("/proc/" + pid + "/fd/" + name)
+        except OSError:
+            continue
+        if DEVICE.match(target):
+            found.add(target)
+    return sorted(found)
+
+
+def belongs(pid: str, environ: Dict[str, str], variable: str, job: str) -> bool:
+    """Tell whether a process is one of the job."""
+    named = environ.get(variable, "")
+    if named == job or (variable == "PBS_JOBID" and named.partition(".")[0] == job.partition(".")[0]):
+        return True
+    return "/job_" + job + "/" in read("/proc/" + pid + "/cgroup")
+
+
+def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
+    """Return what one process has; None: it has ended meanwhile."""
+    status, stat = read("/proc/" + pid + "/status"), read("/proc/" + pid + "/stat")
+    numbers = stat.rpartition(")")[2].split()
+    if not status or len(numbers) < 13 or numbers[0] in "ZX":
+        return None
+    words = [word for word in read("/proc/" + pid + "/cmdline").split("\0") if word]
+    policy = read("/proc/" + pid + "/numa_maps").partition("\n")[0].split()
+    bound = policy[1] if len(policy) > 1 and policy[1].startswith("bind") else ""
+    return {
+        "pid": int(pid),
+        "parent": int(numbers[1]),
+        "ticks": int(numbers[11]) + int(numbers[12]),
+        "program": [word[:120] for word in words[:3]],
+        "cpus": field(status, "Cpus_allowed_list"),
+        "mems": bound.partition(":")[2] or field(status, "Mems_allowed_list"),
+        "threads": threads_of(pid),
+        "devices": devices_of(pid),
+        "variables": {name: environ[name][:400] for name in environ if _VARIABLES.match(name)},
+    }
+
+
+def own_processes() -> List[str]:
+    """Return this process and those above it: the step that looks is not what it looks for."""
+    found: List[str] = []
+    pid = str(os.getpid())
+    while pid not in ("0", "1", "") and len(found) < 100:
+        found.append(pid)
+        pid = field(read("/proc/" + pid + "/status"), "PPid")
+    return found
+
+
+def look(variable: str, job: str) -> List[Dict[str, Any]]:
+    """Return the processes of the job on this node."""
+    mine, own_step = set(own_processes()), os.environ.get("SLURM_STEP_ID")
+    own_node = os.environ.get("SLURMD_NODENAME")
+    found: List[Dict[str, Any]] = []
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit() or pid in mine or len(found) >= _MOST_PROCESSES:
+            continue
+        environ = environment_of(pid)
+        in_own_step = own_step is not None and environ.get("SLURM_STEP_ID") == own_step
+        if environ.get("SLURMD_NODENAME", own_node) != own_node:  # several slurmd on one machine
+            continue
+        if not environ or not belongs(pid, environ, variable, job) or in_own_step:
+            continue
+        process = facts(pid, environ)
+        if process is not None:
+            found.append(process)
+    return found
+
+
+def main() -> None:
+    """Print the answer."""
+    variable, job = sys.argv[1:3]
+    text = json.dumps({"host": socket.gethostname(), "processes": look(variable, job)})
+    pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
+    host = socket.gethostname()
+    for number, piece in enumerate(pieces):
+        sys.stdout.write(f"{MARK}{host} {number}/{len(pieces)} {piece}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Parameters from a few measured sizes: what these cannot determine keeps its value and its origin. Pure.
+
+A step is a sum of five terms: computation, and latency and bandwidth within and between nodes. Each has a
+factor, 1 by the parameters' origins with their uncertainty. The factors that fit best to both, the measured
+sizes and the origins, are found, none negative. A factor whose uncertainty the measurement did not reduce
+stays 1.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+
+import msgspec
+
+from hpclaunch.scaling.nonnegative import Solution, nonnegative_fit
+
+TERMS = ("compute", "node_latency", "node_bandwidth", "network_latency", "network_bandwidth")
+_NOISE = 0.02
+"""Relative error of one measured size, at least."""
+_DETERMINED = 0.8
+"""A factor is taken from the measurement if its uncertainty becomes less than this share of what it was."""
+_BIAS = 0.005
+"""Mean of the relative errors at the measured sizes, up to which the origins do not pull the model away."""
+_DOUBLINGS = 8
+_FLOOR = 1e-6
+"""Of an uncertainty: a factor that is known exactly."""
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """Factors of the five terms, and how well they are known."""
+
+    factors: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    determined: tuple[bool, ...]
+    noise: float
+    """Relative deviation of the measured sizes from the calibrated model."""
+    errors: tuple[float, ...] = ()
+    """Relative error of each measured size, in their order."""
+
+    def seconds(self, terms: Sequence[float]) -> float:
+        """Return the seconds of a step with these terms."""
+        return sum(factor * term for factor, term in zip(self.factors, terms, strict=True))
+
+    def deviation(self, terms: Sequence[float]) -> float:
+        """Return the relative standard deviation of that, as far as it is known from the factors."""
+        n = range(len(terms))
+        variance = sum(terms[i] * self.covariance[i][j] * terms[j] for i in n for j in n)
+        return math.sqrt(max(0.0, variance)) / self.seconds(terms)
+
+
+def not_calibrated(uncertainties: Sequence[float]) -> Calibration:
+    """Return factors of 1 with the uncertainties of the parameters' origins."""
+    n = range(len(uncertainties))
+    return Calibration(
+        factors=tuple(1.0 for _ in n),
+        covariance=tuple(tuple(uncertainties[i] ** 2 if i == j else 0.0 for j in n) for i in n),
+        determined=tuple(False for _ in n),
+        noise=0.0,
+    )
+
+
+def calibrate(
+    terms: Sequence[Sequence[float]], seconds: Sequence[float], uncertainties: Sequence[float]
+) -> Calibration:
+    """Return the factors for measured seconds; ``terms``: of each measured size.
+
+    Where the origins are so far off that no factors near them give the measured times, all uncertainties are
+    doubled until the measured sizes are neither too high nor too low on average.
+    """
+    before = [max(uncertainty, _FLOOR) for uncertainty in uncertainties]
+    for _ in range(_DOUBLINGS):
+        free = _all_free(terms, seconds, before, _NOISE)
+        errors = _errors(terms, seconds, free.parameters)
+        if abs(sum(errors)) <= _BIAS * len(errors):
+            break
+        before = [2 * uncertainty for uncertainty in before]
+    deviation = _root_mean_square(errors)
+    noise = max(_NOISE, deviation)
+    free = _all_free(terms, seconds, before, noise)
+    factors, determined = _only_determined(terms, seconds, before, noise, free)
+    errors = _errors(terms, seconds, factors)
+    if _root_mean_square(errors) > deviation + _NOISE:  # not without the rest
+        factors, determined = free.parameters, tuple(True for _ in before)
+        errors = _errors(terms, seconds, factors)
+    return Calibration(
+        factors=tuple(factors),
+        covariance=free.covariance,
+        determined=tuple(determined),
+        noise=noise,
+        errors=tuple(errors),
+    )
+
+
+def _errors(
+    terms: Sequence[Sequence[float]], seconds: Sequence[float], factors: Sequence[float]
+) -> list[float]:
+    """Return the relative difference of each measured size from the model."""
+    model = [sum(map(operator.mul, factors, size)) for size in terms]
+    return [measured / value - 1 for measured, value in zip(seconds, model, strict=True)]
+
+
+def _root_mean_square(errors: Sequence[float]) -> float:
+    return math.sqrt(sum(error * error for error in errors) / len(errors))
+
+
+def _rows(terms: Sequence[Sequence[float]], seconds: Sequence[float], noise: float) -> list[list[float]]:
+    sizes = zip(terms, seconds, strict=True)
+    return [[term / (noise * measured) for term in size] for size, measured in sizes]
+
+
+def _all_free(
+    terms: Sequence[Sequence[float]], seconds: Sequence[float], before: Sequence[float], noise: float
+) -> Solution:
+    """Return the factors that fit best to the measured sizes and the origins."""
+    origins = [[float(i == j) / wide for j in range(len(before))] for i, wide in enumerate(before)]
+    values = [1 / noise] * len(seconds) + [1 / wide for wide in before]
+    return nonnegative_fit([*_rows(terms, seconds, noise), *origins], values)
+
+
+def _only_determined(
+    terms: Sequence[Sequence[float]],
+    seconds: Sequence[float],
+    before: Sequence[float],
+    noise: float,
+    free: Solution,
+) -> tuple[tuple[float, ...], tuple[bool, ...]]:
+    """Return the factors, 1 for those whose uncertainty the measurement did not reduce, and which it did."""
+    everything = range(len(before))
+    after = [math.sqrt(free.covariance[i][i]) for i in everything]
+    some = [i for i in everything if after[i] < _DETERMINED * before[i]]
+    factors = [1.0] * len(before)
+    if some:
+        rows = _rows(terms, seconds, noise)
+        rest = [1 / noise - sum(row[i] for i in everything if i not in some) for row in rows]
+        origins = [[float(i == j) / before[i] for j in some] for i in some]
+        values = [*rest, *(1 / before[i] for i in some)]
+        fitted = nonnegative_fit([*([row[i] for i in some] for row in rows), *origins], values)
+        for i, factor in zip(some, fitted.parameters, strict=True):
+            factors[i] = factor
+    return tuple(factors), tuple(i in some for i in everything)

@@ -1,0 +1,213 @@
+"""The parameters of a prediction with their origins: options, the site's profile, data sheets, assumptions.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.scaling.gpu_speeds import Precision, Share, gpu_speed, reached_share
+from hpclaunch.scaling.link_tests import LinkTest
+from hpclaunch.site.schema import Link, SiteProfile
+
+_STATED = 0.1
+"""Relative uncertainty of a value that the user states."""
+_MEASURED = 0.3
+_DATA_SHEET = 1.0
+"""Relative uncertainty of a link's speed: programs reach a third of the data sheet, or all of it."""
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure with its origin."""
+
+    name: str
+    value: float
+    unit: str
+    origin: str
+    uncertainty: float
+    """Relative standard deviation."""
+
+
+class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user states."""
+
+    tflops: float | None = None
+    """What one GPU, or rank, reaches."""
+    memory_gb_s: float | None = None
+    node_gb_s: float | None = None
+    node_latency_us: float | None = None
+    network_gb_s: float | None = None
+    network_latency_us: float | None = None
+    contention: float | None = None
+    overlap: float = 0.0
+    precision: Precision = "fp32"
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """All parameters."""
+
+    gpu_tflops: Parameter
+    gpu_share: Parameter
+    """Share of ``gpu_tflops`` and ``memory_gb_s`` that training reaches."""
+    memory_gb_s: Parameter
+    node_latency_s: Parameter
+    node_gb_s: Parameter
+    network_latency_s: Parameter
+    network_gb_s: Parameter
+    contention: Parameter
+    """phi: by what the exchange between the workers of a hybrid is slowed down by those next to it."""
+    overlap: Parameter
+    """Share of the exchange of gradients that the computation hides."""
+    gpus_per_node: int | None
+    """None: one node."""
+    room_gib: float | None
+    """Memory of one GPU; None: unknown."""
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Return the parameters in their order."""
+        values = (getattr(self, name) for name in self.__struct_fields__)
+        return tuple(value for value in values if isinstance(value, Parameter))
+
+
+def machine_of(profile: SiteProfile, options: SpeedOptions, gpus_per_node: int | None) -> Machine:
+    """Return the parameters of a site. Raises BadInputError where a speed is not known from anywhere."""
+    node = profile.node
+    per_node = gpus_per_node or (len(node.gpus) if node and node.gpus else None)
+    contention = options.contention
+    tflops, share, memory = _gpu(profile, options)
+    return Machine(
+        gpu_tflops=tflops,
+        gpu_share=share,
+        memory_gb_s=memory,
+        node_latency_s=_latency("node_latency_s", options.node_latency_us, 2e-5),
+        node_gb_s=_node_bandwidth(profile, options),
+        network_latency_s=_latency("network_latency_s", options.network_latency_us, 2e-5),
+        network_gb_s=_network_bandwidth(profile, options),
+        contention=Parameter(
+            name="contention",
+            value=2.0 if contention is None else contention,
+            unit="",
+            origin="HPDC 2021, arXiv 2104.09075: hybrids" if contention is None else "option --contention",
+            uncertainty=0.0,
+        ),
+        overlap=Parameter(
+            name="overlap",
+            value=options.overlap,
+            unit="",
+            origin="option --overlap" if options.overlap else "assumed: the exchange follows the computation",
+            uncertainty=0.0,
+        ),
+        gpus_per_node=per_node,
+        room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
+    )
+
+
+def with_link_test(machine: Machine, test: LinkTest, file: str, message_bytes: float) -> Machine:
+    """Return the machine with the link that the test used, at the size of the message."""
+    inside = machine.gpus_per_node is None or test.ranks <= machine.gpus_per_node
+    where = "node" if inside else "network"
+    origin = f"measured: {test.program} on {test.ranks} GPUs, {file}"
+    latency, bandwidth = f"{where}_latency_s", f"{where}_gb_s"
+    changes = {
+        latency: Parameter(
+            name=latency, value=test.latency_s, unit="s", origin=origin, uncertainty=_MEASURED
+        ),
+        bandwidth: Parameter(
+            name=bandwidth,
+            value=test.bandwidth_gb_s(message_bytes),
+            unit="GB/s",
+            origin=f"{origin}, at {message_bytes / 1e6:,.4g} MB",
+            uncertainty=_MEASURED,
+        ),
+    }
+    return msgspec.structs.replace(machine, **changes)
+
+
+def _stated(name: str, value: float, unit: str, option: str) -> Parameter:
+    return Parameter(name=name, value=value, unit=unit, origin=f"option {option}", uncertainty=_STATED)
+
+
+def _gpu(profile: SiteProfile, options: SpeedOptions) -> tuple[Parameter, Parameter, Parameter]:
+    """Return speed, share and memory bandwidth of one GPU."""
+    model = profile.node.gpu_model if profile.node else None
+    known = gpu_speed(model)
+    peak = known.tflops.get(options.precision) if known else None
+    share = reached_share(known, options.precision)
+    if options.tflops is not None:
+        tflops = _stated("gpu_tflops", options.tflops, "TFLOP/s", "--tflops")
+        share = Share(1.0, _STATED, "--tflops is what training reaches")
+    elif known is None or peak is None:
+        what = f"of {model} in {options.precision}" if model else "of its processors"
+        raise BadInputError(
+            f"site {profile.name}: the speed {what} is not known",
+            "state what one GPU, or rank, reaches: --tflops T --memory-gb-s G",
+        )
+    else:
+        tflops = Parameter(
+            name="gpu_tflops",
+            value=peak,
+            unit="TFLOP/s",
+            origin=f"data sheet: {known.source}",
+            uncertainty=0.0,
+        )
+    if options.memory_gb_s is not None:
+        memory = _stated("memory_gb_s", options.memory_gb_s, "GB/s", "--memory-gb-s")
+    elif known is None:
+        raise BadInputError(
+            f"site {profile.name}: the speed of the memory is not known",
+            "state what one GPU, or rank, reaches: --memory-gb-s G",
+        )
+    else:
+        origin = f"data sheet: {known.source}"
+        memory = Parameter(
+            name="memory_gb_s", value=known.memory_gb_s, unit="GB/s", origin=origin, uncertainty=0.0
+        )
+    reached = Parameter(
+        name="gpu_share", value=share.value, unit="", origin=share.origin, uncertainty=share.uncertainty
+    )
+    return tflops, reached, memory
+
+
+def _latency(name: str, option_us: float | None, usual_s: float) -> Parameter:
+    if option_us is not None:
+        return _stated(name, option_us * 1e-6, "s", f"--{name.removesuffix('_s').replace('_', '-')}-us")
+    origin = "assumed: the start-up of NCCL on ABCI, arXiv 2104.09075; NCCL's own tables have 3 to 14 us"
+    return Parameter(name=name, value=usual_s, unit="s", origin=origin, uncertainty=_DATA_SHEET)
+
+
+def _linked(name: str, link: Link, what: str) -> Parameter:
+    source = f", source {link.source}" if link.source else ""
+    origin = f"profile: {link.kind or 'a link'}, {what}{source}"
+    return Parameter(name=name, value=link.gb_s, unit="GB/s", origin=origin, uncertainty=_DATA_SHEET)
+
+
+def _node_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter:
+    """Return the bandwidth between GPUs of a node: stated, the profile's link, or assumed."""
+    if options.node_gb_s is not None:
+        return _stated("node_gb_s", options.node_gb_s, "GB/s", "--node-gb-s")
+    if link := profile.links.gpu_gpu:
+        return _linked("node_gb_s", link, "between two GPUs")
+    origin = "assumed: the profile does not state the links of a node"
+    return Parameter(name="node_gb_s", value=50, unit="GB/s", origin=origin, uncertainty=_DATA_SHEET)
+
+
+_USUAL_GB_S = {"slingshot-11": (25.0, "200 Gbit/s per card"), "infiniband": (12.5, "EDR, 100 Gbit/s")}
+
+
+def _network_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter:
+    """Return the bandwidth between nodes: stated, measured at the site, or usual for its kind."""
+    name, unit, fabric = "network_gb_s", "GB/s", profile.fabric
+    if options.network_gb_s is not None:
+        return _stated(name, options.network_gb_s, unit, "--network-gb-s")
+    between = [figure for figure in fabric.allreduce if figure.nodes > 1]
+    if between:
+        best = max(between, key=lambda figure: figure.message_bytes)
+        source = f", source {best.source}" if best.source else ""
+        origin = f"profile: bus bandwidth measured on {best.nodes} nodes{source}"
+        return Parameter(name=name, value=best.bus_gb_s, unit=unit, origin=origin, uncertainty=_MEASURED)
+    if link := profile.links.nic:
+        return _linked(name, link, "one NIC")
+    value, kind = _USUAL_GB_S.get(fabric.kind, (12.5, "no figure for this network"))
+    return Parameter(name=name, value=value, unit=unit, origin=f"assumed: {kind}", uncertainty=_DATA_SHEET)

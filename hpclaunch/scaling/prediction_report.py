@@ -1,0 +1,79 @@
+"""A prediction as text. Pure."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hpclaunch.scaling.prediction import PredictedPoint, Prediction
+from hpclaunch.text_table import text_table
+
+_HEADER = ("GPUs", "strategy", "step s", "range", "compute", "communic.", "GiB", "fits", "at most", "epoch")
+
+
+def as_text(prediction: Prediction, width: int | None = None) -> str:
+    """Return the table, the ranking and the parameters with their origins."""
+    points = sorted(prediction.points, key=lambda point: point.gpus)
+    cost = any(point.cost_per_epoch is not None for point in points)
+    header = [*_HEADER, *([f"{prediction.cost_unit} per epoch"] if cost else [])]
+    lines = [f"{prediction.model}: predicted seconds per step; ranges of about 95 %", ""]
+    if points:
+        lines.append(text_table([_row(point, cost) for point in points], header))
+    lines += [f"{one.strategy} on {one.gpus} GPUs: {one.why}" for one in prediction.impossible]
+    lines += _remedies(points)
+    lines += ["", *_ranking(prediction)]
+    if prediction.calibration:
+        shown = ", ".join(f"{gpus}: {error:+.1%}" for gpus, error in prediction.calibration.errors.items())
+        name = prediction.calibration.strategy
+        lines += ["", f"calibrated with {name}; measured relative to the calibrated model: {shown}"]
+        lines += [f"  {remark}" for remark in prediction.calibration.remarks]
+    rows = [(p.name, f"{p.value:.4g}", p.unit, p.origin) for p in prediction.parameters]
+    return "\n".join([*lines, "", text_table(rows, ("parameter", "value", "", "origin"), width=width)])
+
+
+def _row(point: PredictedPoint, cost: bool) -> tuple[str, ...]:
+    step = point.step_s
+    fits = {True: "yes", False: "NO", None: "?"}[point.fits]
+    values = (
+        str(point.gpus),
+        point.strategy,
+        f"{step.value:.4g}",
+        f"{step.low:.4g} to {step.high:.4g}",
+        f"{point.compute_s:.4g}",
+        f"{point.communication_s:.4g}",
+        f"{point.memory_gib:.1f}",
+        fits,
+        str(point.most_gpus),
+        _time(point.epoch_s),
+    )
+    return (
+        (*values, "" if point.cost_per_epoch is None else f"{point.cost_per_epoch:.3g}") if cost else values
+    )
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
+
+
+def _remedies(points: list[PredictedPoint]) -> list[str]:
+    lines = []
+    for point in points:
+        if point.fits is False:
+            remedy = " or ".join(point.remedies) or "nothing that is known here; more GPUs per worker"
+            lines.append(f"{point.strategy} on {point.gpus} GPUs does not fit; it would with: {remedy}")
+    return lines
+
+
+def _ranking(prediction: Prediction) -> list[str]:
+    """Return the order by samples per second, with the neighbours that cannot be told apart."""
+    lines = []
+    for gpus, names in prediction.ranking.items():
+        ties = prediction.not_told_apart.get(gpus, ())
+        text = names[0] if names else "none fits"
+        for before, name in pairwise(names):
+            text += f" {'~' if (before, name) in ties else '>'} {name}"
+        lines.append(f"most samples per second on {gpus} GPUs: {text}")
+    if prediction.not_told_apart:
+        lines.append("~: cannot be told apart, the ranges overlap")
+    return lines

@@ -1,0 +1,215 @@
+"""What a step of training costs under each way to divide it: the formulas of Kahira et al. Pure.
+
+Source: "An oracle for guiding large-scale model/hybrid parallel training of convolutional neural
+networks", HPDC 2021,
+arXiv 2104.09075, and the table of the talk "Large-Scale Design of Distributed Deep Learning" (AIST, 2021).
+There the costs are per epoch of D samples; here they are per step, which is B / D of that. Symbols: B samples
+of all workers per step, p GPUs, p1 workers of p2 GPUs, x and y input and output of a layer, w its weights
+(elements, per sample), FW, BW and WU seconds of forward and backward per sample and of the update per step,
+alpha seconds per message, beta seconds per byte, delta bytes per element, S segments of a pipeline.
+
+``data+spatial`` is not in that table; its terms are those of data and spatial together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+Strategy = Literal[
+    "serial", "data", "spatial", "pipeline", "filter", "channel", "data+filter", "data+spatial"
+]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+HYBRIDS: tuple[Strategy, ...] = ("data+filter", "data+spatial")
+WHOLE_WORKERS: tuple[Strategy, ...] = ("spatial", "pipeline", "filter", "channel")
+"""One worker of p GPUs: more GPUs do not see more samples."""
+
+
+class LayerCost(NamedTuple):
+    """One layer: sizes in elements per sample, times in seconds."""
+
+    x: float
+    y: float
+    w: float
+    fw: float
+    """Forward, per sample."""
+    bw: float
+    """Backward, per sample."""
+    wu: float
+    """Update of its weights, per step."""
+    filters: int = 1
+    channels: int = 1
+    area: int = 1
+    """Width x height of its output."""
+    halo_x: float = 0.0
+    halo_y: float = 0.0
+    passed: float | None = None
+    """Elements that the next stage of a pipeline gets; None: y."""
+
+
+class Division(NamedTuple):
+    """How a step is divided."""
+
+    batch: float
+    """B: samples of all workers per step."""
+    p: int
+    """GPUs."""
+    p2: int = 1
+    """GPUs of a worker, in the hybrids."""
+    segments: int = 1
+    """S of the pipeline."""
+
+    @property
+    def p1(self) -> int:
+        """Workers, in the hybrids."""
+        return self.p // self.p2
+
+
+class Traffic(NamedTuple):
+    """Messages one after another, and elements through one link."""
+
+    messages: float = 0.0
+    elements: float = 0.0
+
+
+class StepCost(NamedTuple):
+    """A step on one GPU."""
+
+    compute_s: float
+    update_s: float
+    inner: Traffic = Traffic()
+    """Within a worker: what a division of layers needs."""
+    outer: Traffic = Traffic()
+    """Between workers: the gradients."""
+
+    def seconds(self, alpha: float, beta: float, delta: float) -> float:
+        """Return the seconds of a step where all links are alike."""
+        messages = self.inner.messages + self.outer.messages
+        elements = self.inner.elements + self.outer.elements
+        return self.compute_s + self.update_s + messages * alpha + elements * delta * beta
+
+
+def step_cost(strategy: Strategy, layers: Sequence[LayerCost], division: Division) -> StepCost:
+    """Return what a step costs."""
+    batch, p, p2, segments = division
+    p1 = division.p1
+    compute = sum(layer.fw + layer.bw for layer in layers)
+    update = sum(layer.wu for layer in layers)
+    weights = sum(layer.w for layer in layers)
+    if strategy == "serial":
+        return StepCost(batch * compute, update)
+    if strategy == "data":
+        return StepCost(batch / p * compute, update, outer=_ring(p, weights))
+    if strategy == "spatial":
+        halo = _halo(layers, batch)
+        inner = Traffic(*(a + b for a, b in zip(_ring(p, weights), halo, strict=True)))
+        return StepCost(batch / p * compute, update, inner=inner)
+    if strategy == "pipeline":
+        return _pipeline(layers, batch, p, segments)
+    if strategy in ("filter", "channel"):
+        return StepCost(batch / p * compute, update / p, inner=_gathers(layers, p, batch))
+    if strategy == "data+filter":
+        gathers = _gathers(layers, p2, batch / p1)
+        messages, elements = _ring(p1, weights / p2)
+        return StepCost(batch / p * compute, update / p2, inner=gathers, outer=Traffic(messages, elements))
+    halo = _halo(layers, batch / p1) if p2 > 1 else Traffic()
+    return StepCost(batch / p * compute, update, inner=halo, outer=_ring(p, weights))
+
+
+def _ring(p: int, elements: float) -> Traffic:
+    """Return an allreduce in a ring: 2 (p - 1) (alpha + elements / p delta beta)."""
+    return Traffic(2 * (p - 1), 2 * (p - 1) * elements / p)
+
+
+def _gathers(layers: Sequence[LayerCost], p: int, batch: float) -> Traffic:
+    """Return the exchange of outputs, of all but the last: 3 (p - 1) sum(alpha + B |y| / p delta beta)."""
+    inner = layers[:-1]
+    return Traffic(3 * (p - 1) * len(inner), 3 * (p - 1) * sum(batch * layer.y / p for layer in inner))
+
+
+def _halo(layers: Sequence[LayerCost], batch: float) -> Traffic:
+    """Return the exchange of borders: 2 sum(2 alpha + B (halo(x) + halo(dL/dy)) delta beta)."""
+    return Traffic(4 * len(layers), 2 * batch * sum(layer.halo_x + layer.halo_y for layer in layers))
+
+
+def _pipeline(layers: Sequence[LayerCost], batch: float, p: int, segments: int) -> StepCost:
+    """Return B (p + S - 1) / S (max FW + max BW) + max WU; 2 (p + S - 2) max(alpha + B/S |y| delta beta)."""
+    stages = balanced_stages(layers, p)
+    compute = max(sum(layer.fw for layer in stage) for stage in stages)
+    compute += max(sum(layer.bw for layer in stage) for stage in stages)
+    update = max(sum(layer.wu for layer in stage) for stage in stages)
+    sent = [stage[-1].y if stage[-1].passed is None else stage[-1].passed for stage in stages[:-1]]
+    rounds = 2 * (p + segments - 2) if sent else 0
+    traffic = Traffic(rounds, rounds * batch / segments * max(sent, default=0.0))
+    return StepCost(batch * (p + segments - 1) / segments * compute, update, inner=traffic)
+
+
+def balanced_stages(layers: Sequence[LayerCost], p: int) -> list[Sequence[LayerCost]]:
+    """Divide the layers into p runs so that the longest FW + BW is as short as it can be."""
+    count = len(layers)
+    p = min(p, count)
+    ends = [0.0]
+    for layer in layers:
+        ends.append(ends[-1] + layer.fw + layer.bw)
+    # best[n]: the longest stage of the first n layers, and where its last stage starts; one stage more per
+    # round.
+    best = [(ends[n], 0) for n in range(count + 1)]
+    starts = [[0] * (count + 1)]
+    for stage in range(1, p):
+        new = [(float("inf"), 0)] * (count + 1)
+        for n in range(stage + 1, count + 1):
+            new[n] = min((max(best[k][0], ends[n] - ends[k]), k) for k in range(stage, n))
+        best = new
+        starts.append([k for _, k in best])
+    stages: list[Sequence[LayerCost]] = []
+    end = count
+    for round_starts in reversed(starts):
+        stages.append(layers[round_starts[end] : end])
+        end = round_starts[end]
+    return stages[::-1]
+
+
+def most_gpus(strategy: Strategy, layers: Sequence[LayerCost], batch: int, p2: int = 1) -> int:
+    """Return the most GPUs that a step of ``batch`` samples can be divided among.
+
+    Only layers with an area count for a spatial division. A division by channels begins at the second layer,
+    as in the paper's measurements: images have three.
+    """
+    area = min((layer.area for layer in layers if layer.area > 1), default=1)
+    filters = min(layer.filters for layer in layers)
+    channels = min((layer.channels for layer in layers[1:]), default=1)
+    return {
+        "serial": 1,
+        "data": batch,
+        "spatial": area,
+        "pipeline": len(layers),
+        "filter": filters,
+        "channel": channels,
+        "data+filter": batch * filters,
+        "data+spatial": batch * area,
+    }[strategy]
+
+
+def paper_memory(
+    strategy: Strategy, layers: Sequence[LayerCost], division: Division, gamma: float, delta: float
+) -> float:
+    """Return the paper's memory per GPU in bytes: 2 gamma delta sum(...). gamma: the share that is reused.
+
+    hpclaunch prints its own count (``hpclaunch.scaling.memory_need``), which is compared with torch.
+    """
+    batch, p, p2, _ = division
+    per_input, per_weight = {
+        "serial": (batch, 1.0),
+        "data": (batch / p, 1.0),
+        "spatial": (batch / p, 1.0),
+        "pipeline": (batch, 1.0),
+        "filter": (batch, 1 / p),
+        "channel": (batch, 1 / p),
+        "data+filter": (batch / division.p1, 1 / p2),
+        "data+spatial": (batch / p, 1.0),
+    }[strategy]
+    stages = balanced_stages(layers, p) if strategy == "pipeline" else [layers]
+    elements = max(
+        sum(per_input * (layer.x + layer.y) + per_weight * layer.w for layer in stage) for stage in stages
+    )
+    return 2 * gamma * delta * elements

@@ -1,0 +1,66 @@
+"""What ``hpclaunch env plan`` can plan, as a table."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """Software to plan."""
+
+    framework: str
+    """The framework of its jobs."""
+    base: str | None = None
+    """The goal that it is installed on top of."""
+    package: str | None = None
+    """What pip installs on top of ``base``."""
+    by_mpi: bool = False
+    """Its ranks find each other by MPI."""
+    check: str
+    """Options of ``hpclaunch check`` for it."""
+    prove: str
+    """A Python program that fails where it is not installed as wanted."""
+
+
+_HOROVOD = (
+    "import horovod.{0} as hvd; assert hasattr(hvd, 'init'), 'no compiled library'; print(hvd.mpi_built())"
+)
+GOALS = {
+    "horovod-tensorflow": Goal(
+        framework="horovod",
+        base="tensorflow",
+        package="horovod",
+        by_mpi=True,
+        check="--require mpi,tensorflow",
+        prove=_HOROVOD.format("tensorflow"),
+    ),
+    "horovod-torch": Goal(
+        framework="horovod",
+        base="torch",
+        package="horovod",
+        by_mpi=True,
+        check="--require mpi,torch",
+        prove=_HOROVOD.format("torch"),
+    ),
+    "torch": Goal(
+        framework="torch",
+        check="--framework torch",
+        prove="import torch; print(torch.__version__, torch.version.cuda or torch.version.hip)",
+    ),
+    "deepspeed": Goal(
+        framework="deepspeed",
+        base="torch",
+        package="deepspeed",
+        check="--framework deepspeed",
+        prove="import deepspeed; print(deepspeed.__version__)",
+    ),
+    "jax": Goal(framework="jax", check="--framework jax", prove="import jax; print(jax.__version__)"),
+    "mpi4py": Goal(
+        framework="mpi4py",
+        by_mpi=True,
+        check="--framework mpi4py",
+        prove="import mpi4py; print(mpi4py.__version__)",
+    ),
+}
+"""Name, as ``--for`` takes it -> what it is."""
+ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")

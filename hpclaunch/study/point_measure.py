@@ -1,0 +1,131 @@
+"""What a finished job of a study measured: seconds of a step, its cost, and what makes it comparable."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import re
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.job.follow_job import log_text, result_of
+from hpclaunch.job.record import JobRecord
+from hpclaunch.study.study_file import StudyFile, StudyPoint
+
+
+def measured_point(study: StudyFile, point: StudyPoint, record: JobRecord, host: Host) -> StudyPoint:
+    """Return the point with what its ended job measured, or why it measured nothing."""
+    facts = _fingerprint(record)
+    point = msgspec.structs.replace(
+        point,
+        job=record.id,
+        nodes=record.nodes,
+        ranks=record.tasks,
+        cost=_cost(record),
+        fingerprint=facts,
+    )
+    if record.state != "done":
+        why = record.reason or f"exit {record.exit_code}"
+        return msgspec.structs.replace(point, state="failed", remark=f"job {record.id} {record.state}: {why}")
+    result = result_of(host, record)
+    seconds, how = _seconds(study, record, host, result)
+    remark = None if record.binding is None or record.binding.ok else f"binding: {record.binding.finding}"
+    balance, communication = pop_factors(result)
+    return msgspec.structs.replace(
+        point,
+        state="measured",
+        seconds=seconds,
+        measured_by=how,
+        remark=remark,
+        load_balance=balance,
+        communication_efficiency=communication,
+    )
+
+
+def _seconds(
+    study: StudyFile, record: JobRecord, host: Host, result: dict[str, Any] | None
+) -> tuple[float, str]:
+    """Return the seconds of a step, or of the same work: the program's figure, our runner's, elapsed."""
+    if study.metric:
+        figure = read_metric(study.metric, log_text(host, record))
+        if study.metric_is == "seconds":
+            return figure, "the program's seconds"
+        return _work(study, record) / figure, "the program's rate"
+    if record.bundled and result:
+        steps = [epoch["seconds"] / epoch["steps"] for epoch in result["history"] if epoch["steps"]]
+        # The first epoch has start-up in it.
+        later = steps[1:] or steps
+        return median(later), "steps of the training" + ("" if steps[1:] else ", its only epoch")
+    return elapsed_s(record), "elapsed time of the job, start-up included"
+
+
+def pop_factors(result: dict[str, Any] | None) -> tuple[float | None, float | None]:
+    """Return load balance and communication efficiency of our runner's result; None where it has no times.
+
+    Its times are means over the ranks. The rank that works longest waits for none, so its useful time is the
+    mean useful time and the mean wait.
+    """
+    times = (result or {}).get("seconds")
+    if not isinstance(times, dict) or not all(times.get(key) for key in ("training", "compute")):
+        return None, None
+    useful, waiting = float(times["compute"]), float(times.get("waiting", 0.0))
+    longest = min(useful + waiting, float(times["training"]))
+    return min(1.0, useful / longest), longest / float(times["training"])
+
+
+def read_metric(pattern: str, log: str) -> float:
+    """Return the median of the numbers that the pattern's group finds, without the first of several."""
+    found = re.findall(pattern, log)
+    numbers = []
+    for text in found:
+        try:
+            numbers.append(float(str(text).replace(",", "")))
+        except ValueError:
+            raise BadInputError(f"--metric {pattern!r}: {text!r} is not a number") from None
+    if not numbers or min(numbers) <= 0:
+        raise BadInputError(f"--metric {pattern!r}: no number above 0 was found in the job's output")
+    return median(numbers[1:] or numbers)
+
+
+def _work(study: StudyFile, record: JobRecord) -> float:
+    """Return the work of a step, in the units of the rate: the batch of all ranks where it is known."""
+    batch = study.batch or 1
+    return batch * record.tasks if study.kind == "weak" else batch
+
+
+def elapsed_s(record: JobRecord) -> float:
+    """Return the seconds from a job's start to its end."""
+    if record.started is None or record.ended is None:
+        raise BadInputError(f"job {record.id}: its start and end are not known", "use --metric")
+    start, end = (dt.datetime.fromisoformat(text) for text in (record.started, record.ended))
+    return max((end - start).total_seconds(), 1e-3)
+
+
+def _cost(record: JobRecord) -> float | None:
+    billing = record.plan.get("profile", {}).get("billing")
+    if not billing or record.started is None or record.ended is None:
+        return None
+    return float(record.nodes * elapsed_s(record) / 3600 * billing["per_node_hour"])
+
+
+_SIZES = ("nodes", "tasks", "tasks_per_node", "name", "command", "after", "after_any", "time")
+
+
+def _fingerprint(record: JobRecord) -> dict[str, str]:
+    """Return what must be alike for two points to be comparable: profile, versions, code, environment."""
+    request = {key: value for key, value in record.request.items() if key not in _SIZES}
+    return {
+        "profile": record.profile_digest[:12],
+        "versions": _digest(record.versions),
+        "code": record.git_commit or "",
+        "environment": _digest(request),
+    }
+
+
+def _digest(facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:12]

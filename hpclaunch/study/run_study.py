@@ -1,0 +1,177 @@
+"""Running a study: its jobs are submitted smallest first, each when the one before has ended.
+
+Started again, it goes on where it was: a job that was submitted is found by its name and waited for, one
+whose submission never began is submitted again, and one whose submission may have begun ends the call with a
+message.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import msgspec
+
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.host.open_host import open_host
+from hpclaunch.job.follow_job import wait_job
+from hpclaunch.job.record import JobRecord
+from hpclaunch.job.refresh import refresh
+from hpclaunch.job.start_job import start
+from hpclaunch.job.store import Store
+from hpclaunch.job.submission import prevent_submission
+from hpclaunch.job.trial_submission import try_submission
+from hpclaunch.scaling.study_report import counted
+from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.study.point_measure import measured_point
+from hpclaunch.study.study_document import measurement_of
+from hpclaunch.study.study_file import StudyFile, StudyPoint, save_study
+from hpclaunch.study.study_jobs import PointJob, gpus_of, point_job
+
+Note = Callable[[str], None]
+
+
+def continue_study(study: StudyFile, note: Note) -> StudyFile:
+    """Submit and wait for what is left of the study; return it. Ctrl-C leaves the running job alone."""
+    if os.getcwd() != study.workdir:
+        raise BadInputError(f"the study {study.name} runs in {study.workdir}", f"cd {study.workdir}")
+    study = msgspec.structs.replace(study, stopped=None)
+    store = Store()
+    for planned in study.points:
+        if planned.state in ("measured", "failed"):
+            continue
+        job = point_job(study, planned)
+        if planned.state == "planned" and (why := why_stop(study, planned, job)):
+            return save_study(msgspec.structs.replace(study, stopped=why))
+        point = msgspec.structs.replace(planned, gpus=gpus_of(job.plan))
+        with open_host(job.prepared.host) as host:
+            record = _submitted(study, point, job, store, host, note)
+            point = msgspec.structs.replace(point, job=record.id, state="submitted")
+            study = save_study(study.with_point(point))
+            record = wait_job(store, host, get_scheduler(record.scheduler), record, note=note)
+            point = _judged(study, point, record, host)
+        study = save_study(study.with_point(point))
+        note(_progress(study, point))
+    return save_study(study)
+
+
+def submit_all(study: StudyFile, note: Note) -> StudyFile:
+    """Submit all jobs at once, each waiting in the queue for the one before; the stop rules do not apply."""
+    store, before = Store(), None
+    for planned in study.points:
+        if planned.state in ("measured", "failed"):
+            continue
+        job = point_job(study, planned, before)
+        point = msgspec.structs.replace(planned, gpus=gpus_of(job.plan))
+        with open_host(job.prepared.host) as host:
+            record = _submitted(study, point, job, store, host, note)
+        study = save_study(study.with_point(msgspec.structs.replace(point, job=record.id, state="submitted")))
+        before = record.id
+        note(f"{_label(study, point)}: job {record.id}")
+    return study
+
+
+def look_again(study: StudyFile, note: Note) -> StudyFile:
+    """Measure the jobs that have ended since; submit nothing."""
+    store = Store()
+    for point in study.points:
+        record = _record_of(study, point, store)
+        if point.state in ("measured", "failed") or record is None:
+            continue
+        with open_host(record.host) as host:
+            record = refresh(store, host, get_scheduler(record.scheduler), record, note)
+            if record.state in FINAL_STATES:
+                study = study.with_point(_judged(study, point, record, host))
+    return study
+
+
+def expected_start(job: PointJob) -> str | None:
+    """Return the scheduler's estimate of a job's start; None where it makes none. Raises RefusedError."""
+    plan, notes = job.plan, list[str]()
+    if job.prepared.allocation is not None:
+        return None
+    with open_host(job.prepared.host) as host:
+        try_submission(host, site_scheduler(plan.profile), plan, job.script, notes.append)
+    return notes[-1] if notes else None
+
+
+def _judged(study: StudyFile, point: StudyPoint, record: JobRecord, host: Host) -> StudyPoint:
+    try:
+        return measured_point(study, point, record, host)
+    except BadInputError as error:  # a job that printed no figure is a failed point, not the study's end
+        return msgspec.structs.replace(point, job=record.id, state="failed", remark=error.message)
+
+
+def _record_of(study: StudyFile, point: StudyPoint, store: Store) -> JobRecord | None:
+    """Return the newest job of a point, found by its name: a killed client may not have noted its id."""
+    if point.job is not None:
+        return store.load(point.job)
+    name = study.job_name(point)
+    found = [record for record in store.list()[0] if record.name == name]
+    return found[-1] if found else None
+
+
+def _submitted(
+    study: StudyFile, point: StudyPoint, job: PointJob, store: Store, host: Host, note: Note
+) -> JobRecord:
+    """Return the point's job, submitted now unless it was; raises RefusedError where that is unknown."""
+    record = _record_of(study, point, store)
+    if record is not None and record.scheduler_id is None and record.state not in FINAL_STATES:
+        record = refresh(store, host, get_scheduler(record.scheduler), record, note)
+    if record is not None and record.scheduler_id is None and _never_begun(record, host):
+        store.forget(record.id)
+        record = None
+    if record is None:
+        return start(job.prepared, store, host, note=note)[0]
+    if record.scheduler_id is None and record.state not in FINAL_STATES:
+        raise RefusedError(
+            f"{_label(study, point)}: it is not known whether job {record.id} was submitted",
+            "start the study again later; nothing is submitted twice",
+        )
+    return record
+
+
+def _never_begun(record: JobRecord, host: Host) -> bool:
+    """Return whether the job was not submitted, and make sure that it never will be."""
+    return record.state not in FINAL_STATES and prevent_submission(host, record.folder)
+
+
+def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
+    """Return why this point is not submitted any more; None: it is."""
+    if study.budget is not None:
+        spent = sum(p.cost or 0.0 for p in study.points)
+        if job.most_cost is None:
+            return "the budget is limited, but the profile does not state what a job costs"
+        if spent + job.most_cost > study.budget:
+            costs = f"{spent:.4g} are spent and the job may cost {job.most_cost:.4g}"
+            return f"{costs}; the budget is {study.budget:g}"
+    before = [p for p in study.points if p.size < point.size]
+    if failed := _all_failed(before):
+        return f"all jobs with {failed} {study.by} failed"
+    smaller = [p for p in before if p.seconds is not None]
+    if not smaller or not study.stop_below:
+        return None
+    largest = measurement_of(msgspec.structs.replace(study, points=tuple(smaller))).points[-1]
+    if largest.efficiency < study.stop_below:
+        return f"the efficiency with {largest.ranks} was {largest.efficiency:.2f}, below {study.stop_below:g}"
+    return None
+
+
+def _all_failed(points: list[StudyPoint]) -> int | None:
+    """Return the largest size whose jobs have all failed; None: there is none."""
+    sizes = {point.size for point in points}
+    bad = [s for s in sizes if all(point.state == "failed" for point in points if point.size == s)]
+    return max(bad, default=None)
+
+
+def _label(study: StudyFile, point: StudyPoint) -> str:
+    return f"{counted(point.size, study.by.removesuffix('s'))}, repeat {point.repeat}"
+
+
+def _progress(study: StudyFile, point: StudyPoint) -> str:
+    if point.seconds is None:
+        return f"{_label(study, point)}: {point.remark}"
+    return f"{_label(study, point)}: {point.seconds:.4g} s by {point.measured_by} (job {point.job})"

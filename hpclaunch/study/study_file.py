@@ -1,0 +1,186 @@
+"""The record of a study: one JSON file in the user's state folder, written after each step.
+
+Who is killed loses nothing: the names of a study's jobs follow from it, so the next call finds a job that was
+submitted but not yet noted here. One process at a time may continue a study.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from hpclaunch.atomic_file import write_file
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scaling.study_table import Kind
+from hpclaunch.user_folders import user_state_folder
+
+_STUDY = "study.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
+
+
+class StudyPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One repeat of one size."""
+
+    size: int
+    """Nodes, or ranks where the study is by ranks."""
+    repeat: int
+    """From 1."""
+    job: str | None = None
+    """Id of its job; None: not submitted, or not known here yet."""
+    state: str = "planned"
+    """planned, submitted, measured, failed."""
+    nodes: int = 0
+    ranks: int = 0
+    gpus: int | None = None
+    seconds: float | None = None
+    """Of one step, or of the same amount of work."""
+    measured_by: str = ""
+    cost: float | None = None
+    """By the job's elapsed time and the site's rule."""
+    fingerprint: dict[str, str] = {}
+    """Of profile, versions, code and environment: points that differ in one are not comparable."""
+    remark: str | None = None
+    load_balance: float | None = None
+    communication_efficiency: float | None = None
+
+
+class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A study."""
+
+    schema: Literal[1] = 1
+    name: str
+    token: str
+    """Random: makes the names of its jobs its own."""
+    kind: Kind
+    by: Literal["nodes", "ranks"]
+    settings: dict[str, Any]
+    """Of the jobs, as a job file has them, without size and name."""
+    is_program: bool
+    """The command is a program also if that is called mnist."""
+    workdir: str
+    batch: int | None = None
+    metric: str | None = None
+    metric_is: Literal["rate", "seconds"] = "rate"
+    stop_below: float = 0.0
+    budget: float | None = None
+    points: tuple[StudyPoint, ...]
+    stopped: str | None = None
+    """Why no further job is submitted."""
+
+    def job_name(self, point: StudyPoint) -> str:
+        """Return the name of a point's job, which no other job has."""
+        return f"{self.name}-{self.token}-{self.by[0]}{point.size}-{point.repeat}"
+
+    def with_point(self, point: StudyPoint) -> StudyFile:
+        """Return the study with that point replaced."""
+        same = (point.size, point.repeat)
+        points = tuple(point if (p.size, p.repeat) == same else p for p in self.points)
+        return msgspec.structs.replace(self, points=points)
+
+
+def planned_points(sizes: tuple[int, ...], repeats: int) -> tuple[StudyPoint, ...]:
+    """Return the points, the smallest first."""
+    return tuple(StudyPoint(size=size, repeat=n + 1) for size in sorted(set(sizes)) for n in range(repeats))
+
+
+def with_more_points(study: StudyFile, points: tuple[StudyPoint, ...]) -> StudyFile:
+    """Return the study with the points that it does not have yet."""
+    have = {(point.size, point.repeat) for point in study.points}
+    more = [point for point in points if (point.size, point.repeat) not in have]
+    order = sorted((*study.points, *more), key=lambda point: (point.size, point.repeat))
+    return msgspec.structs.replace(study, points=tuple(order))
+
+
+def wanted_study(
+    what: dict[str, Any], limits: dict[str, Any], name: str | None, points: tuple[StudyPoint, ...]
+) -> StudyFile:
+    """Return the study of these settings: the one that exists, with these points added, or a new one.
+
+    ``what``: must be as in the study that exists; ``limits``: may differ. Raises BadInputError.
+    """
+    text = json.dumps(what, sort_keys=True)
+    what = json.loads(text)  # as the file has it: no tuples
+    digest = hashlib.sha256(f"{os.getcwd()}\n{text}".encode()).hexdigest()
+    name = name or f"study-{digest[:8]}"
+    check_study_name(name)
+    if not study_exists(name):
+        made = {**what, **limits, "name": name, "token": secrets.token_hex(3), "workdir": os.getcwd()}
+        return msgspec.convert({**made, "points": msgspec.to_builtins(points)}, StudyFile)
+    study = load_study(name)
+    known = msgspec.to_builtins(study)
+    different = [key for key, value in what.items() if known[key] != value]
+    if different:
+        problem = f"the study {name} exists with another {', '.join(different)}"
+        raise BadInputError(problem, "give this one another --name")
+    return msgspec.structs.replace(with_more_points(study, points), **limits)
+
+
+def studies_folder() -> Path:
+    """Return the folder with a folder for each study."""
+    return user_state_folder() / "studies"
+
+
+def check_study_name(name: str) -> None:
+    """Raise BadInputError for a name that cannot be a folder's and a job's."""
+    if not _NAME.fullmatch(name):
+        raise BadInputError(
+            f"{name!r} cannot be the name of a study", "letters, digits, dots and dashes, 41 at most"
+        )
+
+
+def load_study(name: str) -> StudyFile:
+    """Return a study. Raises BadInputError where there is none."""
+    check_study_name(name)
+    path = studies_folder() / name / _STUDY
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=StudyFile)
+    except FileNotFoundError:
+        try:
+            known = ", ".join(sorted(os.listdir(studies_folder())))
+        except FileNotFoundError:
+            known = ""
+        raise BadInputError(f"no study is named {name!r}", f"known are {known or 'none'}") from None
+    except OSError as error:
+        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{path}: damaged: {error}", "remove its folder to start again") from None
+
+
+def save_study(study: StudyFile) -> StudyFile:
+    """Write the study; the older file stays whole if that fails. Return it."""
+    folder = studies_folder() / study.name
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / _STUDY, msgspec.json.format(msgspec.json.encode(study)) + b"\n", 0o600)
+    return study
+
+
+def study_exists(name: str) -> bool:
+    """Return whether a study has that name."""
+    return (studies_folder() / name / _STUDY).exists()
+
+
+@contextmanager
+def locked_study(name: str) -> Iterator[None]:
+    """Let one process at a time submit for a study. Raises RefusedError where another one does."""
+    check_study_name(name)
+    folder = studies_folder() / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "a") as file:  # the lock ends with the process
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RefusedError(
+                f"another process continues the study {name}",
+                f"hpclaunch scale show {name} shows what it has",
+            ) from None
+        yield

@@ -1,0 +1,152 @@
+"""Traces of torch.profiler (Kineto), in their Chrome form: one rank per file.
+
+On GPUs a collective is the kernel of NCCL, RCCL or oneCCL, and computing is all other kernels; on CPUs a
+collective is what gloo or MPI annotate on their worker threads, from when it is executed, and computing is
+what other threads execute. Seen with torch 2.13; older ones differ in what ``distributedInfo`` holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+from hpclaunch.timeline.collective_count import kind_of, size_of
+from hpclaunch.timeline.intervals import Intervals
+from hpclaunch.timeline.rank_steps import RankSteps
+from hpclaunch.timeline.rank_trace import RankTrace
+from hpclaunch.timeline.trace_events import Event
+
+_COLLECTIVE = re.compile(r"(gloo|mpi|ucc|nccl|xccl|hccl):", re.IGNORECASE)
+_KERNEL = re.compile(r"(nccl|rccl|ccl_|oneccl|msccl)", re.IGNORECASE)
+_STEP = re.compile(r"ProfilerStep#?\s*(\d+)")
+_UPDATE = "Optimizer.step#"
+_INPUT = "enumerate(DataLoader)"
+_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
+_MOST_STEPS = 1 << 17
+_ON_A_GPU = ("computing", "moving", "copying", "queueing", "negotiating", "input")
+"""What counts first where kernels show the computing: input that runs at the same time costs nothing."""
+
+
+class _Collective(NamedTuple):
+    kind: str
+    start: float
+    end: float
+    size: int
+
+
+class KinetoReader:
+    """Gathers the events of one trace."""
+
+    def __init__(self) -> None:
+        self._threads: dict[object, Intervals] = {}
+        """Thread -> what it executes."""
+        self._workers: set[object] = set()
+        """Threads that execute collectives."""
+        self._annotated: list[_Collective] = []
+        self._kernels = Intervals()
+        self._on_the_device: list[_Collective] = []
+        self._input = Intervals()
+        self._updates: dict[str, list[float]] = {}
+        self._steps: list[tuple[float, float]] = []
+        self._first: float | None = None
+        self._last = 0.0
+
+    def read(self, events: Iterable[Event]) -> None:
+        """Take the events; `finished` tells what they mean."""
+        for event in events:
+            if event.get("ph") != "X":
+                continue
+            try:
+                name, start = event["name"], float(event["ts"])
+                end = start + float(event.get("dur", 0.0))
+                self._take(event, name, start, end)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue  # an event of another form: it is not ours to read
+
+    def _take(self, event: Event, name: str, start: float, end: float) -> None:
+        category = event.get("cat")
+        if category in ("Trace", "gpu_user_annotation", "ac2g", "overhead", "cuda_runtime", "cuda_driver"):
+            return
+        self._first = start if self._first is None or start < self._first else self._first
+        self._last = max(self._last, end)
+        if category in _DEVICE:
+            self._executed(event, name, start, end)
+        elif _STEP.fullmatch(name) and len(self._steps) < _MOST_STEPS:
+            self._steps.append((start, end))
+        elif category == "user_annotation" and _COLLECTIVE.match(name):
+            self._workers.add(event.get("tid"))
+            self._annotated.append(_Collective(kind_of(name), start, end, 0))
+        elif name.startswith(_UPDATE):
+            self._updates.setdefault(name, []).append(end)
+            self._runs(event.get("tid"), start, end)
+        elif name.startswith(_INPUT):
+            self._input.add(start, end)
+        elif category in ("cpu_op", "user_annotation"):
+            self._runs(event.get("tid"), start, end)
+
+    def _runs(self, thread: object, start: float, end: float) -> None:
+        if thread not in self._threads:
+            self._threads[thread] = Intervals()
+        self._threads[thread].add(start, end)
+
+    def _executed(self, event: Event, name: str, start: float, end: float) -> None:
+        """A kernel or a copy of the GPU."""
+        if not _KERNEL.search(name):
+            self._kernels.add(start, end)
+            return
+        arguments = event.get("args") or {}
+        kind = kind_of(str(arguments.get("Collective name") or name))
+        elements = max(int(arguments.get("In msg nelems") or 0), int(arguments.get("Out msg nelems") or 0))
+        self._on_the_device.append(_Collective(kind, start, end, size_of(arguments.get("dtype"), [elements])))
+
+    def finished(self, rank: int, head: Event) -> RankTrace:
+        """Return what the trace tells; ``head``: the keys before its events."""
+        on_a_gpu = bool(len(self._kernels) or self._on_the_device)
+        steps = RankSteps(_ON_A_GPU) if on_a_gpu else RankSteps()
+        trace = RankTrace(rank, "kineto", steps)
+        info = head.get("distributedInfo")
+        if isinstance(info, dict) and isinstance(info.get("world_size"), int):
+            trace.ranks = info["world_size"]
+        trace.host = head["host_name"] if isinstance(head.get("host_name"), str) else None
+        base = head.get("baseTimeNanoseconds")
+        trace.epoch_us = base / 1e3 if isinstance(base, int) else 0.0
+        collectives = self._collectives(on_a_gpu=on_a_gpu)
+        edges = self._edges()
+        position = 0
+        for edge, following in pairwise(edges):
+            steps.begins(edge)
+            while position < len(collectives) and collectives[position].end <= following:
+                steps.collective(collectives[position].size, collectives[position].end)
+                position += 1
+        self._fill(trace, collectives, on_a_gpu=on_a_gpu)
+        steps.finish(edges[-1] if edges else None)
+        return trace
+
+    def _edges(self) -> list[float]:
+        """Where steps begin and the last one ends: the profiler's own, else after each update of an
+        optimizer."""
+        if len(self._steps) > 1:
+            ordered = sorted(self._steps)
+            return [*(start for start, _ in ordered), ordered[-1][1]]
+        updates = max(self._updates.values(), key=len, default=[])
+        return sorted({self._first or 0.0, *updates}) if updates else []
+
+    def _collectives(self, *, on_a_gpu: bool) -> list[_Collective]:
+        """Return the collectives in the order of their ends."""
+        found = self._on_the_device if on_a_gpu else self._annotated
+        return sorted(found, key=lambda each: each.end)
+
+    def _fill(self, trace: RankTrace, collectives: list[_Collective], *, on_a_gpu: bool) -> None:
+        """Put intervals and sums into the rank's trace."""
+        for kind, start, end, size in sorted(collectives, key=lambda each: each.start):
+            trace.steps.add("moving", start, end)
+            trace.collectives.of(kind).message(start, end)
+            trace.collectives.of(kind).tensor(size)
+        threads = [each for thread, each in self._threads.items() if thread not in self._workers]
+        for intervals in [self._kernels] if on_a_gpu else threads:
+            for start, end in intervals.merged():
+                trace.steps.add("computing", start, end)
+        for start, end in self._input.merged():
+            trace.steps.add("input", start, end)

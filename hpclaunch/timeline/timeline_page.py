@@ -1,0 +1,193 @@
+"""The summary as one HTML file: no script, nothing from the network, its pictures are SVG."""
+
+from __future__ import annotations
+
+from html import escape
+
+import msgspec
+
+from hpclaunch.json_document import document_text
+from hpclaunch.timeline.timeline_documents import TimelineDocument, Verdict
+from hpclaunch.timeline.timeline_summary import SHARE_NAMES
+from hpclaunch.timeline.timeline_verdicts import shown_ms
+
+_COLOURS = {
+    "computing": "#4c9f70",
+    "negotiating": "#e0a030",
+    "queueing": "#c9b458",
+    "copying": "#8d6cab",
+    "moving": "#3b7dd8",
+    "waiting": "#d64545",
+    "input": "#e07b39",
+    "idle": "#b8b8b8",
+    "unseen": "#9fb4a5",
+}
+_STYLE = """
+body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:#222}
+h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}table{border-collapse:collapse}
+td,th{padding:.15rem .8rem .15rem 0;text-align:right}td:first-child,th:first-child{text-align:left}
+th{border-bottom:1px solid #999;font-weight:600}
+.verdict{border-left:4px solid #d64545;padding:.2rem 1rem;margin:.8rem 0}
+.none{border-color:#4c9f70}.remedy{color:#555}
+.key{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
+svg{width:100%;height:auto}svg text{font-size:12px;fill:#444}.note{color:#777}
+"""
+_WIDTH, _HEIGHT = 900, 180
+
+
+def page(document: TimelineDocument) -> str:
+    """Return the page; the document itself is in it as JSON, under the id ``document``."""
+    title = f"Timeline of job {document.job}" if document.job else "Timeline"
+    data = document_text(document).replace("<", "\\u003c")
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{document.ranks} ranks, {document.steps} steps"
+        + (f", the first {document.first_steps} set apart" if document.first_steps else "")
+        + f"; step: median <b id='median'>{_ms(document.step_ms['median'])}</b>, spread "
+        f"{_ms(document.step_ms['spread'])}</p>",
+        *map(_verdict, document.verdicts),
+        "<h2>Where the time of a step goes</h2>",
+        _shares(document),
+        "<h2>Steps over time</h2>",
+        _steps(document),
+        "<h2>Ranks by waiting</h2><p>The rank that waits least is the one that the other ranks wait for.</p>",
+        _ranks(document),
+        "<h2>Collectives</h2>",
+        _collectives(document),
+        "<h2>Slowest tensors</h2>",
+        _tensors(document),
+        _what_if(document),
+        *(f"<p class='note'>{escape(note)}</p>" for note in document.notes),
+        _files(document),
+    ]
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width'>"
+        f"<link rel='icon' href='data:,'><title>{escape(title)}</title><style>{_STYLE}</style></head><body>\n"
+        + "\n".join(parts)
+        + f"\n<script type='application/json' id='document'>{data}</script>\n</body></html>\n"
+    )
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else shown_ms(value)
+
+
+def _verdict(verdict: Verdict) -> str:
+    kind = "verdict none" if verdict.kind == "none" else "verdict"
+    return (
+        f"<div class='{kind}'><b>{escape(verdict.kind)}</b>: {escape(verdict.evidence)}"
+        f"<br><span class='remedy'>{escape(verdict.remedy)}</span></div>"
+    )
+
+
+def _shares(document: TimelineDocument) -> str:
+    known = [(name, value) for name, value in document.shares.items() if value]
+    if not known:
+        return "<p>not known</p>"
+    at, bars, keys = 0.0, [], []
+    for name, value in known:
+        width = value * _WIDTH
+        label = escape(SHARE_NAMES.get(name, name))
+        bars.append(
+            f"<rect x='{at:.1f}' y='0' width='{width:.1f}' height='34' fill='{_COLOURS[name]}'>"
+            f"<title>{label} {100 * value:.1f} %</title></rect>"
+        )
+        keys.append(
+            f"<span class='key' style='background:{_COLOURS[name]}'></span>{label} {100 * value:.1f} % &ensp;"
+        )
+        at += width
+    return f"<svg viewBox='0 0 {_WIDTH} 36' role='img'>{''.join(bars)}</svg><p>{''.join(keys)}</p>"
+
+
+def _steps(document: TimelineDocument) -> str:
+    """Draw the steps' times; a first step that is far above the rest is cut at the top."""
+    times = document.every_step_ms
+    if len(times) < 2:
+        return "<p>too few steps</p>"
+    usual = sorted(times)[: max(2, int(len(times) * 0.98))]
+    top = max(1.1 * usual[-1], 1e-9)
+    step = (_WIDTH - 70) / (len(times) - 1)
+    points = [
+        (60 + number * step, _HEIGHT - 20 - min(time, top) / top * (_HEIGHT - 40))
+        for number, time in enumerate(times)
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return (
+        f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img'><line x1='60' y1='{_HEIGHT - 20}' x2='{_WIDTH}' "
+        f"y2='{_HEIGHT - 20}' stroke='#999'/><text x='0' y='26'>{escape(shown_ms(top))}</text>"
+        f"<text x='40' y='{_HEIGHT - 20}'>0</text><text x='60' y='{_HEIGHT - 4}'>first step</text>"
+        f"<text x='{_WIDTH - 50}' y='{_HEIGHT - 4}'>last step</text>"
+        f"<polyline points='{line}' fill='none' stroke='#3b7dd8' stroke-width='1.5'/></svg>"
+    )
+
+
+def _ranks(document: TimelineDocument) -> str:
+    known = [rank for rank in document.by_rank if rank.waiting_ms is not None]
+    if not known:
+        return "<p>The files do not tell how long each rank waits.</p>"
+    known.sort(key=lambda rank: (rank.waiting_ms or 0.0, rank.rank))
+    late = {verdict.rank for verdict in document.verdicts if verdict.kind == "straggler"}
+    longest = max(rank.waiting_ms or 0.0 for rank in known) or 1.0
+    shown = known if len(known) <= 64 else [*known[:32], *known[-32:]]
+    rows = []
+    for number, rank in enumerate(shown):
+        place = ", ".join(text for text in (rank.node, f"GPU {rank.gpu}" if rank.gpu else None) if text)
+        label = f"rank {rank.rank}{f' ({place})' if place else ''}"
+        width = (rank.waiting_ms or 0.0) / longest * (_WIDTH - 380)
+        colour = "#d64545" if rank.rank in late else "#3b7dd8"
+        y = number * 20
+        rows.append(
+            f"<text x='0' y='{y + 14}' style='fill:{colour}'>{escape(label[:40])}</text>"
+            f"<rect x='270' y='{y + 3}' width='{width:.1f}' height='14' fill='{colour}'/>"
+            f"<text x='{276 + width:.0f}' y='{y + 14}'>{_ms(rank.waiting_ms)}</text>"
+        )
+    return f"<svg viewBox='0 0 {_WIDTH} {20 * len(shown) + 4}' role='img'>{''.join(rows)}</svg>"
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
+    if not rows:
+        return "<p>none in these files</p>"
+    head = "".join(f"<th>{escape(text)}</th>" for text in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{'-' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _collectives(document: TimelineDocument) -> str:
+    header = ("collective", "tensors", "messages", "per message", "bytes", "seconds", "bus GB/s", "site GB/s")
+    return _table(header, [tuple(msgspec.structs.astuple(one)) for one in document.collectives])
+
+
+def _tensors(document: TimelineDocument) -> str:
+    header = ("tensor", "times", "bytes", "mean", "longest")
+    return _table(
+        header,
+        [(one.name, one.count, one.bytes, _ms(one.mean_ms), _ms(one.longest_ms)) for one in document.tensors],
+    )
+
+
+def _what_if(document: TimelineDocument) -> str:
+    what = document.what_if
+    rows: list[tuple[object, ...]] = [("as it is", _ms(document.step_ms["median"]))]
+    if what["no_straggler"] is not None:
+        rows.append(("the last rank comes with the median one", _ms(what["no_straggler"])))
+    if what["communication_hidden"] is not None:
+        rows.append(("all communication hidden", _ms(what["communication_hidden"])))
+    return "<h2>What if</h2>" + _table(("", "per step"), rows)
+
+
+def _files(document: TimelineDocument) -> str:
+    rows: list[tuple[object, ...]] = [
+        (
+            one.file,
+            one.format,
+            ", ".join(map(str, one.ranks[:8])),
+            one.events,
+            "whole" if one.whole else "cut",
+        )
+        for one in document.files[:64]
+    ]
+    return "<h2>Files</h2>" + _table(("file", "form", "ranks", "events", ""), rows)

@@ -1,0 +1,301 @@
+"""The summary of a job's timelines: one document for ``--json``, the text and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from hpclaunch.site.schema import AllreduceFigure
+from hpclaunch.text_table import printable, text_table
+from hpclaunch.timeline.collective_count import Collective, Tensor, bus_factor
+from hpclaunch.timeline.job_timeline import (
+    JobTimeline,
+    Place,
+    allreduce_gb_s,
+    hidden_share,
+    shares,
+    step_times,
+)
+from hpclaunch.timeline.read_timeline import TimelineFile
+from hpclaunch.timeline.sequence_check import sequence_notes
+from hpclaunch.timeline.timeline_documents import (
+    CollectiveSummary,
+    FileSummary,
+    RankSummary,
+    TensorSummary,
+    TimelineDocument,
+)
+from hpclaunch.timeline.timeline_verdicts import nearest_figure, shown_ms, verdicts
+
+_SLOWEST = 10
+"""Tensors that are shown."""
+_COMMUNICATING = ("moving", "copying", "queueing", "negotiating")
+_POINTS = 400
+"""Steps of the page's picture, at most."""
+
+
+def summarised(
+    job: JobTimeline,
+    places: Mapping[int, Place] | None = None,
+    figures: Sequence[AllreduceFigure] = (),
+    name: str | None = None,
+) -> TimelineDocument:
+    """Return the summary; ``places`` and ``figures``: what the job's record and its site tell."""
+    hosts = {rank: Place(trace.host) for rank, trace in job.traces.items() if trace.host}
+    where = {**hosts, **(places or {})}
+    every = job.times[:: max(1, -(-len(job.times) // _POINTS))]
+    tensors = [median(columns["tensors"]) for columns in job.columns.values() if columns["tensors"]]
+    return TimelineDocument(
+        files=tuple(_file(file) for file in job.files),
+        job=name,
+        ranks=job.ranks,
+        steps=job.steps,
+        first_steps=job.first,
+        step_ms={key: _rounded(value) for key, value in step_times(job).items()},
+        shares={key: _rounded(value, 4) for key, value in shares(job).items()},
+        hidden=_rounded(hidden_share(job), 4),
+        collectives=tuple(_collectives(job, figures)),
+        tensors=tuple(_slowest(job)),
+        tensors_per_step=max(tensors, default=None),
+        by_rank=tuple(_ranks(job, where)),
+        what_if={key: _rounded(value) for key, value in _what_if(job).items()},
+        verdicts=verdicts(job, where, figures),
+        notes=(*_notes(job), *sequence_notes(job.traces)),
+        every_step_ms=tuple(round(value, 3) for value in every),
+    )
+
+
+def _rounded(value: float | None, digits: int = 3) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def _file(file: TimelineFile) -> FileSummary:
+    return FileSummary(
+        file=file.name,
+        format=file.form,
+        ranks=tuple(trace.rank for trace in file.traces),
+        events=file.events,
+        whole=file.whole,
+        repaired=file.repaired,
+        lost=file.lost,
+    )
+
+
+def _collectives(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[CollectiveSummary]:
+    by_kind: dict[str, list[Collective]] = {}
+    for trace in job.traces.values():
+        for kind, sums in trace.collectives.kinds.items():
+            if sums.count:
+                by_kind.setdefault(kind, []).append(sums)
+    found = []
+    for kind, each in by_kind.items():
+        timed = [sums for sums in each if sums.messages]
+        sums = min(timed, key=lambda one: one.seconds, default=max(each, key=lambda one: one.count))
+        known = sums.bytes and not sums.unknown
+        rate = None
+        if known and sums.seconds > 0 and job.ranks > 1:
+            rate = sums.bytes / sums.seconds / 1e9 * bus_factor(kind, job.ranks)
+        figure = (
+            nearest_figure(figures, sums.bytes / max(sums.messages, 1))
+            if figures and kind == "allreduce"
+            else None
+        )
+        found.append(
+            CollectiveSummary(
+                name=kind,
+                count=sums.count,
+                messages=sums.messages or None,
+                tensors_per_message=_rounded(sums.count / sums.messages, 1) if sums.messages else None,
+                bytes=sums.bytes if known else None,
+                seconds=_rounded(sums.seconds, 6) if sums.messages else None,
+                bus_gb_s=_rounded(rate, 6),
+                site_bus_gb_s=figure.bus_gb_s if figure else None,
+            )
+        )
+    return sorted(found, key=lambda one: -(one.seconds or 0))
+
+
+def _slowest(job: JobTimeline) -> list[TensorSummary]:
+    tensors: dict[str, Tensor] = {}
+    for trace in job.traces.values():
+        for name, tensor in trace.collectives.tensors.items():
+            if name not in tensors or tensor.total_us > tensors[name].total_us:
+                tensors[name] = tensor
+    steady = [(name, one) for name, one in tensors.items() if one.count > 1 or len(tensors) < _SLOWEST]
+    steady.sort(key=lambda pair: -pair[1].total_us / pair[1].count)
+    return [
+        TensorSummary(
+            name=printable(name),
+            count=one.count,
+            bytes=one.bytes or None,
+            mean_ms=round(one.total_us / one.count / 1e3, 3),
+            longest_ms=round(one.longest_us / 1e3, 3),
+        )
+        for name, one in steady[:_SLOWEST]
+    ]
+
+
+def _ranks(job: JobTimeline, places: Mapping[int, Place]) -> list[RankSummary]:
+    found = []
+    for rank in sorted({*job.traces, *job.waits}):
+        place = places.get(rank, Place())
+        waits, columns = job.waits.get(rank), job.columns.get(rank)
+        found.append(
+            RankSummary(
+                rank=rank,
+                node=place.node,
+                gpu=place.gpu,
+                waiting_ms=round(median(waits), 3) if waits else None,
+                step_ms=round(median(columns["time"]), 3) if columns and columns["time"] else None,
+            )
+        )
+    return found
+
+
+def _what_if(job: JobTimeline) -> dict[str, float | None]:
+    """Return a step's median time if the last rank came with the median one, and if communication cost
+    nothing."""
+    answers: dict[str, float | None] = {"no_straggler": None, "communication_hidden": None}
+    if not job.steady:
+        return answers
+    if job.waits:
+        longest = [median(values) for values in zip(*job.waits.values(), strict=True)]
+        if len(job.waits) == 2:
+            longest = [max(values) for values in zip(*job.waits.values(), strict=True)]
+        answers["no_straggler"] = median(max(a - b, 0.0) for a, b in zip(job.steady, longest, strict=True))
+    exposed = [
+        [sum(parts) for parts in zip(*(columns[name] for name in _COMMUNICATING), strict=True)]
+        for columns in job.columns.values()
+    ]
+    least = [min(values) for values in zip(*exposed, strict=True)]  # what is waiting stays
+    answers["communication_hidden"] = median(max(a - b, 0.0) for a, b in zip(job.steady, least, strict=True))
+    return answers
+
+
+def _notes(job: JobTimeline) -> list[str]:
+    found = []
+    for file in job.files:
+        if not file.whole or file.repaired:
+            found.append(
+                f"{file.name}: {_damage(file.whole, file.repaired, file.lost)}; --repair OUT writes a whole "
+                f"one"
+            )
+    missing = job.ranks - len(job.traces)
+    if missing > 0 and not any(trace.form == "horovod" for trace in job.traces.values()):
+        found.append(f"{missing} of {job.ranks} ranks have no trace here")
+    if any(trace.steps.stride > 1 for trace in job.traces.values()):
+        stride = max(trace.steps.stride for trace in job.traces.values())
+        found.append(f"the trace is long: every {stride}th step is judged")
+    measured = allreduce_gb_s(job)
+    if measured is None and any(
+        sums.unknown for t in job.traces.values() for sums in t.collectives.kinds.values()
+    ):
+        found.append("bus bandwidth is not known: the traces do not tell the bytes of each collective")
+    return found
+
+
+def _damage(whole: bool, repaired: int, lost: int) -> str:
+    parts = [
+        "it is cut or was never closed" if not whole else "",
+        f"{repaired} names with quotes were not escaped" if repaired else "",
+        f"{lost} damaged places were passed over" if lost else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def shown(document: TimelineDocument) -> str:
+    """Return the summary as text."""
+    forms = sorted({file.format for file in document.files})
+    lines = [
+        f"{len(document.files)} file{'s' * (len(document.files) != 1)} ({', '.join(forms)}), "
+        f"{document.ranks} ranks, "
+        f"{document.steps} steps"
+        + (f", the first {document.first_steps} set apart" if document.first_steps else "")
+    ]
+    times = document.step_ms
+    if times["median"] is not None:
+        lines.append(
+            f"step: median {_ms(times['median'])}, spread {_ms(times['spread'])}, "
+            f"{_ms(times['min'])} to {_ms(times['max'])}"
+            + (f"; first {_ms(times['first'])}" if times["first"] is not None else "")
+        )
+    lines += ["", *_share_lines(document)]
+    for number, verdict in enumerate(document.verdicts):
+        lines += ["", f"{'verdict' if not number else 'also'}: {verdict.kind}: {printable(verdict.evidence)}"]
+        lines.append(f"  {printable(verdict.remedy)}")
+    what = document.what_if
+    if what["no_straggler"] is not None:
+        lines += ["", f"what if the last rank came with the median one: {_ms(what['no_straggler'])} per step"]
+    if what["communication_hidden"] is not None:
+        lines.append(f"what if all communication were hidden: {_ms(what['communication_hidden'])} per step")
+    lines += _tables(document)
+    lines += [f"note: {printable(note)}" for note in document.notes]
+    return "\n".join(lines)
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else shown_ms(value)
+
+
+SHARE_NAMES = {"unseen": "computing, input or idle: not told apart here"}
+
+
+def _share_lines(document: TimelineDocument) -> list[str]:
+    rows = [
+        (f"{100 * value:5.1f} %", SHARE_NAMES.get(name, name))
+        for name, value in document.shares.items()
+        if value is not None
+    ]
+    lines = [text_table(rows)] if rows else []
+    if document.hidden is not None:
+        lines.append(f"{100 * document.hidden:.0f} % of the communication is hidden behind computing")
+    return lines
+
+
+def _tables(document: TimelineDocument) -> list[str]:
+    lines = []
+    if document.collectives:
+        rows = [
+            (
+                one.name,
+                str(one.count),
+                _cell(one.messages),
+                _cell(one.tensors_per_message),
+                _cell(one.bytes),
+                _cell(one.seconds),
+                _cell(one.bus_gb_s),
+                _cell(one.site_bus_gb_s),
+            )
+            for one in document.collectives
+        ]
+        header = (
+            "collective",
+            "tensors",
+            "messages",
+            "per message",
+            "bytes",
+            "seconds",
+            "bus GB/s",
+            "site GB/s",
+        )
+        lines += ["", text_table(rows, header)]
+    if len(document.by_rank) > 1:
+        rows2 = [
+            (str(one.rank), one.node or "-", one.gpu or "-", _ms(one.waiting_ms), _ms(one.step_ms))
+            for one in sorted(
+                document.by_rank, key=lambda one: (one.waiting_ms is None, one.waiting_ms, one.rank)
+            )
+        ]
+        lines += ["", text_table(rows2[:20], ("rank", "node", "GPU", "waits per step", "step"))]
+        lines += [f"... and {len(rows2) - 20} ranks that wait longer"] if len(rows2) > 20 else []
+    if document.tensors:
+        rows3 = [
+            (one.name[:60], str(one.count), _cell(one.bytes), _ms(one.mean_ms), _ms(one.longest_ms))
+            for one in document.tensors[:5]
+        ]
+        lines += ["", text_table(rows3, ("slowest tensors", "times", "bytes", "mean", "longest"))]
+    return [*lines, ""] if document.notes and lines else lines
+
+
+def _cell(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,377 @@
+"""What slows a job down, with evidence and remedy, from its timelines. The page docs/explanation/timelines.md
+states the rules; the numbers are the constants here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from hpclaunch.site.schema import AllreduceFigure
+from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
+from hpclaunch.timeline.late_ranks import (
+    ALWAYS,
+    LEAST_STEPS,
+    Lateness,
+    common_noise,
+    hidden_lateness,
+    late_ranks,
+    lateness_by_rank,
+    spread,
+)
+from hpclaunch.timeline.timeline_documents import Verdict
+
+FLOOR_SHARE = 0.05
+"""Of a step: what is shorter is not worth a verdict."""
+FLOOR_MS = 2.0
+"""Such as the turn of another process on a core, which the kernel ends after some milliseconds."""
+FLOOR_CYCLES = 5
+"""Of Horovod: requests are collected once per cycle, so that shorter waiting says nothing about a rank."""
+DEFAULT_CYCLE_MS = 1.0
+"""HOROVOD_CYCLE_TIME of Horovod 0.28.1 (horovod/common/common.h)."""
+INPUT_SHARE = 0.15
+IDLE_SHARE = 0.25
+COMMUNICATION_SHARE = 0.2
+"""Of a step, from which its tensors or its negotiating are worth a word."""
+SMALL_TENSORS = 50
+"""Per step."""
+SMALL_BYTES = 16 << 10
+"""Of a tensor, on average: the time of such a message is latency, not bandwidth."""
+SERIAL_TENSORS = 10
+SERIAL_SHARE = 0.8
+"""Tensors that were negotiated while no other was, of all."""
+SLOW_FABRIC = 0.5
+"""Of the bandwidth that the site's page gives."""
+COMPARABLE = 4
+"""A message is compared with a figure if it is not smaller than the figure's by more than this."""
+PAUSE_TIMES = 3.0
+"""A step is a pause if it takes this many times the median."""
+PAUSE_SHARE = 0.1
+START_S = 5.0
+START_SHARE = 0.1
+START_STEPS = 10
+
+
+def verdicts(
+    job: JobTimeline, places: Mapping[int, Place], figures: Sequence[AllreduceFigure] = ()
+) -> tuple[Verdict, ...]:
+    """Return what slows the job down, what costs most per step first; one ``none`` if nothing was found.
+
+    ``places``: where ranks ran, as far as it is known; ``figures``: bandwidths that the site gives.
+    """
+    if len(job.steady) < LEAST_STEPS:
+        return (_too_short(job),)
+    found: list[tuple[float, Verdict]] = []
+    for each in late_ranks(job.waits, floor_ms(job)):
+        found.append((each.lost_ms, _straggler(job, each, places)))
+    for rule in (_hidden, _input, _small_tensors, _negotiation, _idle):
+        found += rule(job)
+    found += _bandwidth(job, figures)
+    ordered = [verdict for _, verdict in sorted(found, key=lambda pair: -pair[0])]
+    ordered += _start(job)  # last: it is paid once, and everything else in each step
+    return tuple(ordered) or (_nothing(job),)
+
+
+def floor_ms(job: JobTimeline) -> float:
+    """Return by how much a rank must be late."""
+    floor = max(FLOOR_MS, FLOOR_SHARE * job.step_ms)
+    cycles = [trace.cycle_ms or DEFAULT_CYCLE_MS for trace in job.traces.values() if trace.form == "horovod"]
+    return max(floor, FLOOR_CYCLES * min(max(cycles), 5 * DEFAULT_CYCLE_MS)) if cycles else floor
+
+
+def shown_ms(milliseconds: float) -> str:
+    """Return a time as people read it."""
+    if milliseconds >= 10_000:
+        return f"{milliseconds / 1e3:.1f} s"
+    return f"{milliseconds:.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"
+
+
+def _straggler(job: JobTimeline, late: Lateness, places: Mapping[int, Place]) -> Verdict:
+    assert late.rank is not None  # noqa: S101
+    place = places.get(late.rank, Place())
+    where = ", ".join(text for text in (place.node, f"GPU {place.gpu}" if place.gpu else None) if text)
+    evidence = (
+        f"rank {late.rank}{f' ({where})' if where else ''} comes last in {late.late_steps} of {late.steps} "
+        f"steps, "
+        f"{shown_ms(late.late_ms)} after the median of the other ranks (noise {shown_ms(late.noise_ms)}); "
+        "they wait for it, and it waits least"
+    )
+    cause, remedy = _cause(job, late)
+    if cause:
+        evidence = f"{evidence}; {cause}"
+    return Verdict(
+        kind="straggler",
+        rank=late.rank,
+        node=place.node,
+        gpu=place.gpu,
+        share_of_steps=round(late.share, 4),
+        late_ms=round(late.late_ms, 3),
+        noise_ms=round(late.noise_ms, 3),
+        evidence=evidence,
+        remedy=remedy,
+    )
+
+
+_REMEDIES = {
+    "input": "see what only this rank reads, and from where: stage the data, or give each rank an equal part",
+    "computing": "compare its batch with that of the other ranks (padding, sequence lengths), then its "
+    "hardware: "
+    "clocks, temperature and other processes on its node; leave the node out if it is slow again",
+    "rest": "see what only this rank does between computing and communicating: logging, checkpoints, "
+    "evaluation",
+    "": "check its binding (hpclaunch verify), its input, and other processes on its node",
+}
+
+
+def _cause(job: JobTimeline, late: Lateness) -> tuple[str, str]:
+    """Return in which phase the late rank spends its time, where the traces tell, and a remedy."""
+    assert late.rank is not None  # noqa: S101
+    mine = job.columns.get(late.rank)
+    others = [columns for rank, columns in job.columns.items() if rank != late.rank]
+    if mine is None or not others or not job.sees_computing:
+        return "", _REMEDIES[""]
+    more = {
+        name: median(mine[name]) - median(median(columns[name]) for columns in others)
+        for name in ("input", "computing", "rest")
+    }
+    phase = max(more, key=lambda name: more[name])
+    if more[phase] < late.late_ms / 2:
+        return "", _REMEDIES[""]
+    what = {
+        "input": "waiting for its input",
+        "computing": "computing",
+        "rest": "outside of what the trace shows",
+    }
+    return f"{shown_ms(more[phase])} of it {what[phase]}", _REMEDIES[phase]
+
+
+def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
+    """Find a rank that is late while the response cache keeps its name out of the timeline."""
+    if job.waits or list(job.traces) != [0] or not job.traces[0].sees_waiting or job.ranks < 2:
+        return []
+    late = hidden_lateness(job.columns[0]["negotiating"], floor_ms(job), job.ranks)
+    if late is None:
+        return []
+    verdict = Verdict(
+        kind="straggler",
+        share_of_steps=round(late.share, 4),
+        late_ms=round(late.late_ms, 3),
+        noise_ms=round(late.noise_ms, 3),
+        evidence=f"rank 0 waits in {late.late_steps} of {late.steps} steps until another rank requests its "
+        f"tensors, "
+        f"{shown_ms(late.late_ms)} (noise {shown_ms(late.noise_ms)}); which one is hidden by Horovod's "
+        f"response cache",
+        remedy="run some steps with HOROVOD_CACHE_CAPACITY=0: the timeline then says when each rank asks",
+    )
+    return [(late.lost_ms, verdict)]
+
+
+def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
+    """Find input that all ranks wait for."""
+    if not all(trace.sees_input for trace in job.traces.values()) or not job.columns:
+        return []
+    least = [
+        min(values) for values in zip(*(columns["input"] for columns in job.columns.values()), strict=True)
+    ]
+    slow = [value for value, time in zip(least, job.steady, strict=True) if value > INPUT_SHARE * time]
+    if len(slow) < max(LEAST_STEPS, len(least) / 4):
+        return []
+    typical = median(slow)
+    who = "every rank waits" if len(job.columns) > 1 else "the rank waits"
+    verdict = Verdict(
+        kind="input",
+        share_of_steps=round(len(slow) / len(least), 4),
+        late_ms=round(typical, 3),
+        noise_ms=round(spread(least), 3),
+        evidence=f"{who} for its data in {len(slow)} of {len(least)} steps, {shown_ms(typical)} of a step of "
+        f"{shown_ms(job.step_ms)}, while nothing is computed",
+        remedy="more workers of the data loader, prefetching, or data nearer to the ranks (hpclaunch advise "
+        "data, "
+        "--stage)",
+    )
+    return [(typical * len(slow) / len(least), verdict)]
+
+
+def _small_tensors(job: JobTimeline) -> list[tuple[float, Verdict]]:
+    """Find messages whose time is latency."""
+    rank = next(iter(job.columns))
+    columns, trace = job.columns[rank], job.traces[rank]
+    tensors, size = median(columns["tensors"]), sum(columns["bytes"])
+    known = not any(sums.unknown for kind, sums in trace.collectives.kinds.items() if kind == "allreduce")
+    each = size / max(sum(columns["tensors"]), 1)
+    part = shares(job)
+    spent = sum(part[name] or 0.0 for name in ("negotiating", "queueing", "copying", "moving"))
+    if tensors < SMALL_TENSORS or not (known and 0 < each <= SMALL_BYTES) or spent < COMMUNICATION_SHARE:
+        return []
+    messages = max(median(columns["messages"]), 1.0)
+    horovod = trace.form == "horovod"
+    remedy = (
+        "fewer and larger messages: HOROVOD_CYCLE_TIME from 1 to 5 or 10 ms collects more tensors per "
+        "message, "
+        "HOROVOD_FUSION_THRESHOLD must not be small, and num_groups of the optimizer groups the tensors"
+        if horovod
+        else "fewer and larger messages: larger buckets (bucket_cap_mb of DDP), larger --fusion-bytes of "
+        "the runner"
+    )
+    verdict = Verdict(
+        kind="small-tensors",
+        share_of_steps=1.0,
+        late_ms=round(spent * job.step_ms, 3),
+        noise_ms=round(spread(columns["communication"]), 3),
+        evidence=f"{tensors:.0f} tensors per step of {each:.0f} bytes on average, in {messages:.0f} "
+        f"messages: "
+        f"{100 * spent:.0f} % of the step is spent on {size / max(len(job.steady), 1) / 1e3:.0f} kB",
+        remedy=remedy,
+    )
+    return [(spent * job.step_ms, verdict)]
+
+
+def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
+    """Find tensors that are negotiated one after the other."""
+    if list(job.traces) != [0] or job.traces[0].form != "horovod":
+        return []
+    columns = job.columns[0]
+    tensors, alone = median(columns["tensors"]), median(columns["requests"])
+    part = shares(job)["negotiating"] or 0.0
+    if tensors < SERIAL_TENSORS or alone < SERIAL_SHARE * tensors or part < COMMUNICATION_SHARE:
+        return []
+    verdict = Verdict(
+        kind="negotiation",
+        share_of_steps=1.0,
+        late_ms=round(part * job.step_ms, 3),
+        noise_ms=round(spread(columns["negotiating"]), 3),
+        evidence=f"{alone:.0f} of {tensors:.0f} tensors per step are requested only after the one before is "
+        f"done; "
+        f"negotiating takes {100 * part:.0f} % of the step, and nothing is fused",
+        remedy="request all gradients before waiting for one (hvd.DistributedOptimizer, allreduce_async, or "
+        "grouped_allreduce)",
+    )
+    return [(part * job.step_ms, verdict)]
+
+
+def _idle(job: JobTimeline) -> list[tuple[float, Verdict]]:
+    """Find time in which no rank does anything that the traces show, in each step or in pauses."""
+    typical = job.step_ms
+    rest = [
+        median(values) for values in zip(*(columns["rest"] for columns in job.columns.values()), strict=True)
+    ]
+    if job.sees_computing:
+        least = [min(values) for values in zip(*(each["rest"] for each in job.columns.values()), strict=True)]
+        idle = [value for value, time in zip(least, job.steady, strict=True) if value > IDLE_SHARE * time]
+        if len(idle) >= max(LEAST_STEPS, len(least) / 2):
+            return [_idle_verdict(job, idle, least, "in a step, on every rank")]
+    usual = median(rest)
+    pauses = [
+        value - usual
+        for value, time in zip(rest, job.steady, strict=True)
+        if time > PAUSE_TIMES * typical and value - usual > time / 2
+    ]
+    if len(pauses) >= LEAST_STEPS and sum(pauses) > PAUSE_SHARE * sum(job.steady):
+        return [_idle_verdict(job, pauses, rest, "more than usual between two steps")]
+    return []
+
+
+def _idle_verdict(
+    job: JobTimeline, times: Sequence[float], every: Sequence[float], where: str
+) -> tuple[float, Verdict]:
+    shown = "nothing is executed" if job.sees_computing else "nothing is communicated"
+    verdict = Verdict(
+        kind="idle",
+        share_of_steps=round(len(times) / len(every), 4),
+        late_ms=round(median(times), 3),
+        noise_ms=round(spread(every), 3),
+        evidence=f"in {len(times)} of {len(every)} steps {shown} for {shown_ms(median(times))} {where}",
+        remedy="see what the program does there: checkpoints, evaluation, logging, or Python between small "
+        "kernels",
+    )
+    return sum(times) / len(every), verdict
+
+
+def _bandwidth(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[tuple[float, Verdict]]:
+    """Compare with what the site's page gives."""
+    measured = allreduce_gb_s(job)
+    if measured is None or not figures:
+        return []
+    rate, message = measured
+    figure = nearest_figure(figures, message)
+    if message * COMPARABLE < figure.message_bytes or rate > SLOW_FABRIC * figure.bus_gb_s:
+        return []
+    without = figure.bus_gb_s_without_plugin
+    hint = without is not None and rate < 2 * without
+    moving = shares(job)["moving"] or 0.0
+    verdict = Verdict(
+        kind="bandwidth",
+        share_of_steps=1.0,
+        late_ms=round(moving * job.step_ms * (1 - rate / figure.bus_gb_s), 3),
+        evidence=f"allreduces of {message / 1e6:.3g} MB have a bus bandwidth of {rate:.3g} GB/s; this "
+        f"site's page gives "
+        f"{figure.bus_gb_s:g} GB/s for {figure.gpus} GPUs on {figure.nodes} nodes"
+        + (f", and {without:g} GB/s where the fabric's plugin is missing" if hint else ""),
+        remedy="hpclaunch check shows which transport is used; NCCL_DEBUG=INFO names it in the log",
+    )
+    return [(moving * job.step_ms * (1 - rate / figure.bus_gb_s), verdict)]
+
+
+def nearest_figure(figures: Sequence[AllreduceFigure], message: float) -> AllreduceFigure:
+    """Return the site's figure whose message has the most similar size."""
+    return min(
+        figures, key=lambda each: max(each.message_bytes, message) / max(min(each.message_bytes, message), 1)
+    )
+
+
+def _start(job: JobTimeline) -> list[Verdict]:
+    """Find a start that takes a good part of what was recorded."""
+    rank, trace = next(iter(job.traces.items()))
+    columns = trace.steps.columns
+    if rank not in job.columns or not len(columns["start"]):
+        return []
+    zero = 0.0 if trace.form in ("horovod", "runner") else columns["start"][0]
+    before = (columns["start"][0] - zero) / 1e3 + sum(job.times[: job.first]) - job.first * job.step_ms
+    recorded = (trace.steps.last - zero) / 1e3
+    if before < max(START_S * 1e3, START_SHARE * recorded, START_STEPS * job.step_ms):
+        return []
+    return [
+        Verdict(
+            kind="start",
+            share_of_steps=round(job.first / max(len(job.times), 1), 4),
+            late_ms=round(before, 3),
+            evidence=f"{shown_ms(before)} pass before the steps have their usual time, "
+            f"{100 * before / recorded:.0f} % "
+            f"of the {shown_ms(recorded)} recorded",
+            remedy="many small files of Python on a parallel file system start slowly: a container or a "
+            "staged "
+            "environment; of a longer run this part is smaller",
+        )
+    ]
+
+
+def _nothing(job: JobTimeline) -> Verdict:
+    compared = f"{len(job.waits)} ranks are compared, none is late" if job.waits else _not_compared(job)
+    noise = common_noise(lateness_by_rank(job.waits)) if len(job.waits) > 1 else None
+    bound = max(ALWAYS * noise, floor_ms(job)) if noise is not None else None
+    by = f" by more than {shown_ms(bound)}" if bound is not None else ""
+    hidden = not job.waits and (shares(job)["unseen"] or 0.0) > 0.5 and job.ranks > 1
+    return Verdict(
+        kind="none",
+        noise_ms=None if noise is None else round(noise, 3),
+        evidence=f"{len(job.steady)} steps: {compared}{by}; nothing else stands out",
+        remedy="if steps are slower than expected: HOROVOD_CACHE_CAPACITY=0 shows also whether rank 0 is late"
+        if hidden and {trace.form for trace in job.traces.values()} == {"horovod"}
+        else "none needed",
+    )
+
+
+def _not_compared(job: JobTimeline) -> str:
+    if {trace.form for trace in job.traces.values()} == {"horovod"} and job.ranks > 1:
+        return "rank 0 does not wait for a rank that is always late; whether it is late itself is not in "
+        "this timeline"
+    return "the ranks' waiting cannot be compared, because the traces of all ranks are needed"
+
+
+def _too_short(job: JobTimeline) -> Verdict:
+    unfinished = next((trace.unfinished[0] for trace in job.traces.values() if trace.unfinished), None)
+    return Verdict(
+        kind="none",
+        evidence=f"{len(job.steady)} steps are too few to judge"
+        + (f"; the trace ends within {unfinished}" if unfinished else ""),
+        remedy=f"record at least {LEAST_STEPS + 1} steps, better 20",
+    )

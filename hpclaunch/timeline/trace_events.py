@@ -1,0 +1,183 @@
+"""Events of a Chrome trace as a stream: whatever its size, and also where the file was cut or badly quoted.
+
+The reader is written here because the JSON readers that stream (ijson, json-stream) stop at the first byte
+that is not JSON, while a timeline of a job that was killed ends within an event, and Horovod does not escape
+the names of tensors. Most of a trace is decoded by `json.loads`, about a megabyte at once; only a piece that
+it refuses is read event by event.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from hpclaunch.errors import BadInputError
+
+Event = dict[str, Any]
+
+LARGEST_EVENT = 16 << 20
+"""Characters of one event, or of what precedes the events; what is longer is not a trace."""
+
+_PATIENCE = 1 << 20
+"""Characters after which what cannot be read is damaged, not incomplete."""
+_GZIP = b"\x1f\x8b"
+_BLANK = re.compile(r"[\s,]*")
+_EVENTS_KEY = re.compile(r'"traceEvents"\s*:\s*\[')
+# Horovod 0.28.1 writes the name of a tensor as it is (common/timeline.cc, WriteEvent): quotes and backslashes
+# in it make the line invalid, which its own newline ends.
+_BAD_NAME = re.compile(
+    r'\{"name": "process_name", "ph": "M", "pid": (\d+), "args": \{"name": "(.*?)"\}\},?(?=\n|$)', re.DOTALL
+)
+_NEXT_EVENT = re.compile(r'(?:\}\s*,|\n)\s*(?=\{\s*")')
+_DECODER = json.JSONDecoder()
+
+
+def inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the chunks, decompressed if they are gzip; compressed data that is cut ends where it is cut.
+
+    Raises BadInputError for damaged compressed data.
+    """
+    inflate: zlib._Decompress | None = None
+    first = True
+    for chunk in chunks:
+        if first and chunk[:2] == _GZIP:
+            inflate = zlib.decompressobj(wbits=31)
+        first = False
+        if inflate is None:
+            yield chunk
+            continue
+        while chunk:
+            try:
+                yield inflate.decompress(chunk, 1 << 20)
+            except zlib.error as error:
+                raise BadInputError(f"damaged compressed data: {error}", "copy the file again") from None
+            chunk = inflate.unconsumed_tail or inflate.unused_data
+            if inflate.eof:
+                inflate = zlib.decompressobj(wbits=31)
+
+
+class TraceReader:
+    """The events of one trace; iterate once. What is known about the whole is in the attributes
+    afterwards."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        """``chunks``: the file, decompressed, in pieces of any size, in which no event is expected yet."""
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._texts = (decode(chunk) for chunk in chunks)
+        self._text = ""
+        self._at_end = self._ended = False
+        self.head: Event = {}
+        """Keys of the object before its events; empty for a trace that is only an array."""
+        self.tail = ""
+        """The text after the events."""
+        self.is_object = False
+        self.whole = False
+        """Whether nothing is lost, and the events end with their bracket."""
+        self.repaired = 0
+        """Events whose unescaped name was read all the same."""
+        self.lost = 0
+        """Places where something that is not an event was passed over, a cut end included."""
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield every whole event in the order of the file. Raises BadInputError if this is not a trace."""
+        self._begin()
+        while not self._ended:
+            cut = self._text.rfind("},") + 1
+            if cut:
+                try:
+                    events = json.loads("[" + self._text[:cut].lstrip(", \t\r\n") + "]")
+                except (ValueError, RecursionError):
+                    yield from self._one_by_one()
+                else:
+                    yield from (event for event in events if isinstance(event, dict))
+                    self._text = self._text[cut:]
+            elif self._at_end or len(self._text) > LARGEST_EVENT:
+                yield from self._one_by_one()
+            if self._at_end and not cut:
+                return
+            self._more()
+
+    def _begin(self) -> None:
+        while not self._at_end and len(self._text.lstrip("\ufeff \t\r\n")) < 1:
+            self._more()
+        text = self._text.lstrip("\ufeff \t\r\n")
+        if text.startswith("["):
+            self._text = text[1:]
+            return
+        if not text.startswith("{"):
+            found = f"it begins with {text[:20]!r}" if text else "it is empty"
+            raise BadInputError(
+                f"not a trace: {found}", "a trace is a JSON array of events or an object with them"
+            )
+        self.is_object = True
+        while (key := _EVENTS_KEY.search(self._text)) is None:
+            if self._at_end or len(self._text) > LARGEST_EVENT:
+                raise BadInputError(
+                    "not a trace: it has no traceEvents", "give a timeline or a trace of a profiler"
+                )
+            self._more()
+        self.head = _object(self._text[: key.start()])
+        self._text = self._text[key.end() :]
+
+    def _more(self) -> None:
+        try:
+            self._text += next(self._texts)
+        except StopIteration:
+            self._at_end = True
+
+    def _one_by_one(self) -> Iterator[Event]:
+        """Yield what the text has, and leave what may become an event with more text."""
+        at = 0
+        while True:
+            at = _BLANK.match(self._text, at).end()  # type: ignore[union-attr]
+            if at == len(self._text):
+                break
+            if self._text[at] == "]":
+                self._ended, self.whole = True, not self.lost
+                self.tail = self._text[at + 1 :] + "".join(
+                    text for text, _ in zip(self._texts, range(64), strict=False)
+                )
+                break
+            try:
+                event, at = _DECODER.raw_decode(self._text, at)
+            except (ValueError, RecursionError):
+                step = self._recovered(at)
+                if step is None:
+                    break
+                event, at = step
+            if isinstance(event, dict) and ("ph" in event or not self.lost):  # else a part of a cut one
+                yield event
+        self._text = self._text[at:]
+
+    def _recovered(self, at: int) -> tuple[Event | None, int] | None:
+        """Return an event whose name was not escaped, or None, and where to go on; None: more text is
+        needed."""
+        if (bad := _BAD_NAME.match(self._text, at)) and (bad.end() < len(self._text) or self._at_end):
+            self.repaired += 1
+            return {
+                "name": "process_name",
+                "ph": "M",
+                "pid": int(bad[1]),
+                "args": {"name": bad[2]},
+            }, bad.end()
+        if not self._at_end and len(self._text) - at < _PATIENCE:
+            return None
+        after = _NEXT_EVENT.search(self._text, at + 1)
+        return None, self._passed_over(after.end() if after else len(self._text))
+
+    def _passed_over(self, at: int) -> int:
+        self.lost += 1
+        return at
+
+
+def _object(text: str) -> Event:
+    """Return the keys of an object that is cut before one of its keys."""
+    try:
+        head = json.loads(text.rstrip().rstrip(",") + "}")
+    except (ValueError, RecursionError):
+        return {}
+    return head if isinstance(head, dict) else {}

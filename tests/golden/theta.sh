@@ -1,0 +1,162 @@
+#!/bin/bash
+#COBALT --jobname mnist
+#COBALT -A MyProject
+#COBALT -q debug-cache-quad
+#COBALT -n 1
+#COBALT -t 00:30:00
+#COBALT --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0
+# Cobalt reads the lines at the top only, up to the first blank one. What each of them is for:
+#   --jobname mnist: the name in qstat
+#   -A MyProject: the project that pays
+#   -q debug-cache-quad: the first queue that fits: up to 8 nodes, 01:00:00
+#   -n 1: nodes
+#   -t 00:30:00: walltime limit
+#   --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0: the memory mode (MCDRAM as a cache, one NUMA node), and the file systems that the job needs (https://github.com/argonne-lcf/user-guides/blob/main/docs/theta/queueing-and-running-jobs/example-job-scripts.md, read 2026-11-22)
+
+# Written by hpclaunch VERSION for theta: Theta at ALCF, Argonne (Cray XC40, Xeon Phi 7230 of 64 cores, no GPUs), switched off, facts read 2026-11-22 to 2026-11-22.
+# 1 node x 1 rank = 1 rank.
+# CPUs and GPUs of each local rank:
+#   rank 0: CPUs 0-63  NUMA node 0
+
+set -eo pipefail
+
+# The folder of this job's log, result and exit status.
+export HPCLAUNCH_JOB_ID="$COBALT_JOBID"
+export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$COBALT_JOBID"
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+
+# How an earlier run of this job ended no longer counts.
+rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+# Where the log of this run begins, if there is a log of runs before.
+{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
+# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
+# The exit status is written however the job ends.
+# shellcheck disable=SC2329  # the trap calls it
+hpclaunch_end() {
+  status=$?
+  trap - EXIT
+  hpclaunch_write exit_status "$status" || :
+  exit "$status"
+}
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+
+# number of ranks of the job
+export HPCLAUNCH_TASKS=1
+
+# the training runner, which submit copies to the job folder
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
+
+# ranks per node: aprun tells a rank its number in the job only
+export HPCLAUNCH_RANKS_PER_NODE=$((HPCLAUNCH_TASKS / COBALT_JOBSIZE))
+
+# rendezvous: the job's first node
+read -r MASTER_ADDR < <(if [ -r "${COBALT_NODEFILE-}" ]; then cat "$COBALT_NODEFILE"; else awk -v list="$COBALT_PARTNAME" 'BEGIN { n = split(list, part, ","); for (i = 1; i <= n; i++) { m = split(part[i], end, "-"); for (k = end[1]; k <= end[m]; k++) printf "nid%05d\n", k } }'; fi)
+export MASTER_ADDR
+
+# rendezvous: a port of this job's own, below the ephemeral range
+export MASTER_PORT=$((10000 + COBALT_JOBID % 10000))
+
+# threads for each rank: the cores it is bound to
+export OMP_NUM_THREADS=64
+
+# Each rank reports its binding in this folder.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
+
+# Each rank is a shell that runs these lines and then becomes the program.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank, as the variables that torch.distributed and others read
+export RANK="$ALPS_APP_PE" LOCAL_RANK="$((ALPS_APP_PE % HPCLAUNCH_RANKS_PER_NODE))" WORLD_SIZE=1
+# CPUs planned for each local rank
+cpus=(0-63)
+# NUMA nodes of each local rank's cores
+numa=(0)
+# bind this shell, and so the program that it becomes (man taskset)
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
+# In a function, so that no variable of the program's environment is changed.
+hpclaunch_report() {
+  local root key value got_cpus='' got_mems='' policy host verdict=ok node range rest here report
+  root=${HPCLAUNCH_SYSROOT:-}
+  while read -r key value; do
+    case $key in
+      Cpus_allowed_list:) got_cpus=$value ;;
+      Mems_allowed_list:) got_mems=$value ;;
+    esac
+  done < "$root/proc/self/status"
+  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it.
+  if read -r _ policy _ 2> /dev/null < "$root/proc/self/numa_maps"; then
+    case $policy in bind*:*) got_mems=${policy##*:} ;; esac
+  fi
+  read -r host < "$root/proc/sys/kernel/hostname"
+  [ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
+  # Memory must be allowed on each NUMA node of the rank's cores; more nodes may be allowed.
+  for node in ${numa[LOCAL_RANK]//,/ }; do
+    here='' rest=${got_mems:-$node},
+    while [ "$rest" ]; do
+      range=${rest%%,*} rest=${rest#*,}
+      if [ "${range%-*}" -le "$node" ] && [ "$node" -le "${range#*-}" ]; then here=1; fi
+    done
+    [ "$here" ] || verdict='memory-on-another-numa-node'
+  done
+  printf -v report 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s' \
+    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+    none '' '' "$verdict"
+  # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
+  { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
+  ( hpclaunch_watch $$ "$got_cpus" "$HPCLAUNCH_JOB_FOLDER/binding/$host" & ) < /dev/null > /dev/null 2>&1
+}
+# Look again while the program runs: libraries bind threads, and wrappers rebind programs. This shell sleeps between its
+# looks, is not a child of the program, holds none of its files, and ends with it. What is new is a line in the same file.
+hpclaunch_watch() {
+  local process=$1 at_start=$2 file=$3 fd never task text kids kid list name found='' written=- next=2 step=2 n
+  local -a tasks
+  local -A seen
+  cd "${HPCLAUNCH_SYSROOT:-}/proc/$process" || return  # stays this process, also when its number is used again
+  trap '' INT USR1 USR2
+  for fd in /proc/self/fd/*; do
+    fd=${fd##*/}
+    [ "$fd" -le 2 ] || exec {fd}>&-
+  done
+  exec {never}<> <(:)  # a pipe in which nothing arrives: waiting for it needs no process
+  SECONDS=0
+  while [ -e task ]; do
+    read -rt $((step > 60 ? 5 : 1)) -u "$never" || :
+    [ "$SECONDS" -ge "$next" ] || continue
+    tasks=(task/*)
+    for ((n = 0; n < ${#tasks[@]}; n++)); do
+      task=${tasks[n]} text='' kids=''
+      read -rd '' text < "$task/status" || :
+      read -r kids < "$task/children" || :
+      for kid in $kids; do tasks+=("/proc/$kid/task/"*); done
+      case $text in *Cpus_allowed_list:*) ;; *) continue ;; esac  # it has ended
+      list=${text#*Cpus_allowed_list:?} list=${list%%$'\n'*}
+      [ "$list" != "$at_start" ] && [ -z "${seen[$list]:-}" ] || continue
+      name=${text#*:?} name=${name%%$'\n'*}
+      seen[$list]=1 found+=${found:+;}$list@${name//[^a-zA-Z0-9_.:-]/_}
+    done
+    if [ "$found" != "$written" ]; then
+      printf 'hpclaunch-later rank=%s found=%s\n' "$RANK" "$found" >> "$file"
+      written=$found
+    fi
+    step=$((step < 150 ? 2 * step : 300)) next=$((SECONDS + step))
+  done
+}
+hpclaunch_report
+# Become the program.
+exec -- "$@"
+HPCLAUNCH_RANK
+
+aprun -n 1 -N 1 -d 64 -j 1 -cc none \
+  bash -c "$rank_start" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,0 +1,233 @@
+"""What is judged of a running job's ranks, from answers of nodes as ``look.py`` gives them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.job.attached_nodes import AttachedNode, Process, parse_nodes
+from hpclaunch.job.attached_ranks import AttachedVerdict, judge_attached
+from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM
+from hpclaunch.package_data import resource_dir
+from hpclaunch.remote.look import DEVICE, MARK
+from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.profile_node import site_topology
+
+LOOK = resource_dir("remote") / "look.py"
+RIGHT = ["49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47"]
+
+
+def process(
+    pid: int, cpus: str, variables: dict[str, str], ticks: int = 5, program: str = "python"
+) -> Process:
+    return Process(
+        pid=pid,
+        parent=1,
+        ticks=ticks,
+        program=(program,),
+        cpus=cpus,
+        mems="0-3",
+        threads={cpus: 3},
+        devices=(),
+        variables=variables,
+    )
+
+
+def of_slurm(rank: int, size: int, step: str = "0") -> dict[str, str]:
+    """The variables of a rank of a step."""
+    number = str(rank)
+    who = {"SLURM_STEP_ID": step, "SLURM_PROCID": number, "SLURM_LOCALID": number}
+    return {**who, "SLURM_NTASKS": str(size)}
+
+
+def step(lists: Iterable[str], **more: str) -> tuple[AttachedNode, ...]:
+    """One node with a Slurm step of a rank for each list of cores."""
+    ranks = list(lists)
+    found = [process(100 + n, cpus, {**of_slurm(n, len(ranks)), **more}) for n, cpus in enumerate(ranks)]
+    return (AttachedNode(host="nid1", processes=tuple(found)),)
+
+
+def judged(nodes: tuple[AttachedNode, ...], site: str = "lumi-g") -> AttachedVerdict:
+    profile = load_site(site)
+    return judge_attached(nodes, profile, site_topology(profile))
+
+
+def test_the_masks_of_the_site_are_right() -> None:
+    found = judged(step(RIGHT))
+    assert (found.ok, found.finding, found.problems) == (True, "all 8 ranks have a right binding", ())
+
+
+def test_masks_in_core_order_are_far_from_the_gpus() -> None:
+    found = judged(step(sorted(RIGHT, key=lambda text: int(text.split("-")[0]))))
+    assert not found.ok
+    assert [one.verdict for one in found.ranks] == ["far-from-its-gpu"] * 2 + ["ok"] * 2 + [
+        "far-from-its-gpu"
+    ] * 4
+    assert [RULE_OF_PROBLEM[one] for one in found.problems] == ["bind-far-from-gpu"]
+    assert found.right is not None
+    assert found.right.startswith("srun --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,")
+    assert "ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7" in found.right
+
+
+def test_ranks_that_choose_the_gpu_near_their_cores_are_right() -> None:
+    by_core = dict(sorted(zip(RIGHT, "01234567", strict=True), key=lambda one: int(one[0].split("-")[0])))
+    node = step(by_core)[0]
+    chosen = [
+        process(one.pid, one.cpus, {**one.variables, "ROCR_VISIBLE_DEVICES": gpu})
+        for one, gpu in zip(node.processes, by_core.values(), strict=True)
+    ]
+    assert judged((AttachedNode(host="nid1", processes=tuple(chosen)),)).ok
+
+
+def test_a_rank_that_sees_a_far_gpu() -> None:
+    found = judged(step(["1-7"], ROCR_VISIBLE_DEVICES="0"))
+    assert [one.verdict for one in found.ranks] == ["gpu-on-another-numa-node"]
+    assert "it sees GPU 0 of NUMA node 3, and its cores are on NUMA node 0" in found.remedies[0]
+
+
+def test_ranks_without_a_binding_share_cores() -> None:
+    found = judged(step(["0-127"] * 8))
+    assert not found.ok
+    assert "bind-shared-cores" in [RULE_OF_PROBLEM[one] for one in found.problems]
+
+
+def test_without_a_description_of_the_node_only_shared_cores_are_wrong() -> None:
+    assert judged(step(["0", "1"]), "generic-slurm").ok
+    found = judged(step(["0", "0"]), "generic-slurm")
+    assert [one.verdict for one in found.ranks] != ["ok", "ok"]
+    assert found.right is None
+
+
+def test_the_workers_of_torchrun_are_the_ranks() -> None:
+    agent = process(10, "0-127", of_slurm(0, 1), program="torchrun")
+    of_torch = {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "8", **of_slurm(0, 1)}
+    workers = [
+        process(20 + n, cpus, {**of_torch, "RANK": str(n), "LOCAL_RANK": str(n)})
+        for n, cpus in enumerate(RIGHT)
+    ]
+    assert judged((AttachedNode(host="nid1", processes=(agent, *workers)),)).ok
+
+
+def test_the_processes_of_one_rank_are_counted_together() -> None:
+    names = of_slurm(0, 1)
+    shell, program = process(1, "0-127", names, 1, "bash"), process(2, "1-63", names, 99)
+    daemon = process(3, "0", names, 999, "/usr/bin/prted")
+    (details,) = judged((AttachedNode(host="nid1", processes=(shell, program, daemon)),)).details
+    assert (details.pid, details.processes, details.threads) == (2, 2, 6)
+    assert details.thread_cpus == {"0-127": 3, "1-63": 3}
+
+
+def test_of_several_steps_the_largest_is_judged() -> None:
+    helper = process(9, "0", of_slurm(0, 1, step="1"))
+    node = step(RIGHT)[0]
+    assert judged((AttachedNode(host="nid1", processes=(helper, *node.processes)),)).ok
+
+
+def test_ranks_that_are_not_seen_are_said() -> None:
+    node = step(RIGHT)[0]
+    found = judged((AttachedNode(host="nid1", processes=node.processes[:4]),))
+    assert not found.ok
+    assert "4 of 8 ranks were seen" in found.finding
+
+
+def test_a_job_without_processes() -> None:
+    with pytest.raises(BadInputError, match="no process of the job can be seen"):
+        judged((AttachedNode(host="nid1", processes=()),))
+
+
+# --- the answers of nodes ----------------------------------------------------------------------------------
+
+
+def looked(job: str, variable: str = "PBS_JOBID") -> dict[str, Any]:
+    line = [sys.executable, "-c", LOOK.read_text(), variable, job]
+    (node,) = parse_nodes(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+    return {str(one.pid): one for one in node.processes}
+
+
+def test_a_process_of_the_job_is_found_with_its_variables_at_start() -> None:
+    job = f"{os.getpid()}1"
+    environment = {**os.environ, "PBS_JOBID": f"{job}.server", "OMP_NUM_THREADS": "7", "API_TOKEN": "x"}
+    with subprocess.Popen(["taskset", "-c", "0", "sleep", "60"], env=environment) as sleeping:
+        found = looked(job)
+        while str(sleeping.pid) not in found or found[str(sleeping.pid)].program != ("sleep", "60"):
+            found = looked(job)
+        sleeping.kill()
+    one = found[str(sleeping.pid)]
+    assert (one.cpus, one.threads, one.devices) == ("0", {"0": 1}, ())
+    assert (one.variables["OMP_NUM_THREADS"], "API_TOKEN" in one.variables) == ("7", False)
+    assert list(found) == [str(sleeping.pid)]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        ("/dev/nvidia3", True),
+        ("/dev/nvidiactl", False),
+        ("/dev/dri/renderD128", True),
+        ("/dev/kfd", True),
+        ("/dev/cxi0", True),
+        ("/dev/infiniband/uverbs1", True),
+        ("/dev/null", False),
+        ("/home/dev/nvidia3", False),
+    ],
+)
+def test_devices(path: str, is_one: bool) -> None:
+    assert (DEVICE.match(path) is not None) == is_one
+
+
+def test_answers_of_several_nodes_may_be_mixed() -> None:
+    text = json.dumps({"host": "n1", "processes": []})
+    lines = [
+        f"{MARK}n1 0/2 {text[:9]}",
+        f"srun: x {MARK}n2 0/1 {text.replace('n1', 'n2')}",
+        f"{MARK}n1 1/2 {text[9:]}",
+    ]
+    assert [node.host for node in parse_nodes("\n".join(lines))] == ["n1", "n2"]
+    assert list(parse_nodes(lines[0])) == []
+
+
+def attach_of(kind: str) -> Any:
+    return get_scheduler(kind).attach
+
+
+def answer(text: str, code: int = 0, error: str = "") -> CommandResult:
+    return CommandResult(exit_code=code, stdout=text, stderr=error)
+
+
+def test_the_jobs_of_slurm() -> None:
+    attach = attach_of("slurm")
+    job = attach.parse("7", answer("7|RUNNING|3|None\n"))
+    assert (job.id, len(job.nodes)) == ("7", 3)
+    words = attach.words(job)
+    assert words[:2] == ("srun", "--jobid=7")
+    assert {"--nodes=3", "--ntasks=3", "--overlap", "--cpu-bind=none"} <= set(words)
+    rows = {
+        "": "has ended",
+        "7|PENDING|1|Priority\n": "is PENDING",
+        "7|RUNNING|1|None\n8|RUNNING|1|None\n": "is an array",
+    }
+    for text, said in rows.items():
+        with pytest.raises(BadInputError, match=said):
+            attach.parse("7", answer(text))
+    with pytest.raises(RefusedError, match="Invalid job id"):
+        attach.parse("7", answer("", 1, "slurm_load_jobs error: Invalid job id specified"))
+
+
+def test_the_jobs_of_pbs_as_recorded() -> None:
+    recorded = Path(__file__).parents[1] / "data" / "pbs" / "state-R-qstat-x-f" / "stdout"
+    job = attach_of("pbs").parse("10", answer(recorded.read_text()))
+    assert job.nodes == ("pbshost",)
+    text = "Job Id: 5.s\n    job_state = R\n    exec_host = n1/0*4+n\n\t2/0*4+n1/1\n"
+    assert attach_of("pbs").parse("5", answer(text)).nodes == ("n1", "n2")
+    with pytest.raises(BadInputError, match="in state Q"):
+        attach_of("pbs").parse("5", answer("Job Id: 5.s\n    job_state = Q\n"))

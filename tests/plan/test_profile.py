@@ -1,0 +1,57 @@
+"""--profile: what the script gets, and for which commands."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from hpclaunch.cli.main import program
+
+SITE = ("--site", "generic-slurm", "--dry-run")
+
+
+def dry_run(*words: str) -> str:
+    answer = CliRunner().invoke(program, ["submit", *SITE, *words], catch_exceptions=False)
+    return answer.output
+
+
+def test_the_script_records_steps_and_says_why() -> None:
+    script = dry_run("--profile", "20", "--profile-after", "5", "--", "python", "train.py")
+    assert "# --profile: steps 6 to 25 of each rank are recorded, by the steps of a torch optimizer" in script
+    assert "export HPCLAUNCH_PROFILE=5:20" in script
+    assert 'export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/startup${PYTHONPATH:+:$PYTHONPATH}"' in script
+    assert "HPCLAUNCH_PROFILE" not in dry_run("--", "python", "train.py")
+
+
+def test_a_variable_of_the_request_does_not_hide_the_start_up_file() -> None:
+    words = ("--profile", "3", "--env", "PYTHONPATH=/mine", "--", "python", "train.py")
+    script = dry_run(*words)
+    assert script.index("export PYTHONPATH=/mine") < script.index("/startup${PYTHONPATH:+")
+
+
+def test_jobs_of_an_array_share_the_start_up_file() -> None:
+    script = dry_run("--profile", "3", "--array", "0-3", "--", "python", "train.py")
+    assert '"${HPCLAUNCH_JOB_FOLDER%/*}/startup' in script
+
+
+def test_the_bundled_training_records_itself() -> None:
+    script = dry_run("--profile", "3", "mnist")
+    assert "--timeline timeline.json --timeline-ranks all" in script
+    assert "/startup" not in script
+    given = dry_run("--profile", "3", "mnist", "--", "--timeline", "mine.json")
+    assert "timeline.json --timeline-ranks" not in given
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--profile", "3", "--", "./solver"), "--profile has no effect: the command does not start Python"),
+        (("--profile-after", "3", "--", "python", "x.py"), "--profile-after has no effect without --profile"),
+    ],
+)
+def test_a_command_that_cannot_be_recorded_is_refused(words: tuple[str, ...], said: str) -> None:
+    answer = CliRunner().invoke(program, ["submit", "--site", "generic-slurm", "--json", *words])
+    assert answer.exit_code == 3
+    assert said in json.loads(answer.stdout)["error"]["message"]

@@ -1,0 +1,271 @@
+"""Single lines of a script: sizes, queues, variables, launchers, containers, and what is left to the user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpclaunch.port.port_script import Ported, port_script
+from hpclaunch.site.load_profile import load_site
+from tests.port.fixture_scripts import check_report, rendered
+
+HEAD = (
+    "#!/bin/bash\n#SBATCH -A project_465000001 -p standard-g\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=8\n"
+    "#SBATCH --gpus-per-node=8\n#SBATCH -t 0:30:00\n"
+)
+
+
+def port(text: str, source: str | None = "lumi-g", to: str = "polaris") -> Ported:
+    ported = port_script(text, load_site(source) if source else None, load_site(to))
+    check_report(text, ported)
+    rendered(ported)
+    return ported
+
+
+def settings(text: str, **more: Any) -> dict[str, Any]:
+    return port(text, **more).settings
+
+
+def fate(ported: Ported, line: int) -> tuple[str, str]:
+    """Whether a line is kept, changed or left out, and to what or why."""
+    report = ported.report
+    for name, lines in (("kept", report.kept), ("changed", report.changed), ("left", report.left_out)):
+        for one in lines:
+            if one.line == line:
+                return name, getattr(one, "to", getattr(one, "why", ""))
+    raise AssertionError(f"line {line} is not in the report")
+
+
+def test_the_same_number_of_gpus_on_smaller_nodes_is_said() -> None:
+    ported = port(HEAD + "srun ./app\n")
+    sizes = {key: ported.settings[key] for key in ("nodes", "tasks_per_node", "gpus_per_task")}
+    assert sizes == {"nodes": 4, "tasks_per_node": 4, "gpus_per_task": 1}
+    (changed,) = [one for one in ported.report.changed if one.line == 3]
+    assert "16 ranks on 2 nodes with 16 GPUs = 4 nodes x 4 ranks with 16 GPUs, 4 per node" in changed.why
+    assert changed.source.startswith("https://")
+
+
+def test_six_ranks_of_six_gpus_keep_their_gpus() -> None:
+    text = "#!/bin/bash\n#SBATCH -N 1 -n 6 --gpus-per-task=1\nsrun ./app\n"
+    assert {k: settings(text, source=None)[k] for k in ("nodes", "tasks_per_node")} == {
+        "nodes": 2,
+        "tasks_per_node": 3,
+    }
+
+
+def test_a_walltime_that_no_queue_takes_is_shortened_and_said() -> None:
+    ported = port(HEAD.replace("-N 2", "-N 8").replace("0:30:00", "2-00:00:00") + "srun ./app\n")
+    assert (ported.settings["nodes"], ported.settings["queue"], ported.settings["time"]) == (
+        16,
+        "prod",
+        "03:00:00",
+    )
+    assert any(text.startswith("time: 48:00:00 does not fit") for text in ported.to_do)
+
+
+def test_an_account_is_a_placeholder_of_the_right_form() -> None:
+    text = "#!/bin/bash\n#PBS -A Proj\n#PBS -l select=1:system=polaris\n#PBS -q debug\nmpiexec -n 4 ./app\n"
+    assert settings(text, source="polaris", to="lumi-g")["account"] == "project_000000000"
+    assert settings(text, source="polaris", to="polaris")["account"] == "Proj"
+
+
+def test_variables_of_the_program_go_into_env_and_those_of_the_machine_do_not() -> None:
+    body = """\
+export LR=0.1 WANDB_MODE=offline
+ROOT=/data
+export DATA=$ROOT/mnist
+export NCCL_SOCKET_IFNAME=hsn0 NCCL_DEBUG=INFO
+export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
+export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID
+export API_TOKEN=abc
+export OUT="$HOME/run-$SLURM_JOB_ID"
+export STAMP=$(date +%s)
+srun python train.py
+"""
+    ported = port(HEAD + body)
+    assert ported.settings["env"] == {
+        "LR": "0.1",
+        "WANDB_MODE": "offline",
+        "DATA": "/data/mnist",
+        "NCCL_DEBUG": "INFO",
+    }
+    assert ported.settings["command"] == (
+        "bash",
+        "-c",
+        'export OUT="$HOME/run-$HPCLAUNCH_JOB_ID"\nexec python train.py',
+    )
+    assert fate(ported, 7) == ("kept", "")
+    assert fate(ported, 11)[0] == "changed"
+    assert fate(ported, 13) == (
+        "left",
+        "API_TOKEN looks like a secret: export it in the shell that submits, job files are no place for it",
+    )
+    assert fate(ported, 15)[1].startswith("undecided: the value of STAMP")
+    assert any(text == "env DATA: /data/mnist has to be a path on polaris" for text in ported.to_do)
+
+
+def test_a_value_that_only_the_run_knows_is_filled_in_by_the_user() -> None:
+    ported = port(HEAD + 'RUN=$(cat state | tail -n 1)\nsrun python train.py --run "$RUN" $EXTRA "$1"\n')
+    assert ported.settings["env"] == {
+        "RUN": "FILL_IN_RUN",
+        "EXTRA": "FILL_IN_EXTRA",
+        "FILL_IN_WORD": "FILL_IN_FILL_IN_WORD",
+    }
+    assert ported.settings["command"][2] == 'exec python train.py --run "${RUN}" "${EXTRA}" "${FILL_IN_WORD}"'
+    assert fate(ported, 7)[1] == "env RUN=FILL_IN_RUN"
+
+
+@pytest.mark.parametrize(
+    ("line", "command", "ranks"),
+    [
+        ("srun torchrun --nnodes 2 --nproc_per_node=8 --rdzv_id=$H:1 a.py -x 1", "python a.py -x 1", 16),
+        ("srun python -m torch.distributed.run --nproc-per-node 4 -m pkg.train", "python -m pkg.train", 8),
+        ("srun accelerate launch --num_processes 16 --multi_gpu train.py", "python train.py", 16),
+        ("horovodrun -np 16 python train.py", "python train.py", 16),
+        ("srun --ntasks=4 --ntasks-per-node=2 -c 7 ./app a b", "./app a b", 4),
+        ("mpirun -np 8 -npernode 4 -x PATH -x A=1 --mca pml ob1 ./app", "./app", 8),
+        ("time srun -n $((SLURM_NNODES * 8)) ./app", "./app", 16),
+        ("aprun -n 8 -N 4 -d 16 -cc depth -e A=b python train.py --lr 1", "python train.py --lr 1", 8),
+        ("jsrun -n 12 -r 6 -a 1 -g 1 -c 7 -b packed:7 --smpiargs=\"-gpu\" python a.py", "python a.py", 12),
+        ("jsrun -n2 -r1 -a6 -c42 -g6 python train.py", "python train.py", 12),
+    ],
+)  # fmt: skip
+def test_launchers(line: str, command: str, ranks: int) -> None:
+    found = settings(HEAD + line + "\n")
+    assert (" ".join(found["command"]), found["nodes"] * found["tasks_per_node"]) == (command, ranks)
+
+
+def test_a_container_runs_with_the_binds_of_the_target() -> None:
+    body = (
+        "IMG=/scratch/img.sif\n"
+        "srun singularity exec --nv -B /opt/cray,/data:/data -B $PWD --cleanenv $IMG \\\n"
+        "  python train.py --lr 0.1\n"
+    )
+    ported = port(HEAD + body, to="olivia")
+    found = ported.settings
+    assert found["container"] == "/scratch/img.sif"
+    assert found["container_bind"] == ("/data:/data",)
+    assert found["command"] == ("python", "train.py", "--lr", "0.1")
+    _, script = rendered(ported)
+    assert "apptainer exec --nv" in script
+    assert "left out of the container's options: --cleanenv" in str(ported.report.changed)
+
+
+def test_array_dependency_and_mail_are_said_as_the_target_says_them() -> None:
+    head = HEAD + (
+        "#SBATCH --array=0-9\n#SBATCH --dependency=afterany:12:13\n#SBATCH --mail-type=END,FAIL\n"
+        "#SBATCH --mail-user=me@uni.no\n"
+    )
+    ported = port(head + 'srun ./app --index "$SLURM_ARRAY_TASK_ID"\n')
+    _, script = rendered(ported)
+    for line in ("#PBS -J 0-9", "#PBS -W depend=afterany:12:13", "#PBS -m ea", "#PBS -M me@uni.no"):
+        assert f"\n{line}\n" in script
+    assert "$HPCLAUNCH_ARRAY_INDEX" in ported.settings["command"][2]
+    assert any(text.startswith("after: 12, 13: replace the ids") for text in ported.to_do)
+
+
+def test_an_array_that_the_target_cannot_say_is_left_to_the_user() -> None:
+    ported = port(HEAD + "#SBATCH --array=1,5,9\nsrun ./app\n")
+    assert "array" not in ported.settings
+    assert fate(ported, 7)[1].startswith("undecided: ")
+
+
+def test_of_several_launches_the_largest_is_taken_and_the_others_are_listed() -> None:
+    ported = port(HEAD + "srun -n 1 ./prepare\nsrun hostname\nsrun ./train\nsrun ./train --again\n")
+    assert ported.settings["command"] == ("./train",)
+    assert fate(ported, 7)[1].startswith("undecided: a job of hpclaunch has one launch, and line 9 starts")
+    assert fate(ported, 8)[1].startswith("it prints information only")
+
+
+def test_options_in_an_array_or_a_variable_are_words_of_the_command() -> None:
+    body = 'ARGS=(\n  --lr 0.1  # rate\n  --name "a b"\n)\nMORE="--x 1 --y"\n'
+    body += 'srun python train.py "${ARGS[@]}" $MORE\n'
+    assert settings(HEAD + body)["command"] == (
+        *("python", "train.py", "--lr", "0.1", "--name", "a b", "--x", "1", "--y"),
+    )
+
+
+def test_the_continued_lines_of_a_launch_are_judged_by_their_own_words() -> None:
+    body = "srun --cpu-bind=mask_cpu:0xfe \\\n  python train.py \\\n  --out $SLURM_NTASKS \\\n"
+    body += "  --lr 1 > log 2>&1\n"
+    ported = port(HEAD + body)
+    assert fate(ported, 8) == ("kept", "")
+    assert fate(ported, 9) == ("changed", "unchanged; 16")
+    assert "the binding of polaris" in fate(ported, 7)[1]
+
+
+def test_the_same_machine_keeps_queue_account_modules_and_network() -> None:
+    body = "module load LUMI/24.03 partition/G\nmodule load rocm\nexport NCCL_NET_GDR_LEVEL=PHB\nsrun ./app\n"
+    ported = port(HEAD + body, to="lumi-g")
+    found = ported.settings
+    assert (found["account"], found["queue"]) == ("project_465000001", "standard-g")
+    assert (found["module"], found["env"]) == (("rocm",), {"NCCL_NET_GDR_LEVEL": "PHB"})
+    assert [fate(ported, line)[0] for line in (2, 3, 6, 7, 8, 9)] == ["kept"] * 6
+
+
+def test_directives_that_are_not_read_are_listed() -> None:
+    text = "#!/bin/bash\n#SBATCH -N 1\n#PBS -q debug\necho x\n#SBATCH -p late\nsrun ./app\n"
+    ported = port(text, source=None)
+    assert fate(ported, 3)[1] == "a directive of qsub, which another scheduler reads"
+    assert fate(ported, 5)[1] == "sbatch reads no directives after the first command"
+
+
+def test_the_lines_of_a_script_that_is_written_and_started_are_judged_too() -> None:
+    body = """\
+WD=/project/x
+cat > $WD/run.sh << EOF
+#!/bin/bash
+# the ranks
+export LR=0.1 NCCL_NET_GDR_LEVEL=SYS
+source /opt/conda/bin/activate tf
+python -u \\${APP:-train.py} --rank \\$SLURM_PROCID --dir $WD
+EOF
+srun --cpu-bind=map_cpu:1 singularity exec -B $WD:$PWD img.sif $WD/run.sh 2>/dev/null
+"""
+    ported = port(HEAD + body)
+    assert ported.settings["command"] == (
+        "bash",
+        "-c",
+        'exec python -u "${APP:-train.py}" --rank "$PMI_RANK" --dir /project/x',
+    )
+    assert ported.settings["container_bind"] == ("/project/x:$PWD",)
+    assert ported.settings["env"] == {"LR": "0.1"}
+    assert fate(ported, 8) == ("changed", "its last program is the command")
+    assert fate(ported, 10)[1] == "a comment in the file that is written"
+    assert fate(ported, 11) == ("changed", "unchanged; NCCL_NET_GDR_LEVEL=PHB")
+    assert fate(ported, 12)[1].startswith("undecided: source /opt/conda/bin/activate tf sets up the shell")
+    assert fate(ported, 13)[1].startswith("command: bash -c exec python")
+
+
+def test_a_written_script_that_only_the_run_knows_is_left_to_the_user() -> None:
+    body = "X=$(mktemp)\ncat > run.sh <<EOF\npython $X\nEOF\nsrun bash run.sh\n"
+    ported = port(HEAD + body)
+    assert ported.settings["command"] == ("bash", "run.sh")
+    assert fate(ported, 9)[1].startswith("undecided: it writes a file when the job starts")
+
+
+def test_options_of_the_launcher_in_variables_are_options() -> None:
+    body = """\
+BIND="list:1:2:3:4"
+ARGS=" \\
+  --wait=60 \\
+  --jobid $SLURM_JOB_ID"
+srun $ARGS --cpu-bind $BIND bash -c "RANK=\\$SLURM_PROCID NODE=\\$SLURM_NODEID exec python train.py"
+"""
+    ported = port(HEAD + body)
+    assert ported.settings["command"] == (
+        *("bash", "-c", "RANK=$PMI_RANK NODE=$SLURM_NODEID exec python train.py"),
+    )
+    assert "command: it reads $SLURM_NODEID, which jobs on polaris do not have" in ported.to_do
+
+
+def test_a_placeholder_of_a_sample_is_not_a_file() -> None:
+    ported = port(HEAD + "srun python train.py <options>\n")
+    assert ported.settings["command"] == ("python", "train.py")
+    assert "command: <options> of line 7 is a placeholder: fill it in" in ported.to_do
+
+
+def test_a_script_without_a_launch_keeps_its_nodes() -> None:
+    ported = port(HEAD + "export A=1\n")
+    assert (ported.settings["nodes"], ported.settings["command"]) == (4, ("FILL_IN_PROGRAM",))

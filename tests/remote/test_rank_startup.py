@@ -1,0 +1,160 @@
+"""The start-up file of ranks with --profile: it records steps, runs an existing sitecustomize, and breaks
+nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parents[2] / "hpclaunch" / "remote" / "rank_startup.py"
+# A module that does what torch's optimizers do, and one for its profiler.
+FAKE_OPTIMIZER = """
+hooks = []
+class Handle:
+    def __init__(self, hook): self.hook = hook
+    def remove(self): hooks.remove(self.hook)
+def register_optimizer_step_post_hook(hook):
+    hooks.append(hook)
+    return Handle(hook)
+class SGD:
+    def step(self):
+        for hook in list(hooks): hook(self, (), {})
+"""
+FAKE_PROFILER = """
+class ProfilerActivity: CPU, CUDA = "cpu", "cuda"
+class profile:
+    def __init__(self, activities): print("profile", activities)
+    def start(self): print("start")
+    def stop(self): print("stop")
+    def export_chrome_trace(self, path): open(path, "w").write("[]")
+"""
+STEPS = """
+import torch.optim.optimizer as o
+first, second = o.SGD(), o.SGD()
+for number in range({steps}):
+    print("step", number + 1)
+    first.step()
+    second.step()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the start-up file, and modules that stand in for torch."""
+    (tmp_path / "startup").mkdir()
+    shutil.copy(FILE, tmp_path / "startup" / "sitecustomize.py")
+    for name, text in (
+        ("torch/__init__.py", "class cuda:\n    is_available = staticmethod(lambda: False)\n"),
+        ("torch/optim/__init__.py", ""),
+        ("torch/optim/optimizer.py", FAKE_OPTIMIZER),
+        ("torch/profiler.py", FAKE_PROFILER),
+    ):
+        path = tmp_path / "fake" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def run(folder: Path, code: str, **extra: str) -> subprocess.CompletedProcess[str]:
+    paths = [str(folder / "startup"), str(folder / "fake")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "HPCLAUNCH_PROFILE": "2:3",
+        "HPCLAUNCH_PROFILE_FOLDER": str(folder / "profile"),
+        **extra,
+    }
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+
+
+def traces(folder: Path) -> list[str]:
+    return (
+        sorted(path.name for path in (folder / "profile").glob("*")) if (folder / "profile").exists() else []
+    )
+
+
+def test_the_steps_of_the_first_optimizer_are_recorded(folder: Path) -> None:
+    done = run(folder, STEPS.format(steps=9), RANK="3")
+    assert (done.returncode, done.stderr) == (0, "")
+    words = done.stdout.replace("\n", " ")
+    assert "step 2 profile ['cpu'] start step 3 step 4 step 5 stop step 6" in words
+    assert words.count("start") == 1
+    assert traces(folder) == ["trace-rank3.json"]
+
+
+def test_a_program_that_ends_while_it_is_recorded_leaves_its_trace(folder: Path) -> None:
+    done = run(folder, STEPS.format(steps=3), SLURM_PROCID="0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert traces(folder) == ["trace-rank0.json"]
+
+
+def test_a_program_with_too_few_steps_is_told(folder: Path) -> None:
+    done = run(folder, STEPS.format(steps=1))
+    assert done.returncode == 0
+    assert done.stderr == (
+        "hpclaunch: --profile: the program took 1 steps of a torch optimizer; recording begins after 2\n"
+    )
+    assert traces(folder) == []
+
+
+@pytest.mark.parametrize("code", ["print(1)", "import torch", "import json, argparse"])
+def test_a_program_without_a_hook_runs_as_without_the_file(folder: Path, code: str) -> None:
+    done = run(folder, code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert traces(folder) == []
+
+
+def test_what_fails_in_the_profiler_does_not_end_the_program(folder: Path) -> None:
+    (folder / "fake" / "torch" / "profiler.py").write_text("raise RuntimeError('no profiler here')")
+    done = run(folder, STEPS.format(steps=9))
+    assert done.returncode == 0
+    assert done.stdout.count("step") == 9
+    assert (
+        done.stderr == "hpclaunch: --profile: rank 0: RuntimeError: no profiler here; nothing is recorded\n"
+    )
+
+
+def test_an_old_torch_without_the_hook_is_told(folder: Path) -> None:
+    (folder / "fake" / "torch" / "optim" / "optimizer.py").write_text(
+        "class SGD:\n    def step(self): pass\n"
+    )
+    done = run(folder, STEPS.format(steps=9))
+    assert done.returncode == 0
+    assert "this torch has no hook for steps" in done.stderr
+
+
+def test_an_existing_sitecustomize_still_runs(folder: Path) -> None:
+    (folder / "fake" / "sitecustomize.py").write_text("print('mine', __name__, __file__)")
+    done = run(folder, "import sys; print(sys.modules['sitecustomize'].__file__)")
+    mine, ours = done.stdout.splitlines()
+    assert mine == f"mine sitecustomize {folder / 'fake' / 'sitecustomize.py'}"
+    assert ours == str(folder / "startup" / "sitecustomize.py")
+
+
+def test_a_python_that_reads_no_variables_is_not_touched(folder: Path) -> None:
+    words = [
+        sys.executable,
+        "-I",
+        "-c",
+        "import sys; print('startup' in str(sys.modules.get('sitecustomize')))",
+    ]
+    done = subprocess.run(words, env={"PYTHONPATH": str(folder / "startup")}, capture_output=True, text=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_horovods_timeline_is_dynamic_for_torch_and_whole_for_tensorflow(folder: Path) -> None:
+    for name in ("torch", "tensorflow"):
+        path = folder / "fake" / "horovod" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    (folder / "fake" / "horovod" / "__init__.py").write_text("")
+    code = "import horovod.{}, os; print(os.environ['HOROVOD_TIMELINE'])"
+    assert run(folder, code.format("torch")).stdout.strip() == "DYNAMIC"
+    whole = str(folder / "profile" / "horovod-timeline.json")
+    assert run(folder, code.format("tensorflow")).stdout.strip() == whole
+    assert run(folder, code.format("torch"), HOROVOD_TIMELINE="x.json").stdout.strip() == "x.json"

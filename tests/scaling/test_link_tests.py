@@ -1,0 +1,86 @@
+"""Outputs of nccl-tests, OSU and our benchmark as the bandwidth and latency of a prediction."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.scaling.link_tests import read_link_test
+from tests.scaling.test_predict import SITE, vgg
+
+# Olivia, 2 nodes of 4 GH200: sizes and times as its pages print them, rank lines as the program writes them.
+TIMES_US = {8: 24.0, 4096: 32.0, 65536: 60.0, 1048576: 90.0, 8388608: 290.0, 134217728: 2309.0}
+RANK = "#  Rank {0:2} Group  0 Pid 2989375 on gpu-1-1 device  {0} [0009:01:00] NVIDIA GH200 120GB"
+ROW = (
+    "{0:12} {1:13}     float     sum      -1  {2:7.2f}  {3:6.2f}  {3:6.2f}       0  {2:7.2f}    0.48    0.24"
+)
+NCCL = "\n".join(
+    [
+        "# nThread 1 nGpus 1 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5 iters: 20",
+        "# Using devices",
+        *map(RANK.format, range(8)),
+        "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time",
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)",
+        *(ROW.format(size, size // 4, time, size / time / 1e3) for size, time in TIMES_US.items()),
+        "# Avg bus bandwidth    : 1.5",
+    ]
+)
+
+
+def test_an_output_of_nccl_tests() -> None:
+    test = read_link_test(NCCL, "nccl.txt", None)
+    assert (test.program, test.ranks) == ("nccl-tests", 8)
+    assert test.seconds == {size: pytest.approx(time * 1e-6) for size, time in TIMES_US.items()}
+    assert test.latency_s == pytest.approx(24e-6 / 14)
+    # 14 / 8 x bytes / (time - 24 us)
+    assert test.bandwidth_gb_s(134217728) == pytest.approx(14 / 8 * 134217728 / 2285e-6 / 1e9)
+    assert test.bandwidth_gb_s(1e12) == test.bandwidth_gb_s(134217728)
+
+
+def test_each_size_is_predicted_by_its_piece() -> None:
+    """One latency and one bandwidth miss the middle sizes by half; the pieces give every size again."""
+    test = read_link_test(NCCL, "nccl.txt", None)
+    for size, time in TIMES_US.items():
+        if size > 8:
+            again = 14 * test.latency_s + 14 / 8 * size / (test.bandwidth_gb_s(size) * 1e9)
+            assert again == pytest.approx(time * 1e-6)
+    one_beta = 14 * test.latency_s + 14 / 8 * 65536 / (test.bandwidth_gb_s(134217728) * 1e9)
+    assert one_beta < 0.5 * TIMES_US[65536] * 1e-6
+
+
+def test_an_output_of_osu_needs_its_ranks() -> None:
+    text = "# OSU MPI Allreduce Latency Test v7.5\n# Datatype: MPI_INT.\n# Size       Avg Latency(us)\n"
+    text += "4                      10.05\n1024                   23.24\n4194304              816.53\n"
+    assert read_link_test(text, "osu.txt", 4).seconds[1024] == pytest.approx(23.24e-6)
+    with pytest.raises(BadInputError, match="--network-test-gpus"):
+        read_link_test(text, "osu.txt", None)
+
+
+def test_of_our_benchmark_the_fastest_algorithm_counts() -> None:
+    rows = [
+        {"algorithm": name, "ranks": 2, "bytes": size, "median_us": time}
+        for name, size, time in (("ring", 4096, 8.0), ("auto", 4096, 3.0), ("ring", 1048576, 120.0))
+    ]
+    test = read_link_test(json.dumps({"ranks": 2, "rows": rows}), "bench.json", None)
+    assert test.seconds == {4096: pytest.approx(3e-6), 1048576: pytest.approx(120e-6)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", '{"rows": 3}', "# OSU MPI Latency Test v7.3\n4  1.0\n8  2.0\n"]
+)
+def test_another_text_is_refused(text: str) -> None:
+    with pytest.raises(BadInputError, match=r"x\.txt: "):
+        read_link_test(text, "x.txt", 2)
+
+
+def test_the_prediction_takes_it_with_its_origin(tmp_path: Path) -> None:
+    (tmp_path / "four.yaml").write_text(SITE)
+    (tmp_path / "nccl.txt").write_text(NCCL)
+    options = ("--gpus", 8, "--strategy", "data", "--network-test", tmp_path / "nccl.txt")
+    found = vgg(str(tmp_path / "four.yaml"), *options)
+    network = {one["name"]: one for one in found["parameters"]}["network_gb_s"]
+    assert network["value"] == pytest.approx(14 / 8 * 134217728 / 2285e-6 / 1e9)
+    assert network["origin"] == "measured: nccl-tests on 8 GPUs, nccl.txt, at 553.4 MB"

@@ -1,0 +1,263 @@
+"""``hpclaunch predict``: keys, parameters with origins, calibration, memory, ranking, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hpclaunch.cli.main import program
+from hpclaunch.scaling.calibration import calibrate
+from hpclaunch.scaling.prediction import StepRange, rank
+
+SITE = """\
+schema: 1
+name: four
+extends: generic-slurm
+description: Four V100 per node
+billing: {unit: points, per_node_hour: 2}
+node:
+  cpu_model: x
+  cores: 40
+  gpus: [{}, {}, {}, {}]
+  gpu_vendor: nvidia
+  gpu_model: NVIDIA Tesla V100 16 GB
+  gpu_memory_gib: 16
+fabric: {kind: infiniband}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> str:
+    file = tmp_path / "four.yaml"
+    file.write_text(SITE)
+    return str(file)
+
+
+def predict(*options: object) -> Result:
+    return CliRunner().invoke(program, ["predict", *map(str, options)])
+
+
+def document(*options: object) -> dict[str, Any]:
+    answer = predict(*options, "--json")
+    assert answer.exit_code == 0, answer.output
+    found: dict[str, Any] = json.loads(answer.stdout)
+    return found
+
+
+def vgg(site: str, *options: object) -> dict[str, Any]:
+    return document("--site", site, "--model", "vgg16", "--batch-per-worker", 32, *options)
+
+
+def test_the_keys_of_the_document(site: str) -> None:
+    found = vgg(site, "--gpus", "8")
+    assert {"points", "ranking", "parameters"} <= set(found)
+    keys = {"strategy", "gpus", "step_s", "compute_s", "communication_s", "memory_gib", "fits", "most_gpus"}
+    assert all(
+        keys <= set(point) and set(point["step_s"]) == {"value", "low", "high"} for point in found["points"]
+    )
+    assert {"name", "value", "origin"} <= set(found["parameters"][0])
+    names = [point["strategy"] for point in found["points"]]
+    assert names == ["data", "spatial", "pipeline", "filter", "channel", "data+filter", "data+spatial"]
+    assert sorted(found["ranking"]["8"]) == sorted(names)
+    assert [one["strategy"] for one in found["impossible"]] == ["serial"]
+
+
+def test_the_step_is_the_formula_of_its_parameters(site: str) -> None:
+    """Data: computation, and 2 (p - 1) (alpha + 4 |w| / p / bandwidth), all from the printed parameters."""
+    options = ("--network-gb-s", 10, "--network-latency-us", 30, "--node-gb-s", 40, "--node-latency-us", 5)
+    four, eight = vgg(site, "--gpus", "4,8", "--strategy", "data", *options)["points"]
+    size = 4 * 138_357_544
+    assert eight["communication_s"] == pytest.approx(14 * (30e-6 + size / 8 / 10e9))
+    assert four["communication_s"] == pytest.approx(6 * (5e-6 + size / 4 / 40e9))
+    assert four["compute_s"] == pytest.approx(eight["compute_s"])
+    assert eight["step_s"]["value"] == pytest.approx(eight["compute_s"] + eight["communication_s"])
+    half = vgg(site, "--gpus", "8", "--strategy", "data", "--overlap", 0.5, *options)["points"][0]
+    assert half["communication_s"] == pytest.approx(eight["communication_s"] / 2)
+
+
+def test_an_epoch_and_its_cost(site: str) -> None:
+    point = vgg(site, "--gpus", "8", "--strategy", "data", "--samples", 2560)["points"][0]
+    assert point["batch"] == 256
+    assert point["epoch_s"] == pytest.approx(10 * point["step_s"]["value"])
+    assert point["cost_per_epoch"] == pytest.approx(2 * 2 * point["epoch_s"] / 3600)
+    assert point["most_gpus"] == 2560 // 32
+
+
+def test_the_hybrids_have_workers_of_a_node(site: str) -> None:
+    data, spatial = vgg(site, "--gpus", "8", "--strategy", "data", "--strategy", "data+spatial")["points"]
+    assert (data["batch"], spatial["batch"]) == (256, 64)
+    two = vgg(site, "--gpus", "8", "--strategy", "data+spatial", "--gpus-per-worker", "2")["points"][0]
+    assert two["batch"] == 128
+    found = vgg(site, "--gpus", "6", "--strategy", "data+spatial")
+    assert found["impossible"][0]["why"] == "6 GPUs are not workers of 4"
+
+
+def test_memory_zero_and_recomputation(site: str) -> None:
+    def memory(*options: object) -> dict[str, float]:
+        point = vgg(site, "--gpus", "8", "--strategy", "data", *options)["points"][0]
+        parts: dict[str, float] = point["memory"]
+        assert point["memory_gib"] == pytest.approx(sum(parts.values()))
+        return parts
+
+    weights = 4 * 138_357_544 / 2**30
+    plain = memory()
+    assert [plain[key] for key in ("parameters", "gradients", "optimiser")] == [pytest.approx(weights)] * 3
+    assert memory("--optimizer", "adam")["optimiser"] == pytest.approx(2 * weights)
+    for stage, divided in enumerate(("optimiser", "gradients", "parameters"), 1):
+        assert memory("--zero", stage)[divided] == pytest.approx(weights / 8)
+    assert memory("--recompute")["saved"] < 0.7 * plain["saved"]
+    assert memory("--precision", "fp32")["saved"] == pytest.approx(plain["saved"])
+
+
+def test_what_does_not_fit_says_what_would(site: str) -> None:
+    big = ("--site", site, "--model", "vgg16", "--batch-per-worker", 256, "--gpus", 8, "--strategy", "data")
+    point = document(*big)["points"][0]
+    assert point["fits"] is False
+    assert "--batch-per-worker 128" in point["remedies"]
+    assert document(*big)["ranking"] == {"8": []}
+    assert "data on 8 GPUs does not fit; it would with: " in predict(*big).stdout
+
+
+def test_recomputation_costs_a_forward_pass(site: str) -> None:
+    plain = vgg(site, "--gpus", "1", "--strategy", "serial")["points"][0]
+    again = vgg(site, "--gpus", "1", "--strategy", "serial", "--recompute")["points"][0]
+    assert again["compute_s"] / plain["compute_s"] == pytest.approx(4 / 3, rel=0.02)
+
+
+def test_dots_repeat_the_factor(site: str) -> None:
+    found = vgg(site, "--gpus", "8,16,...,100", "--strategy", "data")
+    assert [point["gpus"] for point in found["points"]] == [8, 16, 32, 64, 100]
+
+
+def test_every_parameter_has_an_origin(site: str) -> None:
+    found = vgg(site, "--gpus", "8", "--network-gb-s", 7)["parameters"]
+    origins = {parameter["name"]: parameter["origin"] for parameter in found}
+    assert origins["network_gb_s"] == "option --network-gb-s"
+    assert origins["gpu_tflops"].startswith("data sheet: ")
+    assert all(origins.values())
+    olivia = document("--site", "olivia", "--model", "mlp", "--batch-per-worker", 8, "--gpus", 8)[
+        "parameters"
+    ]
+    (network,) = [parameter for parameter in olivia if parameter["name"] == "network_gb_s"]
+    assert network["origin"].startswith("profile: bus bandwidth measured on 2 nodes")
+
+
+def test_links_of_the_profile_are_taken(site: str) -> None:
+    file = Path(site).with_name("linked.yaml")
+    links = "links: {nic: {gb_s: 6, kind: EDR}, gpu_gpu: {gb_s: 33}}"
+    network = "network: {layout: fat-tree, nodes_per_group: 2}"
+    fabric = f"fabric: {{kind: infiniband, {network}}}"
+    file.write_text(
+        SITE.replace("fabric: {kind: infiniband}", f"{links}\n{fabric}").replace("four", "linked")
+    )
+    found = vgg(str(file), "--gpus", "8", "--strategy", "data")["parameters"]
+    values = {one["name"]: (one["value"], one["origin"]) for one in found}
+    assert values["network_gb_s"] == (6, "profile: EDR, one NIC")
+    assert values["node_gb_s"] == (33, "profile: a link, between two GPUs")
+    times = file.with_name("times.csv")
+    times.write_text("gpus,seconds\n4,10\n8,5\n16,5\n")
+    answer = CliRunner().invoke(
+        program, ["scale", "import", str(times), "--kind", "strong", "--site", str(file)]
+    )
+    assert "between 8 and 16 GPUs the job crosses the group of 2 nodes" in answer.stdout
+
+
+# --- calibration --------------------------------------------------------------------------------------------
+
+
+def calibrated(site: str, folder: Path, times: dict[int, float], *options: object) -> dict[str, Any]:
+    file = folder / "measured.csv"
+    rows = "".join(f"{gpus},{seconds}\n" for gpus, seconds in times.items())
+    file.write_text(f"gpus,seconds_per_step\n{rows}")
+    return vgg(site, "--calibrate", file, *options)
+
+
+def test_a_calibration_returns_the_bandwidth_that_made_the_times(site: str, tmp_path: Path) -> None:
+    """Times of a network of 5 GB/s: it is found, and what was not measured keeps its origin."""
+    sizes = ("--gpus", "8,16,64,512", "--strategy", "data")
+    true = {
+        point["gpus"]: point["step_s"]["value"] for point in vgg(site, *sizes, "--network-gb-s", 5)["points"]
+    }
+    found = calibrated(site, tmp_path, {8: true[8], 16: true[16]}, "--gpus", "64,512")
+    parameters = {parameter["name"]: parameter for parameter in found["parameters"]}
+    assert parameters["network_gb_s"]["value"] == pytest.approx(5, rel=0.02)
+    assert parameters["network_gb_s"]["origin"].startswith("calibrated: data on 8, 16 GPUs")
+    assert parameters["gpu_share"]["origin"].startswith("measured")
+    assert parameters["node_gb_s"]["origin"].startswith("assumed")
+    for point in found["points"]:
+        assert point["step_s"]["value"] == pytest.approx(true[point["gpus"]], rel=0.01)
+        assert point["step_s"]["low"] < true[point["gpus"]] < point["step_s"]["high"]
+
+
+def test_a_calibrated_range_is_narrower(site: str, tmp_path: Path) -> None:
+    before = vgg(site, "--gpus", "64", "--strategy", "data")["points"][0]["step_s"]
+    after = calibrated(site, tmp_path, {8: 0.45, 16: 0.455}, "--gpus", "64")["points"][0]["step_s"]
+    assert after["high"] / after["low"] < 1.35 < before["high"] / before["low"]
+
+
+def test_a_level_far_from_the_data_sheet_is_taken_over(site: str, tmp_path: Path) -> None:
+    """A division of layers that takes fifty times what its operations take."""
+    found = calibrated(site, tmp_path, {8: 4.0, 16: 4.1}, "--gpus", "32", "--strategy", "data+spatial")
+    assert found["points"][0]["step_s"]["value"] == pytest.approx(4.05, rel=0.03)
+
+
+def test_a_measured_size_that_does_not_fit_is_said(site: str, tmp_path: Path) -> None:
+    times = {4: 0.28, 8: 0.45, 16: 0.455, 32: 0.46, 64: 0.75}
+    found = calibrated(site, tmp_path, times, "--gpus", "128")
+    assert any(text.startswith("64 GPUs") for text in found["calibration"]["remarks"])
+
+
+def test_no_factor_is_negative() -> None:
+    """Faster on more GPUs than a constant allows."""
+    terms = [(0.2, 0, 0, 0.001, 0.01), (0.2, 0, 0, 0.002, 0.02)]
+    found = calibrate(terms, [0.2083, 0.18], [0.1, 1, 1, 1, 1])
+    assert min(found.factors) >= 0
+
+
+def test_the_ranking_names_neighbours_whose_ranges_overlap() -> None:
+    ranges = {
+        "data": StepRange(value=1.0, low=0.9, high=1.1),
+        "filter": StepRange(value=3.0, low=2.8, high=3.2),
+        "spatial": StepRange(value=1.15, low=1.05, high=1.3),
+    }
+    assert rank(ranges) == (("data", "spatial", "filter"), (("data", "spatial"),))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--model", "vgg15"), 3, "no model is named 'vgg15'; did you mean 'vgg16'?"),
+        (("--gpus", "8,x"), 2, "'x' is not a number of GPUs"),
+        (("--gpus", "8,...,9"), 2, "write as in 8,16,...,1024"),
+        (("--calibrate", "/nonexistent.csv"), 3, "cannot be read"),
+        (("--strategy", "model"), 2, "'model' is not one of"),
+    ],
+)
+def test_wrong_input_is_refused(site: str, options: tuple[str, ...], code: int, message: str) -> None:
+    usual = {"--site": site, "--model": "mlp", "--batch-per-worker": "8", "--gpus": "8"}
+    words = [word for pair in {**usual, options[0]: options[1]}.items() for word in pair]
+    answer = predict(*words)
+    assert answer.exit_code == code
+    assert message in answer.output
+
+
+def test_an_impossible_measured_size_is_refused(site: str, tmp_path: Path) -> None:
+    file = tmp_path / "measured.csv"
+    file.write_text("gpus,seconds_per_step\n6,1\n")
+    common = ("--site", site, "--model", "vgg16", "--batch-per-worker", 32, "--gpus", 8)
+    answer = predict(*common, "--calibrate", file, "--strategy", "data+spatial")
+    assert answer.exit_code == 3
+    assert "6 GPUs are not workers of 4" in answer.stderr
+
+
+def test_a_site_without_speeds_needs_them_stated() -> None:
+    common = ("--site", "local", "--model", "mlp", "--batch-per-worker", 64, "--gpus", "1,2")
+    answer = predict(*common)
+    assert answer.exit_code == 3
+    assert "--tflops T" in answer.stderr
+    found = document(*common, "--tflops", 0.05, "--memory-gb-s", 10)
+    assert [point["fits"] for point in found["points"] if point["strategy"] == "data"] == [None, None]

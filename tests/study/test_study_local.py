@@ -1,0 +1,117 @@
+"""``hpclaunch scale`` on this machine: sizes in the command, continuing, adding, comparing, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.mpi
+
+# Prints what a program with this serial part would take, from rank 0.
+PROGRAM = """\
+import os, sys
+ranks, batch = int(sys.argv[1]), int(sys.argv[2])
+if int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK", "0"))) == 0:
+    with open("runs", "a") as file:
+        print(ranks, batch, file=file)
+    print(f"warm-up: 99 s\\nwarm-up: {1 + 8 / ranks} s")
+"""
+METRIC = ("--metric", r"warm-up: (\S+)", "--metric-is", "seconds")
+
+
+@pytest.fixture(autouse=True)
+def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM)
+
+
+def scale(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "hpclaunch", "scale", *words]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def study(*options: str, sizes: str = "1,2") -> dict[str, Any]:
+    command = ("--", sys.executable, "program.py", "{ranks}", "{batch}")
+    size = ("--site", "local", "--ranks", sizes, "--batch", "64", "--repeats", "1", "--json")
+    found: dict[str, Any] = json.loads(scale(*size, *METRIC, *options, *command).stdout)
+    return found
+
+
+def runs() -> list[str]:
+    return Path("runs").read_text().splitlines()
+
+
+def test_a_study_is_measured_once_and_grows() -> None:
+    """The same call measures nothing again; more sizes are added; the first figure of several is left out."""
+    first = study("--strong", "--name", "mine")
+    assert [point["step_s"]["median"] for point in first["points"]] == [9, 5]
+    assert first["points"][1]["throughput"] == pytest.approx(64 / 5)
+    assert runs() == ["1 64", "2 32"]
+    assert study("--strong", "--name", "mine") == first
+    assert study("--strong", "--name", "mine", sizes="1,2,4")["points"][2]["step_s"]["median"] == 3
+    assert runs() == ["1 64", "2 32", "4 16"]
+    added = scale("add", "mine", "--sizes", "3", "--repeats", "1", "--json", code=3)
+    assert "not divisible by 3 ranks" in added.stderr
+    shown = json.loads(scale("show", "mine", "--json").stdout)
+    assert [point["ranks"] for point in shown["points"]] == [1, 2, 4]
+    study("--weak", "--name", "other")
+    assert runs()[-2:] == ["1 64", "2 64"]
+    rows = json.loads(scale("compare", "mine", "other", "--json").stdout)
+    assert [row["relative"][1] for row in rows] == [1, 1, None]
+    refused = scale(
+        "--site", "local", "--ranks", "1", "--weak", "--name", "mine", *METRIC, "--", "true", code=3
+    )
+    assert "the study mine exists with another batch, kind, settings" in refused.stderr
+
+
+def test_nothing_runs_in_a_dry_run_and_the_plan_names_the_jobs() -> None:
+    command = ("--", sys.executable, "program.py", "{ranks}", "{batch}")
+    options = ("--site", "generic-slurm", "--nodes", "1,2", "--weak", "--batch", "8", "--time", "10m")
+    done = scale(*options, "--dry-run", *command)
+    assert done.stdout.count("#SBATCH --nodes=") == 2
+    assert " 2 8" in done.stdout
+    assert "6 jobs left" in done.stderr
+    assert not (Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "studies").exists()
+
+
+def test_a_program_that_prints_no_figure_ends_the_study() -> None:
+    command = ("--", sys.executable, "program.py", "{ranks}", "{batch}")
+    size = ("--site", "local", "--ranks", "1,2", "--batch", "64", "--repeats", "1", "--strong")
+    done = scale(*size, "--metric", r"images/s: (\S+)", *command, code=3)
+    assert "stopped: all jobs with 1 ranks failed" in done.stderr
+    assert "no number above 0 was found in the job's output" in done.stderr
+    assert len(runs()) == 1
+
+
+def test_the_bundled_training_measures_its_steps_without_the_first_epoch() -> None:
+    options = ("--site", "local", "--ranks", "1", "--weak", "--repeats", "1", "--batch", "64")
+    training = ("--dataset", "synthetic", "--epochs", "2", "--batch-size", "{batch}")
+    done = scale(*options, "--json", "mnist", "--", *training)
+    (point,) = json.loads(done.stdout)["points"]
+    assert point["throughput"] == pytest.approx(64 / point["step_s"]["median"])
+    assert "by steps of the training" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--ranks", "1", "--", "true"), "--strong (the same work) or --weak"),
+        (("--strong", "--", "true"), "give the sizes"),
+        (("--strong", "--ranks", "1"), "name the bundled training"),
+        (("--strong", "--ranks", "1,x", "--", "true"), "'x' is not a whole number above 0"),
+    ],
+)
+def test_wrong_usage(words: tuple[str, ...], message: str) -> None:
+    assert message in scale("--site", "local", *words, code=2).stderr
+
+
+def test_an_unknown_study_is_refused() -> None:
+    assert "no study is named 'nosuch'" in scale("show", "nosuch", code=3).stderr

@@ -1,0 +1,80 @@
+"""When a study stops, and which points are comparable: without any job."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from hpclaunch.study.point_measure import pop_factors, read_metric
+from hpclaunch.study.run_study import why_stop
+from hpclaunch.study.study_document import report_of
+from hpclaunch.study.study_file import StudyFile, StudyPoint
+from hpclaunch.study.study_jobs import PointJob
+
+ALIKE = {"profile": "p", "versions": "v"}
+
+
+def point(size: int, seconds: float | None = None, **more: Any) -> StudyPoint:
+    state = "planned" if seconds is None else "measured"
+    facts: dict[str, Any] = {"size": size, "repeat": 1, "nodes": size, "ranks": size, "fingerprint": ALIKE}
+    return StudyPoint(**{**facts, "state": state, "seconds": seconds, "measured_by": "x", **more})
+
+
+def study(*points: StudyPoint, **more: Any) -> StudyFile:
+    facts: dict[str, Any] = {"settings": {}, "is_program": True, "workdir": "/", "by": "nodes"}
+    return StudyFile(name="s", token="t", kind="strong", points=points, **{**facts, **more})
+
+
+def job(most_cost: float | None) -> PointJob:
+    return PointJob(prepared=cast(Any, None), plan=cast(Any, None), script="", most_cost=most_cost)
+
+
+def test_a_study_stops_where_its_budget_would_be_passed() -> None:
+    four = point(4)
+    known = study(point(1, 10, cost=0.5), point(2, 5, cost=0.6), four, budget=2)
+    assert why_stop(known, four, job(0.9)) is None
+    assert why_stop(known, four, job(0.95)) == "1.1 are spent and the job may cost 0.95; the budget is 2"
+    assert "does not state what a job costs" in str(why_stop(known, four, job(None)))
+
+
+def test_a_study_stops_below_an_efficiency() -> None:
+    four = point(4)
+    good = study(point(1, 10), point(2, 6), four, stop_below=0.8)
+    bad = study(point(1, 10), point(2, 9), four, stop_below=0.8)
+    assert why_stop(good, four, job(None)) is None
+    assert why_stop(bad, four, job(None)) == "the efficiency with 2 was 0.56, below 0.8"
+    repeat = point(2, repeat=2)
+    assert why_stop(study(point(1, 10), point(2, 9), repeat, stop_below=0.8), repeat, job(None)) is None
+
+
+def test_a_size_whose_jobs_all_failed_ends_the_study() -> None:
+    four = point(4)
+    failed = point(2, state="failed", remark="job 1 failed: exit 1")
+    assert why_stop(study(point(1, 10), failed, four), four, job(None)) == "all jobs with 2 nodes failed"
+
+
+def test_points_of_another_environment_are_not_comparable() -> None:
+    other = point(4, 2.6, fingerprint={"profile": "p", "versions": "w"})
+    document, _ = report_of(study(point(1, 10), point(2, 5), other, point(8, 1.3)))
+    assert [p.comparable for p in document.points] == [True, True, False, True]
+    assert document.points[2].remarks == ("not comparable with the smallest size: versions differs",)
+    assert document.recommended is not None
+    assert document.recommended.ranks == 8
+
+
+def test_pop_factors_of_our_runner() -> None:
+    """Ranks useful for 4 and 6 s of 8 s: the mean wait is 1 s."""
+    balance, communication = pop_factors({"seconds": {"training": 8, "compute": 5, "waiting": 1}})
+    assert balance == pytest.approx(5 / 6)
+    assert communication == pytest.approx(6 / 8)
+    assert pop_factors({}) == (None, None)
+    one = point(1, 10, load_balance=0.9, communication_efficiency=0.8, cost=0.25)
+    document, _ = report_of(study(one, point(2, 5, cost=0.5), point(2, 5.1, repeat=2, cost=0.25)))
+    assert (document.facts["1"].load_balance, document.facts["2"].cost) == (0.9, 0.75)
+
+
+def test_of_several_figures_the_first_is_left_out() -> None:
+    log = "images/s: 10\nimages/s: 1,000.5\nimages/s: 1,200.5\n"
+    assert read_metric(r"images/s: (\S+)", log) == pytest.approx(1100.5)
+    assert read_metric(r"images/s: (\S+)", "images/s: 10\n") == 10

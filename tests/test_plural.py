@@ -1,0 +1,22 @@
+"""Numbers with their nouns."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpclaunch.plural import counted
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (counted(1, "node"), "1 node"),
+        (counted(0, "node"), "0 nodes"),
+        (counted(2, "node"), "2 nodes"),
+        (counted(2, "entry", "entries"), "2 entries"),
+        (counted(1, "entry", "entries"), "1 entry"),
+        (counted(12345, "file", spec=","), "12,345 files"),
+    ],
+)
+def test_a_number_with_its_noun(said: str, expected: str) -> None:
+    assert said == expected

@@ -28,9 +28,10 @@ SCRIPTS = [path for path in sorted(DATA.glob("*.sh")) if not NOT_READ.match(path
 def machine_of(text: str) -> SiteProfile | None:
     """The machine that a script of lint's tests is for; None: unknown, or of another scheduler."""
     found = re.search(r"^# site: (\S+)$", text, re.MULTILINE)
-    site = load_site(found[1]) if found and found[1] != "unknown" else None
-    kind = read_script(text).kind
-    return site if site is not None and kind in (None, site.scheduler.kind) else None
+    if not found or found[1] == "unknown":
+        return None
+    site = load_site(str(DATA / found[1]) if found[1].endswith(".yaml") else found[1])
+    return site if read_script(text).kind in (None, site.scheduler.kind) else None
 
 
 def rendered(ported: Ported) -> tuple[LaunchPlan, str]:
@@ -45,7 +46,9 @@ def port_and_render(text: str, source: SiteProfile | None, to: str) -> tuple[Por
     target = load_site(to)
     ported = port_script(text, source, target)
     _, script = rendered(ported)
-    found = [one for one in find_faults(script, target) if one.severity != "note"]
+    before = {one.rule for one in find_faults(text, source)}  # slips of the program go along
+    before.add("nodes-over-limit")  # the other machine may be smaller
+    found = [one for one in find_faults(script, target) if one.severity != "note" and one.rule not in before]
     assert found == [], (to, found)
     return ported, script
 
@@ -60,7 +63,7 @@ def must_be_reported(text: str) -> dict[int, str]:
     return {
         number: line.rstrip("\r")
         for number, line in enumerate(text.split("\n"), 1)
-        if line.strip() and not re.match(r"\s+#|#(?!!|(SBATCH|PBS|BSUB|COBALT)\b)", line)
+        if line.strip() and not re.match(r"\s+#(?!PBS\b)|#(?!!|(SBATCH|PBS|BSUB|COBALT)\b)", line)
     }
 
 

@@ -8,6 +8,8 @@ from hpclaunch.scheduler.job_header import Line
 
 STARTUP = "startup"
 """Folder in the job's folder that Python finds its start-up file in."""
+STARTUP_FILES = {"rank_startup.py": "sitecustomize.py", "rank_profile.py": "rank_profile.py"}
+"""File of ``hpclaunch/remote`` -> its name there."""
 
 
 def needs_startup(request: JobRequest) -> bool:

@@ -21,7 +21,7 @@ WORK_S = 0.03
 """Of every rank: in a shorter step the turns of other processes are most of it."""
 
 
-class Sleeps(torch.autograd.Function):
+class Sleeps(torch.autograd.Function):  # type: ignore[misc]
     """Nothing, and its gradient takes a while."""
 
     @staticmethod
@@ -35,7 +35,7 @@ class Sleeps(torch.autograd.Function):
         return gradients[0], None
 
 
-class Slow(torch.utils.data.Dataset[torch.Tensor]):
+class Slow(torch.utils.data.Dataset[torch.Tensor]):  # type: ignore[misc]
     """Items that take a while."""
 
     def __init__(self, seconds: float) -> None:

@@ -262,8 +262,8 @@ srun $ARGS --cpu-bind $BIND bash -c "RANK=\\$SLURM_PROCID NODE=\\$SLURM_NODEID e
 
 def test_a_placeholder_of_a_sample_is_not_a_file() -> None:
     ported = port(HEAD + "srun python train.py <options>\n")
-    assert ported.settings["command"] == ("python", "train.py", "<options>")
-    assert "command: <options> is a placeholder of the script: fill it in" in ported.to_do
+    assert ported.settings["command"][:2] == ("python", "train.py")
+    assert any("<options>" in text and "is a placeholder" in text for text in ported.to_do)
 
 
 def test_secrets_among_the_arguments_are_not_written() -> None:

@@ -14,6 +14,7 @@ from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
+    from hpclaunch.lint.chosen_findings import Baseline
     from hpclaunch.lint.lint_rule import Finding
     from hpclaunch.site.schema import SiteProfile
 
@@ -23,16 +24,23 @@ _EPILOG = """\b
 Examples:
   hpclaunch lint job.sh
   hpclaunch lint --site lumi-g --fix job.sh
+  hpclaunch lint jobs/ --ignore time-missing,placeholder
+  hpclaunch lint --write-baseline lint.json jobs/ && hpclaunch lint --baseline lint.json jobs/
   hpclaunch lint --sarif job.sh > lint.sarif
   hpclaunch lint --rules
 """
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("script", required=False, type=click.Path())
+@click.argument("scripts", nargs=-1, metavar="[SCRIPT]...", type=click.Path())
 @click.option(
     "--site", shell_complete=complete_site, help="Site profile. Default: from the script, else this machine."
 )
+@click.option("--select", multiple=True, metavar="RULE", help="Only these rules or patterns.")
+@click.option("--ignore", multiple=True, metavar="RULE", help="Without these rules.")
+@click.option("--exit-zero", is_flag=True, help="Exit status 0 also with findings.")
+@click.option("--baseline", metavar="FILE", help="Report only findings that are not in this file.")
+@click.option("--write-baseline", metavar="FILE", help="Write the findings into this file, and report none.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="A SARIF 2.1.0 log on stdout, for code review.")
 @click.option("--fix", "fixing", is_flag=True, help="Correct what is safe, and show the changes.")
@@ -40,36 +48,112 @@ Examples:
 @click.option("--markdown", is_flag=True, help="With --rules: the page of the docs.")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """List what is wrong with SCRIPT, an sbatch or qsub script; - reads standard input.
+    """List what is wrong with batch scripts; - reads standard input.
 
-    Exit status: 0 without errors and warnings (notes are allowed), 1 with errors or warnings, 3 if the script
+    Of a folder all files with directives are read. A comment "# hpclaunch: ignore[RULE]" in a script ignores
+    a rule on its line.
+
+    Exit status: 0 without errors and warnings (notes are allowed), 1 with errors or warnings, 3 if a script
     cannot be read.
     """
     if options["list_rules"]:
         _print_rules(options)
         return
-    script = _usage(options)
-    data = _read(script)
-    text = data.decode("utf-8", errors="replace")
-    profile = _profile(options["site"], text)
-    findings = _lint(script, text, profile)
-    if options["fixing"]:
-        findings = _fix(script, data, findings, profile)
-    _print(options, script, findings)
-    ctx.exit(EXIT_FAILED if any(one.severity != "note" for one in findings) else 0)
+    scripts = _usage(options)
+    known = _known_baseline(options["baseline"])
+    found = {}
+    for script in scripts:
+        data = _read(script)
+        text = data.decode("utf-8", errors="replace")
+        profile = _profile(options["site"], text, "" if len(scripts) == 1 else f"{script}: ")
+        findings = _choose(options, text, _lint(script, text, profile))
+        if options["fixing"]:
+            findings = _choose(options, *_fix(script, data, findings, profile))
+        found[script] = _not_known(known, script, findings)
+    if options["write_baseline"]:
+        _write_baseline(options["write_baseline"], found)
+        return
+    _print(options, found)
+    failed = any(one.severity != "note" for findings in found.values() for one in findings)
+    ctx.exit(EXIT_FAILED if failed and not options["exit_zero"] else 0)
 
 
-def _usage(options: dict[str, Any]) -> str:
-    """Return the script's name; refuse options that contradict each other, as wrong usage."""
+def _usage(options: dict[str, Any]) -> list[str]:
+    """Return the scripts; refuse options that contradict each other, as wrong usage."""
     if options["markdown"]:
         raise click.UsageError("--markdown goes with --rules")
     if options["as_json"] and options["as_sarif"]:
         raise click.UsageError("--json and --sarif: give only one of them")
-    if options["script"] is None:
+    if not options["scripts"]:
         raise click.UsageError("SCRIPT is missing")
-    if options["script"] == "-" and options["fixing"]:
+    if "-" in options["scripts"] and options["fixing"]:
         raise click.UsageError("--fix needs a file to write to, not -")
-    return str(options["script"])
+    for name in ("select", "ignore"):
+        options[name] = _rules_of(f"--{name}", options[name])
+    return _files(options["scripts"])
+
+
+def _rules_of(option: str, values: tuple[str, ...]) -> list[str]:
+    """Return the rules that an option names; a name that no rule has is wrong usage."""
+    from difflib import get_close_matches
+
+    from hpclaunch.lint.chosen_findings import unknown_rules
+    from hpclaunch.lint.lint_script import all_rules
+
+    patterns = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    names = [rule.id for rule in all_rules()]
+    checked = [pattern for pattern in patterns if not pattern.startswith("shellcheck-")]
+    for unknown in unknown_rules(checked, names):
+        near = get_close_matches(unknown, names, n=1)
+        meant = f"; did you mean {near[0]}?" if near else "; hpclaunch lint --rules lists them"
+        raise click.UsageError(f"{option}: no rule is called {unknown}{meant}")
+    return patterns
+
+
+def _files(names: tuple[str, ...]) -> list[str]:
+    """Return the scripts that are named, and the batch scripts in folders that are named."""
+    from hpclaunch.lint.script_files import batch_scripts
+
+    found: list[str] = []
+    for name in names:
+        if name != "-" and Path(name).is_dir():
+            inside = [str(path) for path in batch_scripts(Path(name))]
+            if not inside:
+                raise BadInputError(f"{name}: no file in this folder has directives", "name the scripts")
+            found += inside
+        else:
+            found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def _choose(options: dict[str, Any], text: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Return the findings that the options and the script's comments leave."""
+    from hpclaunch.lint.chosen_findings import chosen, without_ignored
+
+    return chosen(without_ignored(text, findings), options["select"], options["ignore"])
+
+
+def _known_baseline(name: str | None) -> Baseline | None:
+    from hpclaunch.lint.chosen_findings import read_baseline
+
+    return read_baseline(name, _read(name).decode("utf-8", errors="replace")) if name else None
+
+
+def _not_known(known: Baseline | None, script: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    from hpclaunch.lint.chosen_findings import new_findings
+
+    return new_findings(script, findings, known) if known is not None else findings
+
+
+def _write_baseline(name: str, found: dict[str, tuple[Finding, ...]]) -> None:
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.json_document import document_text
+    from hpclaunch.lint.chosen_findings import make_baseline
+
+    text = document_text(make_baseline(found), 1) + "\n"
+    LocalHost().write_file(str(Path(name).absolute()), text.encode())
+    count = sum(len(findings) for findings in found.values())
+    click.echo(f"{name}: {count} findings of {len(found)} scripts are known from now on", err=True)
 
 
 def _print_rules(options: dict[str, Any]) -> None:
@@ -100,8 +184,11 @@ def _read(script: str) -> bytes:
     return data
 
 
-def _profile(site: str | None, text: str) -> SiteProfile | None:
-    """Return the site of --site, else that of the script, else that of this machine."""
+def _profile(site: str | None, text: str, about: str) -> SiteProfile | None:
+    """Return the site of --site, else that of the script, else that of this machine.
+
+    ``about``: what stands before the note about it.
+    """
     from hpclaunch.lint.batch_script import read_script
     from hpclaunch.lint.lint_script import site_of
     from hpclaunch.site.detect import detect_here
@@ -119,9 +206,9 @@ def _profile(site: str | None, text: str) -> SiteProfile | None:
         if name is not None and script.kind not in (None, profiles[name].scheduler.kind):
             name = None
     if name is None:
-        click.echo("note: the site is not known, so its limits are not checked", err=True)
+        click.echo(f"{about}note: the site is not known, so its limits are not checked", err=True)
         return None
-    click.echo(f"note: checked for site {name}: {why}", err=True)
+    click.echo(f"{about}note: checked for site {name}: {why}", err=True)
     return profiles[name]
 
 
@@ -142,8 +229,8 @@ def _lint(script: str, text: str, profile: SiteProfile | None) -> tuple[Finding,
 
 def _fix(
     script: str, data: bytes, findings: tuple[Finding, ...], profile: SiteProfile | None
-) -> tuple[Finding, ...]:
-    """Write the corrected script, whole or not at all; return the findings that are left."""
+) -> tuple[str, tuple[Finding, ...]]:
+    """Write the corrected script, whole or not at all; return its text and the findings that are left."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.lint.finding_report import changes
     from hpclaunch.lint.lint_script import fix
@@ -151,24 +238,27 @@ def _fix(
     old = data.decode("utf-8", errors="replace")
     new, applied = fix(old, findings)
     if not applied:
-        click.echo("note: --fix has nothing to correct", err=True)
-        return findings
+        click.echo(f"note: --fix has nothing to correct in {script}", err=True)
+        return old, findings
     if old.encode() != data:
         raise BadInputError(f"{script}: not UTF-8, so it was not changed", "save it as UTF-8")
     target = Path(script).resolve()
     LocalHost().write_file(str(target), new.encode(), mode=target.stat().st_mode & 0o7777)
     click.echo(changes(script, old, new), err=True, nl=False)
     click.echo(f"corrected: {', '.join(one.rule for one in applied)}", err=True)
-    return _lint(script, new, profile)
+    return new, _lint(script, new, profile)
 
 
-def _print(options: dict[str, Any], script: str, findings: tuple[Finding, ...]) -> None:
+_COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
+
+
+def _print(options: dict[str, Any], found: dict[str, tuple[Finding, ...]]) -> None:
     from hpclaunch.lint.finding_report import document, report, sarif
     from hpclaunch.lint.lint_script import all_rules
 
     if options["as_json"]:
-        print_document(document(findings), indent=2)
+        print_document(document(found), indent=2)
     elif options["as_sarif"]:
-        click.echo(json.dumps(sarif(script, findings, all_rules()), indent=2))
+        click.echo(json.dumps(sarif(found, all_rules()), indent=2))
     else:
-        click.echo(report(script, findings))
+        click.echo(report(found, lambda text, severity: click.style(text, fg=_COLOURS[severity], bold=True)))

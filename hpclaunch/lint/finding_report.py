@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,14 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong; each key is the field of `Finding` with this name."""
+    """One thing that is wrong."""
 
+    file: str
+    """The file that it is in: a script, or a Python file that the script launches."""
     line: int | None
     """From 1; null: something is missing."""
+    column: int | None
+    """From 1; null: the file as a whole."""
     rule: str
     severity: Severity
     message: str
@@ -40,24 +45,62 @@ DOCUMENTS = {"lint": LintDocument, "lint-rules": tuple[Rule, ...]}
 """Name of the schema -> its type."""
 
 
-def document(findings: Iterable[Finding]) -> LintDocument:
+Found = Mapping[str, Sequence[Finding]]
+"""Script -> its findings."""
+
+
+def document(found: Found) -> LintDocument:
     """Return findings for ``--json``."""
-    return msgspec.convert({"findings": tuple(findings)}, LintDocument, from_attributes=True)
+    return LintDocument(
+        findings=tuple(
+            FindingDocument(
+                file=one.file or name,
+                line=one.line,
+                column=one.column,
+                rule=one.rule,
+                severity=one.severity,
+                message=one.message,
+                remedy=one.remedy,
+            )
+            for name, findings in found.items()
+            for one in findings
+        )
+    )
 
 
-def report(name: str, findings: Sequence[Finding]) -> str:
-    """Return findings as text: ``SCRIPT:LINE: severity: message [rule]``, then the remedy."""
+def _plain_style(text: str, _severity: str) -> str:
+    return text
+
+
+def report(found: Found, style: Callable[[str, str], str] = _plain_style) -> str:
+    """Return findings as text: ``SCRIPT:LINE: severity: message [rule]``, then the remedy, and a summary.
+
+    ``style`` may colour a severity.
+    """
     lines = []
-    for one in findings:
-        place = name if one.line is None else f"{name}:{one.line}"
-        lines += [f"{place}: {one.severity}: {one.message} [{one.rule}]", f"  {one.remedy}"]
-    counts = [f"{n} {word}{'s' if n != 1 else ''}" for word, n in _counts(findings) if n]
-    return "\n".join([*lines, f"{name}: {', '.join(counts) or 'nothing found'}"])
+    for name, findings in found.items():
+        for one in findings:
+            lines += [_in_words(name, one, style(one.severity, one.severity)), f"  {one.remedy}"]
+        if len(found) == 1 or not findings:
+            lines.append(f"{name}: {_counted(findings)}")
+    if len(found) > 1:
+        every = list(chain.from_iterable(found.values()))
+        clean = [name for name, findings in found.items() if not findings]
+        lines.append(f"{len(found)} scripts, {len(clean)} without findings: {_counted(every)}")
+    return "\n".join(lines)
 
 
-def _counts(findings: Iterable[Finding]) -> list[tuple[str, int]]:
+def _in_words(name: str, one: Finding, severity: str) -> str:
+    """Return a finding as ``SCRIPT:LINE: severity: message [rule]``."""
+    place = one.file or name if one.line is None else f"{one.file or name}:{one.line}"
+    return f"{place}: {severity}: {one.message} [{one.rule}]"
+
+
+def _counted(findings: Iterable[Finding]) -> str:
+    """Return ``2 errors, 1 note``, or that there is nothing."""
     severities = [one.severity for one in findings]
-    return [(word, severities.count(word)) for word in ("error", "warning", "note")]
+    counts = [(word, severities.count(word)) for word in ("error", "warning", "note")]
+    return ", ".join(f"{n} {word}{'s' if n != 1 else ''}" for word, n in counts if n) or "nothing found"
 
 
 def changes(name: str, old: str, new: str) -> str:
@@ -68,14 +111,15 @@ def changes(name: str, old: str, new: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def sarif(name: str, findings: Sequence[Finding], rules: Sequence[Rule]) -> dict[str, Any]:
+def sarif(found: Found, rules: Sequence[Rule]) -> dict[str, Any]:
     """Return findings as a SARIF 2.1.0 log (OASIS), which code reviews show next to the lines."""
     described = {rule.id: _sarif_rule(rule) for rule in rules}
-    for one in findings:
+    every = [(name, one) for name, findings in found.items() for one in findings]
+    for _, one in every:
         described.setdefault(one.rule, {"id": one.rule})
     order = list(described)
     driver = {"name": "hpclaunch lint", "version": __version__, "rules": list(described.values())}
-    results = [_sarif_result(name, one, order.index(one.rule)) for one in findings]
+    results = [_sarif_result(one.file or name, one, order.index(one.rule)) for name, one in every]
     return {
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
@@ -97,6 +141,8 @@ def _sarif_result(name: str, finding: Finding, index: int) -> dict[str, Any]:
     location: dict[str, Any] = {"artifactLocation": {"uri": _uri(name)}}
     if finding.line is not None:
         location["region"] = {"startLine": finding.line}
+        if finding.column is not None:
+            location["region"]["startColumn"] = finding.column
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,
@@ -128,7 +174,14 @@ _HEAD = """# Rules of hpclaunch lint
 
 An **error**: the job fails, hangs, or does something else than the script says. A **warning**: this is
 likely, or the site does not document what the script uses. A **note**: the script works, but check the line.
-With errors or warnings the exit status is 1; with notes only it is 0.
+With errors or warnings the exit status is 1; with notes only it is 0. What cannot be read is reported, with
+exit status 1: a script without directives, or with those of a scheduler that lint does not read.
+
+A rule that rests on the behaviour of a scheduler names the versions that behave so. Profiles state the
+version (`scheduler.version`); if it is not known, such a finding is a note, and nothing
+is reported that newer versions have changed.
+
+A comment `# hpclaunch: ignore[RULE]` ignores a rule on its line, and alone on a line on the next one.
 
 Rules about limits, reserved cores, modules and interfaces need the site: give `--site NAME`. Without it lint
 takes the site from the script's directives if only one site matches, else from the machine where lint runs.
@@ -146,6 +199,8 @@ def rules_page(rules: Sequence[Rule]) -> str:
     for rule in rules:
         fixable = " `--fix` corrects it." if rule.fixable else ""
         parts += ["", f"## {rule.id}", "", f"{rule.what} ({rule.severity})", "", rule.why, ""]
+        for one in rule.versions:
+            parts += [f"Holds for {one}. Source: {one.source}.", ""]
         parts += [
             f"Remedy: {rule.remedy}{fixable}",
             "",

@@ -42,7 +42,18 @@ def lint_script(script: Script, profile: SiteProfile | None, files: Files) -> tu
         made = [one for part in parts for one in check(part)]
         found += [_finding(rule, one, doubt) for one in made if one.line not in skipped]
     found += _in_written_scripts(script)
-    return in_order(dict.fromkeys(found))
+    lines = script.text.split("\n")
+    return in_order(dict.fromkeys(_with_column(one, lines) for one in found))
+
+
+def _with_column(one: Finding, lines: list[str]) -> Finding:
+    """Return a finding with its column: that of its first change on the line, else the line's first word."""
+    if one.line is None or one.file is not None:
+        return one
+    line = lines[one.line - 1]
+    begin = sum(len(each) + 1 for each in lines[: one.line - 1])
+    changed = [edit.start - begin for edit in one.edits if 0 <= edit.start - begin <= len(line)]
+    return msgspec.structs.replace(one, column=min(changed, default=len(line) - len(line.lstrip())) + 1)
 
 
 _WRITTEN = ("status-lost-in-pipe", "tee-without-pipe", "set-option-misspelt")
@@ -53,12 +64,10 @@ def _in_written_scripts(script: Script) -> list[Finding]:
     """Return the findings in here-documents that are shell scripts themselves."""
     found = []
     for first_line, text in script.written_scripts:
-        context = Context(read_script(text))
+        context = Context(read_script("\n" * (first_line - 1) + text))
         for rule, check in (RULES[name] for name in _WRITTEN):
             for one in check(context):
-                finding = _finding(rule, one, "")
-                line = first_line - 1 + (one.line or 1)
-                found.append(msgspec.structs.replace(finding, line=line, edits=()))
+                found.append(msgspec.structs.replace(_finding(rule, one, ""), edits=()))
     return found
 
 
@@ -71,6 +80,8 @@ def _doubt(rule: Rule, context: Context) -> str | None:
     if not known:
         return None if rule.versions and context.kind else ""
     holds = known[0].holds(context.scheduler_version)
+    if holds is None and known[0].before:
+        return None  # newer versions have changed this, and most machines have a newer one
     if holds is None:
         return f" ({known[0]}; the version of this site is not known)"
     return "" if holds else None

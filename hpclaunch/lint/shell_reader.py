@@ -41,6 +41,7 @@ _ANSI_LETTERS = {
 _PLACEHOLDER = re.compile(r"<<[A-Za-z][\w .-]*>>|<[A-Za-z][\w -]*>(?=\s*$|\s+[-<|&;]|\s+\\$)", re.MULTILINE)
 _PIPES = ("|", "|&")
 _OPERATORS = (";;&", "&&", "||", "|&", ";;", ";&", ";", "&", "|", "(", ")", "\n")
+_OPERATOR = re.compile("|".join(map(re.escape, _OPERATORS)))
 _REDIRECTS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
 _REDIRECT = re.compile(r"(\d*|\{\w+\})(" + "|".join(map(re.escape, _REDIRECTS)) + ")")
 _OPENING = frozenset({"if", "while", "until", "for", "select", "case", "{"})
@@ -108,7 +109,8 @@ class _Reader:
         return self.at > start
 
     def operator(self) -> str:
-        return next((op for op in _OPERATORS if self.text.startswith(op, self.at)), "")
+        match = _OPERATOR.match(self.text, self.at)
+        return match[0] if match else ""
 
     def at_redirect(self) -> re.Match[str] | None:
         """Return the redirection here; ``<(...)`` is a word."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -54,7 +55,7 @@ class Word:
         """The word after quote removal, None where it holds an expansion."""
         return "".join(p.text for p in self.parts) if all(p.kind == "text" for p in self.parts) else None
 
-    @property
+    @cached_property
     def visible(self) -> str:
         """The word after quote removal, without its expansions."""
         return "".join(part.text for part in self.parts if part.kind == "text")

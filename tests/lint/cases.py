@@ -39,8 +39,9 @@ def read_case(path: Path) -> Case:
 
 
 def findings(text: str, site: str, folder: Path = DATA) -> tuple[Finding, ...]:
-    """Lint with a shipped site, or none for unknown."""
-    return find_faults(text, None if site == "unknown" else load_site(site), Files((folder,)))
+    """Lint with a shipped site, one of the data folder (.yaml), or none for unknown."""
+    place = str(DATA / site) if site.endswith(".yaml") else site
+    return find_faults(text, None if site == "unknown" else load_site(place), Files((folder,)))
 
 
 def places(found: tuple[Finding, ...], about: str = "") -> list[tuple[int | None, str]]:

@@ -84,7 +84,14 @@ def test_a_warning_alone_is_status_1(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["missing.sh"], ["."], ["--site", "nowhere", "job.sh"], ["--site", "a\n", "job.sh"]]
+    "arguments",
+    [
+        ["missing.sh"],
+        ["."],
+        ["--baseline", "job.sh", "job.sh"],
+        ["--site", "nowhere", "job.sh"],
+        ["--site", "a\n", "job.sh"],
+    ],
 )
 def test_what_cannot_be_read_is_status_3(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text("srun ./app\n")
@@ -95,14 +102,97 @@ def test_what_cannot_be_read_is_status_3(arguments: list[str], tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--markdown", "job.sh"], ["--json", "--sarif", "job.sh"], ["--fix", "-"]]
+    "arguments",
+    [
+        [],
+        ["--markdown", "job.sh"],
+        ["--json", "--sarif", "job.sh"],
+        ["--fix", "-"],
+        ["--select", "status-lots", "job.sh"],
+        ["--ignore", "nothing-*-like-this", "job.sh"],
+    ],
 )
 def test_wrong_usage_is_status_2(arguments: list[str], tmp_path: Path) -> None:
     assert run_lint(*arguments, cwd=tmp_path).returncode == 2
 
 
+PIPE = "#!/bin/bash\n#SBATCH -t 10\nsrun ./app | tee log\n"
+DISCARDED = "#!/bin/bash\n#SBATCH -t 10\nsrun ./app 2>/dev/null\n"
+
+
+def rules_of(answer: subprocess.CompletedProcess[str]) -> list[tuple[str, str]]:
+    return [(Path(one["file"]).name, one["rule"]) for one in findings_of(answer)]
+
+
+def test_many_scripts_and_folders_of_them(tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs"
+    (jobs / "old").mkdir(parents=True)
+    (jobs / ".git").mkdir()
+    for name, text in (("a.sh", PIPE), ("old/b.job", DISCARDED), (".git/c.sh", PIPE), ("notes.md", "srun")):
+        (jobs / name).write_text(text)
+    (tmp_path / "right.sh").write_text("#!/bin/bash\n#SBATCH -t 10\nsrun ./app\n")
+    answer = run_lint("--json", "jobs", "right.sh", cwd=tmp_path)
+    assert rules_of(answer) == [("a.sh", "status-lost-in-pipe"), ("b.job", "stderr-discarded")]
+    assert answer.returncode == 1
+    text = run_lint("jobs", "right.sh", cwd=tmp_path).stdout
+    assert "jobs/a.sh:3: error: " in text
+    assert "right.sh: nothing found" in text
+    assert text.endswith("3 scripts, 1 without findings: 1 error, 1 warning\n")
+
+
+def test_rules_are_selected_and_ignored(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text(PIPE)
+    (tmp_path / "b.sh").write_text(DISCARDED)
+    both = [("a.sh", "status-lost-in-pipe"), ("b.sh", "stderr-discarded")]
+    for options, expected in (
+        (["--select", "stderr*,status-lost-in-pipe"], both),
+        (["--select", "stderr-discarded"], both[1:]),
+        (["--ignore", "stderr-*"], both[:1]),
+        (["--select", "st*", "--ignore", "status-*,stderr-discarded"], []),
+    ):
+        answer = run_lint("--json", *options, "a.sh", "b.sh", cwd=tmp_path)
+        assert rules_of(answer) == expected, options
+        assert answer.returncode == bool(expected)
+
+
+def test_a_comment_ignores_a_rule(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text(PIPE.replace("log", "log  # hpclaunch: ignore[status-*]"))
+    (tmp_path / "b.sh").write_text(PIPE.replace("srun", "# hpclaunch: ignore\nsrun"))
+    (tmp_path / "c.sh").write_text(PIPE.replace("log", "log  # hpclaunch: ignore[stderr-discarded]"))
+    (tmp_path / "d.sh").write_text("#!/bin/bash\n# hpclaunch: ignore[no-directives]\nsrun ./app\n")
+    answer = run_lint("--json", *(f"{name}.sh" for name in "abcd"), cwd=tmp_path)
+    assert rules_of(answer) == [("c.sh", "status-lost-in-pipe")]
+
+
+def test_exit_zero_and_the_place_of_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text("#!/bin/bash\n#SBATCH -n=4 -t 10\n  srun ./app | tee log\n")
+    answer = run_lint("--exit-zero", "--json", "a.sh", cwd=tmp_path)
+    assert answer.returncode == 0
+    places = [(one["file"], one["line"], one["column"], one["rule"]) for one in findings_of(answer)]
+    assert places == [("a.sh", 2, 9, "directive-equals"), ("a.sh", 3, 3, "status-lost-in-pipe")]
+
+
+def test_a_baseline_hides_what_was_there_before(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text(PIPE)
+    written = run_lint("--write-baseline", "known.json", "a.sh", cwd=tmp_path)
+    assert (written.returncode, written.stdout) == (0, "")
+    again = run_lint("--baseline", "known.json", "--json", "a.sh", cwd=tmp_path)
+    assert (again.returncode, findings_of(again)) == (0, [])
+    (tmp_path / "a.sh").write_text(PIPE + "srun ./other | tee log2\n")
+    more = run_lint("--baseline", "known.json", "--json", "a.sh", cwd=tmp_path)
+    assert (more.returncode, [one["line"] for one in findings_of(more)]) == (1, [4])
+
+
+def test_colours_are_for_those_who_want_them(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text(PIPE)
+    command = [sys.executable, "-m", "hpclaunch", "--color", "always", "lint", "a.sh"]
+    coloured = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "a.sh:3: \x1b[31m\x1b[1merror\x1b[0m: " in coloured.stdout
+    assert "\x1b" not in run_lint("a.sh", cwd=tmp_path).stdout
+
+
 def test_standard_input(tmp_path: Path) -> None:
-    answer = run_lint("--json", "-", cwd=tmp_path, input="#!/bin/bash\n#SBATCH -t 10\nsrun ./app | tee log\n")
+    answer = run_lint("--json", "-", cwd=tmp_path, input=PIPE)
     assert [(one["line"], one["rule"]) for one in findings_of(answer)] == [(3, "status-lost-in-pipe")]
 
 

@@ -78,7 +78,10 @@ def test_a_storage_is_counted_once() -> None:
         ("name: a, kind: relu", "x.yaml:4: no layer is a conv or a linear one"),
         ("name: a, kind: conv", "x.yaml:5: layers[0]: conv 'a': it lacks filters"),
         ("name: a, kind: linear", "lacks outputs"),
-        ("name: a, kind: linear, outputs: 2\nname: a, kind: relu", "x.yaml:6: layers[1]: the name 'a' is used already"),
+        (
+            "name: a, kind: linear, outputs: 2\nname: a, kind: relu",
+            "x.yaml:6: layers[1]: the name 'a' is used already",
+        ),
         ("name: a, kind: conv, filters: 1, from: [z]", "from names 'z', which is not above it"),
         ("name: a, kind: conv, filters: 2, kernel: [9, 9]", "its window is larger than its input of 8 x 8"),
         ("name: a, kind: conv, filters: 2, kernel: [3]", "kernel has 1 numbers"),

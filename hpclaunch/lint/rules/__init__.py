@@ -3,7 +3,7 @@
 # ruff: noqa: I001
 from hpclaunch.lint.rules import binding_rules, flow_rules, resource_rules
 from hpclaunch.lint.rules import environment_rules, module_rules, python_rules
-from hpclaunch.lint.rules import directive_rules, step_rules, rendezvous_rules, variable_rules
+from hpclaunch.lint.rules import directive_rules, step_rules, rendezvous_rules, variable_rules, upkeep_rules
 
 __all__ = [
     "binding_rules",
@@ -15,5 +15,6 @@ __all__ = [
     "rendezvous_rules",
     "resource_rules",
     "step_rules",
+    "upkeep_rules",
     "variable_rules",
 ]

@@ -83,7 +83,7 @@ def _gres(context: Context) -> Directive | None:
     "error",
     what="Tasks x CPUs per node are more than the node's cores that jobs may use.",
     why="The scheduler refuses such a job, or it waits forever (LUMI-G: 56 of 64 cores are for jobs). More"
-    " than the cores but not more than the hardware threads is a warning.",
+    " than the cores but not more than the hardware threads is a note: some sites count threads.",
     remedy="Request fewer tasks per node or CPUs per task.",
     bad="#SBATCH --ntasks-per-node=8\n#SBATCH --cpus-per-task=72",
     good="#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=72",
@@ -100,7 +100,7 @@ def cpus_over_node(context: Context) -> Iterator[Violation]:
     has = _cores_of_node(profile, cores, reserved=len(topology.cores) - cores)
     for cpus, given, product in _cpus_requested(context.requested):
         if cpus > limit:
-            severity: Severity | None = "warning" if cpus <= threads else None
+            severity: Severity | None = "note" if cpus <= threads else None
             yield Violation(given.line, f"{product} = {cpus} CPUs per node; {has}", severity=severity)
 
 

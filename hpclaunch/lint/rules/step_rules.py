@@ -119,8 +119,8 @@ def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
 def _gets_cpus(context: Context) -> bool:
     """Tell whether a launch asks for CPUs, or the script itself has all of a node."""
     started = _real(context.script)
-    by_srun = [launch for launch in started if launch.launcher == "srun"]
-    all_of_a_node = bool(started) and not by_srun and bool(context.owns_node)
+    by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
+    all_of_a_node = bool(started) and not by_steps and bool(context.owns_node)
     return all_of_a_node or any(_gives_cpus(launch) for launch in context.script.launches)
 
 

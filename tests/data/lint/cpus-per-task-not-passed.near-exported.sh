@@ -2,4 +2,4 @@
 #SBATCH --cpus-per-task=8
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 srun ./app
-# site: unknown
+# site: slurm-22.05.yaml

@@ -1,4 +1,4 @@
 #!/bin/bash
 #SBATCH --cpus-per-task=1
 srun ./app
-# site: unknown
+# site: slurm-22.05.yaml

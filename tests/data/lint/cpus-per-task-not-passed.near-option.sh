@@ -2,4 +2,4 @@
 #SBATCH --cpus-per-task=8
 srun -c "$SLURM_CPUS_PER_TASK" ./app
 srun --cpus-per-task=8 ./app
-# site: unknown
+# site: slurm-22.05.yaml

@@ -1,5 +1,5 @@
 #!/bin/bash
 #SBATCH --cpus-per-task=8
 srun ./app
-# site: unknown
+# site: slurm-22.05.yaml
 # expect: 3 cpus-per-task-not-passed

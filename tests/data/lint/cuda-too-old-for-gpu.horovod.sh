@@ -10,3 +10,4 @@ module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
 srun --mpi=pmix ./app
 # site: olivia
 # expect: 9 cuda-too-old-for-gpu
+# expect: 9 module-old

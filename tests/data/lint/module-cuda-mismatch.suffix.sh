@@ -4,3 +4,4 @@ module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
 srun ./app
 # site: unknown
 # expect: 3 module-cuda-mismatch
+# expect: 3 module-old

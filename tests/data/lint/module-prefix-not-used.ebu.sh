@@ -7,3 +7,4 @@ module load foo
 srun ./app
 # site: unknown
 # expect: 4 module-prefix-not-used
+# expect: 5 module-old

@@ -6,3 +6,4 @@ module load Horovod/0.28.1-foss-2022a
 srun ./app
 # site: unknown
 # expect: 4 module-prefix-not-used
+# expect: 5 module-old

@@ -6,3 +6,4 @@ module use $EASYBUILD_PREFIX/modules/all
 module load Horovod/0.28.1-foss-2022a
 srun ./app
 # site: unknown
+# expect: 6 module-old

@@ -8,4 +8,3 @@
 #SBATCH --time=01:00:00
 srun ./app
 # site: olivia
-# expect: 9 cpus-per-task-not-passed

@@ -4,4 +4,3 @@
 srun ./app
 srun ./other
 # site: unknown
-# expect: 4 cpus-per-task-not-passed

@@ -1,0 +1,99 @@
+"""Which findings count: --select and --ignore, comments in the script, and the baseline of an old tree.
+
+A comment ``# hpclaunch: ignore[RULE, RULE]`` holds for its line and, alone on a line, for the next one; a
+finding without a line is ignored by such a comment anywhere. Rules may be patterns: ``directive-*``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.json_document import Document
+from hpclaunch.lint.lint_rule import Finding
+
+_COMMENT = re.compile(r"#\s*hpclaunch:\s*ignore(?:\[([^\]\n]*)\])?")
+
+
+def chosen(findings: Iterable[Finding], select: Sequence[str], ignore: Sequence[str]) -> tuple[Finding, ...]:
+    """Return the findings of the selected rules (all if none is named) without the ignored ones."""
+    return tuple(
+        one
+        for one in findings
+        if (not select or _matches(one.rule, select)) and not _matches(one.rule, ignore)
+    )
+
+
+def _matches(rule: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(rule, pattern) for pattern in patterns)
+
+
+def unknown_rules(patterns: Iterable[str], rules: Iterable[str]) -> list[str]:
+    """Return the patterns that match no rule."""
+    known = list(rules)
+    return [pattern for pattern in patterns if not any(fnmatchcase(rule, pattern) for rule in known)]
+
+
+def without_ignored(text: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings that no comment of the script ignores."""
+    ignored = _ignored_lines(text)
+    if not ignored:
+        return tuple(findings)
+    anywhere = [pattern for patterns in ignored.values() for pattern in patterns]
+
+    def is_ignored(one: Finding) -> bool:
+        if one.file is not None:
+            return False
+        return _matches(one.rule, anywhere if one.line is None else ignored.get(one.line, ()))
+
+    return tuple(one for one in findings if not is_ignored(one))
+
+
+def _ignored_lines(text: str) -> dict[int, list[str]]:
+    """Return the rules that comments ignore, by line."""
+    ignored: dict[int, list[str]] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        match = _COMMENT.search(line)
+        if match:
+            patterns = [part.strip() for part in (match[1] or "*").split(",")]
+            alone = line.strip() == match[0]
+            for at in (number, number + 1) if alone else (number,):
+                ignored.setdefault(at, []).extend(patterns)
+    return ignored
+
+
+class Baseline(Document, frozen=True, kw_only=True):
+    """The findings of an old tree that are not reported again: file -> rule -> how many."""
+
+    findings: dict[str, dict[str, int]]
+
+
+def make_baseline(found: Mapping[str, Sequence[Finding]]) -> Baseline:
+    """Return the baseline of these findings, by file."""
+    counted = {name: dict(sorted(Counter(one.rule for one in each).items())) for name, each in found.items()}
+    return Baseline(findings={name: rules for name, rules in sorted(counted.items()) if rules})
+
+
+def read_baseline(name: str, text: str) -> Baseline:
+    """Read a baseline file. Raises BadInputError if it is none."""
+    try:
+        return msgspec.json.decode(text.encode("utf-8", errors="replace"), type=Baseline)
+    except msgspec.MsgspecError as error:
+        raise BadInputError(f"{name}: not a baseline of hpclaunch lint: {error}", "write it again") from None
+
+
+def new_findings(name: str, findings: Iterable[Finding], baseline: Baseline) -> tuple[Finding, ...]:
+    """Return the findings beyond those in the baseline: of each rule the last ones."""
+    left = Counter(baseline.findings.get(name, {}))
+    kept = []
+    for one in findings:
+        if left[one.rule] > 0:
+            left[one.rule] -= 1
+        else:
+            kept.append(one)
+    return tuple(kept)

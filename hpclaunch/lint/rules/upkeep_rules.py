@@ -1,0 +1,190 @@
+"""Rules about what grows old or fits one user or one node only: modules, variables, paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.lint_rule import Context, Violation, rule
+from hpclaunch.lint.program_words import partly_expanded, program_words
+from hpclaunch.lint.rules.module_rules import loaded
+from hpclaunch.lint.shell_syntax import Command
+
+_WRITTEN = 2026
+"""The year in which these rules were written."""
+_OLD = 4
+"""Years after which sites have removed a software stack: of yearly toolchains they keep about three."""
+_DATED = re.compile(
+    r"(?:/(20\d\d)[-._]\d\d\b|^(?:LUMI|CrayEnv|cpe|EESSI|Stages|NRIS)/(?:20)?(\d\d)[.-]?\d?\d?|"
+    r"[-/](?:foss|gompi|gfbf|intel)-(20\d\d)[ab]\b)"
+)
+_HOMES = re.compile(r"/(?:home|users|global/homes?/[a-z]|ccs/home|gpfs/home)/([a-z][a-z0-9_-]{2,})(?=/)")
+_NO_PERSON = re.compile(r"user|your|name|shared|project|group|software|apps?|public|common")
+_NODE_LOCAL = re.compile(r"(/tmp|/dev/shm|/local/scratch|\$\{?TMPDIR\}?|/mnt/bb)(/|$)")
+_STARTS_MORE = re.compile(
+    r"torchrun|torch\.distributed|deepspeed|accelerate|horovodrun|ray|lightning|jax|launch"
+)
+
+
+@rule(
+    "module-old",
+    "note",
+    what="A module's version is four years old or more.",
+    why="Sites remove old software stacks: after an upgrade `module load` fails, and the program runs with"
+    " what the system has. (The year is that of the version: `LUMI/22.08`, `conda/2022-09-08`.)",
+    remedy="Look whether it is still there: `module spider NAME`.",
+    bad="module load LUMI/22.08 partition/G",
+    good="module load LUMI/25.03 partition/G",
+)
+def module_old(context: Context) -> Iterator[Violation]:
+    """Find the first module whose version names an old year."""
+    for module in loaded(context.script):
+        match = _DATED.search(module.name)
+        year = int(next(filter(None, match.groups()))) if match else _WRITTEN
+        if year % 100 + 2000 <= _WRITTEN - _OLD:
+            yield Violation(module.line, f"{module.name} is of {year % 100 + 2000}")
+            return
+
+
+@rule(
+    "container-module-renamed",
+    "warning",
+    what="The module of another container runtime than the site's is loaded.",
+    why="Singularity was renamed Apptainer: a site that has moved on has no module of the old name.",
+    remedy="Load the modules that the profile names.",
+    bad="# Polaris\nmodule load singularity",
+    good="module load apptainer",
+)
+def container_module_renamed(context: Context) -> Iterator[Violation]:
+    """Compare singularity and apptainer with the profile's modules for containers."""
+    container = context.profile.software.container if context.profile else None
+    names = [name for line in container.modules for name in re.split(r"[\s/]", line)] if container else []
+    for module in loaded(context.script):
+        name = module.name.partition("/")[0]
+        other = {"singularity": "apptainer", "apptainer": "singularity"}.get(name)
+        if other in names and name not in names:
+            yield Violation(module.line, f"module {module.name}: the site's is {other}", f"load {other}")
+
+
+# Variable -> (the one that is read now, since when). NCCL user guide, Environment Variables; HPE, intro_mpi;
+# Horovod's install guide.
+_OBSOLETE = {
+    "MPICH_RDMA_ENABLED_CUDA": ("MPICH_GPU_SUPPORT_ENABLED", "Cray MPICH on Cray EX"),
+    "NCCL_IB_CUDA_SUPPORT": ("NCCL_NET_GDR_LEVEL", "NCCL 2.4"),
+    "NCCL_LL_THRESHOLD": ("NCCL_PROTO", "NCCL 2.5"),
+    "NCCL_TREE_THRESHOLD": ("NCCL_ALGO", "NCCL 2.5"),
+    "NCCL_MAX_NRINGS": ("NCCL_MAX_NCHANNELS", "NCCL 2.5"),
+    "NCCL_MIN_NRINGS": ("NCCL_MIN_NCHANNELS", "NCCL 2.5"),
+    "NCCL_BLOCKING_WAIT": ("TORCH_NCCL_BLOCKING_WAIT", "PyTorch 2.2"),
+    "NCCL_ASYNC_ERROR_HANDLING": ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "PyTorch 2.2"),
+}
+
+
+@rule(
+    "variable-obsolete",
+    "note",
+    what="A variable is set that newer versions of its program do not read, or read under another name.",
+    why="The setting has no effect, or prints a warning in every rank.",
+    remedy="Use the newer name, or remove the line.",
+    bad="export NCCL_TREE_THRESHOLD=0",
+    good="export NCCL_ALGO=Ring",
+)
+def variable_obsolete(context: Context) -> Iterator[Violation]:
+    """Find obsolete names among the exported variables."""
+    variables = context.script.variables
+    for name, (newer, since) in _OBSOLETE.items():
+        for one in variables.assignments.get(name, [])[:1]:
+            if newer not in variables.assignments:
+                yield Violation(one.line, f"{name} is obsolete since {since}", f"use {newer}")
+
+
+@rule(
+    "personal-path",
+    "note",
+    what="A path leads into the home of one user.",
+    why="Other users of the script cannot read or write there.",
+    remedy="Write `$HOME`, or a folder of the project.",
+    bad="#SBATCH --nodes=1\ncd /home/jdoe/train\nsrun ./app",
+    good='#SBATCH --nodes=1\ncd "$HOME/train"\nsrun ./app',
+)
+def personal_path(context: Context) -> Iterator[Violation]:
+    """Find the first path into a named user's home, in commands and values."""
+    script = context.script
+    if script.reader is None:
+        return
+    for number, line in enumerate(script.text.split("\n"), 1):
+        match = _HOMES.search(line)
+        if match and not line.lstrip().startswith("#") and not _NO_PERSON.search(match[1]):
+            yield Violation(number, f"{match[0]} is the home of {match[1]}")
+            return
+
+
+@rule(
+    "node-local-once",
+    "note",
+    what="A folder on the node's own disk is made or removed on the first node only.",
+    why="The batch script runs on the first node: on the other ones the folder is missing, or old.",
+    remedy='Do it on every node: `srun --ntasks-per-node=1 --ntasks="$SLURM_NNODES" mkdir -p DIR`.',
+    bad="#SBATCH --nodes=2\nmkdir -p /tmp/cache\nexport MIOPEN_USER_DB_PATH=/tmp/cache\nsrun ./app",
+    good="#SBATCH --nodes=2\nsrun --ntasks=2 --ntasks-per-node=1 mkdir -p /tmp/cache\n"
+    "export MIOPEN_USER_DB_PATH=/tmp/cache\nsrun ./app",
+)
+def node_local_once(context: Context) -> Iterator[Violation]:
+    """Find the first mkdir, cp or rm on a node-local path in the batch script of several nodes."""
+    nodes, script = context.requested.node_count, context.script
+    if not nodes or nodes < 2 or not any(one.by_launcher for one in script.launches):
+        return
+    for command in script.commands:
+        path = _local_target(script, command)
+        if path and not command.function:
+            yield Violation(command.line, f"{command.name} {path} is done on the first of {nodes} nodes only")
+            return
+
+
+def _local_target(script: Script, command: Command) -> str | None:
+    """Return the node-local path that a command makes, fills or removes; None: there is none."""
+    if command.name not in ("mkdir", "cp", "rm", "tar", "rsync") or len(command.words) < 2:
+        return None
+    path = partly_expanded(script, command.words[-1], command.start)
+    return path if _NODE_LOCAL.match(path) else None
+
+
+@rule(
+    "gpus-idle",
+    "note",
+    what="A launcher starts fewer ranks of a Python program per node than GPUs are requested.",
+    why="Most frameworks give each rank one GPU: the other ones are idle, and paid for.",
+    remedy="Start one rank per GPU, or request fewer GPUs.",
+    bad="#SBATCH --nodes=2\n#SBATCH --gpus-per-node=4\nsrun --ntasks-per-node=1 python train.py",
+    good="#SBATCH --nodes=2\n#SBATCH --gpus-per-node=4\nsrun --ntasks-per-node=4 python train.py",
+)
+def gpus_idle(context: Context) -> Iterator[Violation]:
+    """Compare the ranks per node that a launch itself gives with the GPUs per node."""
+    gpus, launches = _gpus(context), context.script.steps()
+    for launch in launches if gpus and len(launches) == 1 else ():
+        option = launch.option("ppn", "ntasks-per-node", "npernode")
+        ranks = context.script.value(option).text if option else None
+        if ranks == "1" and gpus and gpus > 1 and _is_python(context.script, launch):
+            yield Violation(launch.line, f"1 rank per node, {gpus} GPUs per node")
+
+
+def _gpus(context: Context) -> int | None:
+    """Return the GPUs per node: requested, or those of a site whose jobs get whole nodes."""
+    requested = context.requested.gpus_per_node
+    node = context.profile.node if context.profile else None
+    if requested:
+        return requested.value
+    return len(node.gpus) if node and context.owns_node and not context.without_gpus else None
+
+
+def _is_python(script: Script, launch: Launch) -> bool:
+    """Tell whether a launch starts Python, perhaps in a container, and nothing that starts further ranks."""
+    words = program_words(script, launch)
+    text = " ".join(words)
+    return (
+        launch.by_launcher
+        and not _STARTS_MORE.search(text)
+        and re.search(r"(^|\s|/)python3?\s", text) is not None
+    )

@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --time=01:00:00
+cd /home/$USER/train
+# /home/jdoe/old
+srun /users/shared/bin/app /home/username/x
+# site: unknown

@@ -38,13 +38,14 @@ NODES = (1, 10, 100, 1_000, 10_000)
 
 
 def node(cores: int, threads: int, numa: int, l3: int, gpus: int) -> NodeTopology:
-    """Build an even node, its GPUs in the reverse order of its NUMA nodes."""
+    """Build an even node of two sockets, its GPUs in the reverse order of its NUMA nodes."""
     return NodeTopology(
         cores=tuple(
             Core(
                 cpus=tuple(c + t * cores for t in range(threads)),
                 numa=c * numa // cores,
                 l3=c * l3 // cores,
+                socket=c * 2 // cores,
             )
             for c in range(cores)
         ),

@@ -15,7 +15,10 @@ from hpclaunch.binding.machine import L3, NUMA, SOCKET, Block, Machine
 
 def split(machine: Machine, block: Block, count: int) -> list[Block]:
     """Cut a block into the shares of ``count`` ranks, in the order of the machine."""
-    return _split(machine, block, count, SOCKET)
+    nodes = [len(machine.usable(node)) for node in machine.parts(block, NUMA)]
+    # Sockets matter only where a NUMA node would be idle: for too few ranks, or smaller than all shares.
+    every_node_serves = sum(cores // (min(nodes) + 1) for cores in nodes) < count >= len(nodes)
+    return _split(machine, block, count, NUMA if every_node_serves else SOCKET)
 
 
 def _split(machine: Machine, block: Block, count: int, level: int) -> list[Block]:
@@ -37,9 +40,10 @@ def _shares_of_parts(machine: Machine, parts: list[Block], count: int, level: in
     sizes = [len(machine.usable(part)) for part in parts]
     if count < len(parts):
         return _runs_of_parts(parts, sizes, count)
-    counts = balanced_counts(
-        sizes, count, share=_share_of_sockets(machine, parts) if level == SOCKET else None
-    )
+    if level == SOCKET:
+        counts = _counts_of_sockets(sizes, count, _share_of_sockets(machine, parts))
+    else:
+        counts = balanced_counts(sizes, count)
     return [
         share
         for part, ranks in zip(parts, counts, strict=True)
@@ -66,19 +70,33 @@ Share = Callable[[int, int], int]
 """The smallest share of the ranks of a part: from the part's index and the number of its ranks."""
 
 
-def balanced_counts(
-    capacity: Sequence[int], count: int, load: Sequence[int] | None = None, share: Share | None = None
-) -> list[int]:
+def balanced_counts(capacity: Sequence[int], count: int, load: Sequence[int] | None = None) -> list[int]:
     """Return how many of ``count`` ranks each part of ``capacity`` cores gets, ``load`` ranks being there.
 
     The smallest share is as large as possible; then no part stays idle that could serve with such a share;
     then each next rank goes where most cores per rank remain, to the first of equals.
     """
     before = list(load or [0] * len(capacity))
-    share = share or (lambda at, ranks: capacity[at] // ranks)
-    _, smallest = _dealt(capacity, count, before, share, max(capacity))
-    after, _ = _dealt(capacity, count, before, share, smallest)
+    smallest = _smallest_share(capacity, count, before)
+    after, _ = _dealt(capacity, count, before, lambda at, ranks: capacity[at] // ranks, smallest)
     return [ranks - others for ranks, others in zip(after, before, strict=True)]
+
+
+def _smallest_share(capacity: Sequence[int], count: int, load: Sequence[int]) -> int:
+    """Return the largest number of cores that each of ``count`` more ranks can have inside of a part."""
+
+    def too_large(cores: int) -> bool:
+        room = (max(size // cores - here, 0) for size, here in zip(capacity, load, strict=True))
+        return sum(room) < count
+
+    return bisect_left(range(1, max(capacity) + 1), True, key=too_large)
+
+
+def _counts_of_sockets(capacity: Sequence[int], count: int, share: Share) -> list[int]:
+    """Return the same for sockets, whose ranks may not be able to use all cores equally."""
+    empty = [0] * len(capacity)
+    _, smallest = _dealt(capacity, count, empty, share, max(capacity))
+    return _dealt(capacity, count, empty, share, smallest)[0]
 
 
 def _dealt(
@@ -113,11 +131,7 @@ def _share_of_sockets(machine: Machine, sockets: list[Block]) -> Share:
         sizes = nodes_of[at]
         if ranks < len(sizes):
             return sum(sizes) // ranks
-        if len(set(sizes)) == 1:
-            return sizes[0] // -(-ranks // len(sizes))
-        return bisect_left(
-            range(1, max(sizes) + 1), True, key=lambda cores: sum(size // cores for size in sizes) < ranks
-        )
+        return _smallest_share(sizes, ranks, [0] * len(sizes))
 
     return share
 

@@ -272,20 +272,17 @@ def _go_on(study: StudyFile, wait: bool, report: dict[str, Any]) -> None:
     from hpclaunch.study.run_study import continue_study, submit_all
     from hpclaunch.study.study_file import load_study, locked_study, save_study, study_exists
 
-    def note(text: str) -> None:
-        click.echo(f"hpclaunch: {text}", err=True)
-
     with locked_study(study.name):
         if study_exists(study.name) and load_study(study.name).token != study.token:
             raise BadInputError(f"the study {study.name} was made by another process just now", "start again")
         save_study(study)
         if not wait:
-            submit_all(study, note)
-            note(f"hpclaunch scale show {study.name} shows what was measured")
+            submit_all(study, _note)
+            _note(f"hpclaunch scale show {study.name} shows what was measured")
             return
-        study = continue_study(study, note)
+        study = continue_study(study, _note)
     if study.stopped:
-        note(f"stopped: {study.stopped}")
+        _note(f"stopped: {study.stopped}")
     _report(study, report)
 
 
@@ -308,7 +305,11 @@ def show(study: str, **report: Any) -> None:
     from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_file import load_study
 
-    _report(look_again(load_study(study), lambda text: click.echo(f"hpclaunch: {text}", err=True)), report)
+    _report(look_again(load_study(study), _note), report)
+
+
+def _note(text: str) -> None:
+    click.echo(f"hpclaunch: {text}", err=True)
 
 
 @command.command()
@@ -345,11 +346,12 @@ def compare(studies: tuple[str, ...], as_json: bool) -> None:
     """
     from hpclaunch.cli._documents import print_document
     from hpclaunch.scaling.study_report import compared
+    from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_document import measurement_of
     from hpclaunch.study.study_file import load_study
     from hpclaunch.text_table import text_table
 
-    rows = compared([measurement_of(load_study(name)) for name in studies])
+    rows = compared([measurement_of(look_again(load_study(name), _note)) for name in studies])
     if as_json:
         print_document(rows)
         return

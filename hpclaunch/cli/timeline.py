@@ -145,7 +145,7 @@ def _report(files: list[TimelineFile], record: JobRecord | None, options: dict[s
     from hpclaunch.timeline.job_timeline import combined
     from hpclaunch.timeline.timeline_summary import shown, summarised
 
-    job = combined(files)
+    job = combined(files, record.tasks if record else None)
     places, figures = _places(record), _figures(record)
     document = summarised(job, places, figures, record.id if record else None)
     if options["merge"]:

@@ -121,6 +121,12 @@ KNOWN_ERRORS = (
         "all ranks must use MASTER_ADDR and MASTER_PORT of the job; a rank that failed before may be"
         " the cause",
     ),
+    KnownError(
+        "JAX did not find its ranks",
+        r"ValueError: (Number of processes must be defined|coordinator_address should be defined)",
+        "under another launcher than srun pass num_processes and process_id to"
+        " jax.distributed.initialize(): JAX_NUM_PROCESSES and JAX_PROCESS_ID of each rank",
+    ),
     KnownError("no permission", r"Permission denied", "check the owner and mode of the file that it names"),
     KnownError("segmentation fault", r"Segmentation fault|SIGSEGV", None),
     KnownError(

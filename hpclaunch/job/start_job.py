@@ -33,7 +33,7 @@ from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.preflight_plan import PROBE
-from hpclaunch.plan.profile_plan import STARTUP, needs_startup
+from hpclaunch.plan.profile_plan import STARTUP, STARTUP_FILES, needs_startup
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.staging_plan import STAGE, split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
@@ -94,8 +94,8 @@ def _send_parts(
         host.write_file(f"{folder}/{PROBE}", probe_file())
     if needs_startup(prepared.request):
         host.make_folder(f"{folder}/{STARTUP}", private=True)
-        text = (resource_dir("remote") / "rank_startup.py").read_bytes()
-        host.write_file(f"{folder}/{STARTUP}/sitecustomize.py", text)
+        for name, there in STARTUP_FILES.items():
+            host.write_file(f"{folder}/{STARTUP}/{there}", (resource_dir("remote") / name).read_bytes())
     if plan.staging is not None:
         host.write_file(f"{folder}/{STAGE}", (resource_dir("remote") / STAGE).read_bytes())
     if prepared.sync is not None:

@@ -25,7 +25,7 @@ def framework_notes(
 
 
 def _ranks_of_jax(request: JobRequest, profile: SiteProfile) -> tuple[str, ...]:
-    """Return the note about ranks that JAX does not find by itself; sources: `frameworks.py`."""
+    """Return the note about ranks that JAX does not detect; sources: `frameworks.py`."""
     launcher = site_launcher(profile)
     if not framework_of(request).coordinator or launcher.known_to_jax:
         return ()

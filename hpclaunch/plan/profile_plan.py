@@ -8,6 +8,8 @@ from hpclaunch.scheduler.job_header import Line
 
 STARTUP = "startup"
 """Folder in the job's folder that Python finds its start-up file in."""
+STARTUP_FILES = {"rank_startup.py": "sitecustomize.py", "rank_profile.py": "rank_profile.py"}
+"""File of ``hpclaunch/remote`` -> its name there."""
 
 
 def needs_startup(request: JobRequest) -> bool:
@@ -44,7 +46,7 @@ def profile_lines(request: JobRequest) -> tuple[Line, ...]:
     )
 
 
-def timeline_words(request: JobRequest, folder: str) -> tuple[str, ...]:
+def timeline_words(request: JobRequest, folder: str | None) -> tuple[str, ...]:
     """Return the options with which the bundled training records itself."""
     given = {word.partition("=")[0] for word in request.command.argv}
     if request.profile is None or "--timeline" in given:

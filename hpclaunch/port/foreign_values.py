@@ -119,7 +119,7 @@ class Values:
                 unknown.append(match[0])
             return match[0] if text is None else text
 
-        return re.sub(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text), unknown
+        return re.sub(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text), unknown
 
     def _array(self, name: str, offset: int) -> list[Value] | None:
         """Return the items of an array, where each assignment of it can be read."""

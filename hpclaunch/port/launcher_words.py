@@ -134,7 +134,7 @@ class Piece(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is known of its text."""
+        """What hpclaunch knows of its text."""
         return self.value.plain if self.value.plain is not None else self.value.seen
 
 

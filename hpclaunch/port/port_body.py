@@ -164,6 +164,8 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     in_block = bool(command.block or command.function) and _conditional(port, command)
     exported = exported or one.name in port.script.variables.exported
     needed = one.name in port.command.missing
+    if exported and one.line in port.faults and group_of(one.name) is None:
+        return Verdict("left out", why=f"undecided: {port.faults[one.line]}")
     if exported or group_of(one.name) is not None:
         value = port.values.named(one.name, one.offset + 1)
         if in_block:

@@ -41,6 +41,8 @@ def _judge(port: Port, directive: Directive) -> Verdict:
     handler = _HANDLERS.get(subject) if subject else None
     if handler is not None:
         return handler(port, directive)
+    if directive.line in port.faults:
+        return Verdict("left out", why=f"undecided: {port.faults[directive.line]}")
     if port.same_machine and _carry(port, directive):
         return KEPT
     if not directive.option.known:

@@ -207,11 +207,6 @@ def _last_program(port: Port, values: Values) -> list[Piece]:
 def set_command(port: Port) -> None:
     """Write the command, once all variables are known."""
     found = port.command
-    left_open = {text: line for line, text in port.script.shell.placeholders}
-    for word in [word for word in found.words if word.plain in left_open]:
-        line = left_open[word.plain or ""]
-        port.do(f"command: {word.plain} of line {line} is a placeholder: fill it in")
-        found.words.remove(word)
     for word in found.words:
         if word.plain is None and word.shell is None:
             fill_in(port, placeholder(word))

@@ -35,6 +35,8 @@ from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.walltime import format_walltime
 
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
+_FAULTS = "module-|variable-(name|value)-|filesystem-|secret-"
+"""Rules of lint about lines that would otherwise be carried over as they are."""
 _ORDER = (
     *(
         "site",
@@ -102,9 +104,9 @@ def port_script(
         requested=requested,
         own=_WRITTEN_BY.search(text) is not None,
     )
-    if port.same_machine:
-        found = lint_script(script, target, NO_FILES)
-        port.faults = {one.line: one.message for one in found if one.line and one.rule.startswith("module-")}
+    for one in lint_script(script, source, NO_FILES):
+        if one.line and one.severity != "note" and re.match(_FAULTS, one.rule):
+            port.faults.setdefault(one.line, f"{one.message} ({one.rule})")
     port.set("site", site or target.name)
     _settle(port)
     port_directives(port)

@@ -55,7 +55,7 @@ class Port:
     values: Values = None  # type: ignore[assignment]
     """Values as the target has them."""
     faults: dict[int, str] = field(default_factory=dict)
-    """On the same machine: line of modules -> what lint finds wrong with it."""
+    """Line -> what lint finds wrong with a variable, a module or a file system that it names."""
     written: Port | None = None
     """The script that this one writes to a file and then starts, where it does."""
     written_at: Any = None

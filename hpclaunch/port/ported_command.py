@@ -7,6 +7,9 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from hpclaunch.lint.shell_reader import read_shell
+from hpclaunch.lint.shell_syntax import Word
+from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.launcher_words import Piece, after_options, inner_launcher
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
@@ -56,15 +59,46 @@ def port_command(values: Values, pieces: list[Piece], launcher: str, target: str
     found = PortedCommand(words=[piece.value for piece in pieces])
     for piece in pieces:
         found.sources.setdefault(piece.word.start, []).append(piece.value)
-    while found.words and found.words[0].plain in _WRAPPERS:
-        found.words = found.words[1:]
+    _take_off_wrappers(found)
+    _unwrap_shell(found, values)
+    _take_off_wrappers(found)
     _take_off_container(found, target)
     _take_off_inner(found, launcher)
     _translate_shell(found, values, target)
+    _hide_secrets(found)
+    _placeholders(found)
     if not found.words:
         found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
         found.to_do.append(f"command: {FILL_IN}_PROGRAM: the script names no program that can be read")
     return found
+
+
+def _take_off_wrappers(found: PortedCommand) -> None:
+    while found.words and found.words[0].plain in _WRAPPERS:
+        found.words = found.words[1:]
+
+
+def _unwrap_shell(found: PortedCommand, values: Values) -> None:
+    """Take the one command out of ``bash -c TEXT``, where that is all there is in the text."""
+    texts = _texts(found.words)
+    if texts[:1] not in (["bash"], ["sh"]) or texts[1:2] != ["-c"] or len(texts) != 3:
+        return
+    text = found.words[2].plain or ""
+    commands = read_shell(text).commands
+    whole = len(commands) == 1 and not (commands[0].redirects or commands[0].assignments or commands[0].block)
+    if not whole or "\n" in text.strip() or re.search(r"[;&|`\\]", text):
+        return
+    end = len(values.script.text)
+    words: list[Value] = []
+    for word in commands[0].words:
+        items = values.split(Word(word.raw, end, end, word.line, word.parts))
+        if items is None or any(item.plain is None and item.shell is None for item in items):
+            return
+        words += items
+    for items in found.sources.values():
+        if any(item is found.words[2] for item in items):
+            items[:] = words
+    found.words = words
 
 
 def _translate_shell(found: PortedCommand, values: Values, target: str) -> None:
@@ -74,11 +108,42 @@ def _translate_shell(found: PortedCommand, values: Values, target: str) -> None:
         return
     text, unknown = values.translated(texts[2])
     if text != texts[2]:
-        new = Value(text, None)
-        for items in found.sources.values():
-            items[:] = [new if one is found.words[2] else one for one in items]
-        found.words[2] = new
+        _put(found, 2, Value(text, None))
     found.to_do += [f"command: it reads {name}, which jobs on {target} do not have" for name in unknown]
+
+
+def _put(found: PortedCommand, number: int, new: Value) -> None:
+    """Put another value in place of a word."""
+    old = found.words[number]
+    for items in found.sources.values():
+        items[:] = [new if one is old else one for one in items]
+    found.words[number] = new
+
+
+def _hide_secrets(found: PortedCommand) -> None:
+    """Replace values of options that look like secrets: scripts, job files and records would hold them."""
+    for number, word in enumerate(found.words):
+        option, equals, value = (word.plain or "").partition("=")
+        name = option.lstrip("-").replace("-", "_")
+        if not option.startswith("-") or not re.fullmatch(r"[A-Za-z_]\w*", name) or not looks_secret(name):
+            continue
+        variable = name.upper()
+        following = found.words[number + 1].plain if number + 1 < len(found.words) else None
+        if equals and value:
+            _put(found, number, Value(None, f"{option}=${variable}"))
+        elif not equals and following and not following.startswith("-"):
+            _put(found, number + 1, Value(None, f"${variable}"))
+        else:
+            continue
+        found.to_do.append(
+            f"command: the value of {option} is a secret: export {variable} in the shell that submits"
+        )
+
+
+def _placeholders(found: PortedCommand) -> None:
+    for word in found.words:
+        if word.plain and re.search(r"<[\w .,-]+>", word.plain):
+            found.to_do.append(f"command: {word.plain} is a placeholder of the script: fill it in")
 
 
 def _texts(words: list[Value]) -> list[str]:

@@ -66,8 +66,8 @@ def calibrate(
 ) -> Calibration:
     """Return the factors for measured seconds; ``terms``: of each measured size.
 
-    Where the origins are so far off that no factors near them give the measured times, all uncertainties are
-    doubled until the measured sizes are neither too high nor too low on average.
+    Where the origins are so far off that no factors near them give the measured times, the uncertainties of
+    the terms in them are doubled until the measured sizes are neither too high nor too low on average.
     """
     before = [max(uncertainty, _FLOOR) for uncertainty in uncertainties]
     for _ in range(_DOUBLINGS):
@@ -75,7 +75,8 @@ def calibrate(
         errors = _errors(terms, seconds, free.parameters)
         if abs(sum(errors)) <= _BIAS * len(errors):
             break
-        before = [2 * uncertainty for uncertainty in before]
+        measured = [any(size[i] for size in terms) for i in range(len(before))]
+        before = [2 * wide if seen else wide for wide, seen in zip(before, measured, strict=True)]
     deviation = _root_mean_square(errors)
     noise = max(_NOISE, deviation)
     free = _all_free(terms, seconds, before, noise)

@@ -1,8 +1,8 @@
 """Laws of scaling fitted to a study: Amdahl or Gustafson with a latency and a bandwidth term. Pure.
 
 A law is a sum of terms with parameters that are never negative; errors are relative to the measured times. Of
-the laws of a kind the first is chosen that no later one fits clearly better. Its error is that of each point
-predicted from the rest (leave-one-out).
+the laws of a kind the first is chosen that no later one beats with 90 % certainty. Its error is that of each
+point predicted from the rest (leave-one-out).
 
 In a strong study the bandwidth term of a ring, 2 (p - 1) / p x bytes x beta, has the shape of a serial and a
 parallel part together, so no times by size can tell it apart: it is a part of ``serial``. A weak study does.
@@ -61,14 +61,15 @@ LAWS: dict[Kind, tuple[Law, ...]] = {
         ),
     ),
 }
-_CLEARLY = 0.8
-"""A law must have less than this share of the deviation of the chosen one before it in the list."""
 _STUDENT_90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
 """Two-sided 90 % quantiles of Student's t for 1, 2, ... degrees of freedom; then 1.64."""
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A fitted parameter with the range of 90 %; no range where the points leave none free."""
+    """A fitted parameter with the range of 90 %; no range where the points leave none free.
+
+    The range includes the values of other laws that fit nearly as well.
+    """
 
     value: float
     plus_minus: float | None
@@ -119,6 +120,10 @@ class FittedLaw:
         """Return the seconds at p."""
         return sum(a * b for a, b in zip(self._row(p), self.solution.parameters, strict=True))
 
+    def parameter(self, term: str) -> float:
+        """Return the value of a term's parameter."""
+        return self.solution.parameters[self.law.terms.index(term)]
+
     @property
     def left_out_error(self) -> float | None:
         """Return the mean of the relative errors, without their signs."""
@@ -164,25 +169,47 @@ def fitted_law(points: Sequence[Point], kind: Kind) -> FittedLaw | None:
     best = FittedLaw(LAWS[kind][0], sizes, seconds)
     for law in LAWS[kind][1:]:
         other = FittedLaw(law, sizes, seconds)
-        if _deviates_less(other, best, _CLEARLY):
+        if _is_better(other, best):
             best = other
     return best
 
 
-def _deviates_less(one: FittedLaw, other: FittedLaw, share: float) -> bool:
-    if one.deviation is None or other.deviation is None:
+def _is_better(other: FittedLaw, best: FittedLaw) -> bool:
+    """Return whether a law with one term more, or with another last term, fits better with 90 % certainty."""
+    if other.freedom <= 0 or best.deviation is None:
         return False
-    return one.deviation < share * other.deviation
+    quantile = student(other.freedom)
+    if len(other.law.terms) > len(best.law.terms):  # the square of Student's quantile is that of F
+        gained = best.solution.error - other.solution.error
+        return gained > quantile**2 * other.solution.error / other.freedom + 1e-18
+    return other.solution.error * quantile**2 < best.solution.error
+
+
+def _rivals(law: FittedLaw, kind: Kind) -> list[FittedLaw]:
+    """Return the laws with as many terms that the points cannot tell from the chosen one."""
+    if law.freedom <= 0:
+        return []
+    others = [FittedLaw(rival, law.sizes, law.seconds) for rival in LAWS[kind] if rival != law.law]
+    bound = student(law.freedom) ** 2 * law.solution.error + 1e-18
+    return [
+        other
+        for other in others
+        if len(other.law.terms) == len(law.law.terms) and other.solution.error <= bound
+    ]
 
 
 def describe_fit(law: FittedLaw, points: Sequence[Point], kind: Kind) -> Fit:
     """Return the law with its parameters, the next two sizes and what does not fit."""
     scale = None if law.deviation is None else student(law.freedom) * law.deviation
     parameters = {}
+    rivals = _rivals(law, kind)
     for n, term in enumerate(law.law.terms):
-        error = None if scale is None else scale * math.sqrt(law.solution.covariance[n][n])
-        known = n in law.solution.free
-        parameters[term] = Parameter(value=law.solution.parameters[n], plus_minus=error if known else None)
+        value = law.solution.parameters[n]
+        error = None
+        if scale is not None and n in law.solution.free:
+            others = [abs(other.parameter(term) - value) for other in rivals if term in other.law.terms]
+            error = max(scale * math.sqrt(law.solution.covariance[n][n]), *others, 0.0)
+        parameters[term] = Parameter(value=value, plus_minus=error)
     values = {term: parameter.value for term, parameter in parameters.items()}
     both = values.get("serial_s", 0.0) + values.get("parallel_s", 0.0)
     return Fit(
@@ -192,7 +219,7 @@ def describe_fit(law: FittedLaw, points: Sequence[Point], kind: Kind) -> Fit:
         serial_fraction=values["serial_s"] / both if kind == "strong" and both else None,
         leave_one_out_error=law.left_out_error,
         next=_next_two(law, points, kind),
-        remarks=(*_doubts(law), *_rivals(law, kind)),
+        remarks=(*_doubts(law), *map(_named, rivals)),
     )
 
 
@@ -219,16 +246,10 @@ def estimate(law: FittedLaw, points: Sequence[Point], kind: Kind, size: int) -> 
     return Estimate(size=size, step_s=value, low=max(low, 0.0), high=high, efficiency=efficiency)
 
 
-def _rivals(law: FittedLaw, kind: Kind) -> list[str]:
-    """Name laws with as many parameters that the points cannot tell from the chosen one."""
-    found = []
-    for rival in LAWS[kind]:
-        other = FittedLaw(rival, law.sizes, law.seconds)
-        if rival != law.law and len(rival.terms) == len(law.law.terms) and _deviates_less(other, law, 1.5):
-            values = zip(rival.terms, other.solution.parameters, strict=True)
-            text = ", ".join(f"{name} {value:.4g}" for name, value in values)
-            found.append(f"{rival.name} fits nearly as well: {text}")
-    return found
+def _named(rival: FittedLaw) -> str:
+    values = zip(rival.law.terms, rival.solution.parameters, strict=True)
+    text = ", ".join(f"{name} {value:.4g}" for name, value in values)
+    return f"{rival.law.name} fits nearly as well: {text}"
 
 
 def _doubts(law: FittedLaw) -> tuple[str, ...]:

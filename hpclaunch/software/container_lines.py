@@ -20,7 +20,7 @@ from hpclaunch.software.shell_quoting import double_quote
 
 ENGINE = "container-engine"
 """The runtime of CSCS: srun --environment=FILE, where FILE is a TOML file (EDF)."""
-_BIND_VARIABLE = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}
+BIND_VARIABLE = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}
 _EDF = '"$HPCLAUNCH_JOB_FOLDER/container.toml"'
 
 
@@ -38,7 +38,7 @@ def container_lines(container: JobContainer, profile: SiteProfile) -> Iterator[L
     if runtime == ENGINE:
         yield from _definition(container, profile)
     else:
-        yield from bind_lines(_BIND_VARIABLE[runtime], container.binds, profile)
+        yield from bind_lines(BIND_VARIABLE[runtime], container.binds, profile)
 
 
 def module_lines(profile: SiteProfile) -> Iterator[Line]:

@@ -16,7 +16,13 @@ from hpclaunch.site.job_environment import Environment, JobEasyBuild, JobEessi
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.software import easyconfig
-from hpclaunch.software.container_lines import gpu_flag, module_lines, runtime_of
+from hpclaunch.software.container_lines import (
+    BIND_VARIABLE,
+    bind_lines,
+    gpu_flag,
+    module_lines,
+    runtime_of,
+)
 from hpclaunch.software.eessi import IMAGE, SCRIPTS, EessiModule, init_lines
 from hpclaunch.software.goals import GOALS
 from hpclaunch.software.horovod_facts import CXX17_FROM_TORCH, TESTED_TENSORFLOW, VERSION, build_variables
@@ -142,13 +148,15 @@ def inside_offer(
     )
     container = offer.environment.container
     if container is not None:
-        words = (
-            runtime_of(profile),
-            "exec",
-            *gpu_flag(profile, container.gpu),
-            double_quote(container.image),
+        runtime = runtime_of(profile)
+        words = (runtime, "exec", *gpu_flag(profile, container.gpu), double_quote(container.image))
+        return (
+            *first,
+            *module_lines(profile),
+            Line(text='mkdir -p "$PREFIX"', reason="it must exist to be seen in the container"),
+            *bind_lines(BIND_VARIABLE[runtime], ("$PREFIX",), profile),
+            _script(" ".join(words), inside),
         )
-        return (*first, *module_lines(profile), _script(" ".join(words), inside))
     if offer.enter is not None:
         return (*first, _script(offer.enter, inside))
     return (*first, *environment_lines(offer.environment, profile), *inside)

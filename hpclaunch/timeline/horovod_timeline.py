@@ -50,7 +50,9 @@ class _Rank:
     """What is gathered about one rank."""
 
     def __init__(self, rank: int) -> None:
-        self.trace = RankTrace(rank, "horovod", RankSteps(), sees_computing=False, sees_input=False)
+        self.trace = RankTrace(
+            rank, "horovod", RankSteps(marked=False), sees_computing=False, sees_input=False
+        )
         self.trace.sees_waiting = True
         self.seen: set[str] = set()
         """Tensors of the step so far."""
@@ -64,6 +66,7 @@ class _Rank:
     def computes(self) -> None:
         """It is a rank of the runner: negotiating is its messages' queue, and it shows what it computes."""
         self.trace.form = "runner"
+        self.trace.steps.marked = True
         self.trace.sees_computing = self.trace.sees_input = True
         self.trace.sees_waiting = False
 

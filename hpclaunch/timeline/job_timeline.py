@@ -66,8 +66,11 @@ class JobTimeline:
         return all(trace.sees_computing for trace in self.traces.values())
 
 
-def combined(files: Sequence[TimelineFile]) -> JobTimeline:
-    """Put the files of one job together; BadInputError where two are of the same rank."""
+def combined(files: Sequence[TimelineFile], ranks: int | None = None) -> JobTimeline:
+    """Put the files of one job together; BadInputError where two are of the same rank.
+
+    ``ranks``: of the job, where it is known; a timeline that was started within a run may not tell.
+    """
     traces: dict[int, RankTrace] = {}
     names: dict[int, str] = {}
     for file in files:
@@ -91,10 +94,12 @@ def combined(files: Sequence[TimelineFile]) -> JobTimeline:
         rank: {name: column[first:count] for name, column in each.items()}
         for rank, each in with_steps.items()
     }
-    ranks = max(max(trace.ranks or 0, rank + 1) for rank, trace in traces.items())
+    told = max(max(trace.ranks or 0, rank + 1) for rank, trace in traces.items())
     steps = min((trace.steps.steps for trace in traces.values() if trace.steps.steps), default=0)
     waits = _waits(traces, columns, first, count, stride)
-    return JobTimeline(tuple(files), dict(sorted(traces.items())), ranks, steps, first, times, columns, waits)
+    return JobTimeline(
+        tuple(files), dict(sorted(traces.items())), max(told, ranks or 0), steps, first, times, columns, waits
+    )
 
 
 def _says_more(trace: RankTrace, other: RankTrace) -> bool:

@@ -32,8 +32,10 @@ _SETTLED = 2
 class RankSteps:
     """The steps of a rank. Add phases and step starts in about the order of time, then `finish`."""
 
-    def __init__(self, order: Sequence[str] = PHASES) -> None:
-        """``order``: the phases, that which counts first where several run at once."""
+    def __init__(self, order: Sequence[str] = PHASES, *, marked: bool = True) -> None:
+        """``order``: the phases, that which counts first where several run at once; ``marked``: whether the
+        trace says where steps begin, else a beginning that was found may be within a step."""
+        self.marked = marked
         self.order = tuple(order)
         self.phases = {name: Intervals() for name in PHASES}
         self.waits: dict[int, Intervals] = {}
@@ -93,7 +95,7 @@ class RankSteps:
         rows = len(self.columns["start"])
         for column in self.waited.values():
             column.extend([0.0] * (rows - len(column)))
-        if self.stride == 1:
+        if self.stride == 1 and not self.marked:
             self._join_parts()
 
     def _reduce(self, settled: int = _SETTLED) -> None:

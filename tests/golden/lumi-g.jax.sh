@@ -151,7 +151,7 @@ bus=('0000:c1:00.0,0000:c6:00.0' '0000:c9:00.0,0000:ce:00.0' '0000:d1:00.0,0000:
 export ROCR_VISIBLE_DEVICES=0,2,4,6,1,3,5,7
 # the numbers of each local rank's GPUs in that list
 own=('0,4' '1,5' '2,6' '3,7')
-# of these JAX takes the rank's own (newer releases; older ones: that of the local rank)
+# of these JAX takes the rank's own (from 0.4.33 on; before, that of the local rank)
 export JAX_LOCAL_DEVICE_IDS="${own[LOCAL_RANK]}"
 # The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
 # In a function, so that no variable of the program's environment is changed.
@@ -229,8 +229,8 @@ hpclaunch_report() {
 # Look again while the program runs: libraries bind threads, and wrappers rebind programs. This shell sleeps between its
 # looks, is not a child of the program, holds none of its files, and ends with it. What is new is a line in the same file.
 hpclaunch_watch() {
-  local process=$1 at_start=$2 file=$3 fd never task text kids kid list name found='' written=- next=2 step=2 n
-  local -a tasks
+  local process=$1 at_start=$2 file=$3 fd never task at=0 kids kid list name found='' written=- next=2 step=2 n
+  local -a tasks lines
   local -A seen
   cd "${HPCLAUNCH_SYSROOT:-}/proc/$process" || return  # stays this process, also when its number is used again
   trap '' INT USR1 USR2
@@ -245,14 +245,18 @@ hpclaunch_watch() {
     [ "$SECONDS" -ge "$next" ] || continue
     tasks=(task/*)
     for ((n = 0; n < ${#tasks[@]}; n++)); do
-      task=${tasks[n]} text='' kids=''
-      read -rd '' text < "$task/status" || :
+      task=${tasks[n]} lines=() kids=''
+      mapfile -t lines < "$task/status"
       read -r kids < "$task/children" || :
       for kid in $kids; do tasks+=("/proc/$kid/task/"*); done
-      case $text in *Cpus_allowed_list:*) ;; *) continue ;; esac  # it has ended
-      list=${text#*Cpus_allowed_list:?} list=${list%%$'\n'*}
+      # The line is at the same place in most of them; none: it has ended.
+      if [[ ${lines[at]:-} != Cpus_allowed_list:* ]]; then
+        for ((at = ${#lines[@]} - 1; at > 0; at--)); do [[ ${lines[at]} != Cpus_allowed_list:* ]] || break; done
+      fi
+      [ "$at" -gt 0 ] || continue
+      list=${lines[at]#Cpus_allowed_list:?}
       [ "$list" != "$at_start" ] && [ -z "${seen[$list]:-}" ] || continue
-      name=${text#*:?} name=${name%%$'\n'*}
+      name=${lines[0]#*:?}
       seen[$list]=1 found+=${found:+;}$list@${name//[^a-zA-Z0-9_.:-]/_}
     done
     if [ "$found" != "$written" ]; then

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
+from hpclaunch.lint.batch_script import read_script
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.settings import JobSettings, Layer
@@ -19,19 +20,18 @@ from hpclaunch.site.validate import to_struct
 from hpclaunch.site.yaml_tree import parse_tree
 
 DATA = Path(__file__).parent.parent / "data" / "lint"
-# Those that are refused: in other languages, for another scheduler than the machine's, without a program.
-REFUSED = re.compile(
-    r"language-not-read|site-other-scheduler\.(?!near)|no-directives\.empty|placeholder\.command|.*\.near-csh"
-)
-SCRIPTS = sorted(path for path in DATA.glob("*.sh") if not REFUSED.match(path.name))
+# In csh, Perl or Python, or empty: such a text is not a script that is read.
+NOT_READ = re.compile(r"language-not-read\.(near-tcsh|perl|python)|no-directives\.empty|.*\.near-csh")
+SCRIPTS = [path for path in sorted(DATA.glob("*.sh")) if not NOT_READ.match(path.stem)]
 
 
 def machine_of(text: str) -> SiteProfile | None:
-    """The machine that a script of lint's tests is for; None: it says ``unknown``."""
+    """The machine that a script of lint's tests is for; None: unknown, or of another scheduler."""
     found = re.search(r"^# site: (\S+)$", text, re.MULTILINE)
     if not found or found[1] == "unknown":
         return None
-    return load_site(str(DATA / found[1]) if found[1].endswith(".yaml") else found[1])
+    site = load_site(str(DATA / found[1]) if found[1].endswith(".yaml") else found[1])
+    return site if read_script(text).kind in (None, site.scheduler.kind) else None
 
 
 def rendered(ported: Ported) -> tuple[LaunchPlan, str]:

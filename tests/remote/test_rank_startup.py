@@ -11,19 +11,26 @@ from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parents[2] / "hpclaunch" / "remote" / "rank_startup.py"
+from hpclaunch.plan.profile_plan import STARTUP_FILES
+
+REMOTE = Path(__file__).parents[2] / "hpclaunch" / "remote"
 # A module that does what torch's optimizers do, and one for its profiler.
 FAKE_OPTIMIZER = """
-hooks = []
+before, after = [], []
 class Handle:
-    def __init__(self, hook): self.hook = hook
-    def remove(self): hooks.remove(self.hook)
+    def __init__(self, hooks, hook): self.hooks, self.hook = hooks, hook
+    def remove(self): self.hooks.remove(self.hook)
+def register_optimizer_step_pre_hook(hook):
+    before.append(hook)
+    return Handle(before, hook)
 def register_optimizer_step_post_hook(hook):
-    hooks.append(hook)
-    return Handle(hook)
+    after.append(hook)
+    return Handle(after, hook)
 class SGD:
-    def step(self):
-        for hook in list(hooks): hook(self, (), {})
+    def step(self, inner=lambda: None):
+        for hook in list(before): hook(self, (), {})
+        inner()
+        for hook in list(after): hook(self, (), {})
 """
 FAKE_PROFILER = """
 class ProfilerActivity: CPU, CUDA = "cpu", "cuda"
@@ -47,7 +54,8 @@ for number in range({steps}):
 def folder(tmp_path: Path) -> Path:
     """A folder with the start-up file, and modules that stand in for torch."""
     (tmp_path / "startup").mkdir()
-    shutil.copy(FILE, tmp_path / "startup" / "sitecustomize.py")
+    for name, there in STARTUP_FILES.items():
+        shutil.copy(REMOTE / name, tmp_path / "startup" / there)
     for name, text in (
         ("torch/__init__.py", "class cuda:\n    is_available = staticmethod(lambda: False)\n"),
         ("torch/optim/__init__.py", ""),
@@ -85,6 +93,13 @@ def test_the_steps_of_the_first_optimizer_are_recorded(folder: Path) -> None:
     assert "step 2 profile ['cpu'] start step 3 step 4 step 5 stop step 6" in words
     assert words.count("start") == 1
     assert traces(folder) == ["trace-rank3.json"]
+
+
+def test_a_step_within_a_step_counts_once(folder: Path) -> None:
+    """As Horovod's optimizer, which is of a class made of the program's and calls its step."""
+    done = run(folder, STEPS.format(steps=9).replace("first.step()", "first.step(first.step)"))
+    words = done.stdout.replace("\n", " ")
+    assert "step 2 profile ['cpu'] start step 3 step 4 step 5 stop step 6" in words
 
 
 def test_a_program_that_ends_while_it_is_recorded_leaves_its_trace(folder: Path) -> None:

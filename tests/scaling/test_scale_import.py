@@ -98,6 +98,18 @@ def test_a_serial_fraction_and_a_latency_are_within_the_stated_error(tmp_path: P
     assert fit["serial_fraction"] == pytest.approx(0.01, rel=0.5)
 
 
+def test_a_range_includes_the_values_of_a_law_that_fits_as_well(tmp_path: Path) -> None:
+    """Four sizes cannot tell 2 (p - 1) from log2(p): the serial part of both laws is in the range."""
+    noise = (1.002, 0.996, 1.004, 0.997)
+    measured = {p: noise[p - 1] * (20 + 80 / p + 4 * (p - 1)) for p in (1, 2, 3, 4)}
+    fit = document(tmp_path, lines(measured), "--kind", "strong")["fit"]
+    (remark,) = (text for text in fit["remarks"] if "fits nearly as well" in text)
+    other = float(re.findall(r"serial_s ([\d.]+)", remark)[0])
+    serial = fit["parameters"]["serial_s"]
+    for value in (20, other):
+        assert abs(serial["value"] - value) <= serial["plus_minus"] * 1.001
+
+
 def test_no_parameter_is_negative(tmp_path: Path) -> None:
     """Faster with more GPUs than a constant allows: the terms that would be negative are zero."""
     fit = document(tmp_path, lines({8: 0.2083, 16: 0.203, 32: 0.2066, 64: 0.2457}), "--kind", "weak")["fit"]

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hpclaunch.api import Job
 from hpclaunch.cli import env as env_cli
@@ -266,6 +267,20 @@ def test_eessis_container_is_got_once_from_where_it_is_now() -> None:
     assert route.job.environment["eessi"]["cache"] == "$HOME/hpclaunch-torch"
 
 
+def test_a_package_goes_into_a_venv_inside_the_image_of_its_base() -> None:
+    lumi = load_site("lumi-g")
+    offers = {name: offer for name, offer in lumi.software.offers.items() if name != "deepspeed"}
+    profile = replace(lumi, software=replace(lumi.software, offers=offers))
+    route = plan_install(profile, "deepspeed", "/project/p1/it's").route("site")
+    text = steps(route)
+    assert text.index('hpclaunch_bind "$PREFIX"') < text.index("singularity exec")
+    assert text.index("singularity exec") < text.index('python3 -m venv --system-site-packages "$PREFIX"')
+    assert "pip install deepspeed" in text.partition("<<'HPCLAUNCH_INSIDE'")[2]
+    assert job_environment(route).container is not None
+    assert route.job is not None
+    assert route.job.environment["container"]["venv"] == "/project/p1/it's"
+
+
 def test_the_folder_can_be_named() -> None:
     plan = plan_install(load_site("lumi-g"), "jax", "/project/project_465000001/EasyBuild")
     job = plan.route().job
@@ -281,7 +296,7 @@ def test_easybuild_takes_no_folder_with_a_blank() -> None:
     assert "folder with a blank" in route.why
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(prefix=st.text(min_size=1).filter(lambda text: "\0" not in text))
 def test_any_folder_is_quoted(prefix: str) -> None:
     plan = plan_install(load_site("local"), "torch", prefix)

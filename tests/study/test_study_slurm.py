@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from tests.testbed.cluster import Slurm
 
 pytestmark = pytest.mark.slurm
 
-# T = 1 + 99 / p + 2 (p - 1) x 0.05, with errors of at most 0.4 %.
+# T = 20 + 80 / p + 2 (p - 1) x 2, with errors of at most 0.4 %.
 PROGRAM = """\
 import os, sys, time
 p = int(sys.argv[1])
@@ -27,49 +28,85 @@ if os.environ["SLURM_PROCID"] == "0":
         print(os.environ["SLURM_JOB_ID"], p, file=file)
     time.sleep(0.2)
     noise = (1.002, 0.996, 1.004, 0.997)[p - 1]
-    print(f"seconds: {noise * (1 + 99 / p + 2 * (p - 1) * 0.05)}")
+    print(f"seconds: {noise * (20 + 80 / p + 2 * (p - 1) * 2)}")
 """
 
 
-def test_killed_and_started_again_a_study_returns_the_law(
-    slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(autouse=True)
+def _on_slurm(slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
-    line = [
-        *(
-            sys.executable,
-            "-m",
-            "hpclaunch",
-            "scale",
-            "--site",
-            "generic-slurm",
-            "--nodes",
-            "1,2,3,4",
-            "--strong",
-        ),
-        *("--repeats", "1", "--time", "5m", "--metric", r"seconds: (\S+)"),
-        *("--metric-is", "seconds", "--name", "law", "--json", "--", sys.executable, "program.py", "{nodes}"),
-    ]
-    for submitted in (1, 2, 3):
+
+
+def study(name: str, sizes: str, *options: str) -> list[str]:
+    """The command line of a study."""
+    common = (
+        "--strong",
+        "--repeats",
+        "1",
+        "--time",
+        "5m",
+        "--metric",
+        r"seconds: (\S+)",
+        "--metric-is",
+        "seconds",
+    )
+    size = ("--site", "generic-slurm", "--nodes", sizes, "--name", name)
+    command = ("--", sys.executable, "program.py", "{nodes}")
+    return [sys.executable, "-m", "hpclaunch", "scale", *size, *common, *options, *command]
+
+
+def ran() -> list[list[str]]:
+    return [line.split() for line in Path("runs").read_text().splitlines()]
+
+
+def test_killed_and_started_again_a_study_returns_the_law() -> None:
+    """HPCLAUNCH_TEST_STUDY_KILLS: how often; after the first three at random moments."""
+    kills = int(os.environ.get("HPCLAUNCH_TEST_STUDY_KILLS", "3"))
+    repeats = max(1, kills // 4)
+    line = study("law", "1,2,3,4", "--json", "--repeats", str(repeats))
+    moments = random.Random(1)
+    for kill in range(1, kills + 1):
         client = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _wait_for_jobs(submitted)
+        if kill <= 3:
+            _wait_for_jobs(kill)
+        else:
+            time.sleep(moments.uniform(0.2, 2))
         client.send_signal(signal.SIGKILL)
         client.wait()
     done = subprocess.run(line, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "4 nodes: expected to start at" in done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
-    for name, true in (("serial_s", 1.0), ("parallel_s", 99.0), ("alpha_ring_s", 0.05)):
-        if name in document["fit"]["parameters"]:
-            found = document["fit"]["parameters"][name]
-            assert abs(found["value"] - true) <= found["plus_minus"], name
+    parameters = document["fit"]["parameters"]
+    for name, true in (("serial_s", 20), ("parallel_s", 80), ("alpha_ring_s", 2)):
+        assert abs(parameters[name]["value"] - true) <= parameters[name]["plus_minus"] < true, name
+    assert document["fit"]["serial_fraction"] == pytest.approx(0.2, abs=0.02)
     assert [point["nodes"] for point in document["points"]] == [1, 2, 3, 4]
-    ran = [line.split() for line in (tmp_path / "runs").read_text().splitlines()]
-    assert Counter(p for _, p in ran) == {"1": 1, "2": 1, "3": 1, "4": 1}
+    assert Counter(p for _, p in ran()) == dict.fromkeys("1234", repeats)
     records = [json.loads(path.read_text()) for path in _jobs().glob("*/record.json")]
-    assert sorted(record["scheduler_id"] for record in records) == sorted(job for job, _ in ran)
+    assert sorted(record["scheduler_id"] for record in records) == sorted(job for job, _ in ran())
+
+
+def test_all_jobs_at_once_run_one_after_another() -> None:
+    """The plan has the scheduler's estimate; each job waits for the one before; show reads what has ended."""
+    done = subprocess.run(study("queued", "1,2", "--no-wait"), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "2 nodes: expected to start at" in done.stderr
+    show = [sys.executable, "-m", "hpclaunch", "scale", "show", "queued", "--json"]
+    end = time.monotonic() + 240
+    while True:
+        shown = subprocess.run(show, capture_output=True, text=True)
+        points = json.loads(shown.stdout).get("points", [])
+        if len(points) == 2:
+            break
+        assert time.monotonic() < end, shown.stderr
+        time.sleep(0.3)
+    assert [point["step_s"]["median"] for point in points] == [
+        pytest.approx(100 * 1.002),
+        pytest.approx(64 * 0.996),
+    ]
+    assert [p for _, p in ran()] == ["1", "2"]
 
 
 def _jobs() -> Path:

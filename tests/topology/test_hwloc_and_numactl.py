@@ -49,6 +49,17 @@ def test_cpus_that_are_not_online_or_not_allowed() -> None:
     assert any("CPUs 3-4 are hidden" in note for note in partial.notes)
 
 
+def test_the_order_of_hwlocs_cores_is_kept() -> None:
+    """A group by distance puts the second package's cores between those of the others."""
+    text = document(
+        '<object type="Package" os_index="1" cpuset="0xc">' + pus(2, 3) + "</object>",
+        '<object type="Package" os_index="0" cpuset="0x3">' + pus(0, 1) + "</object>",
+    )
+    topology = merge([hwloc.read(text, "x")])
+    assert topology.hwloc_order == (2, 3, 0, 1)
+    assert [core.cpus for core in topology.cores] == [(0,), (1,), (2,), (3,)]
+
+
 def device(kind: str, vendor: str, bus: str, inner: str = "", chip: str = "0001") -> str:
     return f'<object type="PCIDev" pci_busid="{bus}" pci_type="{kind} [{vendor}:{chip}]">{inner}</object>'
 

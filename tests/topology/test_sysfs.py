@@ -60,6 +60,16 @@ def test_lists_that_end_with_a_zero_byte_are_read(tmp_path: Path) -> None:
     assert [sorted(node.cpus) for node in topology.numa_nodes] == [[0, 1, 2, 3]]
 
 
+def test_the_display_of_a_servers_main_board_is_no_gpu(tmp_path: Path) -> None:
+    """An ATI ES1000 next to a GPU of AMD; it is no boot display where another one is."""
+    root = machines.write_sysfs(machines.Machine(gpu_numa=()), tmp_path)
+    machines.pci_device(root, "0000:07:0d.0", "0x030000", "0x1002", 0, "0")
+    put(root, "sys/devices/pci0000:00/0000:07:0d.0/device", "0x515e")
+    machines.pci_device(root, "0000:c1:00.0", "0x038000", "0x1002", 0, "0")
+    topology = read_files({"sysfs": root})
+    assert [gpu.bus_id for gpu in topology.gpus] == ["0000:c1:00.0"]
+
+
 def test_a_cache_of_level_3_under_another_index(tmp_path: Path) -> None:
     put(tmp_path, "sys/devices/system/cpu/online", "0-1")
     for cpu in range(2):

@@ -25,7 +25,11 @@ PIECES = (
     "for ", "do ", "done", "{ ", " }", "f() ", "function ", "[[ ", " ]]", "--time=", "1-00:00:00",
     "--mpi=pmix ", "python train.py", "--hint=", "NCCL_SOCKET_IFNAME=ib0", "\x00", "é", "\u2028", "\udcff",
     "*99999999", "list:0-3:", "=~", ">(", "<(", "a=(", "$'", "#", "%j/", "--output=", "0-9999999999",
-    "9" * 400,
+    "9" * 400, "#COBALT -n 2", "#BSUB -nnodes 2", "#$ -pe mpi 8", "#OAR -l", "#flux: -N 2", "#SBATCH hetjob",
+    "#SBATCH -n=4", "#!/bin/csh\n", "#!/usr/bin/env python\n", "<program>", "<<path>>/x", "torchrun ",
+    "--nproc_per_node=8 ", "--nnodes ", "bash -c ", "$SLURM_PROCID", "jsrun -n4 ", "aprun -n 8 -N ",
+    "mpiexec -n$N --ppn ", "deepspeed --hostfile hosts ", "wait\n", "export CUDA_VISIBLE_DEVICES=0,1",
+    "TOKEN=0123456789abcdef", "# hpclaunch: ignore[*]", "{{ nodes }}", "import os\n", "eb X-CUDA-11.7.0.eb",
 )  # fmt: skip
 PROFILES = [None, *map(load_site, ("lumi-g", "olivia", "polaris", "generic-slurm"))]
 FUZZ = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -58,10 +62,14 @@ def test_scraps_of_scripts(text: str, site: int) -> None:
 @FUZZ
 @given(st.sampled_from(SCRIPTS), st.integers(0, 9), st.integers(0, 1 << 30))
 def test_damaged_scripts(path: Path, site: int, seed: int) -> None:
-    """Cut, repeat and insert at random places of real scripts."""
+    lint_and_fix(damaged(path, seed), site)
+
+
+def damaged(path: Path, seed: int) -> str:
+    """Return a script that is cut, repeated and has insertions at random places."""
     dice = random.Random(seed)
     text = path.read_bytes().decode()
     for _ in range(dice.randint(1, 6)):
         at, length = dice.randrange(len(text) + 1), dice.choice((0, 1, 3, 40))
         text = text[:at] + dice.choice(("", *PIECES, text[at : at + length] * 2)) + text[at + length :]
-    lint_and_fix(text, site)
+    return text

@@ -458,3 +458,29 @@ def hint_unknown(context: Context) -> Iterator[Violation]:
             yield Violation(
                 line, f"--hint={value}: no such hint", f"write --hint={near[0]}" if near else None
             )
+
+
+@rule(
+    "hint-with-cpu-bind",
+    "note",
+    what="`--hint` has no effect, because srun gets a mask or map.",
+    why="srun drops the hint and keeps the binding (`validate_hint_option`). For the job the hint still"
+    " counts: `nomultithread` gives it one thread per core.",
+    remedy="Leave the hint out, or know that the list decides.",
+    bad="#SBATCH --hint=nomultithread\nsrun --cpu-bind=map_cpu:49,57 ./app",
+    good="srun --cpu-bind=map_cpu:49,57 ./app",
+    versions=(slurm("man srun, --hint; validate_hint_option in src/common/slurm_opt.c"),),
+)
+def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
+    """Find --hint, of the job or of srun, together with a list."""
+    script = context.script
+    job_hint = script.directive("hint")
+    for launch in script.launches:
+        value = script.value(bind_option(launch), meant=True).text or ""
+        if launch.launcher != "srun" or not re.search(r"(mask|map)_cpu", value):
+            continue
+        own = launch.option("hint")
+        if own is not None or job_hint is not None:
+            line = own.line if own else launch.line
+            yield Violation(line, "the hint has no effect on this srun: its list binds the ranks")
+            return

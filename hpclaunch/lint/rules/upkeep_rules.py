@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Violation, rule
@@ -43,9 +45,15 @@ def module_old(context: Context) -> Iterator[Violation]:
     for module in loaded(context.script):
         match = _DATED.search(module.name)
         year = int(next(filter(None, match.groups()))) if match else _WRITTEN
-        if year % 100 + 2000 <= _WRITTEN - _OLD:
+        if year % 100 + 2000 <= _WRITTEN - _OLD and not _is_offered(context, module.name):
             yield Violation(module.line, f"{module.name} is of {year % 100 + 2000}")
             return
+
+
+def _is_offered(context: Context, name: str) -> bool:
+    """Tell whether the site's profile itself names a module."""
+    software = context.profile.software if context.profile else None
+    return software is not None and name in msgspec.json.encode(software).decode()
 
 
 @rule(

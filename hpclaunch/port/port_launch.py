@@ -22,7 +22,7 @@ from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, image_name
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
-from hpclaunch.port.ported_command import command_words, placeholder, port_command
+from hpclaunch.port.ported_command import FILL_IN, command_words, placeholder, port_command
 from hpclaunch.port.written_script import find_written, read_written
 from hpclaunch.scheduler.directive_reader import RequestedResources
 
@@ -212,6 +212,8 @@ def set_command(port: Port) -> None:
         line = left_open[word.plain or ""]
         port.do(f"command: {word.plain} of line {line} is a placeholder: fill it in")
         found.words.remove(word)
+    if not found.words:
+        found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
     for word in found.words:
         if word.plain is None and word.shell is None:
             fill_in(port, placeholder(word))

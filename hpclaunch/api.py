@@ -18,7 +18,7 @@ from hpclaunch.host.open_host import open_host
 from hpclaunch.job.follow_job import cancel_job, read_log, result_of, wait_job
 from hpclaunch.job.prepare import Prepared, SubmitMode, dry_run, prepare
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import refresh
+from hpclaunch.job.refresh import state_now
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.job.start_job import start
 from hpclaunch.job.store import Store
@@ -122,7 +122,7 @@ class JobHandle:
 
     def status(self) -> JobRecord:
         """Ask for the job's state and return the record. Raises RefusedError without an answer."""
-        return self._with_host(lambda store, host: refresh(store, host, self._scheduler(), self.record))
+        return self._with_host(lambda store, host: state_now(store, host, self.record, _LOG.info))
 
     def wait(self, on_output: Callable[[bytes], None] | None = None) -> JobRecord:
         """Wait for the job's end and return the final record; Ctrl-C ends the waiting, not the job.
@@ -137,7 +137,9 @@ class JobHandle:
 
     def cancel(self) -> JobRecord:
         """Cancel the job with all its ranks; an ended one stays as it is. Raises RefusedError."""
-        return self._with_host(lambda store, host: cancel_job(store, host, self._scheduler(), self.record))
+        return self._with_host(
+            lambda store, host: cancel_job(store, host, self._scheduler(), self.record, _LOG.info)
+        )
 
     def logs(self) -> bytes:
         """Return the job's output so far. Raises BadInputError where there is none yet."""

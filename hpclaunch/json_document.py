@@ -30,6 +30,8 @@ def document_schema(document: Any) -> dict[str, Any]:
     for name, struct in structs_in(document).items():
         definition = schema["$defs"][name]
         definition.pop("additionalProperties", None)
+        if "description" in definition:
+            definition["description"] = " ".join(definition["description"].split())
         if definition["properties"] and not struct.__struct_config__.omit_defaults:
             definition["required"] = list(definition["properties"])
         docs = field_docs(struct)

@@ -93,25 +93,16 @@ def shown_state(record: JobRecord) -> str:
 
 def up_to_date(store: Store, record: JobRecord) -> JobRecord:
     """Return the record with its state of now; with the last known one, and a note, where that is unknown."""
-    from msgspec.structs import replace
-
     from hpclaunch.errors import RefusedError
     from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.job_end import restarts_in
-    from hpclaunch.job.log_extract import RESTARTS
-    from hpclaunch.job.refresh import refresh
-    from hpclaunch.scheduler.registry import get_scheduler
+    from hpclaunch.job.refresh import state_now
     from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
     if record.state in FINAL_STATES and record.state != "lost":
         return record
     try:
         with open_host(record.host) as host:
-            record = refresh(store, host, get_scheduler(record.scheduler), record)
-            if record.plan.get("supervision") and record.state == "running":
-                counted = host.read_file(f"{record.folder}/{RESTARTS}")
-                return replace(record, restarts=restarts_in(counted))
-            return record
+            return state_now(store, host, record)
     except RefusedError as error:
         click.echo(f"hpclaunch: job {record.id} is shown as it was last known: {error}", err=True)
         return record

@@ -22,7 +22,7 @@ from hpclaunch.job.array_status import (
     with_array_status,
 )
 from hpclaunch.job.binding_report import BindingVerdict
-from hpclaunch.job.job_end import EndLogs, binding_of, explained, own_reason, run_folders
+from hpclaunch.job.job_end import EndLogs, binding_of, explained, own_reason, restarts_in, run_folders
 from hpclaunch.job.log_extract import (
     CANCELLED,
     EXIT_STATUS,
@@ -88,6 +88,14 @@ def refresh(
     if trouble and fresh.state not in FINAL_STATES:
         raise trouble
     return fresh
+
+
+def state_now(store: Store, host: Host, record: JobRecord, note: Note = to_stderr) -> JobRecord:
+    """Return the record as `refresh` does, of a running job with the number of its restarts so far."""
+    record = refresh(store, host, get_scheduler(record.scheduler), record, note)
+    if record.plan.get("supervision") and record.state == "running":
+        return replace(record, restarts=restarts_in(host.read_file(f"{record.folder}/{RESTARTS}")))
+    return record
 
 
 def refresh_all(

@@ -22,7 +22,7 @@ from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, image_name
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
-from hpclaunch.port.ported_command import FILL_IN, command_words, placeholder, port_command
+from hpclaunch.port.ported_command import command_words, placeholder, port_command
 from hpclaunch.port.written_script import find_written, read_written
 from hpclaunch.scheduler.directive_reader import RequestedResources
 
@@ -207,13 +207,6 @@ def _last_program(port: Port, values: Values) -> list[Piece]:
 def set_command(port: Port) -> None:
     """Write the command, once all variables are known."""
     found = port.command
-    left_open = {text: line for line, text in port.script.shell.placeholders}
-    for word in [word for word in found.words if word.plain in left_open]:
-        line = left_open[word.plain or ""]
-        port.do(f"command: {word.plain} of line {line} is a placeholder: fill it in")
-        found.words.remove(word)
-    if not found.words:
-        found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
     for word in found.words:
         if word.plain is None and word.shell is None:
             fill_in(port, placeholder(word))
@@ -245,6 +238,8 @@ def _name_after_program(port: Port) -> None:
     words = [text for word in port.command.words if (text := word.plain or word.shell)]
     file = next((word for word in words if word.endswith(".py")), words[0] if words else "")
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(file).stem).strip("-.")[:60]
+    if not re.fullmatch(port.scheduler.job_name_pattern, name or "job"):
+        name = f"job-{name}"
     if "name" not in port.settings:
         port.set("name", name or "job", "after the program, since the script names no job")
 

@@ -142,7 +142,7 @@ def _hide_secrets(found: PortedCommand) -> None:
 
 def _placeholders(found: PortedCommand) -> None:
     for word in found.words:
-        if word.plain and re.search(r"<[\w .,-]+>", word.plain) and not word.plain.startswith("<"):
+        if word.plain and re.search(r"<[\w .,-]+>", word.plain):
             found.to_do.append(f"command: {word.plain} is a placeholder of the script: fill it in")
 
 

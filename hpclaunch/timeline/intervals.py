@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 Interval = tuple[float, float]
 
@@ -39,6 +39,15 @@ class Intervals:
         """Return the disjoint intervals in the order of time."""
         pairs = zip(self._starts, self._ends, strict=True)
         return list(pairs) if self._sorted else union(pairs)
+
+    def ordered(self) -> Iterator[Interval]:
+        """Yield the intervals in the order of their starts; they may overlap. Nothing else is held in
+        memory."""
+        if self._sorted:
+            yield from zip(self._starts, self._ends, strict=True)
+        else:
+            for number in sorted(range(len(self._starts)), key=self._starts.__getitem__):
+                yield self._starts[number], self._ends[number]
 
     def compact(self) -> None:
         """Store the disjoint intervals only."""

@@ -8,8 +8,8 @@ what other threads execute. Seen with torch 2.13; older ones differ in what ``di
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from heapq import merge
 from typing import NamedTuple
 
 from hpclaunch.timeline.collective_count import kind_of, size_of
@@ -114,15 +114,35 @@ class KinetoReader:
         trace.epoch_us = base / 1e3 if isinstance(base, int) else 0.0
         collectives = self._collectives(on_a_gpu=on_a_gpu)
         edges = self._edges()
-        position = 0
-        for edge, following in pairwise(edges):
-            steps.begins(edge)
-            while position < len(collectives) and collectives[position].end <= following:
-                steps.collective(collectives[position].size, collectives[position].end)
-                position += 1
-        self._fill(trace, collectives, on_a_gpu=on_a_gpu)
+        waiting = iter(edges[:-1])
+        edge = next(waiting, None)
+        for at, phase, end, size in self._in_order_of_time(collectives, on_a_gpu=on_a_gpu):
+            while edge is not None and edge <= at:
+                steps.begins(edge)
+                edge = next(waiting, None)
+            if phase:
+                steps.add(phase, at, end)
+            else:
+                steps.collective(size, end)
         steps.finish(edges[-1] if edges else None)
+        for each in sorted(collectives, key=lambda each: each.start):
+            trace.collectives.of(each.kind).message(each.start, each.end)
+            trace.collectives.of(each.kind).tensor(each.size)
         return trace
+
+    def _in_order_of_time(
+        self, collectives: list[_Collective], *, on_a_gpu: bool
+    ) -> Iterator[tuple[float, str, float, int]]:
+        """Yield (time, phase, end, 0) of each phase, and (end, "", end, bytes) of each collective."""
+        threads = [each for thread, each in self._threads.items() if thread not in self._workers]
+        phases = [("computing", each) for each in ([self._kernels] if on_a_gpu else threads)]
+        phases.append(("input", self._input))
+        begun = sorted(collectives, key=lambda each: each.start)
+        return merge(
+            ((each.end, "", each.end, each.size) for each in collectives),
+            ((each.start, "moving", each.end, 0) for each in begun),
+            *(_of_phase(name, intervals) for name, intervals in phases),
+        )
 
     def _edges(self) -> list[float]:
         """Where steps begin and the last one ends: the profiler's own, else after each update of an
@@ -138,15 +158,7 @@ class KinetoReader:
         found = self._on_the_device if on_a_gpu else self._annotated
         return sorted(found, key=lambda each: each.end)
 
-    def _fill(self, trace: RankTrace, collectives: list[_Collective], *, on_a_gpu: bool) -> None:
-        """Put intervals and sums into the rank's trace."""
-        for kind, start, end, size in sorted(collectives, key=lambda each: each.start):
-            trace.steps.add("moving", start, end)
-            trace.collectives.of(kind).message(start, end)
-            trace.collectives.of(kind).tensor(size)
-        threads = [each for thread, each in self._threads.items() if thread not in self._workers]
-        for intervals in [self._kernels] if on_a_gpu else threads:
-            for start, end in intervals.merged():
-                trace.steps.add("computing", start, end)
-        for start, end in self._input.merged():
-            trace.steps.add("input", start, end)
+
+def _of_phase(name: str, intervals: Intervals) -> Iterator[tuple[float, str, float, int]]:
+    for start, end in intervals.ordered():
+        yield start, name, end, 0

@@ -296,7 +296,7 @@ def test_easybuild_takes_no_folder_with_a_blank() -> None:
     assert "folder with a blank" in route.why
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(prefix=st.text(min_size=1).filter(lambda text: "\0" not in text))
 def test_any_folder_is_quoted(prefix: str) -> None:
     plan = plan_install(load_site("local"), "torch", prefix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -160,3 +161,29 @@ def test_too_few_steps_are_not_judged() -> None:
     found = verdicts(job_of([horovod(Training(steps=2), cache=False)]), {})
     assert [(v.kind, v.rank) for v in found] == [("none", None)]
     assert "too few" in found[0].evidence
+
+
+def test_a_trace_with_many_kernels_is_the_sum_of_its_steps() -> None:
+    """More intervals than are held at once: 400 kernels per step, and collectives at the same time."""
+    events: list[dict[str, object]] = []
+
+    def kernel(name: str, start: float, duration: float, thread: int) -> None:
+        times = {"ts": start, "dur": duration}
+        events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": thread, **times})
+
+    for step in range(400):
+        begin = 21_000.0 * step
+        for number in range(400):
+            kernel("gemm", begin + 50.5 * number + 20, 30.0, 7)
+        kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", begin + 10_000, 9000.0, 20)
+        name = "Optimizer.step#SGD.step"
+        times = {"ts": begin + 20_300, "dur": 200}
+        events.append({"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 1, **times})
+    events.reverse()
+    data = json.dumps({"traceEvents": events}).encode()
+    job = job_of([data])
+    assert job.steps == 400
+    part = shares(job)
+    assert part["computing"] == pytest.approx(400 * 30 / 21_000, rel=0.01)
+    assert part["moving"] == pytest.approx(9000 / 21_000 * (1 - 30 / 50.5), rel=0.02)
+    assert sum(value or 0.0 for value in part.values()) == pytest.approx(1.0)

@@ -21,7 +21,7 @@ WORK_S = 0.03
 """Of every rank: in a shorter step the turns of other processes are most of it."""
 
 
-class Sleeps(torch.autograd.Function):  # type: ignore[misc]
+class Sleeps(torch.autograd.Function):
     """Nothing, and its gradient takes a while."""
 
     @staticmethod
@@ -35,7 +35,7 @@ class Sleeps(torch.autograd.Function):  # type: ignore[misc]
         return gradients[0], None
 
 
-class Slow(torch.utils.data.Dataset[torch.Tensor]):  # type: ignore[misc]
+class Slow(torch.utils.data.Dataset[torch.Tensor]):
     """Items that take a while."""
 
     def __init__(self, seconds: float) -> None:

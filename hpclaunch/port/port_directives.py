@@ -72,7 +72,11 @@ def _name(port: Port, directive: Directive) -> Verdict:
     name = port.words.read_name(directive.value or "").strip()
     clean = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
     if not re.fullmatch(port.scheduler.job_name_pattern, name) or not name.isprintable():
-        name, why = clean or "job", f"names here: {port.scheduler.job_name_rule}"
+        fits = re.fullmatch(port.scheduler.job_name_pattern, clean or "job")
+        name, why = (
+            (clean or "job") if fits else f"job-{clean}",
+            f"names here: {port.scheduler.job_name_rule}",
+        )
     else:
         why = ""
     port.set("name", name)

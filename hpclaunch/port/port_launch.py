@@ -238,6 +238,8 @@ def _name_after_program(port: Port) -> None:
     words = [text for word in port.command.words if (text := word.plain or word.shell)]
     file = next((word for word in words if word.endswith(".py")), words[0] if words else "")
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(file).stem).strip("-.")[:60]
+    if not re.fullmatch(port.scheduler.job_name_pattern, name or "job"):
+        name = f"job-{name}"
     if "name" not in port.settings:
         port.set("name", name or "job", "after the program, since the script names no job")
 

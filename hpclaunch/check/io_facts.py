@@ -117,17 +117,18 @@ def _site_advice(profile: SiteProfile | None) -> tuple[str | None, str | None]:
 
 
 def file_system(folder: str) -> tuple[str, str]:
-    """Type and mount point of the file system of ``folder`` (proc(5), mountinfo)."""
+    """Type and mount point of the file system of ``folder``."""
+    import psutil  # this command only
+
     try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        mounts = psutil.disk_partitions(all=True)
     except OSError:
         return "unknown", "/"
     path, found = Path(folder).resolve(), ("unknown", Path("/"))
-    for line in lines:  # later mounts hide earlier ones
-        before, _, after = line.partition(" - ")
-        point = Path(before.split()[4].encode().decode("unicode_escape"))
+    for mount in mounts:  # later mounts hide earlier ones
+        point = Path(mount.mountpoint)
         if path.is_relative_to(point) and len(point.parts) >= len(found[1].parts):
-            found = after.split()[0], point
+            found = mount.fstype, point
     return found[0], str(found[1])
 
 

@@ -35,7 +35,7 @@ def verify_attached(job: str, site: str | None, *, as_json: bool) -> bool:
     unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
     note = None if topology else unknown
     if as_json:
-        from hpclaunch.job.job_documents import attach_document
+        from hpclaunch.job.attach_document import attach_document
 
         print_document(attach_document(running.id, profile.name, found, rules, note))
     else:

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import msgspec
 
 from hpclaunch.host.machine_identity import MachineIdentity
-from hpclaunch.job.attached_ranks import AttachedVerdict, RankDetails
 from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.record import Failure, JobRecord
 from hpclaunch.json_document import Document
@@ -132,24 +131,6 @@ class VerifyDocument(Document, frozen=True, kw_only=True):
     """What the proof does not see; null where no rank reported."""
 
 
-class AttachDocument(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was found in a running job that hpclaunch did not submit."""
-
-    id: str
-    """That of the scheduler."""
-    site: str
-    ok: bool
-    finding: str
-    ranks: tuple[RankReport, ...]
-    details: tuple[RankDetails, ...]
-    right: str | None
-    """The launcher's option that would be right; null: the site's node is not described."""
-    remedies: tuple[str, ...]
-    rules: tuple[str, ...]
-    """Rules of lint that explain the problems."""
-    note: str | None
-
-
 DOCUMENTS = {
     "job": JobDocument,
     "jobs": list[JobDocument],
@@ -157,28 +138,9 @@ DOCUMENTS = {
     "dry-run": DryRunDocument,
     "fetch": FetchDocument,
     "verify": VerifyDocument,
-    "verify-attach": AttachDocument,
     "error": ErrorDocument,
 }
 """Name of the schema -> its type."""
-
-
-def attach_document(
-    job: str, site: str, found: AttachedVerdict, rules: tuple[str, ...], note: str | None
-) -> AttachDocument:
-    """Return what was found in a running job."""
-    return AttachDocument(
-        id=job,
-        site=site,
-        ok=found.ok,
-        finding=found.finding,
-        ranks=found.ranks,
-        details=found.details,
-        right=found.right,
-        remedies=found.remedies,
-        rules=rules,
-        note=note,
-    )
 
 
 def job_document(record: JobRecord) -> JobDocument:

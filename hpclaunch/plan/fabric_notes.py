@@ -9,7 +9,6 @@ from hpclaunch.plan.request import JobRequest
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.contradictions import loaded
 
 
 def fabric_notes(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[str, ...]:
@@ -20,6 +19,8 @@ def fabric_notes(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
     plugin, environment = profile.fabric.plugin, request.environment or Environment()
     if plugin is None or layout.nodes < 2 or not framework_of(request).nccl or not rank_gpus(layout):
         return ()
+    from hpclaunch.software.contradictions import loaded  # most jobs need none of it
+
     if any(name.startswith(plugin.name) for name in loaded(environment, profile)):
         return ()
     page = cite(profile, plugin.source)

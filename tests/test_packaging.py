@@ -17,7 +17,7 @@ import pytest
 
 from hpclaunch import __version__
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]  # one worker makes what all use
 
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / ".ci" / "constraints.txt"

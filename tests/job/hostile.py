@@ -270,17 +270,20 @@ def job_documents(site: str) -> list[dict[str, Any]]:
     software = {
         "module_use": [MARK],
         "modules": [MARK],
+        "path": [MARK],
         "easybuild": {"prefix": MARK, "load": [MARK]},
         "eessi": {
             "version": "2023.06",
             "cpu_target": "x86_64/generic",
             "accelerator": "accel/nvidia/cc80",
             "load": [MARK],
+            "extend": MARK,
         },
         "conda": MARK,
         "venv": MARK,
     }
     container = {"image": MARK, "binds": [MARK], "venv": MARK}
+    eessi = {"version": "2023.06", "init": "container", "cache": MARK, "script": MARK}
     return [
         {
             **program,
@@ -296,7 +299,7 @@ def job_documents(site: str) -> list[dict[str, Any]]:
             "environment": software,
         },
         {**program, "environment": {"container": container}},
-        {**program, "environment": {"eessi": {"version": "2023.06", "init": "container", "cache": MARK}}},
+        {**program, "environment": {"eessi": eessi}},
         {**program, "container": MARK, "container_bind": [MARK], "remote_dir": MARK},
         {**program, "venv": MARK, "conda": MARK, "module": [MARK]},
         {**program, "stage": [MARK]},
@@ -320,8 +323,8 @@ def profile_documents() -> list[dict[str, Any]]:
     mpi = {"plugin": None, "plugin_open": False}
     queues = {"main": {"kind": "queue"}}
     pbs = {**slurm, "extends": "generic-pbs", "scheduler": scheduler, "mpi": mpi, "queues": queues}
-    container = {"image": MARK, "binds": [MARK], "venv": MARK}
-    eessi = {"version": "2023.06", "init": "container", "cache": MARK}
+    container = _IN_CONTAINERS["container"]
+    eessi = _IN_CONTAINERS["eessi"]
     software = slurm["software"]
     engine = {**software["container"], "runtime": "container-engine", "annotations": {MARK: MARK}}
     return [
@@ -332,6 +335,25 @@ def profile_documents() -> list[dict[str, Any]]:
         {**slurm, "software": {**software, "container": engine}},
         {**slurm, "status": "historic", "retired": {"successor": MARK, "source": "s"}},
     ]
+
+
+_IN_CONTAINERS: dict[str, Any] = {
+    "container": {"image": MARK, "binds": [MARK], "venv": MARK, "activate": "true"},
+    "eessi": {"version": "2023.06", "init": "container", "cache": MARK, "script": MARK},
+}
+
+
+def _offer(environment: dict[str, Any], note: dict[str, Any]) -> dict[str, Any]:
+    """Software of a site, with every text."""
+    return {
+        "environment": environment,
+        "install": [MARK],
+        "directives": [MARK],
+        "env": {"NAME": MARK},
+        "enter": MARK,
+        "versions": {MARK: MARK},
+        **note,
+    }
 
 
 def _slurm_profile() -> dict[str, Any]:
@@ -346,7 +368,13 @@ def _slurm_profile() -> dict[str, Any]:
         "description": MARK,
         "extends": "generic-slurm",
         "sources": {"s": {"url": "https://example.org/x", "checked": dt.date(2026, 11, 20), "note": MARK}},
-        "scheduler": {"kind": "slurm", "launcher": "srun", **source},
+        "scheduler": {
+            "kind": "slurm",
+            "launcher": "srun",
+            "version": "24.05",
+            "version_source": "s",
+            **source,
+        },
         "login": {"hosts": [MARK], "proxy_jump": MARK, **note},
         "detect": {
             "cluster_names": [MARK],
@@ -398,6 +426,7 @@ def _slurm_profile() -> dict[str, Any]:
             "single_node": {"S": variable},
             "multi_node": {"M": variable},
             "launch_options": [MARK],
+            "plugin": {"name": MARK, "install": MARK, **source},
             "allreduce": [{"nodes": 1, "gpus": 1, "message_bytes": 1, "bus_gb_s": 1.0, **source}],
             **source,
         },
@@ -419,9 +448,12 @@ def _slurm_profile() -> dict[str, Any]:
                 "binds": [MARK],
                 "modules": ["true"],
                 "images": [MARK],
+                "cotainr": MARK,
                 **note,
             },
-            "offers": {MARK: {"lines": [MARK], **note}},
+            "wrapper": MARK,
+            "no_venv": MARK,
+            "offers": {MARK: _offer(software, note), "more": {"environment": _IN_CONTAINERS}},
             **note,
         },
         "environment": software,

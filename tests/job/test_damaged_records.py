@@ -69,7 +69,7 @@ def test_garbage_in_any_file_of_a_job_hides_no_other_job(on_slurm: Slurm, tmp_pa
     for field in (
         {"folder": "\0"},
         {"folder": "relative"},
-        {"scheduler": "cobalt"},
+        {"scheduler": "moab"},
         {"created": "\x1b]0;x\x07"},
     ):
         record = new_record(store, "slurm", tmp_path, name=str(field))

@@ -48,7 +48,7 @@ if CAPTURES.is_dir():
         profiles, _ = load_all()
         read = 0
         for path in sorted(CAPTURES.iterdir()):
-            if re.match(rb"#!\s*/bin/csh", path.read_bytes()):
+            if re.match(rb"#!\s*(/bin/csh|.*\b(python|perl))", path.read_bytes()):
                 continue
             text = check_text(path.name, path.read_bytes())
             name = site_of(read_script(text), profiles)

@@ -163,6 +163,10 @@ def scheduler_not_read(context: Context) -> Iterator[Violation]:
         )
 
 
+_WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
+"""What hpclaunch writes; a script of it without directives is for a machine without a queue."""
+
+
 @rule(
     "no-directives",
     "warning",
@@ -177,7 +181,7 @@ def no_directives(context: Context) -> Iterator[Violation]:
     """Report scripts without directives, and texts that are not scripts."""
     script, profile = context.script, context.profile
     without_queue = profile is not None and profile.scheduler.kind == THIS_MACHINE
-    if script.reader is not None or script.unread or without_queue:
+    if script.reader is not None or script.unread or without_queue or _WRITTEN_BY.search(script.text):
         return
     if not script.text.strip():
         yield Violation(None, "the file is empty")

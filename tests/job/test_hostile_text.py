@@ -96,7 +96,7 @@ def in_yaml(text: str) -> bool:
 
 def as_program(path: KeyPath, text: str) -> str:
     """A text that can be the name of a program in a folder, also after its variables are expanded."""
-    text = text.replace("/", "_")[:200]
+    text = text.replace("/", "_").replace("%", "_")[:200]  # %j would be a job of bash
     return text.replace("$HOME", "").replace("${HOME}", "") if path[0] in SOFTWARE else text
 
 

@@ -76,6 +76,7 @@ def test_no_page_is_left_of_a_command_that_is_gone() -> None:
     assert {path.name for path in (PACKAGING / "man").iterdir()} == set(PAGES)
 
 
+@pytest.mark.slow
 def test_man_reads_every_page_without_a_warning() -> None:
     for name in PAGES:
         done = subprocess.run(

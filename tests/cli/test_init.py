@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow  # together
+
 INIT = [sys.executable, "-m", "hpclaunch", "init", "--no-check"]
 LUMI = ["--site", "lumi-g", "--account", "project_465000001"]
 

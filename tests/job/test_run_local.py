@@ -27,6 +27,9 @@ HOST, LOCAL = LocalHost(), get_scheduler("local")
 VENV_MPIEXEC = Path(sys.executable).parent / "mpiexec"
 
 
+pytestmark = pytest.mark.slow  # together
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(tmp_path / 'state of $HOME\'s "store" ü')

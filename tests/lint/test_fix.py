@@ -59,6 +59,7 @@ def test_what_only_a_person_can_say_is_left_alone(text: str) -> None:
     assert fix(text, found) == (text, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_fixing_a_script_leaves_fewer_findings_and_no_new_ones(path: Path) -> None:
     case = read_case(path)

@@ -17,6 +17,8 @@ from hpclaunch.site.load_profile import load_all, load_site, site_names
 from hpclaunch.site.site_scheduler import site_scheduler
 from tests.port.fixture_scripts import SCRIPTS, check_report, machine_of, port_and_render
 
+pytestmark = pytest.mark.slow  # together
+
 SITES = [name for name in site_names() if not site_scheduler(load_site(name)).starts_at_once]
 # Each third script goes to one site in turn; the slow test takes all of them to several.
 PAIRS = [(path, SITES[number % len(SITES)]) for number, path in enumerate(SCRIPTS[::3])]

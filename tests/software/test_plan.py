@@ -31,6 +31,8 @@ from hpclaunch.software.install_steps import job_text, script
 from hpclaunch.software.known_pairs import bad_pairs
 from tests.plan.test_golden import ACCOUNTS
 
+pytestmark = pytest.mark.slow  # together
+
 SITES = sorted(site_names())
 LIVE = [name for name in SITES if load_site(name).status == "production"]
 PAIRS = [(site, goal) for site in SITES for goal in GOALS]

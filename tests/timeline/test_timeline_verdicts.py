@@ -163,6 +163,7 @@ def test_too_few_steps_are_not_judged() -> None:
     assert "too few" in found[0].evidence
 
 
+@pytest.mark.slow
 def test_a_trace_with_many_kernels_is_the_sum_of_its_steps() -> None:
     """More intervals than are held at once: 400 kernels per step, and collectives at the same time."""
     events: list[dict[str, object]] = []

@@ -71,9 +71,10 @@ def command(
     place = look()
     click.echo(place.words, err=True)
     site, at_site = _answers(given, place)
-    is_here = site == place.site or starts_at_once(site)
+    without_queue = starts_at_once(site)
+    is_here = site == place.site or without_queue
     config = config_text(site, at_site)
-    time = given["time"] or (None if starts_at_once(site) else "30m")
+    time = given["time"] or (None if without_queue else "30m")
     job = {
         "nodes": given["nodes"],
         **({"time": time} if time else {}),

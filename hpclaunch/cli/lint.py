@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._script_file import read_script_file
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hpclaunch.lint.chosen_findings import Baseline
     from hpclaunch.lint.lint_rule import Finding
     from hpclaunch.site.schema import SiteProfile
-
-_MAX_BYTES = 4 << 20  # Slurm takes no larger script by default (man slurm.conf, max_script_size)
 
 _EPILOG = """\b
 Examples:
@@ -63,7 +61,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     known = _known_baseline(options["baseline"])
     found = {}
     for script in scripts:
-        data = _read(script)
+        data = read_script_file(script)
         text = data.decode("utf-8", errors="replace")
         profile = _profile(options["site"], text, "" if len(scripts) == 1 else f"{script}: ")
         findings = _choose(options, text, _lint(script, text, profile))
@@ -136,7 +134,7 @@ def _choose(options: dict[str, Any], text: str, findings: tuple[Finding, ...]) -
 def _known_baseline(name: str | None) -> Baseline | None:
     from hpclaunch.lint.chosen_findings import read_baseline
 
-    return read_baseline(name, _read(name).decode("utf-8", errors="replace")) if name else None
+    return read_baseline(name, read_script_file(name).decode("utf-8", errors="replace")) if name else None
 
 
 def _not_known(known: Baseline | None, script: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -166,22 +164,6 @@ def _print_rules(options: dict[str, Any]) -> None:
         click.echo(rules_page(all_rules()), nl=False)
     else:
         click.echo(rules_list(all_rules()))
-
-
-def _read(script: str) -> bytes:
-    """Return the script's bytes; raise BadInputError if it cannot be read or is too large."""
-    try:
-        if script == "-":
-            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
-        else:
-            with Path(script).open("rb") as file:
-                data = file.read(_MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInputError(f"{script}: cannot be read: {reason}", "give a batch script") from None
-    if len(data) > _MAX_BYTES:
-        raise BadInputError(f"{script}: larger than {_MAX_BYTES} bytes", "give a batch script")
-    return data
 
 
 def _profile(site: str | None, text: str, about: str) -> SiteProfile | None:

@@ -22,6 +22,7 @@ from hpclaunch.scheduler.directive_reader import (
 )
 from hpclaunch.scheduler.directive_readers import read_directives, unread_directives
 
+_WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
 _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 
 
@@ -141,6 +142,11 @@ def value_word(option: Option) -> Word:
     word = option.value
     assert word is not None  # noqa: S101
     return Word(word.raw, word.start, word.end, word.line, without_beginning(word.parts, option.prefix))
+
+
+def written_by_hpclaunch(text: str) -> bool:
+    """Tell whether hpclaunch has written a script."""
+    return _WRITTEN_BY.search(text) is not None
 
 
 def read_script(text: str) -> Script:

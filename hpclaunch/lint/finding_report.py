@@ -15,6 +15,7 @@ from hpclaunch import __version__
 from hpclaunch.json_document import Document
 from hpclaunch.lint.lint_rule import Finding, Rule, Severity
 from hpclaunch.lint.shellcheck import PREFIX
+from hpclaunch.plural import counted
 from hpclaunch.text_table import text_table
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -100,7 +101,7 @@ def _counted(findings: Iterable[Finding]) -> str:
     """Return ``2 errors, 1 note``, or that there is nothing."""
     severities = [one.severity for one in findings]
     counts = [(word, severities.count(word)) for word in ("error", "warning", "note")]
-    return ", ".join(f"{n} {word}{'s' if n != 1 else ''}" for word, n in counts if n) or "nothing found"
+    return ", ".join(counted(n, word) for word, n in counts if n) or "nothing found"
 
 
 def changes(name: str, old: str, new: str) -> str:

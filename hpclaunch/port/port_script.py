@@ -9,7 +9,7 @@ import msgspec
 
 from hpclaunch import __version__
 from hpclaunch.errors import BadInputError
-from hpclaunch.lint.batch_script import Script, read_script
+from hpclaunch.lint.batch_script import Script, read_script, written_by_hpclaunch
 from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.port.foreign_values import Values
@@ -34,7 +34,6 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.walltime import format_walltime
 
-_WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
 _FAULTS = "module-|variable-(name|value)-|filesystem-|secret-"
 """Rules of lint about lines that would otherwise be carried over as they are."""
 _ORDER = (
@@ -102,7 +101,7 @@ def port_script(
         or words_by_variables(ref.name for ref in script.shell.refs),
         target_words=foreign_words(target.scheduler.kind) or ForeignWords(),
         requested=requested,
-        own=_WRITTEN_BY.search(text) is not None,
+        own=written_by_hpclaunch(text),
     )
     for one in lint_script(script, source, NO_FILES):
         if one.line and one.severity != "note" and re.match(_FAULTS, one.rule):

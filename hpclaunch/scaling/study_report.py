@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
 from hpclaunch.scaling.study_table import UNIT_NAMES, Boundaries, Kind, Point, study_points
@@ -147,11 +148,6 @@ def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest)
         steps = f"{request.steps:,.6g} steps of the smallest size"
         text += f" The whole work ({steps}) takes {best.hours:,.4g} hours there{cost}."
     return text
-
-
-def counted(count: int, noun: str) -> str:
-    """Return the count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 class ComparedSize(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from hpclaunch.job.start_job import start
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import prevent_submission
 from hpclaunch.job.trial_submission import try_submission
-from hpclaunch.scaling.study_report import counted
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 from hpclaunch.site.site_scheduler import site_scheduler

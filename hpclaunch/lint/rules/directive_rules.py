@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.batch_script import Script, written_by_hpclaunch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, pbs, rule, slurm
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
@@ -163,10 +163,6 @@ def scheduler_not_read(context: Context) -> Iterator[Violation]:
         )
 
 
-_WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
-"""What hpclaunch writes; a script of it without directives is for a machine without a queue."""
-
-
 @rule(
     "no-directives",
     "warning",
@@ -181,8 +177,8 @@ def no_directives(context: Context) -> Iterator[Violation]:
     """Report scripts without directives, and texts that are not scripts."""
     script, profile = context.script, context.profile
     without_queue = profile is not None and profile.scheduler.kind == THIS_MACHINE
-    if script.reader is not None or script.unread or without_queue or _WRITTEN_BY.search(script.text):
-        return
+    if script.reader is not None or script.unread or without_queue or written_by_hpclaunch(script.text):
+        return  # a script of ours without directives is for a machine without a queue
     if not script.text.strip():
         yield Violation(None, "the file is empty")
     elif script.language in ("python", "other"):

@@ -119,3 +119,22 @@ def test_the_architecture_lists_every_room_and_its_floor() -> None:
     assert top_down == [
         floor for floor in (rooms - {"__init__", "__main__"} for rooms in FLOORS[::-1]) if floor
     ]
+
+
+def rows_of(page: str, after: str) -> list[list[str]]:
+    """The cells of the first table after a text of a page, without the table's head."""
+    table = page.partition(after)[2].partition("\n|")[2].partition("\n\n")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def test_each_launcher_compared_says_what_its_row_rests_on() -> None:
+    """A cell without a source says unknown, and nothing else does."""
+    page = (ROOT / "docs" / "explanation" / "other-launchers.md").read_text()
+    tools = [row for row in rows_of(page, "# hpclaunch") if row[0] != "hpclaunch"]
+    sources = rows_of(page, "## What each row rests on")
+    assert len(tools) > 10
+    for (name, _, *cells), (source, day, *origins) in zip(tools, sources, strict=True):
+        assert source.split(",")[0] in name
+        assert day
+        for cell, origin in zip(cells, origins, strict=True):
+            assert (not origin) == (cell == "unknown"), (name, cell)

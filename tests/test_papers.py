@@ -138,3 +138,17 @@ def test_each_launcher_compared_says_what_its_row_rests_on() -> None:
         assert day
         for cell, origin in zip(cells, origins, strict=True):
             assert (not origin) == (cell == "unknown"), (name, cell)
+
+
+def test_every_paper_cited_is_in_the_bibliography() -> None:
+    """By its DOI or number at arXiv, wherever the code, a profile or a page names it."""
+    bibliography = (ROOT / "docs" / "reference" / "bibliography.md").read_text()
+    number = re.compile(
+        r"\b(?:doi(?:\.org/|:)(10\.\d{4,}/[^\s)>,;\]]+[^\s)>,;.:\]])|arxiv[ :.a-z/]*(\d{4}\.\d{4,5}))", re.I
+    )
+    cited: dict[str, Path] = {}
+    for folder, ending in (("hpclaunch", "py"), ("hpclaunch", "yaml"), ("docs", "md")):
+        for path in (ROOT / folder).rglob(f"*.{ending}"):
+            cited |= {doi or arxiv: path for doi, arxiv in number.findall(path.read_text())}
+    assert len(cited) > 20
+    assert {name: path for name, path in cited.items() if name not in bibliography} == {}

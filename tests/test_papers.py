@@ -89,6 +89,18 @@ def test_every_file_and_function_that_a_page_names_exists(page: str) -> None:
     assert len(paths) > 20
 
 
+PAGES = [path.relative_to(ROOT) for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_file_of_the_repository_that_a_page_names_exists(page: Path) -> None:
+    """In text and in commands: what begins with the name of one of the repository's folders."""
+    folders = [*(path.name for path in ROOT.iterdir() if path.is_dir() and path.name != ".venv")]
+    path = re.compile(rf"(?<![\w/.$~}}-])((?:{'|'.join(map(re.escape, folders))})/[\w./-]*\w)")
+    named = [name for name in path.findall((ROOT / page).read_text()) if not PLACEHOLDER.search(name)]
+    assert [name for name in named if not exists(name)] == []
+
+
 def exists(name: str) -> bool:
     return (PACKAGE / name).exists() or (ROOT / name).exists()
 

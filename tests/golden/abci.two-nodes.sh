@@ -16,7 +16,7 @@
 # how many of them run at a time
 #$ -tc 2
 
-# Written by hpclaunch VERSION for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; others of 8 A100 are not described), switched off, facts read 2026-11-20 to 2026-11-22.
+# Written by hpclaunch VERSION for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; those of 8 A100 are in abci-a100), switched off, facts read 2026-11-20 to 2026-11-22.
 # 2 nodes x 4 ranks = 8 ranks.
 # Framework: not known; --framework names it.
 # CPUs and GPUs of each local rank:
@@ -71,7 +71,7 @@ source /etc/profile.d/modules.sh
 # the MPI that starts the ranks (https://github.com/aistabci/abci-docs/blob/master/en/docs/mpi.md, read 2026-11-22)
 module load openmpi/4.0.5
 
-# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+# Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
 
 # the file of the job's nodes, a line per rank

@@ -12,7 +12,7 @@
 
 # Written by hpclaunch VERSION for generic-flux: Any cluster with Flux, of which nothing else is known, facts read 2026-11-22 to 2026-11-22.
 # 1 node x 1 rank = 1 rank.
-# The binding is left to the launcher: the node is not described, or --binding off.
+# No binding is planned: the NUMA nodes are not described, or --binding off.
 
 set -eo pipefail
 

@@ -24,7 +24,7 @@
 
 # Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 1 rank = 2 ranks.
-# The binding is left to the launcher: the node is not described, or --binding off.
+# No binding is planned: the NUMA nodes are not described, or --binding off.
 
 set -eo pipefail
 

@@ -48,7 +48,7 @@ export PATH=/opt/env/bin:"$PATH"
 # number of ranks of the job
 export HPCLAUNCH_TASKS=2
 
-# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+# Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
 
 # Open MPI (5, and 4) must not count cores: the plan did

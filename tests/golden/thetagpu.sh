@@ -69,7 +69,7 @@ module load conda/2021-06-26
 # the environment of that module (https://github.com/argonne-lcf/user-guides/blob/main/docs/theta-gpu/data-science-workflows/dl-frameworks/running-pytorch-conda.md, read 2026-11-22)
 conda activate
 
-# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+# Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
 
 # rendezvous: the job's first node

@@ -16,6 +16,8 @@ from hpclaunch.lint.shell_syntax import Assignment, Command, Word, assignment_in
 from hpclaunch.lint.shell_variables import MAX_CHARS
 
 _DEPTH = 6
+_SHOWN = {"text": "", "variable": "$"}
+"""Kinds of parts of a word whose text is shown -> what stands before it."""
 _LONG = 2000
 """Characters of a value that may stand in many places of a text."""
 _NAME = re.compile(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
@@ -69,7 +71,10 @@ def _with_own_values(text: str) -> str:
         if made:
             text = f"{text[: command.start]} {text[max(command.end, command.start) :]}"
         for one in made:
-            value = (one.value.text if one.value else None) or "?"
+            parts = one.value.parts if one.value else ()
+            value = "".join(
+                _SHOWN.get(part.kind, "?") + (part.text if part.kind in _SHOWN else "") for part in parts
+            )
             values.setdefault(one.name, value if len(value) < _LONG else "?")
     found = _NAME.sub(lambda match: values.get(match[1] or match[2], match[0]), text)
     return found if len(found) <= MAX_CHARS else text

@@ -57,9 +57,10 @@ _FOREIGN = (
 )
 _OURS = "HPCLAUNCH_TEST_"
 
-# Open MPI refuses root and more ranks than cores unless both are allowed. A rank that waits yields its core, in
-# Open MPI 5 by a short sleep. Looking for fabrics that no test machine has takes each rank of Open MPI 5.0.11 from
-# PyPI 1.3 s (libfabric's component ofi most of it); without, it takes the same components as after that search.
+# Open MPI refuses root and more ranks than cores unless both are allowed. A rank that waits yields its core,
+# in Open MPI 5 by a short sleep. Looking for fabrics that no test machine has takes each rank of Open MPI
+# 5.0.11 from PyPI 1.3 s (libfabric's component ofi most of it); without, it takes the same components as
+# after that search.
 MPI_VARIABLES = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

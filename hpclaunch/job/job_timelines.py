@@ -12,7 +12,7 @@ from hpclaunch.job.fetch_results import RemoteFile, list_results
 from hpclaunch.job.record import JobRecord
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
-_OURS = ("record.json", "result.json", "progress.json")
+_OURS = ("record.json", "result.json", "progress.json", "stacks.json")
 _MOST = 4096
 """Files; a job of more ranks is summarised from those of the first ones."""
 

@@ -39,7 +39,7 @@ def test_jobs_of_an_array_share_the_start_up_file() -> None:
 def test_the_bundled_training_records_itself() -> None:
     script = dry_run("--profile", "3", "mnist")
     assert "--timeline timeline.json --timeline-ranks all" in script
-    assert "/startup" not in script
+    assert "HPCLAUNCH_PROFILE=" not in script
     given = dry_run("--profile", "3", "mnist", "--", "--timeline", "mine.json")
     assert "timeline.json --timeline-ranks" not in given
 

@@ -16,6 +16,7 @@ import pytest
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.version_info < (3, 11), reason="Sphinx needs Python 3.11"),
+    pytest.mark.xdist_group("documentation site"),  # which one worker builds for all
 ]
 
 ROOT = Path(__file__).parents[1]

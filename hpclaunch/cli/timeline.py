@@ -145,7 +145,8 @@ def _report(files: list[TimelineFile], record: JobRecord | None, options: dict[s
     from hpclaunch.timeline.job_timeline import combined
     from hpclaunch.timeline.timeline_summary import shown, summarised
 
-    job = combined(files, record.tasks if record else None)
+    within = record is not None and record.request.get("profile") is not None
+    job = combined(files, record.tasks if record else None, begins_within=within)
     places, figures = _places(record), _figures(record)
     document = summarised(job, places, figures, record.id if record else None)
     if options["merge"]:
@@ -167,18 +168,20 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
         return {}
     from hpclaunch.errors import HpclaunchError
     from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.job_timelines import rank_nodes
     from hpclaunch.job.refresh import binding_verdict
     from hpclaunch.timeline.job_timeline import Place
 
-    verdict = record.binding
+    verdict, nodes = record.binding, dict[int, str]()
     if verdict is None:
         try:
             with open_host(record.host) as host:
                 verdict = binding_verdict(host, record)
+                nodes = {} if verdict else rank_nodes(host, record)
         except HpclaunchError as error:
             click.echo(f"note: the ranks' nodes are not known: {error.message}", err=True)
     ranks = verdict.ranks if verdict else ()
-    return {
+    return {rank: Place(node) for rank, node in nodes.items()} | {
         rank.rank: Place(rank.host, rank.gpus if rank.gpus not in ("", "none") else None) for rank in ranks
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,21 @@ def test_a_jobs_timeline_is_found_and_its_ranks_have_their_node(tmp_path: Path, 
     assert (found["ranks"], Path(found["files"][0]["file"]).name) == (2, "t.json")
     assert {rank["node"] for rank in found["by_rank"]} == {socket.gethostname()}
     assert found["job"] in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.mpi
+def test_a_program_without_a_hook_runs_as_it_is_and_the_summary_says_why_there_is_none(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print('trained')\n")
+    words = ["submit", "--site", "local", "--profile", "3", "--wait", "--", sys.executable, "train.py"]
+    trained = CliRunner().invoke(program, words)
+    assert (trained.exit_code, "trained" in trained.output) == (0, True), trained.output
+    answer = CliRunner().invoke(program, ["timeline", "last"])
+    assert answer.exit_code == 3
+    assert "--profile has recorded nothing" in answer.output
+    assert "the program gives no hook" in answer.output
 
 
 @pytest.mark.mpi

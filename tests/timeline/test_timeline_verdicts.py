@@ -200,3 +200,13 @@ def test_a_timeline_that_begins_within_the_run_shows_no_slow_start(within: bool)
     head = {"name": "process_name", "ph": "M", "pid": 0, "args": began}
     kinds = [verdict.kind for verdict in verdicts(job_of([json.dumps([head, *events]).encode()]), {})]
     assert kinds == (["none"] if within else ["start"])
+
+
+def test_rank_0_that_is_late_because_it_negotiates_many_tensors_is_no_straggler() -> None:
+    many = Training(ranks=2, tensors=100, elements=64, message_ms=30.0, slow_computing=always(0, 40.0))
+    found = verdicts(job_of([horovod(many, cache=False)]), {})
+    assert [verdict.kind for verdict in found] == ["small-tensors"]
+    assert "; rank 0, which negotiates for all ranks, comes 4" in found[0].evidence
+    other = Training(ranks=2, tensors=100, elements=64, message_ms=30.0, slow_computing=always(1, 40.0))
+    kinds = [(v.kind, v.rank) for v in verdicts(job_of([horovod(other, cache=False)]), {})]
+    assert ("straggler", 1) in kinds

@@ -31,7 +31,7 @@ FLOORS: list[set[str]] = [
     {"software"},
     {"plan"},
     {"check", "job", "lint", "scaling", "timeline"},
-    {"port", "study"},
+    {"port", "study", "usage"},
     {"api"},
     {"cli"},
     {"__main__"},

@@ -85,7 +85,8 @@ def _threads(request: JobRequest, layout: JobLayout) -> Line:
 
 def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
     """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
-    read = {"RANK": bool(request.max_restarts or request.idle_timeout), "LOCAL_RANK": False}
+    sampled = not request.no_sample
+    read = {"RANK": sampled or bool(request.max_restarts or request.idle_timeout), "LOCAL_RANK": sampled}
     variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
     needed = read if layout.binding is None and variable is None else dict.fromkeys(read, True)
     names = frozenset(name for name, wanted in needed.items() if wanted)

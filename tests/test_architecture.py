@@ -32,7 +32,7 @@ FLOORS: list[set[str]] = [
     {"software"},
     {"plan"},
     {"check", "job", "lint", "scaling", "timeline"},
-    {"port", "study"},
+    {"port", "study", "usage"},
     {"api"},
     {"cli"},
     {"__main__"},

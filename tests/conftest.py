@@ -64,7 +64,7 @@ MPI_VARIABLES = {
 
 
 # Tests with real servers or MPI take seconds: they are slow by rule.
-_REAL = ("slurm", "sshd", "mpi")
+_REAL = ("slurm", "sshd", "mpi", "simgrid")
 _REAL_LIMIT_S = 900  # default of the other tests: timeout in pyproject.toml
 
 

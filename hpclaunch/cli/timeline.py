@@ -165,16 +165,14 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
     """Return where the ranks of a job ran, as they have reported."""
     if record is None:
         return {}
+    from hpclaunch.api import JobHandle
     from hpclaunch.errors import HpclaunchError
-    from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.refresh import binding_verdict
     from hpclaunch.timeline.job_timeline import Place
 
     verdict = record.binding
     if verdict is None:
         try:
-            with open_host(record.host) as host:
-                verdict = binding_verdict(host, record)
+            verdict = JobHandle(record).binding()
         except HpclaunchError as error:
             click.echo(f"note: the ranks' nodes are not known: {error.message}", err=True)
     ranks = verdict.ranks if verdict else ()

@@ -131,7 +131,7 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
 
     def fresh(record: JobRecord) -> JobRecord:
-        return refresh(store, host, get_scheduler(record.scheduler), record)
+        return refresh(store, host, record)
 
     return JobPlace(
         folder=folder,

@@ -47,9 +47,14 @@ def profile_lines(request: JobRequest) -> tuple[Line, ...]:
 
 
 def timeline_words(request: JobRequest, folder: str | None) -> tuple[str, ...]:
-    """Return the options with which the bundled training records itself."""
-    given = {word.partition("=")[0] for word in request.command.argv}
-    if request.profile is None or "--timeline" in given:
+    """Return the options with which the bundled training records itself, without those that were given."""
+    if request.profile is None:
         return ()
-    path = f"{folder}/timeline.json" if folder else "timeline.json"
-    return ("--timeline", path, *(() if "--timeline-ranks" in given else ("--timeline-ranks", "all")))
+    given = {word.partition("=")[0] for word in request.command.argv}
+    options = {
+        "--timeline": f"{folder}/timeline.json" if folder else "timeline.json",
+        "--timeline-ranks": "all",
+        "--timeline-steps": str(request.profile),
+        "--timeline-after": str(request.profile_after),
+    }
+    return tuple(word for pair in options.items() if pair[0] not in given for word in pair)

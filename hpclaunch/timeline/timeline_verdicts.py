@@ -324,7 +324,8 @@ def _start(job: JobTimeline) -> list[Verdict]:
     columns = trace.steps.columns
     if rank not in job.columns or not len(columns["start"]):
         return []
-    zero = 0.0 if trace.form in ("horovod", "runner") else columns["start"][0]
+    whole = trace.form in ("horovod", "runner") and not trace.begins_within
+    zero = 0.0 if whole else columns["start"][0]
     before = (columns["start"][0] - zero) / 1e3 + sum(job.times[: job.first]) - job.first * job.step_ms
     recorded = (trace.steps.last - zero) / 1e3
     if before < max(START_S * 1e3, START_SHARE * recorded, START_STEPS * job.step_ms):

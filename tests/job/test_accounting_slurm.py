@@ -46,7 +46,7 @@ def test_what_the_accounting_knows(
         left.unlink()
     accounting_slurm.forget_jobs()
     for record, expected in zip(records, bodies.values(), strict=True):
-        fresh = refresh(store, HOST, SLURM, record)
+        fresh = refresh(store, HOST, record)
         assert (fresh.state, fresh.exit_code) == expected
         assert fresh.started is not None
         assert fresh.ended is not None

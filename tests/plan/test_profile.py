@@ -38,10 +38,11 @@ def test_jobs_of_an_array_share_the_start_up_file() -> None:
 
 def test_the_bundled_training_records_itself() -> None:
     script = dry_run("--profile", "3", "mnist")
-    assert "--timeline timeline.json --timeline-ranks all" in script
+    steps = "--timeline-ranks all --timeline-steps 3 --timeline-after 10"
+    assert f"--timeline timeline.json {steps}" in script
     assert "/startup" not in script
     given = dry_run("--profile", "3", "mnist", "--", "--timeline", "mine.json")
-    assert "timeline.json --timeline-ranks" not in given
+    assert f"--timeline mine.json {steps}" in given
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.port.port_script import Ported, port_script
 from hpclaunch.site.load_profile import load_site
 from tests.port.fixture_scripts import check_report, rendered
@@ -287,3 +288,22 @@ def test_a_launcher_in_the_text_of_a_shell_is_taken_off_too() -> None:
 def test_a_script_without_a_launch_keeps_its_nodes() -> None:
     ported = port(HEAD + "export A=1\n")
     assert (ported.settings["nodes"], ported.settings["command"]) == (4, ("FILL_IN_PROGRAM",))
+
+
+def test_variables_that_hold_a_launch_are_not_variables_of_the_program() -> None:
+    body = """\
+MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)
+export UNUSED="python -m torch.distributed.launch --nproc_per_node 4 --master_addr $MASTER_ADDR "
+export CMD="deepspeed --num_gpus 8 train.py --lr 1"
+srun bash -c '$CMD'
+"""
+    text = HEAD.replace("per-node=8\n#SBATCH --g", "per-node=1\n#SBATCH --g") + body
+    ported = port(text, to="lumi-g")
+    assert ported.settings["command"] == ("python", "train.py", "--lr", "1")
+    assert ported.settings["tasks_per_node"] == 8
+    assert "env" not in ported.settings
+    assert fate(ported, 8)[1].startswith("it holds the words of torch.distributed.launch")
+    assert fate(ported, 9) == ("changed", "its program stands in the command")
+    assert not [
+        one for one in find_faults(rendered(ported)[1], load_site("lumi-g")) if one.severity == "error"
+    ]

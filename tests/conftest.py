@@ -77,7 +77,7 @@ MPI_VARIABLES = {
 LONG = os.environ.get("HPCLAUNCH_TEST_LONG") == "1"
 
 # Tests with real servers or MPI take seconds: they are slow by rule.
-_REAL = ("slurm", "sshd", "mpi")
+_REAL = ("slurm", "sshd", "mpi", "simgrid")
 _REAL_LIMIT_S = 900  # default of the other tests: timeout in pyproject.toml
 
 

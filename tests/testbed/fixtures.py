@@ -10,11 +10,23 @@ from typing import Any
 
 import pytest
 
-from tests.testbed.cluster import Slurm, Sshd, apt_line, lumig_settings, missing_for_ssh, missing_parts
+from tests.testbed.cluster import (
+    Slurm,
+    Sshd,
+    apt_line,
+    lumig_settings,
+    missing_for_simgrid,
+    missing_for_ssh,
+    missing_parts,
+)
 
 _missing = cache(missing_parts)
 _missing_for_ssh = cache(missing_for_ssh)
-_NEEDS = {"slurm": ("Slurm", _missing), "sshd": ("sshd", _missing_for_ssh)}
+_NEEDS: dict[str, tuple[str, Callable[[], list[str]]]] = {
+    "slurm": ("Slurm", _missing),
+    "sshd": ("sshd", _missing_for_ssh),
+    "simgrid": ("SimGrid", missing_for_simgrid),
+}
 
 
 def _all_required() -> bool:

@@ -27,21 +27,21 @@ def command(job: str, index: int | None, as_json: bool) -> None:
       hpclaunch stacks last
       hpclaunch stacks last --json
     """
+    from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import up_to_date
-    from hpclaunch.host.open_host import open_host
     from hpclaunch.job.job_stacks import stacks_of
-    from hpclaunch.job.store import Store
+    from hpclaunch.job.refresh import to_stderr
     from hpclaunch.remote.roll_call import text_lines
     from hpclaunch.text_table import printable
 
-    store = Store()
-    record = up_to_date(store, store.find(job))
+    handle = find_job(job, to_stderr)
+    record = up_to_date(handle)
     if record.state != "running":
         raise BadInputError(
             f"job {record.id} is {record.state}, so it has no ranks to look at",
             "hpclaunch status and hpclaunch logs tell how it ended, or why it waits",
         )
-    with open_host(record.host) as host:
+    with handle.connected() as host:
         call = stacks_of(host, record, index)
     if as_json:
         from hpclaunch.job.stacks_document import stacks_document

@@ -36,19 +36,23 @@ def needs_startup(request: JobRequest) -> bool:
     return tells_stands(request) or records_steps(request)
 
 
-def startup_lines(request: JobRequest) -> tuple[Line, ...]:
-    """Return the lines before the launch, after all other variables."""
+def startup_lines(request: JobRequest, *, reported: bool) -> tuple[Line, ...]:
+    """Return the lines before the launch, after all other variables; ``reported``: ranks report their
+    binding, and with it their node."""
+    profiled = profile_lines(request, reported=reported)
     if not needs_startup(request):
-        return ()
+        return profiled
     folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
     found = Line(
         text=f'export PYTHONPATH="{folder}/{STARTUP}${{PYTHONPATH:+:$PYTHONPATH}}"',
         reason="by this start-up file of Python (sitecustomize); an existing one still runs",
     )
-    return (*profile_lines(request), *_stacks_lines(request), found)
+    return (*profiled, *_stacks_lines(request), found)
 
 
 def _stacks_lines(request: JobRequest) -> tuple[Line, ...]:
+    if not tells_stands(request):
+        return ()
     option = "--stacks" if request.stacks else "--idle-timeout" if request.idle_timeout else "--profile"
     stacks = Line(
         text=f"export HPCLAUNCH_STACKS={STACKS_SIGNAL}",

@@ -28,21 +28,15 @@ from hpclaunch.scaling import prediction, study_report
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan
 from hpclaunch.timeline import timeline_documents
+from hpclaunch.usage import report_documents
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
     name: kind
     for module in (
         *(attach_document, job_documents, stacks_document, check_report, io_advice, finding_report),
-        *(
-            port_text,
-            install_plan,
-            binding_documents,
-            site_documents,
-            timeline_documents,
-            study_report,
-            prediction,
-        ),
+        *(install_plan, binding_documents, site_documents, timeline_documents, study_report, prediction),
+        *(port_text, report_documents),
     )
     for name, kind in module.DOCUMENTS.items()
 }

@@ -17,8 +17,9 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF
 
-FILE = "stacks.json"
-"""Its name in the job's folder."""
+FILE, VERDICT = "stacks.json", "hang"
+"""Names in the job's folder of the whole roll call, and of its finding alone, which goes into the record."""
+_MOST_KEPT = 100
 _SHELLS = re.compile(r"(ba|da|z|k|tc|c)?sh|env|timeout|numactl|taskset|apptainer|singularity|starter(-suid)?")
 """Programs around a rank's own; one of them is the rank where it has no other process."""
 _LIBRARY = re.compile(
@@ -527,10 +528,13 @@ def main() -> None:
     for line in text_lines(call):
         print("hpclaunch: stacks: " + "".join(each if each.isprintable() else "?" for each in line))
     sys.stdout.flush()
-    path = os.path.join(folder, FILE)
-    with open(path + ".new", "w") as file:
-        json.dump(call, file)
-    os.rename(path + ".new", path)
+    short = {name: call[name] for name in ("finding", "kind", "remedy")}
+    short["suspects"] = call["suspects"][:_MOST_KEPT]
+    for name, document in ((VERDICT, short), (FILE, call)):
+        path = os.path.join(folder, name)
+        with open(path + ".new", "w") as file:
+            json.dump(document, file)
+        os.rename(path + ".new", path)
 
 
 if __name__ == "__main__":

@@ -183,17 +183,17 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
     """Return where the ranks of a job ran, as they have reported."""
     if record is None:
         return {}
+    from hpclaunch.api import JobHandle
     from hpclaunch.errors import HpclaunchError
-    from hpclaunch.host.open_host import open_host
     from hpclaunch.job.job_timelines import rank_nodes
-    from hpclaunch.job.refresh import binding_verdict
     from hpclaunch.timeline.job_timeline import Place
 
     verdict, nodes = record.binding, dict[int, str]()
     if verdict is None:
         try:
-            with open_host(record.host) as host:
-                verdict = binding_verdict(host, record)
+            handle = JobHandle(record)
+            with handle.connected() as host:
+                verdict = handle.binding()
                 nodes = {} if verdict else rank_nodes(host, record)
         except HpclaunchError as error:
             click.echo(f"note: the ranks' nodes are not known: {error.message}", err=True)

@@ -85,8 +85,9 @@ def _threads(request: JobRequest, layout: JobLayout) -> Line:
 
 def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
     """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
-    by_rank = request.max_restarts or request.idle_timeout or has_timeline(request)
-    read = {"RANK": bool(by_rank), "LOCAL_RANK": False}
+    sampled = not request.no_sample
+    by_rank = sampled or request.max_restarts or request.idle_timeout or has_timeline(request)
+    read = {"RANK": bool(by_rank), "LOCAL_RANK": sampled}
     variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
     needed = read if layout.binding is None and variable is None else dict.fromkeys(read, True)
     names = frozenset(name for name, wanted in needed.items() if wanted)

@@ -16,7 +16,7 @@ from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Scheduler
 
 _LIMIT_S = 120.0
-_SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20")
+SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20")
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ def _answers(
 
 def _by_ssh(host: Host, name: str, program: str, attach: Attach, job: RunningJob) -> tuple[AttachedNode, ...]:
     remote = f"python3 - {attach.job_variable} {shlex.quote(job.id)}"
-    argv = (*_SSH, "--", name, remote)
+    argv = (*SSH, "--", name, remote)
     answer = host.run(argv, stdin=program.encode(), timeout_s=_LIMIT_S)
     if MARK not in answer.stdout:
         said = answer.stderr.strip().splitlines()

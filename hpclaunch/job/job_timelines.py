@@ -13,7 +13,7 @@ from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.profile_plan import NODES
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
-_OURS = ("record.json", "result.json", "progress.json")
+_OURS = ("record.json", "result.json", "progress.json", "stacks.json")
 _TIMEOUT_S = 60.0
 _MOST = 4096
 """Files; a job of more ranks is summarised from those of the first ones."""

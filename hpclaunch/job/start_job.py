@@ -33,9 +33,9 @@ from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.preflight_plan import PROBE
-from hpclaunch.plan.profile_plan import STARTUP, STARTUP_FILES, needs_startup
 from hpclaunch.plan.script_text import SAMPLER, render
 from hpclaunch.plan.staging_plan import STAGE, split_item
+from hpclaunch.plan.startup_plan import STARTUP, STARTUP_FILES, needs_startup
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest

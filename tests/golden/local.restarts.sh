@@ -69,6 +69,12 @@ export MASTER_PORT=$((10000 + $$ % 10000))
 # threads for each rank: the cores it is bound to
 export OMP_NUM_THREADS=1
 
+# --idle-timeout: at this signal Python notes where its threads stand, for hpclaunch stacks
+export HPCLAUNCH_STACKS=50
+
+# by this start-up file of Python (sitecustomize); an existing one still runs
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/startup${PYTHONPATH:+:$PYTHONPATH}"
+
 # Each rank reports its binding in this folder.
 rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
 mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :

@@ -51,7 +51,7 @@ def test_the_bundled_training_records_itself() -> None:
     script = dry_run("--profile", "3", "mnist")
     steps = "--timeline-ranks all --timeline-steps 3 --timeline-after 10"
     assert f"--timeline timeline.json {steps}" in script
-    assert "/startup" not in script
+    assert "HPCLAUNCH_PROFILE=" not in script
     given = dry_run("--profile", "3", "mnist", "--", "--timeline", "mine.json")
     assert f"--timeline mine.json {steps}" in given
 

@@ -56,15 +56,15 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None) -> Non
 def _of_ours(job: str) -> ReportDocument:
     import datetime as dt
 
+    from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import up_to_date
-    from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.store import Store
+    from hpclaunch.job.refresh import to_stderr
     from hpclaunch.usage.gather_report import facts_of_job
     from hpclaunch.usage.job_report import billing_of, job_report
 
-    store = Store()
-    record = up_to_date(store, store.find(job))
-    with open_host(record.host) as host:
+    handle = find_job(job, to_stderr)
+    with handle.connected() as host:
+        record = up_to_date(handle)
         facts = facts_of_job(host, record)
     return job_report(facts, billing_of(record), dt.datetime.now(dt.timezone.utc))
 

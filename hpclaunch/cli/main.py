@@ -39,6 +39,7 @@ COMMANDS = {
     "verify": "Check that each rank of a job got its binding.",
     "scale": "Judge how far a program scales.",
     "timeline": "Show where the time of a job's steps goes, and which rank is late.",
+    "report": "Show what a job used, what it cost, and what to ask for next time.",
     "predict": "Predict step time and memory of a training on a site.",
     "advise": "Give advice on data: packing, striping, staging.",
     "completion": "Print the shell completion script.",

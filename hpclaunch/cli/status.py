@@ -24,13 +24,14 @@ def command(job: str, as_json: bool) -> None:
 
     Example: hpclaunch status last
     """
+    from hpclaunch.api import find_job
     from hpclaunch.cli._documents import print_document
     from hpclaunch.cli._jobs import up_to_date
     from hpclaunch.cli._terminal import terminal_table
     from hpclaunch.job.job_documents import job_document
-    from hpclaunch.job.store import Store
+    from hpclaunch.job.refresh import to_stderr
 
-    record = up_to_date(Store(), Store().find(job))
+    record = up_to_date(find_job(job, to_stderr))
     if as_json:
         print_document(job_document(record))
     else:

@@ -34,7 +34,7 @@ from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.preflight_plan import PROBE
 from hpclaunch.plan.profile_plan import STARTUP, STARTUP_FILES, needs_startup
-from hpclaunch.plan.script_text import render
+from hpclaunch.plan.script_text import SAMPLER, render
 from hpclaunch.plan.staging_plan import STAGE, split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
@@ -92,6 +92,8 @@ def _send_parts(
         send_files(host, _runner(), f"{folder}/runner")
     if plan.preflight is not None:
         host.write_file(f"{folder}/{PROBE}", probe_file())
+    if not plan.request.no_sample:
+        host.write_file(f"{folder}/{SAMPLER}", (resource_dir("remote") / SAMPLER).read_bytes())
     if needs_startup(prepared.request):
         host.make_folder(f"{folder}/{STARTUP}", private=True)
         for name, there in STARTUP_FILES.items():
@@ -131,7 +133,7 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
 
     def fresh(record: JobRecord) -> JobRecord:
-        return refresh(store, host, get_scheduler(record.scheduler), record)
+        return refresh(store, host, record)
 
     return JobPlace(
         folder=folder,

@@ -76,6 +76,8 @@ def _without_effect(
         yield "warn_before", "--warn-before has no effect without --max-restarts: no rank is signalled"
     if not launcher.takes_plugin and request.mpi != "none":  # none: ranks that are alone are no failure
         yield "mpi", f"--mpi has no effect: the launcher of {profile.name}, {launcher.name}, takes no plugin"
+    if request.no_sample:
+        yield "sample", "--sample has no effect with --no-sample"
     if request.profile is None:
         yield "profile_after", "--profile-after has no effect without --profile"
     elif not takes_profile(request):

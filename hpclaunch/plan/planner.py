@@ -341,7 +341,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
         known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"
         return (*lines, f"srun chooses the cores of each rank: {known} is not documented for {profile.name}.")
     if plan.binding is None:
-        return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
+        return (*lines, "No binding is planned: the NUMA nodes are not described, or --binding off.")
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
 
 

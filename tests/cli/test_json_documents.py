@@ -28,6 +28,7 @@ from hpclaunch.scaling import prediction, study_report
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan
 from hpclaunch.timeline import timeline_documents
+from hpclaunch.usage import report_documents
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
@@ -35,6 +36,7 @@ DOCUMENTS: dict[str, Any] = {
     for module in (
         *(attach_document, job_documents, check_report, io_advice, finding_report, port_text),
         *(install_plan, binding_documents, site_documents, timeline_documents, study_report, prediction),
+        report_documents,
     )
     for name, kind in module.DOCUMENTS.items()
 }

@@ -325,7 +325,9 @@ def _unknown(
     if nodes and record is not None and not record.array and len(nodes) < record.nodes:
         yield f"only {len(nodes)} of {record.nodes} nodes have samples"
     if nodes and max(node.looks for node in nodes) < 2:
-        few = "there are no two looks so far" if times.ended is None else "the job was too short for two looks"
+        few = (
+            "there are no two looks so far" if times.ended is None else "the job was too short for two looks"
+        )
         yield f"how busy CPUs were: {few} (--sample 5 looks more often)"
     if not energy:
         yield "energy: no counter could be read (Cray's pm_counters, RAPL), and the scheduler reports none"

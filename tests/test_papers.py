@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from hpclaunch import __version__
+from tests.parsed import nodes
 from tests.test_architecture import FLOORS, PACKAGE
 
 ROOT = Path(__file__).parents[1]
@@ -59,7 +60,7 @@ def test_links_of_a_paper_lead_to_files_and_headings(paper: str) -> None:
 def functions(path: Path) -> frozenset[str]:
     """Every function of a module, methods also as ``Class.method``."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.ClassDef):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.fetch_results import RemoteFile, list_results
+from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
 from hpclaunch.job.record import JobRecord
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
@@ -32,6 +34,14 @@ def timeline_files(host: Host, record: JobRecord) -> tuple[RemoteFile, ...]:
         if _NAMES.search(file.source) and file.source.rpartition("/")[2] not in _OURS and file.size
     ]
     return tuple(sorted(chosen, key=lambda file: file.source)[:_MOST])
+
+
+def brought(host: Host, record: JobRecord, files: Sequence[RemoteFile], folder: Path) -> list[Path]:
+    """Return where the files are on this machine; those of another machine are copied into ``folder``."""
+    if record.host is None:
+        return [Path(file.source) for file in files]
+    fetch(host, files, folder, replace=True)
+    return [folder / file.name for file in files]
 
 
 def _named(record: JobRecord) -> list[str]:

@@ -5,6 +5,7 @@ HPCLAUNCH_TEST_HOROVOD names the virtual environment (tests/horovod/build.sh tor
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -46,6 +47,26 @@ def test_ddp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(file["format"], file["ranks"]) for file in found["files"]] == [("kineto", [0]), ("kineto", [1])]
     assert (found["ranks"], found["steps"]) == (2, 6)
     assert found["collectives"][0]["count"] == 6
+
+
+def test_a_scaling_study_measures_the_recorded_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of 50 ms on each rank, in jobs that take seconds to start."""
+    from click.testing import CliRunner
+
+    from hpclaunch.cli.main import program
+
+    monkeypatch.chdir(tmp_path)
+    slow = DDP.replace("import torch\n", "import time, torch\n")
+    slow = slow.replace("    optimizer.zero_grad()\n", "    optimizer.zero_grad()\n    time.sleep(0.05)\n")
+    (tmp_path / "ddp.py").write_text(slow)
+    words = ["scale", "--site", "local", "--ranks", "1,2", "--weak", "--repeats", "1", "--json"]
+    words += ["--file", str(job_file(tmp_path, VENV)), "--profile", "6", "--profile-after", "4"]
+    answer = CliRunner().invoke(program, [*words, "--", "python", "ddp.py"], catch_exceptions=False)
+    assert answer.exit_code == 0, answer.output
+    assert answer.stderr.count("by steps of the timeline") == 2
+    points = json.loads(answer.stdout)["points"]
+    assert [point["ranks"] for point in points] == [1, 2]
+    assert all(0.05 <= point["step_s"]["median"] < 0.5 for point in points), points
 
 
 def test_horovod(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hpclaunch.port.port_script import Ported, port_script
-from hpclaunch.site.load_profile import load_site
 from tests.port.fixture_scripts import check_report, rendered
+from tests.profiles import shipped
 
 HEAD = (
     "#!/bin/bash\n#SBATCH -A project_465000001 -p standard-g\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=8\n"
@@ -17,7 +17,7 @@ HEAD = (
 
 
 def port(text: str, source: str | None = "lumi-g", to: str = "polaris") -> Ported:
-    ported = port_script(text, load_site(source) if source else None, load_site(to))
+    ported = port_script(text, shipped(source) if source else None, shipped(to))
     check_report(text, ported)
     rendered(ported)
     return ported

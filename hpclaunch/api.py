@@ -1,4 +1,4 @@
-"""hpclaunch from Python: a job is planned, submitted and followed as by the commands.
+"""hpclaunch from Python: a job is planned, submitted and followed. The commands about jobs use this module.
 
 ``import hpclaunch`` offers these names and loads this module when the first one is used. Nothing is printed:
 notes go to the logger ``hpclaunch``. Errors are those of `hpclaunch.errors`.
@@ -6,28 +6,62 @@ notes go to the logger ``hpclaunch``. Errors are those of `hpclaunch.errors`.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from hpclaunch.errors import BadInputError
-from hpclaunch.host.open_host import open_host
-from hpclaunch.job.follow_job import cancel_job, read_log, result_of, wait_job
-from hpclaunch.job.prepare import Prepared, SubmitMode, dry_run, prepare
-from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import state_now
-from hpclaunch.job.settings_files import read_layers
-from hpclaunch.job.start_job import start
+from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.job.store import Store
-from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.settings import JobSettings
-from hpclaunch.plan.settings_table import SettingsTable, key, rows
-from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
-_LOG = logging.getLogger("hpclaunch")
+# The parts below load what they need: a command that asks for a state does not plan jobs.
+if TYPE_CHECKING:
+    from hpclaunch.host.host_interface import Host
+    from hpclaunch.job.binding_report import BindingVerdict
+    from hpclaunch.job.prepare import Prepared
+    from hpclaunch.job.record import JobRecord
+    from hpclaunch.plan.launch_plan import LaunchPlan
+    from hpclaunch.plan.settings_table import SettingsTable, key
+
+Note = Callable[[str], None]
+"""Takes one sentence for the user."""
+
+
+def _info(text: str) -> None:
+    import logging
+
+    logging.getLogger("hpclaunch").info("%s", text)
+
+
+def _warning(text: str) -> None:
+    import logging
+
+    logging.getLogger("hpclaunch").warning("%s", text)
+
+
+class _Connection:
+    """The way to a job's host: opened for each call, or kept open for a block of calls."""
+
+    def __init__(self, host: str | None) -> None:
+        self._name = host
+        self._host: Host | None = None
+
+    @contextmanager
+    def connected(self) -> Iterator[Host]:
+        """Keep one connection for all calls in this block; see `JobHandle.connected`."""
+        from hpclaunch.host.open_host import open_host
+
+        if self._host is not None:
+            yield self._host
+            return
+        with open_host(self._name) as host:
+            self._host = host
+            try:
+                yield host
+            finally:
+                self._host = None
 
 
 class _JobMethods:
@@ -41,12 +75,18 @@ class _JobMethods:
         sync: Path | str | None = None,
         **settings: Any,
     ) -> None:
-        """Take the settings of a job; profiles and files are read when a method is called.
+        """Take the settings of a job; profiles and files are read when the first method is called.
 
         ``settings``: the keys of a job file (docs/reference/job.md); a command that begins with ``mnist`` is
         the bundled training. ``file``: a job file with settings that these override. ``host`` and ``sync``:
         as the options of ``hpclaunch submit``. Raises BadInputError for an unknown setting or a wrong value.
         """
+        import msgspec
+
+        from hpclaunch.job.prepare import SubmitMode
+        from hpclaunch.plan.settings import JobSettings
+        from hpclaunch.plan.settings_table import rows
+
         known = [row.name for row in rows()]
         if unknown := sorted(set(settings) - set(known)):
             raise BadInputError(f"Job: {unknown[0]!r} is not a setting", f"settings are {', '.join(known)}")
@@ -58,20 +98,52 @@ class _JobMethods:
             raise BadInputError(f"Job: {error}") from None
         self._file = Path(file) if file is not None else None
         self._mode = SubmitMode(host=host, sync=Path(sync) if sync is not None else None)
+        self._note: Note | None = None
 
-    def _prepared(self) -> Prepared:
+    @classmethod
+    def of(cls, prepared: Prepared, note: Note | None = None) -> Job:
+        """Return the job of a request that was prepared before; ``note`` takes notes, instead of the log."""
+        job = Job.__new__(Job)
+        job.prepared, job._note = prepared, note
+        return job
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The request with its profile, topology and host. Raises BadInputError."""
+        from hpclaunch.job.prepare import prepare
+        from hpclaunch.job.settings_files import read_layers
+
         return prepare(read_layers(self._settings, self._file), self._mode)
+
+    @cached_property
+    def _connection(self) -> _Connection:
+        from hpclaunch.site.retired_site import refuse_submission
+
+        refuse_submission(self.prepared.profile)  # before its host is called
+        return _Connection(self.prepared.host)
+
+    @contextmanager
+    def connected(self) -> Iterator[Host]:
+        """Keep one connection to the host for all calls in this block, also for those of the handle."""
+        with self._connection.connected() as host:
+            yield host
 
     def plan(self) -> LaunchPlan:
         """Return the plan: ranks, binding, queue, lines of the script, warnings, and problems if any.
 
         Raises BadInputError, and SiteRuleError for what the site would refuse.
         """
-        return dry_run(self._prepared())[0]
+        return self.dry_run()[0]
 
     def script(self) -> str:
         """Return the batch script, as ``hpclaunch submit --dry-run`` prints it. Raises as `plan`."""
-        return dry_run(self._prepared())[1]
+        return self.dry_run()[1]
+
+    def dry_run(self) -> tuple[LaunchPlan, str]:
+        """Return the plan and the batch script. Raises as `plan`."""
+        from hpclaunch.job.prepare import dry_run
+
+        return dry_run(self.prepared)
 
     def submit(self, *, test_first: bool = True) -> JobHandle:
         """Submit the job and return at once; a job on this machine is started.
@@ -79,12 +151,15 @@ class _JobMethods:
         ``test_first``: Slurm is asked first whether it accepts the job. Raises as `plan`, BadInputError for a
         command that would fail, and RefusedError where the scheduler or the host refuses.
         """
-        prepared, store = self._prepared(), Store()
-        with open_host(prepared.host) as host:
-            record, plan = start(prepared, store, host, test_first=test_first, note=_LOG.info)
+        from hpclaunch.job.start_job import start
+
+        with self.connected() as host:
+            record, plan = start(
+                self.prepared, Store(), host, test_first=test_first, note=self._note or _info
+            )
         for warning in plan.warnings:
-            _LOG.warning("%s", warning)
-        return JobHandle(record)
+            (self._note or _warning)(str(warning))
+        return JobHandle(record, self._note, self._connection)
 
 
 if TYPE_CHECKING:
@@ -107,10 +182,18 @@ else:
 class JobHandle:
     """A job that was submitted, by this process or another one."""
 
-    def __init__(self, record: JobRecord) -> None:
-        """Hold the job of this record."""
+    def __init__(
+        self, record: JobRecord, note: Note | None = None, connection: _Connection | None = None
+    ) -> None:
+        """Hold the job of this record; ``note`` takes notes, instead of the log."""
         self.record = record
         """The facts of the job when they were last read."""
+        self._note = note
+        self._connection = connection or _Connection(record.host)
+
+    @cached_property
+    def _store(self) -> Store:
+        return Store()
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.record.id} {self.record.state}>"
@@ -120,60 +203,137 @@ class JobHandle:
         """The job's id, as the commands take it."""
         return self.record.id
 
+    @property
+    def ended(self) -> bool:
+        """Whether the job had ended when its facts were last read."""
+        return self.record.state in FINAL_STATES
+
+    @contextmanager
+    def connected(self) -> Iterator[Host]:
+        """Keep one connection to the job's host for all calls in this block. Raises RefusedError."""
+        with self._connection.connected() as host:
+            yield host
+
+    def index(self, index: int) -> JobHandle:
+        """Return the job of this index of a job array. Raises BadInputError where there is none."""
+        from hpclaunch.job.array_status import job_of_array
+
+        return JobHandle(job_of_array(self.record, index), self._note, self._connection)
+
     def status(self) -> JobRecord:
         """Ask for the job's state and return the record. Raises RefusedError without an answer."""
-        return self._with_host(lambda store, host: state_now(store, host, self.record, _LOG.info))
+        from hpclaunch.job.refresh import state_now
 
-    def wait(self, on_output: Callable[[bytes], None] | None = None) -> JobRecord:
+        with self.connected() as host:
+            self.record = state_now(self._store, host, self.record, self._note or _info)
+        return self.record
+
+    def wait(
+        self,
+        on_output: Callable[[bytes], None] | None = None,
+        *,
+        interrupt_cancels: bool = False,
+        on_poll: Callable[[], None] = lambda: None,
+    ) -> JobRecord:
         """Wait for the job's end and return the final record; Ctrl-C ends the waiting, not the job.
 
-        ``on_output`` gets the job's output as it comes.
+        ``on_output`` gets the job's output as it comes, ``on_poll`` is called whenever it was read. With
+        ``interrupt_cancels`` Ctrl-C and SIGTERM cancel the job.
         """
-        return self._with_host(
-            lambda store, host: wait_job(
-                store, host, self._scheduler(), self.record, on_output, note=_LOG.info
+        from hpclaunch.job.follow_job import wait_job
+
+        with self.connected() as host:
+            self.record = wait_job(
+                *(self._store, host, self.record, on_output),
+                interrupt_cancels=interrupt_cancels,
+                note=self._note or _info,
+                on_poll=on_poll,
             )
-        )
+        return self.record
 
     def cancel(self) -> JobRecord:
         """Cancel the job with all its ranks; an ended one stays as it is. Raises RefusedError."""
-        return self._with_host(
-            lambda store, host: cancel_job(store, host, self._scheduler(), self.record, _LOG.info)
-        )
+        from hpclaunch.job.follow_job import cancel_job
+
+        with self.connected() as host:
+            self.record = cancel_job(self._store, host, self.record, self._note or _info)
+        return self.record
 
     def logs(self) -> bytes:
         """Return the job's output so far. Raises BadInputError where there is none yet."""
         pieces: list[bytes] = []
-        with open_host(self.record.host) as host:
-            read_log(host, self.record, pieces.append)
+        self.read_log(pieces.append)
         return b"".join(pieces)
+
+    def read_log(self, on_output: Callable[[bytes], None]) -> None:
+        """Pass the job's output so far on in pieces. Raises BadInputError where there is none yet."""
+        from hpclaunch.job.follow_job import read_log
+
+        with self.connected() as host:
+            read_log(host, self.record, on_output)
+
+    def progress(self) -> bytes | None:
+        """Return what the job wrote to ``progress.json``: how far it is; None where there is nothing."""
+        from hpclaunch.job.follow_job import progress_of
+
+        with self.connected() as host:
+            return progress_of(host, self.record)
 
     def result(self) -> dict[str, Any] | None:
         """Return what the job wrote to HPCLAUNCH_RESULT_FILE; None where there is nothing."""
-        with open_host(self.record.host) as host:
-            return result_of(host, self.record, note=_LOG.warning)
+        from hpclaunch.job.follow_job import result_of
 
-    def _with_host(self, act: Callable[[Store, Any], JobRecord]) -> JobRecord:
-        store = Store()
-        with open_host(self.record.host) as host:
-            self.record = act(store, host)
-        return self.record
+        with self.connected() as host:
+            return result_of(host, self.record, self._note or _warning)
 
-    def _scheduler(self) -> Any:
-        return get_scheduler(self.record.scheduler)
+    def binding(self) -> BindingVerdict | None:
+        """Return what the ranks reported of their binding so far; None where none was planned."""
+        from hpclaunch.job.refresh import binding_verdict
 
+        with self.connected() as host:
+            return binding_verdict(host, self.record)
 
-def jobs() -> list[JobHandle]:
-    """Return all jobs of this user's records, the oldest first, with the states that were last known."""
-    records, damaged = Store().list()
-    for error in damaged:
-        _LOG.warning("%s", error)
-    return [JobHandle(record) for record in records]
+    def forget(self) -> None:
+        """Remove the job's folder on this machine: record, script, log, result. It cancels nothing."""
+        self._store.forget(self.record.id)
 
 
-def find_job(name: str = "last") -> JobHandle:
+def jobs(newest: int | None = None, note: Note | None = None) -> list[JobHandle]:
+    """Return the jobs of this user's records, the oldest first, with the states that were last known.
+
+    ``newest``: how many, counted from the newest. ``note`` takes notes, instead of the log.
+    """
+    records, damaged = Store().list(newest)
+    for sentence in damaged:
+        (note or _warning)(sentence)
+    return [JobHandle(record, note) for record in records]
+
+
+def find_job(name: str = "last", note: Note | None = None) -> JobHandle:
     """Return the job of an id, either end of one, the scheduler's id, a name, or ``last``.
 
-    Raises BadInputError where there is none, or several.
+    ``note`` takes notes, instead of the log. Raises BadInputError where there is none, or several.
     """
-    return JobHandle(Store().find(name))
+    return JobHandle(Store().find(name), note)
+
+
+def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
+    """Ask for the states of many jobs; each scheduler on each host is asked once.
+
+    Jobs whose host or scheduler cannot be asked keep the state that was last known, which is noted
+    in the log, or by ``note``.
+    """
+    from hpclaunch.host.open_host import open_host
+    from hpclaunch.job.refresh import refresh_all
+
+    note, store = note or _warning, Store()
+    for name in sorted({handle.record.host for handle in handles if not handle.ended}, key=str):
+        there = [handle for handle in handles if handle.record.host == name]
+        try:
+            with open_host(name) as host:
+                fresh = refresh_all(store, host, [handle.record for handle in there], note)
+        except RefusedError as error:
+            note(f"jobs on {name} are shown in their last known state: {error}")
+            continue
+        for handle, record in zip(there, fresh, strict=True):
+            handle.record = record

@@ -37,6 +37,9 @@ collect_ignore_glob = [
     for prefix in ("", "**/")
 ]
 
+if sys.version_info < (3, 11):
+    collect_ignore_glob.append("test_docs_site.py")  # Sphinx needs Python 3.11
+
 pytest_plugins = ["tests.testbed.fixtures"] if (HERE / "testbed" / "fixtures.py").exists() else []
 
 # An outer job's variables would change what a test sees: which scheduler, which rank, which settings.
@@ -73,7 +76,7 @@ MPI_VARIABLES = {
 
 
 # Tests with real servers or MPI take seconds: they are slow by rule.
-_REAL = ("slurm", "sshd", "mpi")
+_REAL = ("slurm", "sshd", "mpi", "simgrid")
 _REAL_LIMIT_S = 900  # default of the other tests: timeout in pyproject.toml
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -98,6 +99,36 @@ def test_a_job_is_followed_and_cancelled(tmp_path: Path, monkeypatch: pytest.Mon
     assert b"words" in b"".join(pieces)
     assert b"words" in failed.logs()
     assert failed.result() is None
+
+
+@pytest.mark.mpi
+def test_one_connection_serves_a_block_of_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = hpclaunch.Job(command=["true"], site="local", tasks=1)
+    with job.connected() as host:
+        handle = job.submit()
+        with handle.connected() as again:
+            assert again is host
+        assert handle.wait().state == "done"
+    with handle.connected() as other:
+        assert other is not host
+    assert handle.ended
+    handle.forget()
+    with pytest.raises(BadInputError, match=handle.id):
+        hpclaunch.find_job(handle.id)
+
+
+BELOW_THE_INTERFACE = {"follow_job", "refresh", "start_job"}
+"""Modules of the room job that act on jobs."""
+
+
+def test_the_commands_about_jobs_use_the_interface() -> None:
+    """What a command does with a job, a Python program can do: they share the handle."""
+    allowed = {"to_stderr", "LAST_KNOWN", "log_text"}  # no actions
+    for path in (ROOT / "hpclaunch" / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[-1] in BELOW_THE_INTERFACE:
+                assert {name.name for name in node.names} <= allowed, (path.name, node.lineno)
 
 
 @pytest.mark.slow

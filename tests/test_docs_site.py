@@ -1,8 +1,11 @@
-"""The documentation as a site: built without a warning, and opened in a real browser."""
+"""The documentation as a site, opened in a real browser, and a newcomer who follows its first page."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,24 +16,23 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.version_info < (3, 11), reason="Sphinx needs Python 3.11"),
-    pytest.mark.xdist_group("documentation site"),  # which one worker builds for all
-]
+from tests.test_docs import assert_printed, blocks
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("docs site")]  # built once, by one worker
 
 ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 CONSOLE = re.compile(r"INFO:CONSOLE.*\n?")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site; a page that is in no list, a dead link or anchor is a warning, and so an error."""
+    """The site, as the tutorial builds it; a page in no list, a dead link or anchor is an error."""
     folder = tmp_path_factory.mktemp("site")
-    build = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
-    done = subprocess.run(
-        [*build, ROOT / "docs", folder, "-d", folder / ".doctrees"], capture_output=True, text=True
-    )
+    (line,) = re.findall(r"^python (-m sphinx .*) docs site$", TUTORIAL.read_text(), re.MULTILINE)
+    build = [sys.executable, *shlex.split(line), "--keep-going", "-q", "-d", f"{folder}/.doctrees"]
+    done = subprocess.run([*build, ROOT / "docs", folder], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     return folder
 
@@ -74,13 +76,6 @@ def test_a_how_to_opens_on_a_phone(address: str, tmp_path: Path) -> None:
     assert "<h1>LUMI-G" in page
 
 
-def test_the_search_finds_an_option(address: str, tmp_path: Path) -> None:
-    """A word of the table of settings leads to the pages that explain it."""
-    page = opened(f"{address}/search.html?q=budget", tmp_path)
-    assert re.search(r'href="reference/job\.html[^"]*"', page)
-    assert re.search(r'href="reference/commands\.html[^"]*"', page)
-
-
 def test_every_command_and_option_is_on_the_page_of_commands(site: Path) -> None:
     from hpclaunch.cli.main import COMMANDS
 
@@ -95,3 +90,50 @@ def test_the_picture_of_the_front_page_is_the_tools_own(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hpclaunch", "topology", "--site", "lumi-g", "--tasks-per-node", "8"]
     subprocess.run([*command, "--picture", picture], check=True, capture_output=True)
     assert picture.read_text() == (ROOT / "docs" / "images" / "lumi-g.svg").read_text()
+
+
+def terminal_of_a_newcomer(folder: Path, users_environment: dict[str, str]) -> dict[str, str]:
+    """A fresh home, and nothing of ours on the path; pip's configuration and downloads stay the user's."""
+    ours = {str(Path(sys.executable).parent), f"{users_environment.get('VIRTUAL_ENV')}/bin"}
+    path = [part for part in os.environ["PATH"].split(os.pathsep) if part not in ours]
+    foreign = ("XDG_", "VIRTUAL_ENV", "PYTHONPATH")
+    outer = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    configuration = users_environment.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
+    cache = users_environment.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    pip = {"PIP_CONFIG_FILE": f"{configuration}/pip/pip.conf", "PIP_CACHE_DIR": f"{cache}/pip"}
+    home = folder / "a new home"
+    home.mkdir()
+    return {**pip, **outer, "HOME": str(home), "PATH": os.pathsep.join(path), "COLUMNS": "110"}
+
+
+@pytest.mark.mpi
+def test_a_newcomer_follows_the_tutorial(
+    address: str, tmp_path: Path, users_environment: dict[str, str]
+) -> None:
+    """From a fresh checkout: README's first command, then each command of the page, in one terminal.
+
+    Each prints what the page shows, and the site's search finds the pages that it names.
+    """
+    checkout = tmp_path / "it's a checkout"
+    left_out = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "__pycache__")
+    shutil.copytree(ROOT, checkout, ignore=left_out)
+    steps = blocks(TUTORIAL)
+    assert steps[0][0].splitlines()[0] == re.findall(r"```sh\n(.*)", README.read_text())[0]
+    typed = "".join(f"{commands}\nprintf '\\0'\n" for commands, _ in steps)
+    terminal = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", typed],
+        cwd=checkout,
+        env=terminal_of_a_newcomer(tmp_path, users_environment),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert terminal.returncode == 0, f"{terminal.stdout}\n{terminal.stderr}"
+    for (commands, prints), output in zip(steps, terminal.stdout.split("\0"), strict=False):
+        assert_printed(output, commands, prints)
+
+    word, pages = re.findall(r"`(\w+)` finds, among others:\n\n((?:- .*\n)+)", TUTORIAL.read_text())[0]
+    found = opened(f"{address}/search.html?q={word}", tmp_path / "browser")
+    named = re.findall(r"\]\((.*)\.md\)", pages)
+    assert named
+    assert [page for page in named if f'href="{page}.html' not in found] == []

@@ -90,6 +90,20 @@ def test_every_file_and_function_that_a_page_names_exists(page: str) -> None:
     assert len(paths) > 20
 
 
+# It names files of other repositories.
+MACHINES = ROOT / "docs" / "reference" / "sites.md"
+PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {MACHINES})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_of_the_repository_that_a_page_names_exists(page: Path) -> None:
+    """In text and in commands: what begins with the name of one of the repository's folders."""
+    folders = [*(path.name for path in ROOT.iterdir() if path.is_dir() and path.name != ".venv")]
+    path = re.compile(rf"(?<![\w/.$~}}-])((?:{'|'.join(map(re.escape, folders))})/[\w./-]*\w)")
+    named = [name for name in path.findall(page.read_text()) if not PLACEHOLDER.search(name)]
+    assert [name for name in named if not exists(name)] == []
+
+
 def exists(name: str) -> bool:
     return (PACKAGE / name).exists() or (ROOT / name).exists()
 
@@ -120,3 +134,36 @@ def test_the_architecture_lists_every_room_and_its_floor() -> None:
     assert top_down == [
         floor for floor in (rooms - {"__init__", "__main__"} for rooms in FLOORS[::-1]) if floor
     ]
+
+
+def rows_of(page: str, after: str) -> list[list[str]]:
+    """The cells of the first table after a text of a page, without the table's head."""
+    table = page.partition(after)[2].partition("\n|")[2].partition("\n\n")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def test_each_launcher_compared_says_what_its_row_rests_on() -> None:
+    """A cell without a source says unknown, and nothing else does."""
+    page = (ROOT / "docs" / "explanation" / "other-launchers.md").read_text()
+    tools = [row for row in rows_of(page, "# hpclaunch") if row[0] != "hpclaunch"]
+    sources = rows_of(page, "## What each row rests on")
+    assert len(tools) > 10
+    for (name, _, *cells), (source, day, *origins) in zip(tools, sources, strict=True):
+        assert source.split(",")[0] in name
+        assert day
+        for cell, origin in zip(cells, origins, strict=True):
+            assert (not origin) == (cell == "unknown"), (name, cell)
+
+
+def test_every_paper_cited_is_in_the_bibliography() -> None:
+    """By its DOI or number at arXiv. Those that only profiles cite are on the page of the machines."""
+    bibliography = (ROOT / "docs" / "reference" / "bibliography.md").read_text()
+    number = re.compile(
+        r"\b(?:doi(?:\.org/|:)(10\.\d{4,}/[^\s)>,;\]]+[^\s)>,;.:\]])|arxiv[ :.a-z/]*(\d{4}\.\d{4,5}))", re.I
+    )
+    cited: dict[str, Path] = {}
+    for folder, ending in (("hpclaunch", "py"), ("hpclaunch", "yaml"), ("docs", "md")):
+        for path in {*(ROOT / folder).rglob(f"*.{ending}")} - {MACHINES}:
+            cited |= {doi or arxiv: path for doi, arxiv in number.findall(path.read_text())}
+    assert len(cited) > 20
+    assert {name: path for name, path in cited.items() if name not in bibliography} == {}

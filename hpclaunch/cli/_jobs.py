@@ -12,8 +12,8 @@ from hpclaunch.cli._site_names import complete_site
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hpclaunch.api import JobHandle
     from hpclaunch.job.record import JobRecord
-    from hpclaunch.job.store import Store
 
 
 def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -42,18 +42,18 @@ def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def chosen(
-    records: list[JobRecord], sites: tuple[str, ...], names: tuple[str, ...], since: str | None
-) -> list[JobRecord]:
-    """Return the records of these sites whose name fits one of the patterns, not older than ``since``."""
+    handles: list[JobHandle], sites: tuple[str, ...], names: tuple[str, ...], since: str | None
+) -> list[JobHandle]:
+    """Return the jobs of these sites whose name fits one of the patterns, not older than ``since``."""
     from fnmatch import fnmatchcase
 
     earliest = moment(since) if since else None
     return [
-        record
-        for record in records
-        if (not sites or record.site in sites)
-        and (not names or any(fnmatchcase(record.name, pattern) for pattern in names))
-        and (earliest is None or _submitted(record) >= earliest)
+        handle
+        for handle in handles
+        if (not sites or handle.record.site in sites)
+        and (not names or any(fnmatchcase(handle.record.name, pattern) for pattern in names))
+        and (earliest is None or _submitted(handle.record) >= earliest)
     ]
 
 
@@ -91,21 +91,17 @@ def shown_state(record: JobRecord) -> str:
     return f"{record.state}, {str(record.reason).partition(';')[0]}" if away else record.state
 
 
-def up_to_date(store: Store, record: JobRecord) -> JobRecord:
+def up_to_date(handle: JobHandle) -> JobRecord:
     """Return the record with its state of now; with the last known one, and a note, where that is unknown."""
     from hpclaunch.errors import RefusedError
-    from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.refresh import state_now
-    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
-    if record.state in FINAL_STATES and record.state != "lost":
-        return record
+    if handle.ended and handle.record.state != "lost":
+        return handle.record
     try:
-        with open_host(record.host) as host:
-            return state_now(store, host, record)
+        return handle.status()
     except RefusedError as error:
-        click.echo(f"hpclaunch: job {record.id} is shown as it was last known: {error}", err=True)
-        return record
+        click.echo(f"hpclaunch: job {handle.id} is shown as it was last known: {error}", err=True)
+        return handle.record
 
 
 def age(created: str, now: dt.datetime) -> str:

@@ -14,7 +14,6 @@ from typing import BinaryIO
 
 from hpclaunch.cli._terminal_text import for_reader
 
-PROGRESS_FILE = "progress.json"
 _REDRAW_S = 0.1
 _COLUMNS = 80
 

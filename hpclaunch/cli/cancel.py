@@ -10,8 +10,7 @@ import click
 from hpclaunch.cli._jobs import chosen, complete_job, job_filters
 
 if TYPE_CHECKING:
-    from hpclaunch.job.record import JobRecord
-    from hpclaunch.job.store import Store
+    from hpclaunch.api import JobHandle
 
 
 @click.command()
@@ -37,44 +36,37 @@ def command(
       hpclaunch cancel last
       hpclaunch cancel --all --site lumi-g
     """
+    from hpclaunch.api import find_job
+    from hpclaunch.api import jobs as all_jobs
     from hpclaunch.errors import EXIT_REFUSED, HpclaunchError
-    from hpclaunch.job.store import Store
-    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+    from hpclaunch.job.refresh import to_stderr
 
     if bool(jobs) == every:
         raise click.UsageError("name the jobs, or give --all")
     if not every and (sites or names or since):
         raise click.UsageError("--site, --name and --since choose among the jobs of --all")
-    store = Store()
     if every:
-        records = chosen(store.list()[0], sites, names, since)
-        records = [record for record in records if record.state not in FINAL_STATES]
+        handles = [each for each in chosen(all_jobs(note=to_stderr), sites, names, since) if not each.ended]
     else:
-        records = list({(found := store.find(job)).id: found for job in jobs}.values())
+        handles = list({(found := find_job(job, to_stderr)).id: found for job in jobs}.values())
     code = 0
-    for record in records:
+    for handle in handles:
         try:
-            _cancel(store, record)
+            _cancel(handle)
         except HpclaunchError as error:
             click.echo(f"hpclaunch: {error}", err=True)
             code = EXIT_REFUSED
     ctx.exit(code)
 
 
-def _cancel(store: Store, record: JobRecord) -> None:
+def _cancel(handle: JobHandle) -> None:
     from hpclaunch.errors import RefusedError
-    from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.follow_job import cancel_job
-    from hpclaunch.job.refresh import refresh
-    from hpclaunch.scheduler.registry import get_scheduler
-    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
-    scheduler = get_scheduler(record.scheduler)
-    with open_host(record.host) as host:
+    with handle.connected():
         with suppress(RefusedError):  # what cannot be asked for may still be cancelled
-            record = refresh(store, host, scheduler, record)
-        if record.state in FINAL_STATES:
-            click.echo(f"{record.id} was {record.state} already")
+            handle.status()
+        if handle.ended:
+            click.echo(f"{handle.id} was {handle.record.state} already")
             return
-        record = cancel_job(store, host, scheduler, record)
-    click.echo(f"{record.id} {record.state if record.state in FINAL_STATES else 'is being cancelled'}")
+        handle.cancel()
+    click.echo(f"{handle.id} {handle.record.state if handle.ended else 'is being cancelled'}")

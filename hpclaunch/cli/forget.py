@@ -9,8 +9,7 @@ import click
 from hpclaunch.cli._jobs import chosen, complete_job, job_filters, up_to_date
 
 if TYPE_CHECKING:
-    from hpclaunch.job.record import JobRecord
-    from hpclaunch.job.store import Store
+    from hpclaunch.api import JobHandle
 
 
 @click.command()
@@ -40,9 +39,10 @@ def command(
       hpclaunch forget last
       hpclaunch forget --all --before 30d
     """
+    from hpclaunch.api import find_job
+    from hpclaunch.api import jobs as all_jobs
     from hpclaunch.errors import EXIT_BAD_INPUT
-    from hpclaunch.job.store import Store
-    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
+    from hpclaunch.job.refresh import to_stderr
 
     if bool(jobs) == every:
         raise click.UsageError("name the jobs, or give --all")
@@ -50,31 +50,29 @@ def command(
         raise click.UsageError("--force is for jobs that are named, not for --all")
     if not every and (sites or names or since or before):
         raise click.UsageError("--site, --name, --since and --before choose among the jobs of --all")
-    store, code = Store(), 0
     if every:
-        records = chosen(store.list()[0], sites, names, since)
+        handles = chosen(all_jobs(note=to_stderr), sites, names, since)
         if before:
-            newer = {record.id for record in chosen(records, (), (), before)}
-            records = [record for record in records if record.id not in newer]
-        records = [record for record in records if record.state in FINAL_STATES]
+            newer = {handle.id for handle in chosen(handles, (), (), before)}
+            handles = [handle for handle in handles if handle.id not in newer]
+        handles = [handle for handle in handles if handle.ended]
     else:
-        records = list({(found := store.find(job)).id: found for job in jobs}.values())
-    for record in records:
-        if not _forget(store, record, force):
+        handles = list({(found := find_job(job, to_stderr)).id: found for job in jobs}.values())
+    code = 0
+    for handle in handles:
+        if not _forget(handle, force):
             code = EXIT_BAD_INPUT
     ctx.exit(code)
 
 
-def _forget(store: Store, record: JobRecord, force: bool) -> bool:
+def _forget(handle: JobHandle, force: bool) -> bool:
     """Remove a job's folder; False, with a message, where the job has not ended."""
-    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
-
-    record = record if force else up_to_date(store, record)
-    if record.state not in FINAL_STATES and not force:
+    record = handle.record if force else up_to_date(handle)
+    if not handle.ended and not force:
         words = f"job {record.id} is {record.state}, so it is not forgotten: hpclaunch cancel ends it"
         click.echo(f"hpclaunch: {words}; --force forgets it as it is", err=True)
         return False
-    store.forget(record.id)
+    handle.forget()
     there = f"; its folder on {record.host} stays: {record.folder}" if record.host else ""
     click.echo(f"{record.id} forgotten{there}")
     return True

@@ -10,7 +10,6 @@ from hpclaunch.cli._jobs import chosen, job_filters
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
-    from hpclaunch.job.store import Store
 
 _STATES = ("created", "queued", "running", "done", "failed", "cancelled", "lost")
 
@@ -38,22 +37,19 @@ def command(
       hpclaunch jobs -n 10
       hpclaunch jobs --site lumi-g --state running --since 2d
     """
+    from hpclaunch import api
     from hpclaunch.cli._documents import print_document
     from hpclaunch.job.job_documents import job_document
-    from hpclaunch.job.store import Store
+    from hpclaunch.job.refresh import to_stderr
 
-    store = Store()
     filtered = bool(sites or states or names or since)
-    records, damaged = store.list(None if filtered else newest)
-    for sentence in damaged:
-        click.echo(f"hpclaunch: {sentence}", err=True)
-    records = chosen(records, sites, names, since)
+    handles = chosen(api.jobs(None if filtered else newest, to_stderr), sites, names, since)
     if newest and not states:
+        handles = handles[-newest:]
+    api.update(handles, to_stderr)
+    records = [handle.record for handle in handles if not states or handle.record.state in states]
+    if newest:
         records = records[-newest:]
-    records = _refreshed(store, records)
-    if states:
-        records = [record for record in records if record.state in states]
-        records = records[-newest:] if newest else records
     if as_json:
         print_document([job_document(record) for record in records])
     elif records:
@@ -62,24 +58,6 @@ def command(
         click.echo("no job fits", err=True)
     else:
         click.echo("no jobs yet: submit one with hpclaunch submit", err=True)
-
-
-def _refreshed(store: Store, records: list[JobRecord]) -> list[JobRecord]:
-    """Return the records with their states of now, as far as their hosts and schedulers can be asked."""
-    from hpclaunch.errors import RefusedError
-    from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.refresh import refresh_all
-    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
-
-    fresh = {record.id: record for record in records}
-    for name in sorted({record.host for record in records if record.state not in FINAL_STATES}, key=str):
-        try:
-            with open_host(name) as host:
-                there = [record for record in records if record.host == name]
-                fresh |= {record.id: record for record in refresh_all(store, host, there)}
-        except RefusedError as error:
-            click.echo(f"hpclaunch: jobs on {name} are shown in their last known state: {error}", err=True)
-    return [fresh[record.id] for record in records]
 
 
 def _table(records: list[JobRecord]) -> str:

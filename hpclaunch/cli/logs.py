@@ -15,9 +15,7 @@ from hpclaunch.errors import BadInputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hpclaunch.host.host_interface import Host
-    from hpclaunch.job.record import JobRecord
-    from hpclaunch.job.store import Store
+    from hpclaunch.api import JobHandle
 
     Filter = Callable[[Callable[[bytes], None]], Callable[[bytes], None]]
 
@@ -39,24 +37,22 @@ def command(job: str, follow: bool, index: int | None, rank: int | None) -> None
       hpclaunch logs -f last
       hpclaunch logs --rank 3 last
     """
-    from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.array_status import job_of_array
+    from hpclaunch.api import find_job
     from hpclaunch.job.rank_log import RankLines
-    from hpclaunch.job.store import Store
+    from hpclaunch.job.refresh import to_stderr
 
-    store = Store()
-    record = store.find(job)
+    handle = find_job(job, to_stderr)
     if index is not None:
         if follow:
             raise click.UsageError("--index and --follow exclude each other")
-        record = job_of_array(record, index)
-    if rank is not None and rank >= record.tasks:
-        raise BadInputError(f"--rank {rank}: job {record.id} has {record.tasks} ranks, from 0 on")
+        handle = handle.index(index)
+    if rank is not None and rank >= handle.record.tasks:
+        raise BadInputError(f"--rank {rank}: job {handle.id} has {handle.record.tasks} ranks, from 0 on")
     show = _follow if follow else _read
     try:
-        with open_host(record.host) as host:
+        with handle.connected():
             if rank is None:
-                show(store, host, record, lambda forward: forward)
+                show(handle, lambda forward: forward)
                 return
             lines: list[RankLines] = []
 
@@ -64,7 +60,7 @@ def command(job: str, follow: bool, index: int | None, rank: int | None) -> None
                 lines.append(RankLines(rank, forward))
                 return lines[0]
 
-            show(store, host, record, of_rank)
+            show(handle, of_rank)
             lines[0].end()
             if rank not in lines[0].ranks:
                 raise _no_line_of(rank, lines[0].ranks)
@@ -73,22 +69,17 @@ def command(job: str, follow: bool, index: int | None, rank: int | None) -> None
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _read(store: Store, host: Host, record: JobRecord, chosen: Filter) -> None:
-    from hpclaunch.job.follow_job import read_log
-
+def _read(handle: JobHandle, chosen: Filter) -> None:
     shown = for_reader(sys.stdout.buffer)
-    read_log(host, record, chosen(lambda data: _print(shown(data))))
+    handle.read_log(chosen(lambda data: _print(shown(data))))
 
 
-def _follow(store: Store, host: Host, record: JobRecord, chosen: Filter) -> None:
-    from hpclaunch.cli._progress_bar import PROGRESS_FILE, JobOutput
-    from hpclaunch.job.follow_job import wait_job
-    from hpclaunch.scheduler.registry import get_scheduler
+def _follow(handle: JobHandle, chosen: Filter) -> None:
+    from hpclaunch.cli._progress_bar import JobOutput
 
-    output = JobOutput(sys.stdout.buffer, lambda: host.read_file(f"{record.folder}/{PROGRESS_FILE}"))
+    output = JobOutput(sys.stdout.buffer, handle.progress)
     try:
-        scheduler = get_scheduler(record.scheduler)
-        wait_job(store, host, scheduler, record, chosen(output.forward), on_poll=output.poll)
+        handle.wait(chosen(output.forward), on_poll=output.poll)
     finally:
         output.clear()
 

@@ -136,6 +136,32 @@ def _count(word: str) -> int:
     help="Share of the exchange of gradients that the computation hides. Default: 0.",
 )
 @click.option(
+    "--simulate",
+    is_flag=True,
+    help="Replay the messages of the gradients' sum in SimGrid, on the site's network.",
+)
+@click.option(
+    "--network",
+    type=click.Choice(["fat-tree", "dragonfly", "torus"]),
+    help="With --simulate: another network than the site's.",
+)
+@click.option(
+    "--nodes-per-group", type=click.IntRange(1), help="Of a dragonfly's group, of a fat tree's leaf switch."
+)
+@click.option("--groups", type=click.IntRange(1), help="Groups of the dragonfly.")
+@click.option(
+    "--taper",
+    type=click.FloatRange(1),
+    help="How many times less a group, or a leaf switch, can send to others than its nodes can.",
+)
+@click.option(
+    "--most-messages",
+    type=click.IntRange(1),
+    default=1_000_000,
+    show_default=True,
+    help="With --simulate: an allreduce of more messages is left out. A million takes about 20 s.",
+)
+@click.option(
     "--from-torch",
     metavar="MODULE:FUNCTION",
     help="Predict nothing; print the table of the network that the function returns, for --model.",
@@ -179,7 +205,14 @@ def command(
     from hpclaunch.scaling.prediction_report import as_text
 
     more |= {"gpus_per_worker": gpus_per_worker, "strategies": strategies, "measured": measured}
-    prediction = predict_all(_request(site, model, batch, gpus, more))
+    request = _request(site, model, batch, gpus, more)
+    prediction = predict_all(request)
+    if more["simulate"]:
+        from hpclaunch.cli._network_simulation import with_simulation
+
+        prediction = with_simulation(prediction, request, site, more)
+    elif more["network"]:
+        raise click.UsageError("--network is for --simulate.")
     if as_json:
         print_document(prediction)
     else:

@@ -24,13 +24,14 @@ def command(job: str, as_json: bool) -> None:
 
     Example: hpclaunch status last
     """
+    from hpclaunch.api import find_job
     from hpclaunch.cli._documents import print_document
     from hpclaunch.cli._jobs import up_to_date
     from hpclaunch.cli._terminal import terminal_table
     from hpclaunch.job.job_documents import job_document
-    from hpclaunch.job.store import Store
+    from hpclaunch.job.refresh import to_stderr
 
-    record = up_to_date(Store(), Store().find(job))
+    record = up_to_date(find_job(job, to_stderr))
     if as_json:
         print_document(job_document(record))
     else:
@@ -46,6 +47,10 @@ def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
     yield "state", shown_state(record) + code
     if record.reason:
         yield "reason", record.reason
+    if hang := record.hang:
+        yield "hung at", hang.finding
+        if hang.remedy:
+            yield "remedy", hang.remedy
     if failure := record.failure:
         if failure.rank is not None or failure.node:
             rank = "" if failure.rank is None else failure.rank

@@ -224,9 +224,9 @@ def given_settings(options: dict[str, Any], **more: Any) -> JobSettings:
 
 def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:
     """Print the script, the settings, or both (then the settings on stderr)."""
-    from hpclaunch.job import prepare
+    from hpclaunch.api import Job
 
-    plan, script = prepare.dry_run(prepared)
+    plan, script = Job.of(prepared).dry_run()
     if prepared.request.check:
         from hpclaunch.cli._submit_check import say_what
 
@@ -256,39 +256,26 @@ def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
-    from hpclaunch.cli._progress_bar import PROGRESS_FILE, JobOutput
-    from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.follow_job import result_of, wait_job
-    from hpclaunch.job.start_job import start
-    from hpclaunch.job.store import Store
-    from hpclaunch.scheduler.registry import get_scheduler
-    from hpclaunch.site.retired_site import refuse_submission
+    from hpclaunch.api import Job
+    from hpclaunch.cli._progress_bar import JobOutput
+    from hpclaunch.job.refresh import to_stderr
 
-    refuse_submission(prepared.profile)  # before its host is called
-    store, result = Store(), None
-    with open_host(prepared.host) as host:
+    job, result = Job.of(prepared, to_stderr), None
+    with job.connected() as host:
         if prepared.request.check and not _checked(prepared, host, as_json=as_json):
             return EXIT_FAILED
-        record, plan = start(prepared, store, host, test_first=test_first)
-        for warning in plan.warnings:
-            click.echo(f"hpclaunch: {warning}", err=True)
+        handle = job.submit(test_first=test_first)
+        record = handle.record
         click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id})", err=True)
         if wait:
-            progress = f"{record.folder}/{PROGRESS_FILE}"
-            output = JobOutput(
-                sys.stderr.buffer if as_json else sys.stdout.buffer, lambda: host.read_file(progress)
-            )
+            output = JobOutput(sys.stderr.buffer if as_json else sys.stdout.buffer, handle.progress)
             try:
-                record = wait_job(
-                    *(store, host, get_scheduler(record.scheduler), record, output.forward),
-                    interrupt_cancels=True,
-                    on_poll=output.poll,
-                )
+                record = handle.wait(output.forward, interrupt_cancels=True, on_poll=output.poll)
             except KeyboardInterrupt:
                 return EXIT_INTERRUPTED
             finally:
                 output.clear()
-            result = result_of(host, record)
+            result = handle.result()
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:

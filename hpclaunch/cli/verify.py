@@ -70,16 +70,15 @@ def command(
 
 def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_json: bool) -> bool:
     """Print the verdict on a job of hpclaunch; return whether every rank got its binding."""
-    from hpclaunch.host.open_host import open_host
+    from hpclaunch.api import find_job
     from hpclaunch.job.binding_report import NOT_SEEN, BindingVerdict, table
-    from hpclaunch.job.refresh import binding_verdict
-    from hpclaunch.job.store import Store
+    from hpclaunch.job.refresh import to_stderr
 
-    record = Store().find(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
-    with open_host(record.host) as host:
-        found = binding_verdict(host, record) or BindingVerdict(
-            ok=True, finding="no binding was planned: it was left to the launcher", ranks=()
-        )
+    handle = find_job(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last", to_stderr)
+    record = handle.record
+    found = handle.binding() or BindingVerdict(
+        ok=True, finding="no binding was planned: it was left to the launcher", ranks=()
+    )
     if as_json:
         from hpclaunch.job.job_documents import VerifyDocument
 

@@ -22,18 +22,15 @@ def command(ctx: click.Context, job: str, as_json: bool) -> None:
 
     Example: hpclaunch wait last && hpclaunch logs last
     """
+    from hpclaunch.api import find_job
     from hpclaunch.cli._documents import print_document
-    from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.follow_job import result_of, wait_job
     from hpclaunch.job.job_documents import submitted_document
-    from hpclaunch.job.store import Store
-    from hpclaunch.scheduler.registry import get_scheduler
+    from hpclaunch.job.refresh import to_stderr
 
-    store = Store()
-    record = store.find(job)
-    with open_host(record.host) as host:
-        record = wait_job(store, host, get_scheduler(record.scheduler), record)
-        result = result_of(host, record) if as_json else None
+    handle = find_job(job, to_stderr)
+    with handle.connected():
+        record = handle.wait()
+        result = handle.result() if as_json else None
     if record.reason:
         click.echo(f"hpclaunch: job {record.id} {record.state}: {printable(record.reason)}", err=True)
     if as_json:

@@ -25,9 +25,11 @@ from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import NOT_SUBMITTED, Note, is_elsewhere, keep, now, refresh, to_stderr
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import prevent_submission, submit_once
+from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, Scheduler
 
 RESULT = "result.json"
+PROGRESS = "progress.json"
 
 _LOG_POLL_MAX_S = 1.0
 # What a job wrote last may reach this machine late where the file system is a network's.
@@ -117,7 +119,6 @@ def log_text(host: Host, record: JobRecord) -> str:
 def wait_job(
     store: Store,
     host: Host,
-    scheduler: Scheduler,
     record: JobRecord,
     on_output: Callable[[bytes], None] | None = None,
     *,
@@ -135,34 +136,35 @@ def wait_job(
     submission was not finished.
     """
     if record.state == "created":
-        record = refresh(store, host, scheduler, record, note)
+        record = refresh(store, host, record, note)
     _need_id(record)
     try:
         with _sigterm_interrupts() if interrupt_cancels else nullcontext():
-            return _wait(store, host, scheduler, record, on_output, poll_s or scheduler.poll_s, note, on_poll)
+            return _wait(store, host, record, on_output, poll_s, note, on_poll)
     except KeyboardInterrupt:
         if interrupt_cancels:
             note(f"interrupted: cancelling job {record.id}")
-            cancel_job(store, host, scheduler, record, note)
+            cancel_job(store, host, record, note)
         raise
 
 
 def _wait(
     store: Store,
     host: Host,
-    scheduler: Scheduler,
     record: JobRecord,
     on_output: Callable[[bytes], None] | None,
-    poll_s: tuple[float, float],
+    poll_s: tuple[float, float] | None,
     note: Note,
     on_poll: Callable[[], None],
 ) -> JobRecord:
+    scheduler = get_scheduler(record.scheduler)
+    poll_s = poll_s or scheduler.poll_s
     log = _log_reader(host, record, on_output)
     away = is_elsewhere(record)
     if (
         record.state in FINAL_STATES or not scheduler.starts_at_once or away
     ):  # else it may be over in a moment
-        record = refresh(store, host, scheduler, record, note)
+        record = refresh(store, host, record, note)
     if away and record.state not in FINAL_STATES:
         note(f"job {record.id} runs, {record.reason}; waiting for its exit status")
     pause_s, reachable, ended = poll_s[0], True, False
@@ -170,14 +172,14 @@ def _wait(
         ended = _follow(host, record, log, on_poll, pause_s, wake=not ended)
         pause_s = poll_s[0] if ended else min(pause_s * 1.5, poll_s[1])
         try:
-            record = refresh(store, host, scheduler, record, note)
+            record = refresh(store, host, record, note)
             reachable = True
         except RefusedError as error:
             if reachable:
                 note(f"{error.message}; waiting for it")
             reachable = False
     if record.state == "lost" and not scheduler.starts_at_once:
-        record = _look_again(store, host, scheduler, record, note)
+        record = _look_again(store, host, record, note)
     log.drain(late_s=_LATE_FILES_S if record.started and not scheduler.starts_at_once else 0.0, over=True)
     return record
 
@@ -202,11 +204,11 @@ def _follow(
         step_s = min(step_s * 1.2, _LOG_POLL_MAX_S)
 
 
-def _look_again(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> JobRecord:
+def _look_again(store: Store, host: Host, record: JobRecord, note: Note) -> JobRecord:
     until = time.monotonic() + _LATE_FILES_S
     while record.state == "lost" and time.monotonic() < until:
         time.sleep(0.5)
-        record = refresh(store, host, scheduler, record, note)
+        record = refresh(store, host, record, note)
     return record
 
 
@@ -248,9 +250,7 @@ def _log_reader(host: Host, record: JobRecord, on_output: Callable[[bytes], None
     return (ArrayLogReader if record.array else LogReader)(host, record, on_output)
 
 
-def cancel_job(
-    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note = to_stderr
-) -> JobRecord:
+def cancel_job(store: Store, host: Host, record: JobRecord, note: Note = to_stderr) -> JobRecord:
     """Cancel a job and return its record, which may still be running where the scheduler takes its time.
 
     A final record is returned as it is; one whose submission has not begun is never submitted. A file that
@@ -260,14 +260,14 @@ def cancel_job(
     if record.state in FINAL_STATES:
         return record
     if record.state == "created" and not record.scheduler_id:
-        return _cancel_submission(store, host, scheduler, record, note)
+        return _cancel_submission(store, host, record, note)
     if is_elsewhere(record):
         there = record.machine.host if record.machine else "the machine that runs it"
         raise RefusedError(
             f"job {record.id} runs on {there}, as last known, and cannot be cancelled from here",
             f"on {there}: hpclaunch cancel {record.id}; where it is over: hpclaunch forget --force",
         )
-    scheduler_id = _need_id(record)
+    scheduler_id, scheduler = _need_id(record), get_scheduler(record.scheduler)
     with _uninterrupted():
         # Said before it is done: another process that waits must not take the end for a failure.
         marked = _mark_cancelled(host, record, f"{now()}\n".encode())
@@ -278,7 +278,7 @@ def cancel_job(
                 _mark_cancelled(host, record, b"")
                 raise
             try:
-                record = refresh(store, host, scheduler, record, note)
+                record = refresh(store, host, record, note)
             except RefusedError as error:
                 note(f"cancelled, but its state is not known: {error.message}")
                 return record
@@ -299,17 +299,15 @@ def _mark_cancelled(host: Host, record: JobRecord, mark: bytes) -> bool:
     return True
 
 
-def _cancel_submission(
-    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note
-) -> JobRecord:
+def _cancel_submission(store: Store, host: Host, record: JobRecord, note: Note) -> JobRecord:
     """End a job that the scheduler does not have, or raise RefusedError where it may have it."""
     if prevent_submission(host, record.folder):
         ended = replace(record, state="cancelled", ended=now(), reason="nothing was submitted")
         return keep(store, ended, note)
-    record = refresh(store, host, scheduler, record, note)
+    record = refresh(store, host, record, note)
     if record.state == "created":
         _need_id(record)
-    return cancel_job(store, host, scheduler, record, note)
+    return cancel_job(store, host, record, note)
 
 
 def _need_id(record: JobRecord) -> str:
@@ -348,6 +346,11 @@ def _result(path: str, data: bytes, note: Note) -> dict[str, Any] | None:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         note(f"{path}: damaged result: {error}")
         return None
+
+
+def progress_of(host: Host, record: JobRecord) -> bytes | None:
+    """Return the file in which the job reports its progress; None where there is none."""
+    return host.read_file(f"{record.folder}/{PROGRESS}")
 
 
 def read_log(host: Host, record: JobRecord, on_output: Callable[[bytes], None]) -> None:

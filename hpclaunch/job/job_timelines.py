@@ -10,9 +10,11 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.fetch_results import RemoteFile, list_results
 from hpclaunch.job.record import JobRecord
+from hpclaunch.plan.profile_plan import NODES
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
-_OURS = ("record.json", "result.json", "progress.json")
+_OURS = ("record.json", "result.json", "progress.json", "stacks.json")
+_TIMEOUT_S = 60.0
 _MOST = 4096
 """Files; a job of more ranks is summarised from those of the first ones."""
 
@@ -32,6 +34,20 @@ def timeline_files(host: Host, record: JobRecord) -> tuple[RemoteFile, ...]:
         if _NAMES.search(file.source) and file.source.rpartition("/")[2] not in _OURS and file.size
     ]
     return tuple(sorted(chosen, key=lambda file: file.source)[:_MOST])
+
+
+def rank_nodes(host: Host, record: JobRecord) -> dict[int, str]:
+    """Return the node of each rank of a job that reports no binding; a rank that was on two is left out.
+
+    Raises RefusedError where the host does not answer.
+    """
+    answer = host.run(("grep", "-r", "", f"{record.folder}/{NODES}"), timeout_s=_TIMEOUT_S)
+    nodes: dict[int, set[str]] = {}
+    for line in answer.stdout.splitlines():
+        path, _, rank = line.rpartition(":")
+        if rank.isdecimal():
+            nodes.setdefault(int(rank), set()).add(path.rpartition("/")[2])
+    return {rank: min(names) for rank, names in nodes.items() if len(names) == 1}
 
 
 def _named(record: JobRecord) -> list[str]:

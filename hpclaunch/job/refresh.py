@@ -26,6 +26,7 @@ from hpclaunch.job.job_end import EndLogs, binding_of, explained, own_reason, re
 from hpclaunch.job.log_extract import (
     CANCELLED,
     EXIT_STATUS,
+    HANG,
     NEXT_ID,
     REASON,
     RESTARTS,
@@ -43,7 +44,7 @@ from hpclaunch.text_table import printable
 NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
 LAST_KNOWN = "as last known on "
 """Begins the reason of a job whose processes cannot be seen from here."""
-_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS)
+_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS, HANG)
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""
@@ -77,14 +78,12 @@ def keep(store: Store, record: JobRecord, note: Note) -> JobRecord:
         return record
 
 
-def refresh(
-    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note = to_stderr
-) -> JobRecord:
+def refresh(store: Store, host: Host, record: JobRecord, note: Note = to_stderr) -> JobRecord:
     """Ask for the state of a job, save and return its record; a final record is returned unchanged.
 
     Raises RefusedError where the scheduler cannot be asked and the job left no exit status.
     """
-    (fresh,), trouble = _refresh_group(store, host, scheduler, [record], note)
+    (fresh,), trouble = _refresh_group(store, host, get_scheduler(record.scheduler), [record], note)
     if trouble and fresh.state not in FINAL_STATES:
         raise trouble
     return fresh
@@ -92,7 +91,7 @@ def refresh(
 
 def state_now(store: Store, host: Host, record: JobRecord, note: Note = to_stderr) -> JobRecord:
     """Return the record as `refresh` does, of a running job with the number of its restarts so far."""
-    record = refresh(store, host, get_scheduler(record.scheduler), record, note)
+    record = refresh(store, host, record, note)
     if record.plan.get("supervision") and record.state == "running":
         return replace(record, restarts=restarts_in(host.read_file(f"{record.folder}/{RESTARTS}")))
     return record

@@ -11,11 +11,17 @@ from functools import lru_cache
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.shell_syntax import Word
+from hpclaunch.lint.shell_reader import read_shell
+from hpclaunch.lint.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 from hpclaunch.lint.shell_variables import MAX_CHARS
 
 _DEPTH = 6
+_SHOWN = {"text": "", "variable": "$"}
+"""Kinds of parts of a word whose text is shown -> what stands before it."""
+_LONG = 2000
+"""Characters of a value that may stand in many places of a text."""
 _NAME = re.compile(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_SETS = re.compile(r"[A-Za-z_]\w*=")
 _TORCH_MODULE = re.compile(r"torch\.distributed\.(run|launch)")
 
 
@@ -48,9 +54,39 @@ def _words_of(script: Script, at: int) -> tuple[str, ...]:
     words: list[str] = []
     for word in launch.program:
         text = partly_expanded(script, word, offset)
-        is_text = word.raw.startswith(("'", '"')) and words[-1:] in (["-c"], ["-lc"], ["-cl"])
+        is_text = word.raw.startswith(("'", '"', "$'")) and words[-1:] in (["-c"], ["-lc"], ["-cl"])
+        if is_text:
+            text = _with_own_values(text)
         words += text.split() if is_text or word.raw.startswith("$") or word.start < 0 else [text]
     return tuple(words)
+
+
+def _with_own_values(text: str) -> str:
+    """Return the text of ``bash -c`` with the variables that it sets itself replaced by their values."""
+    if not _SETS.search(text):
+        return text
+    values: dict[str, str] = {}
+    for command in reversed(read_shell(text).commands):
+        made = _assignments(command)
+        if made:
+            text = f"{text[: command.start]} {text[max(command.end, command.start) :]}"
+        for one in made:
+            parts = one.value.parts if one.value else ()
+            value = "".join(
+                _SHOWN.get(part.kind, "?") + (part.text if part.kind in _SHOWN else "") for part in parts
+            )
+            values.setdefault(one.name, value if len(value) < _LONG else "?")
+    found = _NAME.sub(lambda match: values.get(match[1] or match[2], match[0]), text)
+    return found if len(found) <= MAX_CHARS else text
+
+
+def _assignments(command: Command) -> list[Assignment]:
+    """Return the variables that a command sets which does nothing else."""
+    if not command.words:
+        return command.assignments
+    if command.name not in ("export", "declare", "readonly"):
+        return []
+    return [assignment_in(word, exported=True) for word in command.words[1:] if is_assignment(word)]
 
 
 def program_words(script: Script, launch: Launch) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from hpclaunch.lint.command_options import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.shell_syntax import Assignment, Command, assignment_in, is_assignment
 from hpclaunch.port.foreign_values import Value
+from hpclaunch.port.launcher_words import inner_launcher
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
@@ -155,7 +156,19 @@ def _exported_name(port: Port, name: str, offset: int) -> Verdict:
     """Return the verdict on ``export NAME``, whose value was set before."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         return Verdict("left out", why=f"an option of the shell: {name}")
-    return port_variable(port, name, port.values.named(name, offset))
+    return _program_variable(port, name, port.values.named(name, offset))
+
+
+def _program_variable(port: Port, name: str, value: Value) -> Verdict:
+    """Return the verdict on an exported variable; one that holds a launch is not the program's."""
+    inner = inner_launcher((value.plain or value.seen).split(), "") if group_of(name) is None else None
+    if inner is None:
+        return port_variable(port, name, value)
+    why = f"it holds the words of {inner[0].name}, and hpclaunch itself starts a rank for each worker"
+    text = port.script.text[port.launch.command.start : port.launch.command.end] if port.launch else ""
+    if name in used_names(port) or re.search(rf"\$\{{?{name}\b", text):
+        return Verdict("changed", "its program stands in the command", why, JOB_FILE)
+    return Verdict("left out", why=why)
 
 
 def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
@@ -172,7 +185,7 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
             value = Value(None, None)
         if needed and group_of(one.name) is None and value.plain is None and value.shell is None:
             return fill_in(port, one.name)
-        return port_variable(port, one.name, value)
+        return _program_variable(port, one.name, value)
     if needed:
         return fill_in(port, one.name)
     if one.name in used_names(port):

@@ -92,9 +92,12 @@ class Profile:
         os.makedirs(self.folder, exist_ok=True)
         horovod = sys.modules.get("horovod.torch")
         if horovod is not None and horovod.is_initialized():
-            if os.environ.get("HOROVOD_TIMELINE") == "DYNAMIC":
+            whole = os.environ.get("HOROVOD_TIMELINE")
+            if whole == "DYNAMIC":
                 horovod.start_timeline(os.path.join(self.folder, "horovod-timeline.json"))
                 self.horovod = horovod
+            elif not rank():
+                say(f"HOROVOD_TIMELINE={whole} was set: Horovod records the whole run there")
             if not torch.cuda.is_available():
                 return  # its collectives are in its timeline only
         from torch.profiler import ProfilerActivity, profile
@@ -156,6 +159,8 @@ class Profile:
 
     def horovod_tensorflow(self, _: Any) -> None:
         """TensorFlow has no hook for steps: Horovod's timeline of the whole run."""
+        if not rank():
+            say("TensorFlow has no hook for steps: Horovod records the whole run")
         os.makedirs(self.folder, exist_ok=True)
         os.environ.setdefault("HOROVOD_TIMELINE", os.path.join(self.folder, "horovod-timeline.json"))
 

@@ -19,6 +19,7 @@ from hpclaunch.scaling.machine_speed import Machine, Parameter
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.scaling.memory_need import MemoryNeed, MemoryOptions, memory_need, what_would_fit
 from hpclaunch.scaling.model_table import Layer, Model, ModelTable
+from hpclaunch.scaling.simulated_exchange import Simulation
 from hpclaunch.scaling.strategy_costs import (
     HYBRIDS,
     WHOLE_WORKERS,
@@ -127,6 +128,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     calibration: CalibrationReport | None
     model: str
     cost_unit: str | None
+    simulation: Simulation | None = None
+    """With ``--simulate``."""
 
 
 def predict_all(request: PredictRequest) -> Prediction:

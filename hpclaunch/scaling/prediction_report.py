@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hpclaunch.scaling.prediction import PredictedPoint, Prediction
+from hpclaunch.scaling.simulated_exchange import simulation_text
 from hpclaunch.text_table import text_table
 
 _HEADER = ("GPUs", "strategy", "step s", "range", "compute", "communic.", "GiB", "fits", "at most", "epoch")
@@ -26,6 +27,8 @@ def as_text(prediction: Prediction, width: int | None = None) -> str:
         name = prediction.calibration.strategy
         lines += ["", f"calibrated with {name}; measured relative to the calibrated model: {shown}"]
         lines += [f"  {remark}" for remark in prediction.calibration.remarks]
+    if prediction.simulation:
+        lines += ["", simulation_text(prediction.simulation)]
     rows = [(p.name, f"{p.value:.4g}", p.unit, p.origin) for p in prediction.parameters]
     return "\n".join([*lines, "", text_table(rows, ("parameter", "value", "", "origin"), width=width)])
 

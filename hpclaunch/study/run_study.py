@@ -23,7 +23,6 @@ from hpclaunch.job.store import Store
 from hpclaunch.job.submission import prevent_submission
 from hpclaunch.job.trial_submission import try_submission
 from hpclaunch.plural import counted
-from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.study.point_measure import measured_point
@@ -51,7 +50,7 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
             record = _submitted(study, point, job, store, host, note)
             point = msgspec.structs.replace(point, job=record.id, state="submitted")
             study = save_study(study.with_point(point))
-            record = wait_job(store, host, get_scheduler(record.scheduler), record, note=note)
+            record = wait_job(store, host, record, note=note)
             point = _judged(study, point, record, host)
         study = save_study(study.with_point(point))
         note(_progress(study, point))
@@ -82,7 +81,7 @@ def look_again(study: StudyFile, note: Note) -> StudyFile:
         if point.state in ("measured", "failed") or record is None:
             continue
         with open_host(record.host) as host:
-            record = refresh(store, host, get_scheduler(record.scheduler), record, note)
+            record = refresh(store, host, record, note)
             if record.state in FINAL_STATES:
                 study = study.with_point(_judged(study, point, record, host))
     return study
@@ -120,7 +119,7 @@ def _submitted(
     """Return the point's job, submitted now unless it was; raises RefusedError where that is unknown."""
     record = _record_of(study, point, store)
     if record is not None and record.scheduler_id is None and record.state not in FINAL_STATES:
-        record = refresh(store, host, get_scheduler(record.scheduler), record, note)
+        record = refresh(store, host, record, note)
     if record is not None and record.scheduler_id is None and _never_begun(record, host):
         store.forget(record.id)
         record = None

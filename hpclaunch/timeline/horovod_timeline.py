@@ -78,6 +78,7 @@ class HorovodReader:
         self._ranks: dict[int, _Rank] = {}
         self._lanes: dict[object, _Lane] = {}
         self._epoch_us = 0.0
+        self._begins_within = False
         self._asked: set[int] = set()
         self._cycles: list[float] = []
 
@@ -100,6 +101,7 @@ class HorovodReader:
         arguments = event["args"]
         if "start_time_since_epoch_in_micros" in arguments:
             self._epoch_us = float(arguments["start_time_since_epoch_in_micros"])
+            self._begins_within = "steps_before" in arguments
         name = arguments.get("name")
         if not isinstance(name, str):
             return
@@ -203,7 +205,7 @@ class HorovodReader:
         opened = [f"{lane.opened[0][0]} of {lane.name}" for lane in self._lanes.values() if lane.opened]
         mine = [lane for lane in self._lanes.values() if lane.owner is owner and lane.opened]
         trace.unfinished = tuple(opened) if mine else ()
-        trace.epoch_us = self._epoch_us
+        trace.epoch_us, trace.begins_within = self._epoch_us, self._begins_within
         if trace.form == "horovod" and self._asked:
             trace.ranks = max(self._asked) + 1
             trace.names_ranks = owner.named > owner.communicated / 2

@@ -22,6 +22,8 @@ class RankTrace:
     host: str | None = None
     epoch_us: float = 0.0
     """Microseconds since 1970 at the trace's time 0."""
+    begins_within: bool = False
+    """Whether recording began after some steps, so that the start of the run is not in it."""
     cycle_ms: float | None = None
     """Horovod's: the usual time between two of its cycles, where the timeline marks them."""
     sees_computing: bool = True

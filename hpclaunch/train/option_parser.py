@@ -149,6 +149,9 @@ def _add_output(add: Add, default: Options) -> None:
     add("--log-json", type=Path, metavar="FILE", help="write events, one JSON document per line")
     add("--timeline", type=Path, metavar="FILE", help="write a Chrome trace (default: HOROVOD_TIMELINE)")
     add("--timeline-ranks", choices=("0", "all"), default=default.timeline_ranks, help="whose events")
+    add("--timeline-steps", type=int, metavar="N", help="how many steps are on it (default: all)")
+    first = "steps before the first that is on it"
+    add("--timeline-after", type=int, default=default.timeline_after, metavar="N", help=first)
     add("--json", action="store_true", help="print the result as one JSON document, all else to stderr")
 
 

@@ -34,6 +34,8 @@ _LEAST = {
     "accumulate": 1,
     "keep": 1,
     "checkpoint_every": 1,
+    "timeline_steps": 1,
+    "timeline_after": 0,
     "seed": 0,
     "fusion_bytes": 0,
 }
@@ -73,6 +75,10 @@ class Options:
     """With ``overlap``, milliseconds between agreements on what is ready; None: each message waits alone."""
     timeline: Path | None = None
     timeline_ranks: str = "0"
+    timeline_steps: int | None = None
+    """How many steps are on the timeline; None: all after ``timeline_after``."""
+    timeline_after: int = 0
+    """Steps before the first that is on the timeline."""
     dataset: str = "auto"
     data_dir: Path | None = None
     reading: str = "broadcast"
@@ -174,6 +180,11 @@ class Options:
         yield (
             self.timeline_ranks == "all" and self.timeline is None,
             "--timeline-ranks all without --timeline",
+            "Name the file of the timeline.",
+        )
+        yield (
+            (self.timeline_steps is not None or self.timeline_after > 0) and self.timeline is None,
+            "--timeline-steps and --timeline-after without --timeline",
             "Name the file of the timeline.",
         )
         folder = "Name the folder of the checkpoints."

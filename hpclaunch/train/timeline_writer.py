@@ -7,9 +7,10 @@ file is a whole JSON document between two writes, one write per step (`GrowingAr
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -39,11 +40,19 @@ class Timeline:
     Several threads may add events, each to its own lanes.
     """
 
-    def __init__(self, path: Path, start: float, rank: int | None = None, set_at: float = 0.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        start: float,
+        rank: int | None = None,
+        set_at: float = 0.0,
+        steps: tuple[int, int | None] = (0, None),
+    ) -> None:
         """Replace ``path`` by a timeline without events; OSError if that fails.
 
         ``start``: `time.perf_counter` at time 0; ``set_at``: when it was compared with that of rank 0. Lanes
-        have the ``rank`` in their name, if given.
+        have the ``rank`` in their name, if given. ``steps``: how many pass before the first that is recorded,
+        and how many are recorded (None: all).
         """
         self.path = path
         self.start = start
@@ -51,9 +60,14 @@ class Timeline:
         self._suffix = "" if rank is None else f" (rank {rank})"
         self._lanes: dict[str, int] = {}
         epoch = int((time.time() - time.perf_counter() + start) * 1e6)
-        head = [_metadata(0, "process_name", start_time_since_epoch_in_micros=epoch)]
+        self._after, self._count = steps
+        begun = {"steps_before": self._after} if self._after else {}
+        head = [_metadata(0, "process_name", start_time_since_epoch_in_micros=epoch, **begun)]
         self._events = GrowingArray(path, [*head, _metadata(0, "process_sort_index", sort_index=0)])
         self._pending: list[str] = []
+        self._recording = not self._after
+        self.steps = 0
+        """Of this rank that are over."""
         self.failed = False
         """Whether it ended early because it could not be written."""
 
@@ -88,8 +102,21 @@ class Timeline:
         self.phase(self.lane(COMPUTING), name, start, time.perf_counter())
 
     def add(self, events: str) -> None:
-        """One event or some, with commas in between."""
-        self._pending.append(events)
+        """One event or some, with commas in between, if this step is recorded."""
+        if self._recording:
+            self._pending.append(events)
+
+    def step_ends(self) -> None:
+        """A step is over: write its events, and record the next one or not."""
+        self.flush()
+        self.steps += 1
+        last = math.inf if self._count is None else self._after + self._count
+        self._recording = self._after <= self.steps < last
+
+    def append(self, events: Iterable[str]) -> None:
+        """Write events of another rank."""
+        self._pending += events
+        self.flush()
 
     def flush(self) -> None:
         """Write the events since the last flush; a full disk ends the timeline, not the training."""
@@ -131,6 +158,7 @@ def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
     The other ranks write files next to rank 0's, until `close_timeline` merges them.
     """
     path, rank = options.timeline, comm.Get_rank()
+    steps = options.timeline_after, options.timeline_steps
     if path is None:
         return None
     everyone = options.timeline_ranks == "all"
@@ -141,21 +169,27 @@ def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
         return None
     mine = path if rank == 0 else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
     return on_all_ranks(
-        comm, lambda: _open(mine, start + set_at - by_rank_0, rank if everyone else None, set_at)
+        comm, lambda: _open(mine, start + set_at - by_rank_0, rank if everyone else None, set_at, steps)
     )
 
 
 def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | None) -> None:
     """Write all and put the events of all ranks into rank 0's file; collective."""
+    after = options.timeline_after
+    if timeline is not None and comm.Get_rank() == 0 and 0 < after >= timeline.steps:
+        text = f"the run has {timeline.steps} steps, and recording begins after {after}"
+        print(f"{__package__}: --timeline {timeline.path} is empty: {text}", file=sys.stderr, flush=True)
     if options.timeline_ranks == "all" and timeline is not None:
         _merge(comm, timeline)
     elif timeline is not None:
         timeline.close()
 
 
-def _open(path: Path, start: float, rank: int | None, set_at: float) -> Timeline:
+def _open(
+    path: Path, start: float, rank: int | None, set_at: float, steps: tuple[int, int | None]
+) -> Timeline:
     try:
-        return Timeline(path, start, rank, set_at)
+        return Timeline(path, start, rank, set_at, steps)
     except OSError as error:
         message = f"--timeline {path}: cannot write there ({error.strerror or error})"
         raise BadRequestError(message, "Name a file in a folder that you may write to.") from error
@@ -172,9 +206,7 @@ def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
         timeline.flush()
         for other in range(1, comm.Get_size()):
             while piece := comm.recv(source=other):
-                for event in piece:
-                    timeline.add(event)
-                timeline.flush()
+                timeline.append(piece)
         timeline.close()
     else:
         timeline.close()

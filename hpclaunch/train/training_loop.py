@@ -303,7 +303,7 @@ class Training:
         with self._computing("UPDATE"):
             self.engine.update(rate, last - first)
         if self.timeline:
-            self.timeline.flush()
+            self.timeline.step_ends()
         position.step += 1
         position.images_in_epoch = last
         self.images_seen += last - first

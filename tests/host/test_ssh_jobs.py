@@ -119,7 +119,7 @@ def test_a_connection_killed_between_submission_and_answer_makes_exactly_one_job
     assert (tmp_path / "calls").read_text() == "called\n"
     assert (server.folder / "sshd.log").read_text().count("Accepted publickey") == 2
     pieces: list[bytes] = []
-    record = wait_job(store, host, SLURM, record, pieces.append, poll_s=FAST)
+    record = wait_job(store, host, record, pieces.append, poll_s=FAST)
     assert (record.state, b"".join(pieces)) == ("done", b"ran\n")
     host.close()
 
@@ -140,13 +140,13 @@ def test_a_host_that_goes_away_in_the_middle_leaves_it_open_until_it_is_back(
     assert (record.state, record.scheduler_id) == ("created", None)
     assert "it may have been submitted or not" in (record.reason or "")
     with pytest.raises(RefusedError, match="login cannot be reached"):
-        refresh(store, host, SLURM, record)
+        refresh(store, host, record)
     assert store.load(record.id) == record
     (server.folder / "sshd.pid").unlink()
     server.start()
-    record = refresh(store, host, SLURM, record)
+    record = refresh(store, host, record)
     assert (record.state, [record.scheduler_id]) == ("queued", jobs_named(slurm, record.id))
-    cancel_job(store, host, SLURM, record)
+    cancel_job(store, host, record)
     host.close()
 
 
@@ -175,7 +175,7 @@ def test_logs_are_followed_over_a_connection_that_breaks(
         sshd.break_connections()
         seen.touch()
 
-    record = wait_job(store, host, SLURM, record, on_output, poll_s=FAST)
+    record = wait_job(store, host, record, on_output, poll_s=FAST)
     assert (record.state, got) == ("done", b"first\nsecond\n")
     again: list[bytes] = []
     read_log(host, record, again.append)
@@ -187,9 +187,9 @@ def test_cancel(host: SshHost, store: Store, tmp_path: Path) -> None:
     record = record_there(store, tmp_path, "slurm")
     record = submit_job(store, host, SLURM, record, script_of(record, "sleep 1000"))
     while record.state != "running":
-        record = refresh(store, host, SLURM, record)
-    cancel_job(store, host, SLURM, record)
-    assert wait_job(store, host, SLURM, record, poll_s=FAST).state == "cancelled"
+        record = refresh(store, host, record)
+    cancel_job(store, host, record)
+    assert wait_job(store, host, record, poll_s=FAST).state == "cancelled"
 
 
 @pytest.mark.slurm
@@ -205,7 +205,7 @@ def test_names_paths_and_arguments_arrive_unchanged(host: SshHost, store: Store,
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     record = submit_job(store, host, SLURM, record, script_of(record, body, f'#SBATCH --job-name="{quoted}"'))
     pieces: list[bytes] = []
-    record = wait_job(store, host, SLURM, record, pieces.append, poll_s=FAST)
+    record = wait_job(store, host, record, pieces.append, poll_s=FAST)
     assert b"".join(pieces).decode() == f"{workdir}|{name}"
     assert record.state == "done"
 
@@ -257,7 +257,7 @@ def test_status_of_many_jobs_is_one_round_trip_to_each_source(
         "the script ended with exit status 3; first ended rank 0 on n1: Killed",
     }
     monkeypatch.undo()
-    cancel_job(store, host, SLURM, first)
+    cancel_job(store, host, first)
 
 
 @pytest.mark.sshd
@@ -278,7 +278,7 @@ def test_a_connection_killed_during_the_upload_of_a_script_makes_exactly_one_job
     thread = threading.Thread(target=cut)
     thread.start()
     with connect("login", config=tmp_path / "config") as host:
-        ended = wait_job(store, host, LOCAL, submit_job(store, host, LOCAL, record, script))
+        ended = wait_job(store, host, submit_job(store, host, LOCAL, record, script))
     thread.join()
     assert cuts == [False]
     assert ended.state == "done"

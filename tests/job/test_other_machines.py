@@ -86,14 +86,14 @@ def test_nothing_is_concluded_where_the_machine_is_not_certainly_this_one(
     store = Store(tmp_path / "state")
     record = new_record(store, "local", tmp_path)
     record = store.save(replace(record, state="running", scheduler_id="1:1", machine=machine))
-    seen = refresh(store, HOST, LOCAL, record)
+    seen = refresh(store, HOST, record)
     assert seen.state == "running"
     assert "as last known on " in (seen.reason or "")
     assert store.load(record.id) == record
     with pytest.raises(RefusedError, match="cannot be cancelled from here"):
-        cancel_job(store, HOST, LOCAL, record)
+        cancel_job(store, HOST, record)
     (Path(record.folder) / "exit_status").write_text("3\n")
-    ended = wait_job(store, HOST, LOCAL, record)
+    ended = wait_job(store, HOST, record)
     assert (ended.state, ended.exit_code) == ("failed", 3)
 
 

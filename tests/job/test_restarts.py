@@ -17,7 +17,6 @@ import pytest
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.follow_job import cancel_job
 from hpclaunch.job.store import Store
-from hpclaunch.scheduler.registry import get_scheduler
 from tests.conftest import MPI_VARIABLES
 from tests.testbed.cluster import Slurm
 
@@ -77,6 +76,7 @@ def test_a_hang_is_ended_and_named() -> None:
     job, log = submit("--site", "local", "--idle-timeout", "2s", "--", "sleep", "600")
     assert (job["state"], job["exit_code"]) == ("failed", 124)
     assert "hung: no output and no heartbeat for 2 s" in log
+    assert job["hang"]["finding"].startswith("1 of 1 sleeps; no output since ")
 
 
 @pytest.mark.mpi
@@ -136,7 +136,8 @@ class Together:
             process.wait()
 
 
-SLURM = ("--site", "generic-slurm", "--nodes", "2", "--no-exclusive", "--time", "4m", "--warn-before", "230s")
+# Slurm signals up to 30 s earlier than requested (its PERIODIC_TIMEOUT): the ranks have 30 s to start in.
+SLURM = ("--site", "generic-slurm", "--nodes", "2", "--no-exclusive", "--time", "4m", "--warn-before", "180s")
 SOON = ("--site", "generic-pbs", "--tasks", "2", "--time", "9s", "--warn-before", "5s")
 PBS = ("--site", "generic-pbs", "--tasks", "2", "--time", "40s", "--warn-before", "30s")
 ONCE = ("--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
@@ -347,7 +348,7 @@ def test_cancelling_ends_the_job_of_a_chain_that_took_over(own_pbs: Path) -> Non
     (own_pbs / "stopped").touch()  # so the next one waits in the queue
     while not (folder / "next_id").exists():
         time.sleep(0.05)
-    ended = cancel_job(store, LocalHost(), get_scheduler("pbs"), record)
+    ended = cancel_job(store, LocalHost(), record)
     assert (ended.state, ended.scheduler_id) == ("cancelled", "2.fakepbs")
     assert json.loads((own_pbs / "2.json").read_text())["state"] == "F"
 

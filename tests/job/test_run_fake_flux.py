@@ -89,18 +89,18 @@ def test_a_job_is_followed_and_cancelled(tmp_path: Path, server: Path) -> None:
     assert (record.state, (record.scheduler_id or "")[:1]) == ("queued", "f")
     until = time.monotonic() + 60
     while record.state != "running" and time.monotonic() < until:
-        record = refresh(store, HOST, FLUX, record)
+        record = refresh(store, HOST, record)
     assert record.state == "running"
     assert record.started is not None
     (server / "down").touch()
     with pytest.raises(RefusedError, match="Unable to connect to Flux"):
-        refresh(store, HOST, FLUX, record)
+        refresh(store, HOST, record)
     (server / "down").unlink()
     while not (Path(record.folder) / "out.log").read_text():
         time.sleep(0.02)
     FLUX.parse_cancel(HOST.run(FLUX.cancel_command(record.scheduler_id or "")))
     while record.state == "running" and time.monotonic() < until:
-        record = refresh(store, HOST, FLUX, record)
+        record = refresh(store, HOST, record)
     assert (record.state, record.exit_code) == ("cancelled", 143)
     status = Path(record.folder) / "exit_status"
     while not status.exists() and time.monotonic() < until:  # the script writes it when Flux has signalled it
@@ -119,7 +119,7 @@ def test_a_flux_that_forgets_leaves_it_to_the_exit_file(
     for record, code in zip(records, (5, 6), strict=True):
         now = record
         while now.state in ("queued", "running") and time.monotonic() < until:
-            now = refresh(store, HOST, FLUX, now)
+            now = refresh(store, HOST, now)
         assert (now.state, now.exit_code) == ("failed", code)
 
 

@@ -93,11 +93,11 @@ def test_a_job_is_followed_and_cancelled(tmp_path: Path) -> None:
     assert (record.state, record.scheduler_id) == ("queued", "1")
     until = time.monotonic() + 60
     while record.state != "running" and time.monotonic() < until:
-        record = refresh(store, HOST, LSF, record)
+        record = refresh(store, HOST, record)
     assert record.state == "running"
     LSF.parse_cancel(HOST.run(LSF.cancel_command("1")))
     while record.state == "running" and time.monotonic() < until:
-        record = refresh(store, HOST, LSF, record)
+        record = refresh(store, HOST, record)
     assert (record.state, record.exit_code) == ("cancelled", 130)
     LSF.parse_cancel(HOST.run(LSF.cancel_command("1")))  # it has ended already
     assert "TERM_OWNER" in (Path(record.folder) / "lsf.log").read_text()
@@ -112,7 +112,7 @@ def test_an_lsf_without_reasons_and_one_that_forgets(
         record = submit(store, "lsf", "exit 5", tmp_path)
         until = time.monotonic() + 60
         while record.state in ("queued", "running") and time.monotonic() < until:
-            record = refresh(store, HOST, LSF, record)
+            record = refresh(store, HOST, record)
         assert (record.state, record.exit_code) == ("failed", 5)
 
 

@@ -45,13 +45,13 @@ def store(tmp_path: Path) -> Store:
 
 def wait(store: Store, record: JobRecord) -> tuple[JobRecord, str]:
     pieces: list[bytes] = []
-    record = wait_job(store, HOST, PBS, record, pieces.append, poll_s=FAST)
+    record = wait_job(store, HOST, record, pieces.append, poll_s=FAST)
     return record, b"".join(pieces).decode()
 
 
 def until(store: Store, record: JobRecord, state: str) -> JobRecord:
     while record.state != state:
-        record = refresh(store, HOST, PBS, record)
+        record = refresh(store, HOST, record)
     return record
 
 
@@ -108,23 +108,23 @@ def test_output_comes_while_the_job_runs_only_where_it_is_asked_for(store: Store
         got += data
         go.touch()
 
-    assert wait_job(store, HOST, PBS, direct, on_output, poll_s=FAST).state == "done"
+    assert wait_job(store, HOST, direct, on_output, poll_s=FAST).state == "done"
     assert got == b"first\nsecond\n"
 
 
 def test_cancelling_a_running_and_a_queued_job(store: Store, tmp_path: Path, server: Path) -> None:
     record = until(store, submit(store, "pbs", "sleep 1000", tmp_path), "running")
-    cancel_job(store, HOST, PBS, record)
+    cancel_job(store, HOST, record)
     record, _ = wait(store, store.load(record.id))
     assert (record.state, record.exit_code) == ("cancelled", 143)
     (server / "stopped").touch()
     record = submit(store, "pbs", "true", tmp_path)
-    record = refresh(store, HOST, PBS, record)
+    record = refresh(store, HOST, record)
     assert record.reason == (
         "Not Running: Queue not started.: "
         "the queue takes no jobs to run now: wait for the site, or take another"
     )
-    record = cancel_job(store, HOST, PBS, record)
+    record = cancel_job(store, HOST, record)
     assert (record.state, record.exit_code) == ("cancelled", None)
 
 
@@ -181,16 +181,16 @@ def test_a_server_that_is_down_loses_no_job(store: Store, tmp_path: Path, server
     record = until(store, submit(store, "pbs", "sleep 1000", tmp_path), "running")
     (server / "down").touch()
     with pytest.raises(RefusedError, match="cannot connect to server fakepbs"):
-        refresh(store, HOST, PBS, record)
+        refresh(store, HOST, record)
     notes: list[str] = []
     assert [r.state for r in refresh_all(store, HOST, [record], notes.append)] == ["running"]
     assert "as they were last known" in notes[0]
     with pytest.raises(RefusedError, match="did not cancel"):
-        cancel_job(store, HOST, PBS, record)
+        cancel_job(store, HOST, record)
     with pytest.raises(RefusedError, match="cannot connect"):
         submit(store, "pbs", "true", tmp_path)
     (server / "down").unlink()
-    cancel_job(store, HOST, PBS, record)
+    cancel_job(store, HOST, record)
     assert wait(store, store.load(record.id))[0].state == "cancelled"
 
 

@@ -49,7 +49,7 @@ def alive(pid: int) -> bool:
 
 def wait(store: Store, record: JobRecord) -> tuple[JobRecord, bytes]:
     pieces: list[bytes] = []
-    return wait_job(store, HOST, LOCAL, record, pieces.append), b"".join(pieces)
+    return wait_job(store, HOST, record, pieces.append), b"".join(pieces)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_output_comes_live_and_the_result_at_the_end(store: Store, tmp_path: Pat
         if b"first" in got:
             seen.touch()
 
-    record = wait_job(store, HOST, LOCAL, record, on_output)
+    record = wait_job(store, HOST, record, on_output)
     assert got == b"first\n\xffsecond"
     assert record.state == "done"
     assert result_of(HOST, record) == {"answer": 42}
@@ -159,7 +159,7 @@ def test_cancel_leaves_no_rank(store: Store, tmp_path: Path, stubborn: bool) -> 
     until(lambda: all(file.exists() and file.read_text() for file in files))
     pids = [int(file.read_text()) for file in files]
     assert all(alive(pid) for pid in pids)
-    assert cancel_job(store, HOST, LOCAL, record).state == "cancelled"
+    assert cancel_job(store, HOST, record).state == "cancelled"
     assert not any(alive(pid) for pid in pids)
     assert marked_processes(record) == []
 
@@ -185,10 +185,10 @@ def test_cancel_finds_who_left_the_session_or_cleared_the_environment(store: Sto
     files = [tmp_path / "own-session", tmp_path / "no-mark"]
     until(lambda: all(file.exists() and file.read_text().strip() for file in files))
     pids = [int(file.read_text()) for file in files]
-    record = cancel_job(store, HOST, LOCAL, record)
+    record = cancel_job(store, HOST, record)
     assert (record.state, record.exit_code) == ("cancelled", 143)
     assert not any(alive(pid) for pid in pids)
-    assert cancel_job(store, HOST, LOCAL, record) == record
+    assert cancel_job(store, HOST, record) == record
 
 
 def test_cancel_spares_a_stranger_with_the_same_pid(store: Store, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_cancel_spares_a_stranger_with_the_same_pid(store: Store, tmp_path: Path
     try:
         record = new_record(store, "local", tmp_path)
         record = store.save(replace(record, state="running", scheduler_id=f"{stranger.pid}:1"))
-        record = cancel_job(store, HOST, LOCAL, record)
+        record = cancel_job(store, HOST, record)
         assert record.state == "cancelled"
         assert stranger.poll() is None
     finally:
@@ -214,7 +214,7 @@ def test_a_pid_used_anew_is_not_taken_for_the_job(
     record = store.save(replace(record, state="running", scheduler_id=f"{os.getpid()}:1"))
     if left is not None:
         (Path(record.folder) / "exit_status").write_text(left + "\n")
-    record = refresh(store, HOST, LOCAL, record)
+    record = refresh(store, HOST, record)
     assert (record.state, record.exit_code) == (state, code)
     assert record.ended is not None
 
@@ -229,7 +229,7 @@ def test_a_shell_that_is_killed_is_lost_until_its_exit_file_turns_up(store: Stor
     subprocess.run(LOCAL.cancel_command(record.scheduler_id or ""), check=True)
     assert marked_processes(record) == []
     (Path(record.folder) / "exit_status").write_text("5\n")
-    assert refresh(store, HOST, LOCAL, record).exit_code == 5
+    assert refresh(store, HOST, record).exit_code == 5
 
 
 @pytest.mark.parametrize("damage", ["", "x\n", "-1\n", "1\n2\n", "99999999999\n"])
@@ -237,7 +237,7 @@ def test_an_exit_file_that_holds_no_status_counts_as_none(store: Store, tmp_path
     record = new_record(store, "local", tmp_path)
     record = store.save(replace(record, state="running", scheduler_id="1:1"))
     (Path(record.folder) / "exit_status").write_text(damage)
-    assert refresh(store, HOST, LOCAL, record).state == "lost"
+    assert refresh(store, HOST, record).state == "lost"
 
 
 def test_many_jobs_are_one_question(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,19 +254,19 @@ def test_many_jobs_are_one_question(store: Store, tmp_path: Path, monkeypatch: p
     assert asked == ["hpclaunch-status"]
     monkeypatch.undo()
     for record in records:
-        cancel_job(store, HOST, LOCAL, record)
+        cancel_job(store, HOST, record)
 
 
 def test_a_job_whose_submission_has_not_begun_says_so_and_is_never_submitted_once_cancelled(
     store: Store, tmp_path: Path
 ) -> None:
     record = new_record(store, "local", tmp_path)
-    fresh = refresh(store, HOST, LOCAL, record)
+    fresh = refresh(store, HOST, record)
     assert fresh.state == "created"
     assert "nothing was submitted" in (fresh.reason or "")
     with pytest.raises(RefusedError, match="nothing was submitted"):
-        wait_job(store, HOST, LOCAL, record)
-    ended = cancel_job(store, HOST, LOCAL, record)
+        wait_job(store, HOST, record)
+    ended = cancel_job(store, HOST, record)
     assert (ended.state, ended.reason) == ("cancelled", "nothing was submitted")
     with pytest.raises(RefusedError, match="cancelled before it was submitted"):
         submit_job(store, HOST, LOCAL, record, contract_script(record, f"touch {tmp_path}/ran"))
@@ -278,7 +278,7 @@ def test_a_job_whose_submission_was_cut_off_cannot_be_cancelled(store: Store, tm
     (Path(record.folder) / "submission").mkdir()
     for action in (cancel_job, wait_job):
         with pytest.raises(RefusedError, match="has no id from local"):
-            action(store, HOST, LOCAL, record)
+            action(store, HOST, record)
 
 
 def test_reading_the_log_of_an_ended_job(store: Store, tmp_path: Path) -> None:
@@ -295,13 +295,12 @@ from pathlib import Path
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.follow_job import wait_job
 from hpclaunch.job.store import Store
-from hpclaunch.scheduler.registry import get_scheduler
 store = Store(Path(sys.argv[1]))
 record = store.find("last")
 def out(data):
     sys.stdout.buffer.write(data)
     sys.stdout.flush()
-wait_job(store, LocalHost(), get_scheduler("local"), record, out, interrupt_cancels=sys.argv[2] == "cancel")
+wait_job(store, LocalHost(), record, out, interrupt_cancels=sys.argv[2] == "cancel")
 """
 
 
@@ -326,10 +325,10 @@ def test_ctrl_c_and_other_signals_while_waiting(
     waiter.send_signal(number)
     _, errors = waiter.communicate()
     assert waiter.returncode == -(number if stays else signal.SIGINT)
-    record = refresh(store, HOST, LOCAL, store.load(record.id))
+    record = refresh(store, HOST, store.load(record.id))
     assert record.state == ("running" if stays else "cancelled")
     assert (b"cancelling job" in errors) != stays
-    cancel_job(store, HOST, LOCAL, record)
+    cancel_job(store, HOST, record)
     assert marked_processes(record) == []
 
 

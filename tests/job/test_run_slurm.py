@@ -42,13 +42,13 @@ def use(cluster: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
 
 def wait(store: Store, record: JobRecord) -> tuple[JobRecord, str]:
     pieces: list[bytes] = []
-    record = wait_job(store, HOST, SLURM, record, pieces.append, poll_s=FAST)
+    record = wait_job(store, HOST, record, pieces.append, poll_s=FAST)
     return record, b"".join(pieces).decode()
 
 
 def until(store: Store, record: JobRecord, state: str, reason: str = "") -> JobRecord:
     while record.state != state or reason not in (record.reason or ""):
-        record = refresh(store, HOST, SLURM, record)
+        record = refresh(store, HOST, record)
         assert record.state in ("queued", "running", state)
     return record
 
@@ -87,7 +87,7 @@ def test_a_failed_job_keeps_its_exit_code(
 
 def test_cancelling_a_running_job(on: Slurm, store: Store, tmp_path: Path) -> None:
     record = until(store, submit(store, "slurm", "srun --mpi=none sleep 1000", tmp_path), "running")
-    cancel_job(store, HOST, SLURM, record)
+    cancel_job(store, HOST, record)
     record, _ = wait(store, store.load(record.id))
     assert record.state == "cancelled"
     assert record.exit_code != 0
@@ -107,7 +107,7 @@ def test_a_pending_job_says_why_and_is_waited_for(on: Slurm, store: Store, tmp_p
 def test_cancelling_a_pending_job(on: Slurm, store: Store, tmp_path: Path) -> None:
     record = submit(store, "slurm", "true", tmp_path, "#SBATCH --begin=now+1hour")
     record = until(store, record, "queued", "BeginTime")
-    cancel_job(store, HOST, SLURM, record)
+    cancel_job(store, HOST, record)
     record = until(store, store.load(record.id), "cancelled")
     assert record.exit_code is None
 
@@ -131,7 +131,7 @@ def test_the_output_comes_while_the_job_runs(on: Slurm, store: Store, tmp_path: 
         got += data
         seen.touch()
 
-    assert wait_job(store, HOST, SLURM, record, on_output, poll_s=FAST).state == "done"
+    assert wait_job(store, HOST, record, on_output, poll_s=FAST).state == "done"
     assert got == b"first\nsecond\n"
 
 
@@ -162,7 +162,7 @@ def test_many_jobs_are_one_question(
     monkeypatch.undo()
     use(on, monkeypatch)
     for record in records:
-        cancel_job(store, HOST, SLURM, record)
+        cancel_job(store, HOST, record)
 
 
 @pytest.mark.mpi
@@ -194,10 +194,10 @@ def test_a_job_that_slurm_has_forgotten_is_known_by_its_exit_file(
             pass
     own_slurm.forget_jobs()
     for record, expected in zip(records, bodies.values(), strict=True):
-        record = refresh(store, HOST, SLURM, record)
+        record = refresh(store, HOST, record)
         assert (record.state, record.exit_code) == expected
         assert record.ended is not None
-    assert refresh(store, HOST, SLURM, never_ran).state == "lost"
+    assert refresh(store, HOST, never_ran).state == "lost"
 
 
 @pytest.mark.parametrize("by", ["TERM", "KILL"])
@@ -218,7 +218,7 @@ def test_a_controller_that_is_killed_in_the_middle_is_waited_for(
         own_slurm.start()
         go.touch()
 
-    ended = wait_job(store, HOST, SLURM, record, end_controller, poll_s=FAST, note=note)
+    ended = wait_job(store, HOST, record, end_controller, poll_s=FAST, note=note)
     assert (ended.state, ended.exit_code) == ("failed", 4)
     assert len(notes) == 1
     assert "Unable to contact slurm controller" in notes[0]

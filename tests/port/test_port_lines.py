@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.port.port_script import Ported, port_script
 from tests.port.fixture_scripts import check_report, rendered
 from tests.profiles import shipped
@@ -62,6 +64,35 @@ def test_a_walltime_that_no_queue_takes_is_shortened_and_said() -> None:
         "03:00:00",
     )
     assert any(text.startswith("time: 48:00:00 does not fit") for text in ported.to_do)
+    (changed,) = [one for one in ported.report.changed if one.line == 6]
+    assert changed.why == "undecided: 48:00:00 does not fit: prod takes 16 nodes for 03:00:00"
+
+
+def test_nodes_that_no_queue_takes_are_undecided_and_what_fits_is_said() -> None:
+    ported = port(HEAD.replace("-N 2", "-N 500") + "srun ./app\n", to="leonardo")
+    found = ported.settings
+    assert (found["queue"], found["nodes"], found["tasks_per_node"]) == ("boost_qos_bprod", 256, 4)
+    (changed,) = [one for one in ported.report.changed if one.line == 3]
+    fits = "no queue of leonardo takes 1000 nodes for this time, boost_qos_bprod takes 256"
+    ranks = "which the job file has: 1024 ranks here instead of 4000"
+    assert changed.why.startswith(f"undecided: {fits}, {ranks}; 4000 ranks on 500 nodes")
+    assert f"nodes: {fits}, {ranks}" in ported.to_do
+    assert find_faults(rendered(ported)[1], load_site("leonardo")) == ()
+
+
+def test_a_job_that_no_queue_takes_is_undecided() -> None:
+    site = load_site("leonardo")
+    queues = {"one": msgspec.structs.replace(site.queues["boost_usr_prod"], by_request=True)}
+    text = HEAD.replace(" -p", "\n#SBATCH -p") + "srun ./app\n"
+    ported = port_script(text, None, msgspec.structs.replace(site, queues=queues))
+    assert fate(ported, 3)[1].startswith("undecided: no queue of the profile takes such a job")
+    assert any(text.startswith("queue: no queue of the profile") for text in ported.to_do)
+
+
+def test_a_qos_has_the_limits_of_its_partition() -> None:
+    """The QOS debug of Frontier states no number of nodes, its partition does."""
+    ported = port(HEAD.replace("-N 2", "-N 20000") + "srun ./app\n", to="frontier")
+    assert ported.settings["nodes"] == 9472
 
 
 def test_an_account_is_a_placeholder_of_the_right_form() -> None:
@@ -287,3 +318,22 @@ def test_a_launcher_in_the_text_of_a_shell_is_taken_off_too() -> None:
 def test_a_script_without_a_launch_keeps_its_nodes() -> None:
     ported = port(HEAD + "export A=1\n")
     assert (ported.settings["nodes"], ported.settings["command"]) == (4, ("FILL_IN_PROGRAM",))
+
+
+def test_variables_that_hold_a_launch_are_not_variables_of_the_program() -> None:
+    body = """\
+MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)
+export UNUSED="python -m torch.distributed.launch --nproc_per_node 4 --master_addr $MASTER_ADDR "
+export CMD="deepspeed --num_gpus 8 train.py --lr 1"
+srun bash -c '$CMD'
+"""
+    text = HEAD.replace("per-node=8\n#SBATCH --g", "per-node=1\n#SBATCH --g") + body
+    ported = port(text, to="lumi-g")
+    assert ported.settings["command"] == ("python", "train.py", "--lr", "1")
+    assert ported.settings["tasks_per_node"] == 8
+    assert "env" not in ported.settings
+    assert fate(ported, 8)[1].startswith("it holds the words of torch.distributed.launch")
+    assert fate(ported, 9) == ("changed", "its program stands in the command")
+    assert not [
+        one for one in find_faults(rendered(ported)[1], load_site("lumi-g")) if one.severity == "error"
+    ]

@@ -42,6 +42,12 @@ def _environment() -> dict[str, str]:
     return {**kept, "PATH": _path()}
 
 
+def missing_for_simgrid() -> list[str]:
+    """Return what this machine lacks for the simulation of networks."""
+    missing = [] if shutil.which("g++") else ["g++"]
+    return missing + ([] if Path("/usr/include/simgrid/s4u.hpp").exists() else ["libsimgrid-dev"])
+
+
 def missing_for_ssh() -> list[str]:
     """Return what this machine lacks for the tests with sshd."""
     return [name for name in ("/usr/sbin/sshd", "ssh-keygen", "ssh") if not shutil.which(name, path=_path())]

@@ -189,3 +189,25 @@ def test_a_trace_with_many_kernels_is_the_sum_of_its_steps() -> None:
     assert part["computing"] == pytest.approx(400 * 30 / 21_000, rel=0.01)
     assert part["moving"] == pytest.approx(9000 / 21_000 * (1 - 30 / 50.5), rel=0.02)
     assert sum(value or 0.0 for value in part.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_a_timeline_that_begins_within_the_run_shows_no_slow_start(within: bool) -> None:
+    """The first step at 60 s is late, unless the steps before it were only not recorded."""
+    events = json.loads(runner(Training(ranks=2)))
+    for event in events:
+        event["ts"] = event.get("ts", 0) + 60_000_000
+    began = {"start_time_since_epoch_in_micros": 1, **({"steps_before": 10} if within else {})}
+    head = {"name": "process_name", "ph": "M", "pid": 0, "args": began}
+    kinds = [verdict.kind for verdict in verdicts(job_of([json.dumps([head, *events]).encode()]), {})]
+    assert kinds == (["none"] if within else ["start"])
+
+
+def test_rank_0_that_is_late_because_it_negotiates_many_tensors_is_no_straggler() -> None:
+    many = Training(ranks=2, tensors=100, elements=64, message_ms=30.0, slow_computing=always(0, 40.0))
+    found = verdicts(job_of([horovod(many, cache=False)]), {})
+    assert [verdict.kind for verdict in found] == ["small-tensors"]
+    assert "; rank 0, which negotiates for all ranks, comes 4" in found[0].evidence
+    other = Training(ranks=2, tensors=100, elements=64, message_ms=30.0, slow_computing=always(1, 40.0))
+    kinds = [(v.kind, v.rank) for v in verdicts(job_of([horovod(other, cache=False)]), {})]
+    assert ("straggler", 1) in kinds

@@ -198,6 +198,7 @@ BAD_VALUES = {
     "DDP of numpy's arrays": (("--comm", "ddp"), "--comm ddp with --engine numpy"),
     "Horovod of numpy's arrays": (("--comm", "horovod"), "--comm horovod with --engine numpy"),
     "resume from nowhere": (("--resume",), "--resume without --checkpoint-dir"),
+    "steps of no timeline": (("--timeline-steps", "3"), "--timeline-after without --timeline"),
 }
 
 

@@ -279,6 +279,30 @@ def test_all_ranks_are_in_one_file(digits: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
+def test_some_steps_are_recorded(digits: Path, tmp_path: Path) -> None:
+    """Of 7 steps the third and the fourth; the file says that it does not begin with the run."""
+    path = tmp_path / "timeline.json"
+    options = ("--timeline", path, "--timeline-ranks", "all", "--timeline-steps", "2")
+    train(2, "--data", digits, "--epochs", "1", "--batch-size", "25", *options, "--timeline-after", "2")
+    events = read(path)
+    assert events[0]["args"]["steps_before"] == 2
+    for rank in range(2):
+        by_lane = lanes(events)
+        computed = [name for _, name in nested(by_lane[f"computing (rank {rank})"])]
+        assert computed == ["INPUT", "FORWARD", "BACKWARD", "UPDATE"] * 2
+        sums = [name for _, name in nested(by_lane[f"dense0.bias (rank {rank})"])]
+        assert sums.count("RING_ALLREDUCE") == 2
+
+
+@pytest.mark.mpi
+def test_a_run_that_ends_before_the_steps_to_record_says_so(digits: Path, tmp_path: Path) -> None:
+    options = ("--timeline", tmp_path / "t.json", "--timeline-after", "90")
+    done = run_ranks(1, *RUNNER, "--data", digits, "--epochs", "1", "--batch-size", "100", *options)
+    assert done.returncode == 0
+    assert "t.json is empty: the run has 4 steps, and recording begins after 90" in done.stderr
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_clocks_that_differ_in_zero_and_speed_are_aligned(tmp_path: Path, ranks: int) -> None:
     """Whoever has the ball had it after the one before, by one clock, within a part of a turn."""

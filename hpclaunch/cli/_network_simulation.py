@@ -1,0 +1,182 @@
+"""``predict --simulate``: notes the messages of the allreduces and replays them in SimGrid. No command.
+
+Two programs do the work: ``hpclaunch.train.message_record`` under this Python, which needs numpy, and
+``remote/replay_messages.cpp``, which is compiled here, with Debian's g++ and libsimgrid-dev, and cached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpclaunch.cache import read_cached, write_cached
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.package_data import resource_dir
+from hpclaunch.scaling.network_shape import NetworkOptions, NetworkShape, network_shape
+from hpclaunch.scaling.simulated_exchange import (
+    ALLREDUCES,
+    MessageRecord,
+    SimulatedExchange,
+    Simulation,
+    replay_text,
+)
+from hpclaunch.site.load_profile import load_site
+
+if TYPE_CHECKING:
+    from hpclaunch.scaling.machine_speed import Parameter
+    from hpclaunch.scaling.prediction import Prediction, PredictRequest
+
+_NEEDED = "apt-get install g++ libsimgrid-dev; tried with SimGrid 3.32 of Debian 12"
+
+
+def with_simulation(
+    prediction: Prediction, request: PredictRequest, site: str, options: dict[str, Any]
+) -> Prediction:
+    """Return the prediction with the exchanges of all sizes of several nodes.
+
+    Raises BadInputError where network or nodes are not known, RefusedError where a program is missing.
+    """
+    import msgspec
+
+    per_node = request.machine.gpus_per_node
+    if per_node is None:
+        raise BadInputError(
+            "--simulate: the GPUs of a node are not known",
+            "state them, or the ranks of one: --gpus-per-node N",
+        )
+    if max(request.gpus) <= per_node:
+        raise BadInputError(
+            f"--simulate: {max(request.gpus)} GPUs are in one node of {per_node}: no network to simulate",
+            "predict for more GPUs: --gpus 64,128",
+        )
+    stated = NetworkOptions(**{name: options[name] for name in NetworkOptions.__struct_fields__})
+    parameters = {parameter.name: parameter for parameter in prediction.parameters}
+    nodes, link = -(-max(request.gpus) // per_node), parameters["network_gb_s"].value
+    shape = network_shape(load_site(site), stated, nodes, link)
+    computed = {point.gpus: point.compute_s for point in prediction.points if point.strategy == "data"}
+    with tempfile.TemporaryDirectory(prefix="hpclaunch-") as folder:
+        runs = _Replay(Path(folder), shape, parameters, per_node, 4 * request.model.weights)
+        found = []
+        for gpus in request.gpus:
+            if gpus > per_node:
+                for name in ALLREDUCES:
+                    one = runs.exchange(name, gpus, options["most_messages"])
+                    found.append(_with_step(one, computed.get(gpus), request.machine.overlap.value))
+    simulation = Simulation(network=shape, exchanges=tuple(found))
+    return msgspec.structs.replace(prediction, simulation=simulation)
+
+
+def _with_step(one: SimulatedExchange, compute_s: float | None, overlap: float) -> SimulatedExchange:
+    import msgspec
+
+    if compute_s is None or one.simulated_s is None:
+        return one
+    return msgspec.structs.replace(one, step_s=compute_s + (1 - overlap) * one.simulated_s)
+
+
+class _Replay:
+    """The two programs."""
+
+    def __init__(
+        self, folder: Path, shape: NetworkShape, parameters: dict[str, Parameter], per_node: int, nbytes: int
+    ) -> None:
+        self._host, self._shape, self._parameters = LocalHost(), shape, parameters
+        self._per_node, self._bytes = per_node, nbytes
+        self._program = _compiled(self._host, folder)
+
+    def exchange(self, allreduce: str, gpus: int, most_messages: int) -> SimulatedExchange:
+        """Return one simulated exchange, or the reason why it is not simulated."""
+        import msgspec
+
+        nodes, rest = divmod(gpus, self._per_node)
+        exchange = SimulatedExchange(
+            gpus=gpus,
+            nodes=nodes + bool(rest),
+            allreduce=allreduce,
+            network=self._shape.kind,
+            bytes=self._bytes,
+            closed_form_s=None,
+            simulated_s=None,
+            messages=None,
+            network_bytes=None,
+            step_s=None,
+        )
+        if rest:
+            why = f"not simulated: not a multiple of the {self._per_node} GPUs of a node"
+            return msgspec.structs.replace(exchange, remark=why)
+        noted = self._noted(allreduce, nodes, most_messages)
+        if noted is None:
+            why = f"not simulated: more than {most_messages:,} messages (--most-messages)"
+            return msgspec.structs.replace(exchange, remark=why)
+        head, _, programs = noted.partition("\n")
+        record = msgspec.json.decode(head, type=MessageRecord)
+        text = replay_text(self._shape, nodes, self._parameters, programs)
+        done = self._host.run([self._program, "--log=root.thres:error"], stdin=text.encode())
+        if done.exit_code:
+            problem = done.stderr.strip().splitlines() or [f"exit {done.exit_code}"]
+            raise RefusedError(f"--simulate: {allreduce} on {gpus} GPUs: {problem[0]}", _NEEDED)
+        seconds, messages = done.stdout.split()
+        return msgspec.structs.replace(
+            exchange,
+            closed_form_s=record.closed_form_s,
+            simulated_s=record.inside_s + float(seconds),
+            messages=int(messages),
+            network_bytes=record.network_bytes,
+        )
+
+    def _noted(self, allreduce: str, nodes: int, most_messages: int) -> str | None:
+        """Return what ``message_record`` prints; None: there are more messages than that."""
+        value = {name: parameter.value for name, parameter in self._parameters.items()}
+        links = {
+            "--inside-us": 1e6 * value["node_latency_s"],
+            "--inside-gb-s": value["node_gb_s"],
+            "--between-us": 1e6 * value["network_latency_s"],
+            "--between-gb-s": value["network_gb_s"],
+            "--nodes": nodes,
+            "--ranks-per-node": self._per_node,
+            "--items": self._bytes // 4,
+            "--most-messages": most_messages,
+        }
+        words = [str(word) for pair in links.items() for word in pair]
+        package = resource_dir("train").parent.parent
+        path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = [sys.executable, "-m", "hpclaunch.train.message_record", allreduce, *words]
+        done = self._host.run(command, env={"PYTHONPATH": path})
+        if done.exit_code == 0:
+            return done.stdout
+        problem = (done.stderr.strip().splitlines() or [f"exit {done.exit_code}"])[-1]
+        if problem.startswith("more than "):
+            return None
+        if "numpy" in problem:
+            raise RefusedError("--simulate needs numpy, which this Python lacks", "pip install numpy")
+        raise RefusedError(f"--simulate: the messages of {allreduce} on {nodes} nodes: {problem}")
+
+
+def _compiled(host: LocalHost, folder: Path) -> str:
+    """Return the path of the replay program in ``folder``."""
+    source = resource_dir("remote") / "replay_messages.cpp"
+    name = f"replay-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
+    program = folder / "replay_messages"
+    if cached := read_cached(name):
+        host.write_file(str(program), cached, 0o700)
+        if host.run([str(program), "--version"]).exit_code == 0:  # its library may have been replaced
+            return str(program)
+    command = ["g++", "-O2", "-std=c++17", str(source), "-o", str(program), "-lsimgrid"]
+    try:
+        done = host.run(command)
+    except RefusedError:
+        raise RefusedError("--simulate: g++ is not installed", _NEEDED) from None
+    if done.exit_code:
+        errors = [line for line in done.stderr.splitlines() if "error" in line]
+        if any("simgrid/s4u.hpp" in line or "-lsimgrid" in line for line in done.stderr.splitlines()):
+            raise RefusedError("--simulate: SimGrid is not installed", _NEEDED)
+        raise RefusedError(
+            f"--simulate: {source.name} does not compile: {(errors or ['g++ failed'])[0]}", _NEEDED
+        )
+    write_cached(name, program.read_bytes())
+    return str(program)

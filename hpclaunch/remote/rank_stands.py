@@ -300,7 +300,7 @@ def by_py_spy(pid: str) -> Optional[List[List[Any]]]:
     program = shutil.which("py-spy")
     if program is None or not re.match("python|pypy", os.path.basename(target("/proc/" + pid + "/exe"))):
         return None
-    words = [program, "dump", "--nonblocking", "--pid", pid]
+    words = [program, "dump", "--nonblocking", "--full-filenames", "--pid", pid]
     try:
         done = subprocess.run(
             words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_PY_SPY_S, check=False
@@ -311,14 +311,15 @@ def by_py_spy(pid: str) -> Optional[List[List[Any]]]:
 
 
 def spied(text: str) -> List[List[Any]]:
-    """Return the stacks in the text of ``py-spy dump``, which begins with the main thread."""
+    """Return the stacks in the text of ``py-spy dump`` (0.4), the main thread's first."""
     threads: List[List[Any]] = []
     for line in text.splitlines():
         frame = _SPY_FRAME.fullmatch(line)
         if line.startswith("Thread "):
-            threads.append([])
+            threads.insert(0 if line.endswith('"MainThread"') else len(threads), [])
+            at = 0 if line.endswith('"MainThread"') else -1
         elif frame and threads:
-            threads[-1].append([frame.group(2), int(frame.group(3) or 0), frame.group(1)])
+            threads[at].append([frame.group(2), int(frame.group(3) or 0), frame.group(1)])
     return [thread[:_FRAMES] for thread in threads[:_THREADS]]
 
 

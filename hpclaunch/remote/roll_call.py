@@ -149,7 +149,7 @@ def stack_of(process: Dict[str, Any], key: str = "first") -> List[List[Any]]:
 def collective_in(name: str) -> Optional[str]:
     """Return the collective that a function is named after."""
     for kind, pattern in _KINDS:
-        if re.match(pattern, name.lower()):
+        if re.match(pattern, name.rpartition(".")[2].lower()):
             return kind
     return None
 

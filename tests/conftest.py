@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.how_much import LONG
+
 HERE = Path(__file__).parent
 USERS_ENVIRONMENT = dict(os.environ)
 
@@ -72,9 +74,6 @@ MPI_VARIABLES = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
 
-
-# Combinations and full lengths whose parts other tests prove in less time: .ci/long runs them.
-LONG = os.environ.get("HPCLAUNCH_TEST_LONG") == "1"
 
 # Tests with real servers or MPI take seconds: they are slow by rule.
 _REAL = ("slurm", "sshd", "mpi", "simgrid")

@@ -62,7 +62,10 @@ def must_be_reported(text: str) -> dict[int, str]:
     return {
         number: line.rstrip("\r")
         for number, line in enumerate(text.split("\n"), 1)
-        if line.strip() and not re.match(r"\s+#(?!PBS\b)|#(?!!|(SBATCH|PBS|BSUB|COBALT)\b)", line)
+        if line.strip()
+        and not re.match(
+            r"\s+#(?!PBS\b)|#(?!(SBATCH|PBS|BSUB|COBALT)\b)", line.removeprefix("#!" * (number == 1))
+        )
     }
 
 

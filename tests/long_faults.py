@@ -71,7 +71,8 @@ def stands(hang: Hang, folder: Path, environment: Mapping[str, str]) -> str:
             options = ("--no-wait", "--python", sys.executable, "mnist", "--", "--dataset", "synthetic")
             training = ("submit", "--json", *words, *options, "--epochs", "1000")
             job.id = json.loads(job.hpclaunch(*training))["id"]
-            while "loss" not in (log := job.hpclaunch("logs", job.id)):
+            log = Path(environment["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job.id / "out.log"
+            while not log.exists() or "loss" not in log.read_text():
                 assert json.loads(job.hpclaunch("status", job.id, "--json"))["state"] != "failed", log
                 time.sleep(0.2)
         found = job.stacks()
@@ -92,12 +93,15 @@ def run(fault: Fault | Hang, cluster: Slurm, scratch: Path) -> Run:
     state = folder / "state"
     environment = {**cluster.environment(), **MPI_VARIABLES, "XDG_STATE_HOME": str(state)}
     late_ms = noise_ms = None
-    if isinstance(fault, Hang):
-        wrong = stands(fault, folder, environment)
-    else:
-        found = diagnosis(fault, folder, environment)
-        wrong, first = mistake(fault, found), found["verdicts"][0]
-        late_ms, noise_ms = first["late_ms"], first["noise_ms"]
+    try:
+        if isinstance(fault, Hang):
+            wrong = stands(fault, folder, environment)
+        else:
+            found = diagnosis(fault, folder, environment)
+            wrong, first = mistake(fault, found), found["verdicts"][0]
+            late_ms, noise_ms = first["late_ms"], first["noise_ms"]
+    except AssertionError as error:  # what a command said
+        wrong = f"the run failed: {error}"
     if wrong:
         kept = tempfile.mkdtemp(prefix="hpclaunch-wrong-verdict-")
         shutil.copytree(state / "hpclaunch" / "jobs", kept, dirs_exist_ok=True)

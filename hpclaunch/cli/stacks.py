@@ -6,7 +6,6 @@ import click
 
 from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._jobs import complete_job
-from hpclaunch.errors import BadInputError
 
 
 @click.command()
@@ -18,7 +17,8 @@ def command(job: str, index: int | None, as_json: bool) -> None:
 
     Each node is read twice, three seconds apart. A rank whose Python has the start-up file of --stacks,
     --idle-timeout or --profile tells its stacks; of any other the state, the system call and the open files
-    are read. No process is stopped or ended.
+    are read. No process is stopped or ended. Of a job that --idle-timeout has ended, the roll call before
+    its end is printed again.
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
 
@@ -29,20 +29,17 @@ def command(job: str, index: int | None, as_json: bool) -> None:
     """
     from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import up_to_date
-    from hpclaunch.job.job_stacks import stacks_of
+    from hpclaunch.job.job_stacks import stacks_left, stacks_of
     from hpclaunch.job.refresh import to_stderr
     from hpclaunch.remote.roll_call import text_lines
     from hpclaunch.text_table import printable
 
     handle = find_job(job, to_stderr)
     record = up_to_date(handle)
-    if record.state != "running":
-        raise BadInputError(
-            f"job {record.id} is {record.state}, so it has no ranks to look at",
-            "hpclaunch status and hpclaunch logs tell how it ended, or why it waits",
-        )
     with handle.connected() as host:
-        call = stacks_of(host, record, index)
+        call = (
+            stacks_of(host, record, index) if record.state == "running" else stacks_left(host, record, index)
+        )
     if as_json:
         from hpclaunch.job.stacks_document import stacks_document
 

@@ -6,8 +6,8 @@ from hpclaunch.package_data import resource_dir
 
 STANDS = ("look", "rank_stands")
 """Where the processes of a job stand on a node."""
-ROLL_CALL = ("look", "roll_call")
-"""The roll call of all nodes."""
+ROLL_CALL_FILES = {"stands.py": STANDS, "roll_call.py": ("look", "roll_call")}
+"""File in the job's folder -> its modules: what is asked on each node, and the roll call of all."""
 
 
 def one_text(modules: tuple[str, ...]) -> str:

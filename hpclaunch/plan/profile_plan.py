@@ -6,7 +6,7 @@ from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
 
-NODES = "nodes"
+NODES = "places"
 """Folder in the job's folder with a file per node, which lists its ranks."""
 _NODES_FOLDER = Line(
     text=f'{{ rm -rf "$HPCLAUNCH_JOB_FOLDER/{NODES}" && mkdir "$HPCLAUNCH_JOB_FOLDER/{NODES}"; }} || :',

@@ -337,3 +337,8 @@ srun bash -c '$CMD'
     assert not [
         one for one in find_faults(rendered(ported)[1], load_site("lumi-g")) if one.severity == "error"
     ]
+
+
+def test_a_program_of_a_very_long_name_renders() -> None:
+    """No file system takes the name, so the file is missing like any other."""
+    assert "a" * 300 in port(HEAD + f"srun ./{'a' * 300}\n").job_file

@@ -37,6 +37,7 @@ COMMANDS = {
     "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
     "env": "Show how to install the software that a job needs on a site.",
     "verify": "Check that each rank of a job got its binding.",
+    "stacks": "Tell where each rank of a running job stands.",
     "scale": "Judge how far a program scales.",
     "timeline": "Show where the time of a job's steps goes, and which rank is late.",
     "report": "Show what a job used, what it cost, and what to ask for next time.",

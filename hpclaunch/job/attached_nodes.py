@@ -18,7 +18,7 @@ from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Schedule
 _LIMIT_S = 120.0
 _PYTHON = ("python3", "-I", "-S", "-B")
 """On the nodes: without the user's variables and packages, which it does not need; it writes no file."""
-_SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20")
+SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20")
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ def _answers(
 
 def _by_ssh(host: Host, name: str, program: str, attach: Attach, job: RunningJob) -> tuple[AttachedNode, ...]:
     remote = f"{' '.join(_PYTHON)} - {attach.job_variable} {shlex.quote(job.id)}"
-    argv = (*_SSH, "--", name, remote)
+    argv = (*SSH, "--", name, remote)
     answer = host.run(argv, stdin=program.encode(), timeout_s=_LIMIT_S)
     if MARK not in answer.stdout:
         said = answer.stderr.strip().splitlines()

@@ -10,8 +10,9 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
-from hpclaunch.plan.profile_plan import has_timeline, place_lines, profile_lines, timeline_words
+from hpclaunch.plan.profile_plan import has_timeline, place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.startup_plan import startup_lines
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
@@ -63,7 +64,7 @@ def shell_lines(
         Line(text=f"export {name}={literal(value)}", reason="given in the request")
         for name, value in request.env.items()
     ]
-    return (*lines, *profile_lines(request, reported=layout.binding is not None))
+    return (*lines, *startup_lines(request, reported=layout.binding is not None))
 
 
 def _shares_cores(binding: NodeBinding | None) -> bool:

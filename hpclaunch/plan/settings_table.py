@@ -151,6 +151,11 @@ class SettingsTable(_Struct):
         limits=(1, 100_000),
     )
     profile_after: int = key("With --profile: steps before the first that is recorded.", default=10)
+    stacks: bool = key(
+        "Let Python tell hpclaunch stacks where each rank stands, as --idle-timeout and --profile do.",
+        default=False,
+        options=("--stacks",),
+    )
     binding: Literal["warn", "strict", "off"] = key(
         "CPU-GPU binding: warn reports ranks without their binding, strict ends the job, off leaves it to the"
         " launcher.",

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from statistics import median
 
 import msgspec
 
@@ -321,7 +322,7 @@ def _calibrated(
         if why := why_impossible(strategy, size.size, groups, request):
             raise BadInputError(f"--calibrate: {size.size} GPUs in {strategy}: {why}")
     terms = [terms_of(strategy, size.size, groups, request) for size in request.measured]
-    seconds = [sum(size.seconds) / len(size.seconds) for size in request.measured]
+    seconds = [median(size.seconds) for size in request.measured]
     found = calibrate(terms, seconds, _uncertainties(strategy, request.machine))
     errors = {str(size.size): error for size, error in zip(request.measured, found.errors, strict=True)}
     remarks = [

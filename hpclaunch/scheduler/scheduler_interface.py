@@ -120,8 +120,10 @@ class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
     """ISO 8601 with time zone, as the other times."""
     started: str | None
     ended: str | None
+    queued_s: int | None
+    """Waiting for the starts of all runs."""
     elapsed_s: int | None
-    """Of the last run."""
+    """Of all runs."""
     limit_s: int | None
     nodes: int
     node_list: str

@@ -6,7 +6,7 @@ AcctGatherEnergyType in slurm.conf); what it does not gather is empty or 0, and 
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
@@ -79,7 +79,8 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         submitted=iso_time(own[0]["Submit"]),
         started=status.started,
         ended=status.ended,
-        elapsed_s=_whole(last["ElapsedRaw"]),
+        queued_s=_sum(_waited(row) for row in own),
+        elapsed_s=_sum(_whole(row["ElapsedRaw"]) for row in own),
         limit_s=None if (minutes := _whole(last["TimelimitRaw"])) is None else 60 * minutes,
         nodes=_whole(last["NNodes"]) or 1,
         node_list=last["NodeList"] if last["NodeList"] != "None assigned" else "",
@@ -91,6 +92,16 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         energy_j=max(energies, default=None),
         runs=len(own),
     )
+
+
+def _waited(row: Mapping[str, str]) -> int | None:
+    submitted, started = _whole(row["Submit"]), _whole(row["Start"])
+    return None if submitted is None or started is None else max(0, started - submitted)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _whole(text: str) -> int | None:

@@ -16,6 +16,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.job.follow_job import log_text, result_of
 from hpclaunch.job.record import JobRecord
 from hpclaunch.study.study_file import StudyFile, StudyPoint
+from hpclaunch.study.timeline_steps import timeline_step_s, writes_timeline
 
 
 def measured_point(study: StudyFile, point: StudyPoint, record: JobRecord, host: Host) -> StudyPoint:
@@ -50,7 +51,8 @@ def measured_point(study: StudyFile, point: StudyPoint, record: JobRecord, host:
 def _seconds(
     study: StudyFile, record: JobRecord, host: Host, result: dict[str, Any] | None
 ) -> tuple[float, str]:
-    """Return the seconds of a step, or of the same work: the program's figure, our runner's, elapsed."""
+    """Return the seconds of a step, or of the same work, and by what: the program's figure, the steps of our
+    runner, those of a timeline, or the elapsed time."""
     if study.metric:
         figure = read_metric(study.metric, log_text(host, record))
         if study.metric_is == "seconds":
@@ -61,6 +63,8 @@ def _seconds(
         # The first epoch has start-up in it.
         later = steps[1:] or steps
         return median(later), "steps of the training" + ("" if steps[1:] else ", its only epoch")
+    if writes_timeline(record):
+        return timeline_step_s(record, host), "steps of the timeline"
     return elapsed_s(record), "elapsed time of the job, start-up included"
 
 

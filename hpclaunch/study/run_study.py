@@ -58,7 +58,15 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
 
 
 def submit_all(study: StudyFile, note: Note) -> StudyFile:
-    """Submit all jobs at once, each waiting in the queue for the one before; the stop rules do not apply."""
+    """Submit all jobs at once, each waiting in the queue for the one before; the stop rules do not apply.
+
+    Raises BadInputError where the jobs would overwrite each other's timeline before it is read.
+    """
+    if study.settings.get("timeline") and not study.metric:
+        raise BadInputError(
+            f"--timeline {study.settings['timeline']}: with --no-wait all jobs of the study write this file",
+            "use --profile N, whose files are in the folder of each job, or leave --no-wait out",
+        )
     store, before = Store(), None
     for planned in study.points:
         if planned.state in ("measured", "failed"):

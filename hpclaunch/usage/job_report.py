@@ -102,21 +102,25 @@ def _times(facts: JobFacts, now: dt.datetime) -> JobTimes:
     started = min(starts, default=None)
     ended = None if not ends or None in ends else max(filter(None, ends))
     runs = tuple(_runs(facts.samples or {}))
-    first_rank = dt.datetime.fromtimestamp(runs[0].start, dt.timezone.utc) if runs else None
     begin, end = _moment(started), _moment(ended) or (now if started else None)
+    # The scheduler knows the start of the last run where it has requeued the job, and whole seconds only.
+    seen = [run.start for run in runs if begin is None or run.start >= begin.timestamp() - 2]
+    first_rank = dt.datetime.fromtimestamp(min(seen), dt.timezone.utc) if seen else None
     by_index = {index: [run for run in runs if run.index == index] for index in {run.index for run in runs}}
     gaps = [
         max(0, after.start - before.end) for found in by_index.values() for before, after in pairwise(found)
     ]
     restarts = max(record.restarts if record else 0, *(job.runs - 1 for job in accounted), len(gaps))
-    # A job without a queue is not started by a scheduler, which knows whole seconds only.
+    waited = accounted[0].queued_s if len(accounted) == 1 and begin is not None else None
+    several = len(runs) > 1 and runs[0].index is None
+    ran = float(sum(run.end - run.start for run in runs)) if several else _seconds(first_rank, end)
     return JobTimes(
         submitted=submitted,
         started=started,
         ended=ended,
-        queue_s=rounded(_seconds(_moment(submitted), begin)),
+        queue_s=rounded(_seconds(_moment(submitted), begin) if waited is None else float(waited)),
         start_up_s=rounded(_seconds(begin, first_rank)),
-        run_s=rounded(_seconds(first_rank, end)),
+        run_s=rounded(ran),
         wall_s=rounded(
             max(filter(None, (_seconds(_moment(s), _moment(e) or now) for s, e in spans)), default=None)
         ),
@@ -243,9 +247,14 @@ def _cost(
     nodes = facts.record.nodes if facts.record else facts.accounted[0].nodes if facts.accounted else 0
     if not spans or not nodes:
         return None, ("the cost: how long the job ran is not known",)
-    cost = cost_of(billing, nodes, round(sum(spans)))
+    seconds = round(sum(spans))
+    accounted = [job.elapsed_s for job in facts.accounted if job.elapsed_s is not None]
+    all_runs = sum(job.runs - 1 for job in facts.accounted) >= times.restarts
+    if times.ended and len(accounted) == len(spans) and all_runs:
+        seconds = sum(accounted)
     jobs = f" (the times of {len(spans)} jobs together)" if len(spans) > 1 else ""
-    runs = "; runs before a restart are not in it" if times.restarts else ""
+    runs = "" if all_runs else "; of several runs only what the scheduler counts to its last job"
+    cost = cost_of(billing, nodes, seconds)
     shared = "; the rule is for whole nodes" if not _exclusive(facts) else ""
     text = f"{cost.text}{jobs}{runs}{shared}"
     return CostUsed(amount=round(cost.amount, 6), unit=cost.unit, text=text), ()
@@ -316,7 +325,10 @@ def _unknown(
     if nodes and record is not None and not record.array and len(nodes) < record.nodes:
         yield f"only {len(nodes)} of {record.nodes} nodes have samples"
     if nodes and max(node.looks for node in nodes) < 2:
-        yield "how busy CPUs were: the job was too short for two looks (--sample 5 looks more often)"
+        few = (
+            "there are no two looks so far" if times.ended is None else "the job was too short for two looks"
+        )
+        yield f"how busy CPUs were: {few} (--sample 5 looks more often)"
     if not energy:
         yield "energy: no counter could be read (Cray's pm_counters, RAPL), and the scheduler reports none"
     planned_gpus = record is not None and any(report.gpus not in ("", "none") for report in _reports(facts))

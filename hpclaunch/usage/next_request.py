@@ -56,8 +56,12 @@ def _time(state: JobState, times: JobTimes, cause: str | None) -> NextRequest:
     if state != "done":
         why = f"it is {state}" if state != "failed" else f"it failed{f' ({cause})' if cause else ''}"
         return _nothing("time", f"{ran}; {why}, so how long it needs is not known")
-    seconds = math.ceil(times.wall_s * _TIME_FACTOR / _STEP_S) * _STEP_S
-    ask, product = format_walltime(seconds), format_walltime(round(times.wall_s * _TIME_FACTOR))
+    needed = times.wall_s
+    if times.restarts and times.run_s is not None:
+        needed = times.run_s
+        ran = f"it ran {format_walltime(round(needed))} in {len(times.runs)} runs{limit} each; in one run"
+    seconds = math.ceil(needed * _TIME_FACTOR / _STEP_S) * _STEP_S
+    ask, product = format_walltime(seconds), format_walltime(round(needed * _TIME_FACTOR))
     return NextRequest(
         what="time",
         ask=ask,

@@ -32,11 +32,11 @@ class JobTimes(msgspec.Struct, frozen=True, kw_only=True):
     started: str | None
     ended: str | None
     queue_s: float | None
-    """From the submission to the start."""
+    """From the submission to the start; of a job that was requeued all its waiting."""
     start_up_s: float | None
     """From the start to the first rank: environment, checks, staging, the launch."""
     run_s: float | None
-    """From the first rank to the end, or to now."""
+    """From the first rank to the end, or to now; of several runs all of them."""
     wall_s: float | None
     """From the start to the end, or to now; of an array the longest of its jobs."""
     limit_s: int | None

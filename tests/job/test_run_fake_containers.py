@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.profile_plan import STARTUP_FILES
+from hpclaunch.plan.startup_plan import STARTUP_FILES
 from tests.remote.fake_torch import make_fake_torch
 
 pytestmark = pytest.mark.slow

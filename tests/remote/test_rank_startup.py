@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.plan.profile_plan import STARTUP_FILES
+from hpclaunch.plan.startup_plan import STACKS_SIGNAL, STARTUP_FILES
 from tests.remote.fake_torch import make_fake_torch
 
 REMOTE = Path(__file__).parents[2] / "hpclaunch" / "remote"
@@ -142,3 +142,20 @@ def test_horovods_timeline_is_dynamic_for_torch_and_whole_for_tensorflow(folder:
     assert tensorflow.stdout.strip() == whole
     assert "TensorFlow has no hook for steps: Horovod records the whole run" in tensorflow.stderr
     assert run(folder, code.format("torch"), HOROVOD_TIMELINE="x.json").stdout.strip() == "x.json"
+
+
+def test_at_its_signal_python_writes_its_stacks_and_the_program_goes_on(folder: Path) -> None:
+    (folder / "fake" / "sitecustomize.py").write_text("mine = 1")
+    code = """
+import os, signal, sitecustomize
+links = {number: os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")
+         if os.path.exists(f"/proc/self/fd/{number}") or os.path.islink(f"/proc/self/fd/{number}")}
+(number,) = [number for number, path in links.items() if "hpclaunch-stacks" in path]
+os.kill(os.getpid(), signal.SIGRTMIN + 16)
+with open(f"/proc/self/fd/{number}") as file:
+    print(file.read())
+"""
+    done = run(folder, code, HPCLAUNCH_STACKS=str(STACKS_SIGNAL))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 'File "<string>", line 6 in <module>' in done.stdout
+    assert run(folder, "import faulthandler; print(faulthandler.unregister(50))").stdout == "False\n"

@@ -29,14 +29,26 @@ from hpclaunch.software.horovod_facts import build_variables, rebuild_command
 from hpclaunch.software.install_plan import InstallPlan, Route, plan_install
 from hpclaunch.software.install_steps import job_text, script
 from hpclaunch.software.known_pairs import bad_pairs
+from tests.how_much import examples
 from tests.plan.test_golden import ACCOUNTS
+from tests.profiles import shipped
 
 pytestmark = pytest.mark.slow  # together
 
 SITES = sorted(site_names())
-LIVE = [name for name in SITES if load_site(name).status == "production"]
+LIVE = [name for name in SITES if shipped(name).status == "production"]
 PAIRS = [(site, goal) for site in SITES for goal in GOALS]
-PLANS = {(site, goal): plan_install(load_site(site), goal) for site, goal in PAIRS}
+
+
+class Plans(dict[tuple[str, str], InstallPlan]):
+    """The plan for a site and a goal, made when a test first needs it."""
+
+    def __missing__(self, pair: tuple[str, str]) -> InstallPlan:
+        plan = self[pair] = plan_install(shipped(pair[0]), pair[1])
+        return plan
+
+
+PLANS = Plans()
 
 
 def env(*words: str) -> subprocess.CompletedProcess[str]:
@@ -94,7 +106,7 @@ def test_for_what_no_way_is_known(site: str) -> None:
     assert {goal for goal in GOALS if PLANS[site, goal].chosen is None} == NO_WAY.get(site, set())
 
 
-@pytest.mark.parametrize("site", [name for name in SITES if load_site(name).status == "historic"])
+@pytest.mark.parametrize("site", [name for name in SITES if shipped(name).status == "historic"])
 def test_nothing_is_installed_on_a_machine_that_is_switched_off(site: str) -> None:
     assert all(PLANS[site, goal].chosen is None for goal in GOALS)
 
@@ -298,7 +310,7 @@ def test_easybuild_takes_no_folder_with_a_blank() -> None:
     assert "folder with a blank" in route.why
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(prefix=st.text(min_size=1).filter(lambda text: "\0" not in text))
 def test_any_folder_is_quoted(prefix: str) -> None:
     plan = plan_install(load_site("local"), "torch", prefix)

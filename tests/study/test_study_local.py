@@ -91,6 +91,17 @@ def test_a_program_that_prints_no_figure_ends_the_study() -> None:
     assert len(runs()) == 1
 
 
+def test_a_job_without_its_timeline_measures_nothing() -> None:
+    """Its elapsed time would not be comparable with the steps of other sizes."""
+    size = ("--site", "local", "--ranks", "1", "--repeats", "1", "--weak", "--timeline", "timeline.json")
+    program = ("--", sys.executable, "-c", "print('no Horovod')")
+    refused = scale(*size, "--no-wait", *program, code=3)
+    assert "with --no-wait all jobs of the study write this file" in refused.stderr
+    done = scale(*size, *program, code=3)
+    assert "left no timeline in" in done.stderr
+    assert "without --profile and --timeline its elapsed time is measured" in done.stderr
+
+
 def test_the_bundled_training_measures_its_steps_without_the_first_epoch() -> None:
     options = ("--site", "local", "--ranks", "1", "--weak", "--repeats", "1", "--batch", "64")
     training = ("--dataset", "synthetic", "--epochs", "2", "--batch-size", "{batch}")

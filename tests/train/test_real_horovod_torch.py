@@ -175,9 +175,12 @@ def test_it_learns(ranks: int) -> None:
 @pytest.mark.parametrize(
     ("ranks", "options"),
     [
-        (2, ("--model", "mlp")),
-        (2, ("--model", "cnn", "--accumulate", "2", "--batch-size", "12")),
+        (2, ("--model", "cnn")),
         (3, ("--model", "mlp", "--accumulate", "3", "--optimizer", "adam")),
+        pytest.param(2, ("--model", "mlp"), marks=pytest.mark.long),
+        pytest.param(
+            2, ("--model", "cnn", "--accumulate", "2", "--batch-size", "12"), marks=pytest.mark.long
+        ),
     ],
 )
 def test_all_exchanges_reach_the_same_parameters(
@@ -203,7 +206,7 @@ def test_all_exchanges_reach_the_same_parameters(
         )
 
 
-@pytest.mark.parametrize("comm", ["ring", "ddp"])
+@pytest.mark.parametrize("comm", ["ddp", pytest.param("ring", marks=pytest.mark.long)])
 def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(
     comm: str, digits: Path, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from hpclaunch.job.record import ArrayJob, Failure, JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.kit import new_record
+from tests.timeline.made_timelines import Training, always, runner
 from tests.usage.made_samples import START, node_file
 
 ACCOUNTING = get_scheduler("slurm").accounting
@@ -142,6 +143,10 @@ def test_a_job_that_came_back_after_a_checkpoint_lost_nothing(store: Store, tmp_
     assert [(run["start"] - START, run["end"] - START) for run in times["runs"]] == [(0, 300), (1000, 1300)]
     assert (times["restarts"], times["between_runs_s"]) == (1, 700)
     assert times["lost"].startswith("nothing after the checkpoints")
+    assert times["run_s"] == 600
+    (time,) = (one for one in document("last")["next"] if one["what"] == "time")
+    assert time["ask"] == "00:15:00"
+    assert "it ran 00:10:00 in 2 runs of 00:30:00 each; in one run; x 1.25" in time["text"]
     store.save(replace(store.load(record.id), restarts=0))
     assert document("last")["times"]["lost"].startswith("not known")
 
@@ -206,6 +211,22 @@ def test_speed_comes_from_the_result_of_the_bundled_training(store: Store, tmp_p
     assert (speed["steps_per_s"], speed["steps"], speed["trend"], speed["source"]) == (10, 600, 0.1, "result")
 
 
+def test_speed_and_waiting_come_from_a_timeline_in_the_folder(store: Store, tmp_path: Path) -> None:
+    """Rank 1 computes 50 ms longer in each step: the others wait for it, and it waits least."""
+    record = ended_job(store, tmp_path)
+    write_samples(record.folder, n1=node_file((0, 1)), n2=node_file((2, 3)))
+    training = Training(ranks=4, slow_computing=always(1, 50.0))
+    Path(record.folder, "job.sh").touch()
+    Path(record.folder, "timeline.json").write_bytes(runner(training))
+    found = document("last")
+    waits = [rank["waiting_ms"] for rank in found["by_rank"]]
+    assert min(waits) == waits[1] < 5
+    assert min(waits[0], *waits[2:]) > 40
+    assert found["speed"]["source"] == "timeline"
+    assert found["speed"]["steps_per_s"] > 0
+    assert not any("steps per second" in text for text in found["unknown"])
+
+
 def test_without_samples_the_report_says_why(store: Store, tmp_path: Path) -> None:
     ended_job(store, tmp_path, request={"no_sample": True})
     answer = report("last")
@@ -251,7 +272,7 @@ def test_the_accounting_of_slurm_is_read() -> None:
     assert moments == [0, 100]
     again = SACCT.replace("77|COMPLETED", "77|REQUEUED", 1) + "\n" + SACCT
     (job,) = ACCOUNTING.parse("77", CommandResult(exit_code=0, stdout=again, stderr=""))
-    assert (job.runs, job.cpu_s) == (2, 141.0)
+    assert (job.runs, job.cpu_s, job.elapsed_s, job.queued_s) == (2, 141.0, 600, 200)
     array = SACCT.replace("77", "77_3") + "\n" + SACCT.replace("77", "77_4")
     jobs = ACCOUNTING.parse("77", CommandResult(exit_code=0, stdout=array, stderr=""))
     assert [job.index for job in jobs] == [3, 4]

@@ -24,6 +24,7 @@ class MessageRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The first line that ``message_record`` prints."""
 
     messages: int
+    network_messages: int
     counted_bytes: int
     network_bytes: int
     inside_s: float

@@ -1,7 +1,8 @@
 """How long a summary of a large timeline takes, and how much memory: ``python benchmarks/timeline.py [MB]``.
 
 The file is a made-up Horovod timeline (1,000 MB without an argument) of 4 ranks and 14 tensors per step,
-whose negotiations name the ranks. It is written to a temporary folder and removed.
+whose negotiations name the ranks. It is written to a temporary folder and removed. The exit status is 1 if
+the summary took more than 300 MB, or did not find what was put in.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TENSORS, RANKS = 14, 4
+MOST_MB = 300
+"""Of memory, however large the file."""
 
 
 def events(step: int) -> Iterator[str]:
@@ -71,13 +74,16 @@ def main() -> None:
         done = subprocess.run(words, check=True, capture_output=True, text=True)
         seconds = time.perf_counter() - start
         document = json.loads(done.stdout)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        peak = used.ru_maxrss / 1024
         count, verdict = document["files"][0]["events"], document["verdicts"][0]
         print(
-            f"{path.stat().st_size / 1e6:.0f} MB, {count:,} events, {steps:,} steps: {seconds:.1f} s, peak "
-            f"{peak:.0f} MB"
+            f"{path.stat().st_size / 1e6:.0f} MB, {count:,} events, {steps:,} steps: {seconds:.1f} s, "
+            f"{used.ru_utime + used.ru_stime:.1f} s of processor time, peak {peak:.0f} MB"
         )
         print(f"steps found: {document['steps']:,}; verdict: {verdict['kind']}, rank {verdict['rank']}")
+        if peak > MOST_MB or document["steps"] != steps or verdict["rank"] != 1:
+            raise SystemExit(f"more than {MOST_MB} MB, or another answer than was put in")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.how_much import LONG
+
 HERE = Path(__file__).parent
 USERS_ENVIRONMENT = dict(os.environ)
 
@@ -58,9 +60,8 @@ _FOREIGN = (
 _OURS = "HPCLAUNCH_TEST_"
 
 # Open MPI refuses root and more ranks than cores unless both are allowed. A rank that waits yields its core,
-# in Open MPI 5 by a short sleep. Looking for fabrics that no test machine has takes each rank of Open MPI
-# 5.0.11 from PyPI 1.3 s (libfabric's component ofi most of it); without, it takes the same components as
-# after that search.
+# in Open MPI 5 by a short sleep. Looking for fabrics that no test machine has takes each rank of Open MPI 5.0
+# 1.3 s, mostly in libfabric; without, it takes the same components as after that search.
 MPI_VARIABLES = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -102,9 +103,12 @@ def _is_real(item: pytest.Item) -> bool:
     return any(item.get_closest_marker(marker) for marker in _REAL)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long tests first, so that several workers end at about the same time."""
-    items.sort(key=lambda item: not _is_real(item))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests out that are marked ``long``; put slow ones first, so that all workers end together."""
+    if not LONG and (left_out := [item for item in items if item.get_closest_marker("long")]):
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left_out)
+    items.sort(key=lambda item: (not _is_real(item), not item.get_closest_marker("slow")))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.scheduler import registry
+from tests.parsed import parsed
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hpclaunch"
@@ -28,7 +29,7 @@ def deciding(tree: ast.AST) -> Iterator[tuple[int, str]]:
             parts = [node.left, *node.comparators]
         elif isinstance(node, ast.MatchValue):
             parts = [node.value]
-        elif isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("Literal"):
+        elif isinstance(node, ast.Subscript) and _is_literal(node.value):
             parts = [node.slice]
         elif isinstance(node, ast.Dict):
             parts = list(node.keys)
@@ -38,6 +39,12 @@ def deciding(tree: ast.AST) -> Iterator[tuple[int, str]]:
             for leaf in _leaves(part):
                 if isinstance(leaf, ast.Constant) and leaf.value in NAMES:
                     yield leaf.lineno, str(leaf.value)
+
+
+def _is_literal(node: ast.AST) -> bool:
+    """Whether this is ``Literal``, ``typing.Literal`` or the like."""
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name.endswith("Literal")
 
 
 def _leaves(part: ast.AST | None) -> Iterator[ast.AST]:
@@ -53,7 +60,7 @@ def test_no_name_of_a_scheduler_decides_anything_outside_of_its_room() -> None:
         f"{path.relative_to(PACKAGE).as_posix()}:{name}": f"{path.relative_to(ROOT)}:{line}: {name!r}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if path.relative_to(PACKAGE).parts[0] != "scheduler"
-        for line, name in deciding(ast.parse(path.read_text()))
+        for line, name in deciding(parsed(path))
     }
     assert [where for key, where in found.items() if key not in EXCEPTIONS] == []
     assert EXCEPTIONS.keys() <= found.keys(), "an exception that is not needed any more"

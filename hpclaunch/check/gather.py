@@ -103,19 +103,23 @@ def build_facts(place: Place) -> BuildFacts:
     facts = installed.answers()
     if not facts.get("folder"):
         return BuildFacts(installed=installed)
-    beside = f"{facts['scripts']}/horovodrun"
-    choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
-    check_build = run_command(place, ["bash", "-c", choose, "bash", beside], place.import_limit_s)
     modules, libraries = set(facts["modules"]), facts["libraries"]
     present = [
         name
         for name, module in _MODULE_OF.items()
         if module in modules or (name in libraries and name != "keras")
     ]
+    frameworks = {n: run_probe(place, "framework", n, limit_s=place.import_limit_s) for n in present}
+    check_build = None
+    # Its boxes are compared with what the libraries answered; it imports the framework once per box.
+    if any(outcome.answers().get("built") for outcome in frameworks.values()):
+        beside = f"{facts['scripts']}/horovodrun"
+        choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
+        check_build = run_command(place, ["bash", "-c", choose, "bash", beside], place.import_limit_s)
     return BuildFacts(
         installed=installed,
         check_build=check_build,
-        frameworks={n: run_probe(place, "framework", n, limit_s=place.import_limit_s) for n in present},
+        frameworks=frameworks,
         linked={
             name: run_command(place, ["ldd", path], TOOL_LIMIT_S)
             for name, path in libraries.items()

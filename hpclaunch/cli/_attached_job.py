@@ -21,7 +21,6 @@ def verify_attached(job: str, site: str | None, *, as_json: bool) -> bool:
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.job.attached_nodes import read_nodes_of
     from hpclaunch.job.attached_ranks import judge_attached
-    from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM
     from hpclaunch.site.profile_node import site_topology
     from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
@@ -31,7 +30,7 @@ def verify_attached(job: str, site: str | None, *, as_json: bool) -> bool:
     )
     topology = site_topology(profile)
     found = judge_attached(nodes, profile, topology)
-    rules = tuple(RULE_OF_PROBLEM[problem] for problem in found.problems if problem in RULE_OF_PROBLEM)
+    rules = _rules(found) if found.problems else ()
     unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
     note = None if topology else unknown
     if as_json:
@@ -41,6 +40,13 @@ def verify_attached(job: str, site: str | None, *, as_json: bool) -> bool:
     else:
         _print_attached(found, rules, note)
     return found.ok
+
+
+def _rules(found: AttachedVerdict) -> tuple[str, ...]:
+    """Return the rules of lint that explain what is wrong."""
+    from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM
+
+    return tuple(RULE_OF_PROBLEM[problem] for problem in found.problems if problem in RULE_OF_PROBLEM)
 
 
 def _site(name: str | None) -> SiteProfile:

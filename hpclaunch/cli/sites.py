@@ -37,7 +37,13 @@ def command() -> None:
 
 @command.command(name="list")
 @_JSON
-def list_sites(as_json: bool) -> None:
+@click.option(
+    "--markdown",
+    "as_markdown",
+    is_flag=True,
+    help="Print the reference page instead: the sources of each machine's facts, and the facts not known.",
+)
+def list_sites(as_json: bool, as_markdown: bool) -> None:
     """List the sites: live, generic and retired ones, with the files of the profiles that you wrote.
 
     Your profile hides a shipped profile of the same name; the list shows which.
@@ -45,8 +51,13 @@ def list_sites(as_json: bool) -> None:
     Example: hpclaunch sites list
     """
     from hpclaunch.cli._terminal import terminal_table
+    from hpclaunch.site.fact_sources import markdown
+    from hpclaunch.site.load_profile import load_all
     from hpclaunch.site.site_documents import listed_sites
 
+    if as_markdown:
+        click.echo(markdown(load_all()[0]), nl=False)
+        return
     sites = listed_sites()
     if as_json:
         print_document(sites, indent=2)

@@ -60,15 +60,18 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
             _repair(paths, options["repair"])
             return
         files = _read(paths, strict=record is None and not _only_folders(sources))
-        _report(files, record, options)
+        _report(files, record, options, paths)
 
 
 def _only_folders(sources: tuple[str, ...]) -> bool:
     return all(Path(source).is_dir() for source in sources)
 
 
-def _found(sources: tuple[str, ...], stack: ExitStack) -> tuple[JobRecord | None, list[Path]]:
-    """Return the files, and the record of the job whose they are; BadInputError where nothing is found."""
+def _found(sources: tuple[str, ...], stack: ExitStack) -> tuple[JobRecord | None, dict[str, Path]]:
+    """Return the files by the names that are shown, and the record of the job whose they are.
+
+    BadInputError where nothing is found.
+    """
     if len(sources) == 1 and not Path(sources[0]).exists() and "/" not in sources[0]:
         return _of_job(sources[0], stack)
     paths: list[Path] = []
@@ -84,11 +87,11 @@ def _found(sources: tuple[str, ...], stack: ExitStack) -> tuple[JobRecord | None
             raise BadInputError(
                 f"{source}: there is no such file", "give timelines, a folder of them, or a job"
             )
-    return None, paths
+    return None, {str(path): path for path in paths}
 
 
-def _of_job(name: str, stack: ExitStack) -> tuple[JobRecord, list[Path]]:
-    """Return the record and the files of a job, brought here if it ran elsewhere."""
+def _of_job(name: str, stack: ExitStack) -> tuple[JobRecord, dict[str, Path]]:
+    """Return the record and the files of a job, copied to this machine if it ran elsewhere."""
     import tempfile
 
     from hpclaunch.host.open_host import open_host
@@ -99,12 +102,24 @@ def _of_job(name: str, stack: ExitStack) -> tuple[JobRecord, list[Path]]:
     with open_host(record.host) as host:
         files = timeline_files(host, record)
         if not files:
-            raise BadInputError(
-                f"job {record.id}: no timeline is in {record.folder}",
-                "submit it with --timeline timeline.json, or give the files that the program wrote",
-            )
+            raise _no_timeline(record)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-")))
         return record, brought(host, record, files, folder)
+
+
+def _no_timeline(record: JobRecord) -> BadInputError:
+    """Return why a job has none, as far as its request tells."""
+    if record.request.get("profile") is None:
+        return BadInputError(
+            f"job {record.id}: no timeline is in {record.folder}",
+            "submit it with --profile 20, or give the files that the program wrote",
+        )
+    return BadInputError(
+        f"job {record.id}: --profile has recorded nothing in {record.folder}: either the job has not come to "
+        "those steps, or the program gives no hook: it took no step of a torch optimizer and did not import "
+        "Horovod",
+        f"hpclaunch logs {record.id}: lines that begin with 'hpclaunch: --profile' say what the ranks saw",
+    )
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -116,16 +131,16 @@ def _chunks(path: Path) -> Iterator[bytes]:
         raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _read(paths: list[Path], *, strict: bool) -> list[TimelineFile]:
+def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
     """Read the files; of a folder's those that are no timeline are passed over with a note, unless
     ``strict``."""
     from hpclaunch.timeline.read_timeline import read_timeline
 
     files: list[TimelineFile] = []
     refused: list[BadInputError] = []
-    for number, path in enumerate(paths):
+    for number, (name, path) in enumerate(paths.items()):
         try:
-            files.append(read_timeline(str(path), _chunks(path), number))
+            files.append(read_timeline(name, _chunks(path), number))
         except BadInputError as error:
             if strict or len(paths) == 1:
                 raise
@@ -136,16 +151,19 @@ def _read(paths: list[Path], *, strict: bool) -> list[TimelineFile]:
     return files
 
 
-def _report(files: list[TimelineFile], record: JobRecord | None, options: dict[str, Any]) -> None:
+def _report(
+    files: list[TimelineFile], record: JobRecord | None, options: dict[str, Any], paths: Mapping[str, Path]
+) -> None:
     """Print the summary, and write the files that were requested."""
     from hpclaunch.timeline.job_timeline import combined
     from hpclaunch.timeline.timeline_summary import shown, summarised
 
-    job = combined(files, record.tasks if record else None)
+    within = record is not None and record.request.get("profile") is not None
+    job = combined(files, record.tasks if record else None, begins_within=within)
     places, figures = _places(record), _figures(record)
     document = summarised(job, places, figures, record.id if record else None)
     if options["merge"]:
-        _write(options["merge"], _merged(job, places))
+        _write(options["merge"], _merged(job, places, paths))
         click.echo(f"note: {options['merge']} has all ranks; https://ui.perfetto.dev shows it", err=True)
     if options["html"]:
         from hpclaunch.timeline.timeline_page import page
@@ -163,16 +181,20 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
         return {}
     from hpclaunch.api import JobHandle
     from hpclaunch.errors import HpclaunchError
+    from hpclaunch.job.job_timelines import rank_nodes
     from hpclaunch.timeline.job_timeline import Place
 
-    verdict = record.binding
+    verdict, nodes = record.binding, dict[int, str]()
     if verdict is None:
         try:
-            verdict = JobHandle(record).binding()
+            handle = JobHandle(record)
+            with handle.connected() as host:
+                verdict = handle.binding()
+                nodes = {} if verdict else rank_nodes(host, record)
         except HpclaunchError as error:
             click.echo(f"note: the ranks' nodes are not known: {error.message}", err=True)
     ranks = verdict.ranks if verdict else ()
-    return {
+    return {rank: Place(node) for rank, node in nodes.items()} | {
         rank.rank: Place(rank.host, rank.gpus if rank.gpus not in ("", "none") else None) for rank in ranks
     }
 
@@ -189,21 +211,22 @@ def _figures(record: JobRecord | None) -> tuple[AllreduceFigure, ...]:
         return ()  # a profile that has gone since
 
 
-def _merged(job: JobTimeline, places: Mapping[int, Place]) -> Iterator[str]:
+def _merged(job: JobTimeline, places: Mapping[int, Place], paths: Mapping[str, Path]) -> Iterator[str]:
     from hpclaunch.timeline.trace_repair import merged
 
-    return merged(job, lambda name: _chunks(Path(name)), places)
+    return merged(job, lambda name: _chunks(paths[name]), places)
 
 
-def _repair(paths: list[Path], target: Path) -> None:
+def _repair(paths: Mapping[str, Path], target: Path) -> None:
     from hpclaunch.timeline.trace_repair import repaired
 
     if len(paths) != 1:
         raise click.UsageError("--repair takes one FILE")
+    ((name, path),) = paths.items()
     try:
-        _write(target, repaired(_chunks(paths[0])))
+        _write(target, repaired(_chunks(path)))
     except BadInputError as error:
-        raise BadInputError(f"{paths[0]}: {error.message}", error.hint) from None
+        raise BadInputError(f"{name}: {error.message}", error.hint) from None
 
 
 def _write(path: Path, parts: Iterable[str]) -> None:

@@ -1,7 +1,6 @@
 """The ranks of a running job that hpclaunch did not submit, and what is wrong with their binding. Pure."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -15,28 +14,10 @@ from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.attached_nodes import AttachedNode, Process
 from hpclaunch.job.binding_report import RankReport
+from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
-_HELPERS = re.compile(
-    r"(srun|mpirun|mpiexec(\.\w+)?|prterun|prted|orted|hydra_(pmi|bstrap)_proxy|slurmstepd|palsd|aprun|jsrun)"
-)
-_GPU_VARIABLES = (
-    *("ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
-    "GPU_DEVICE_ORDINAL",
-)
-_RANKS_OF = (
-    ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PALS_RANKID", "PALS_RANKID", "PALS_LOCAL_RANKID", "PMI_SIZE"),
-    ("PMI_LOCAL_RANK", "PMI_RANK", "PMI_LOCAL_RANK", "PMI_SIZE"),
-    ("MPI_LOCALRANKID", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
-    ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE"),
-    ("FLUX_TASK_RANK", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE"),
-    ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
-)
-"""How a process is known for a rank, the surest first: a variable that must be there, then those of its rank,
-its local rank and the number of ranks."""
 _PROBLEMS = {
     "count": "another-number-of-ranks",
     "empty": "no-cpus",
@@ -127,7 +108,7 @@ def judge_attached(
 
 def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
     """Return the ranks of the surest kind that any process has; of several steps that with the most ranks."""
-    for needed, rank_name, local_name, size_name in _RANKS_OF:
+    for needed, rank_name, local_name, size_name in RANKS_OF:
         steps: dict[str, dict[int, _Rank]] = {}
         for node in nodes:
             for process in node.processes:
@@ -156,7 +137,7 @@ def _one_rank(nodes: Sequence[AttachedNode]) -> list[_Rank]:
 
 def _is_helper(process: Process) -> bool:
     name = process.program[0].rpartition("/")[2] if process.program else ""
-    return _HELPERS.fullmatch(name) is not None
+    return HELPERS.fullmatch(name) is not None
 
 
 def _number(text: str | None) -> int | None:
@@ -213,7 +194,7 @@ def _visible(process: Process) -> tuple[int, ...]:
 
 
 def _gpu_variable(process: Process) -> str:
-    return next((process.variables[name] for name in _GPU_VARIABLES if name in process.variables), "")
+    return next((process.variables[name] for name in GPU_VARIABLES if name in process.variables), "")
 
 
 def _far_gpu(topology: NodeTopology | None, cpus: CpuSet, gpus: Iterable[int]) -> str | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from hpclaunch.host.machine_identity import MachineIdentity
 from hpclaunch.job.binding_report import RankReport
-from hpclaunch.job.record import Failure, JobRecord
+from hpclaunch.job.record import Failure, Hang, JobRecord
 from hpclaunch.json_document import Document
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.request import Setting
@@ -42,6 +42,7 @@ class JobDocument(Document, frozen=True, kw_only=True):
     exit_code: int | None
     reason: str | None
     failure: Failure | None
+    hang: Hang | None
     queue: str | None
     limit_s: int | None
     elapsed_s: int | None

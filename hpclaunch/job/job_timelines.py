@@ -12,9 +12,11 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
 from hpclaunch.job.record import JobRecord
+from hpclaunch.plan.profile_plan import NODES
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
-_OURS = ("record.json", "result.json", "progress.json")
+_OURS = ("record.json", "result.json", "progress.json", "stacks.json")
+_TIMEOUT_S = 60.0
 _MOST = 4096
 """Files; a job of more ranks is summarised from those of the first ones."""
 
@@ -36,12 +38,29 @@ def timeline_files(host: Host, record: JobRecord) -> tuple[RemoteFile, ...]:
     return tuple(sorted(chosen, key=lambda file: file.source)[:_MOST])
 
 
-def brought(host: Host, record: JobRecord, files: Sequence[RemoteFile], folder: Path) -> list[Path]:
-    """Return where the files are on this machine; those of another machine are copied into ``folder``."""
+def rank_nodes(host: Host, record: JobRecord) -> dict[int, str]:
+    """Return the node of each rank of a job that reports no binding; a rank that was on two is left out.
+
+    Raises RefusedError where the host does not answer.
+    """
+    answer = host.run(("grep", "-r", "", f"{record.folder}/{NODES}"), timeout_s=_TIMEOUT_S)
+    nodes: dict[int, set[str]] = {}
+    for line in answer.stdout.splitlines():
+        path, _, rank = line.rpartition(":")
+        if rank.isdecimal():
+            nodes.setdefault(int(rank), set()).add(path.rpartition("/")[2])
+    return {rank: min(names) for rank, names in nodes.items() if len(names) == 1}
+
+
+def brought(host: Host, record: JobRecord, files: Sequence[RemoteFile], folder: Path) -> dict[str, Path]:
+    """Return where the files are on this machine, by the names to show; those of another machine are copied.
+
+    The copies are in ``folder``; their names to show begin with that of the machine.
+    """
     if record.host is None:
-        return [Path(file.source) for file in files]
+        return {file.source: Path(file.source) for file in files}
     fetch(host, files, folder, replace=True)
-    return [folder / file.name for file in files]
+    return {f"{record.host}:{file.source}": folder / file.name for file in files}
 
 
 def _named(record: JobRecord) -> list[str]:

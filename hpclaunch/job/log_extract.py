@@ -17,7 +17,7 @@ from hpclaunch.job.known_errors import ERROR_LINES
 from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT_PREFIX
 
 SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
-REASON, NEXT_ID, RESTARTS = "reason", "next_id", "restarts"
+REASON, NEXT_ID, RESTARTS, HANG = "reason", "next_id", "restarts", "hang"
 BINDING, PREFLIGHT = "binding", "preflight"
 """The folder with the ranks' reports, one file per node, and the file with the nodes' reports. Jobs of older
 versions have them in the log."""

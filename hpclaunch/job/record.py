@@ -36,6 +36,17 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """The decisive lines of the log; the last ones where no known error is in it."""
 
 
+class Hang(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the ranks of a job stood before --idle-timeout ended it."""
+
+    finding: str
+    kind: str
+    """As that of ``hpclaunch stacks``."""
+    remedy: str | None = None
+    suspects: tuple[int, ...] = ()
+    """Ranks that other ranks waited for."""
+
+
 class JobRecord(msgspec.Struct, kw_only=True):
     """The record of a job, one JSON file in its folder; changed only by replacing the whole file."""
 
@@ -75,6 +86,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     """How often it came back after a checkpoint; counted at its end."""
     failure: Failure | None = None
     """Of a failed job with a log; of an array that of its first failed job."""
+    hang: Hang | None = None
+    """Of a job that --idle-timeout has ended; not of an array, where the logs have it."""
     binding: BindingVerdict | None = None
     """The ranks' reports on their binding; None before the end, or where none was planned."""
     preflight: tuple[NodeVerdict, ...] = ()

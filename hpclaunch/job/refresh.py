@@ -26,6 +26,7 @@ from hpclaunch.job.job_end import EndLogs, binding_of, explained, own_reason, re
 from hpclaunch.job.log_extract import (
     CANCELLED,
     EXIT_STATUS,
+    HANG,
     NEXT_ID,
     REASON,
     RESTARTS,
@@ -43,7 +44,7 @@ from hpclaunch.text_table import printable
 NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
 LAST_KNOWN = "as last known on "
 """Begins the reason of a job whose processes cannot be seen from here."""
-_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS)
+_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS, HANG)
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""

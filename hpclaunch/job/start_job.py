@@ -20,6 +20,7 @@ from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
 from hpclaunch.job.imported_framework import read_on, with_framework
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
+from hpclaunch.job.node_programs import ROLL_CALL_FILES, one_text
 from hpclaunch.job.prepare import Prepared, plan_of, python_here
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.provenance import git_commit, versions
@@ -33,9 +34,9 @@ from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.preflight_plan import PROBE
-from hpclaunch.plan.profile_plan import STARTUP, STARTUP_FILES, needs_startup
-from hpclaunch.plan.script_text import render
+from hpclaunch.plan.script_text import SAMPLER, render
 from hpclaunch.plan.staging_plan import STAGE, split_item
+from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
@@ -92,10 +93,16 @@ def _send_parts(
         send_files(host, _runner(), f"{folder}/runner")
     if plan.preflight is not None:
         host.write_file(f"{folder}/{PROBE}", probe_file())
+    if not plan.request.no_sample:
+        host.write_file(f"{folder}/{SAMPLER}", (resource_dir("remote") / SAMPLER).read_bytes())
     if needs_startup(prepared.request):
         host.make_folder(f"{folder}/{STARTUP}", private=True)
         for name, there in STARTUP_FILES.items():
             host.write_file(f"{folder}/{STARTUP}/{there}", (resource_dir("remote") / name).read_bytes())
+    if plan.supervision is not None and plan.supervision.look:
+        host.make_folder(f"{folder}/{STACKS}", private=True)
+        for file, modules in ROLL_CALL_FILES.items():
+            host.write_file(f"{folder}/{STACKS}/{file}", one_text(modules).encode())
     if plan.staging is not None:
         host.write_file(f"{folder}/{STAGE}", (resource_dir("remote") / STAGE).read_bytes())
     if prepared.sync is not None:

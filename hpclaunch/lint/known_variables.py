@@ -81,6 +81,10 @@ SLIPS = {
 }
 """Names that people write -> the name that is read."""
 
+FILE_SYSTEMS = name_set("SCRATCH PSCRATCH CSCRATCH WORK FAST")
+"""Variables in which some sites name a file system: the profiles of Alps, Perlmutter and Leonardo, and
+$CSCRATCH of NERSC's Cori. Where a site does not set one, a path that begins with it begins with /."""
+
 VALUES: dict[str, frozenset[str]] = {
     "NCCL_DEBUG": name_set("VERSION WARN INFO ABORT TRACE"),
     "OMP_PROC_BIND": name_set("true false master primary close spread"),

@@ -54,7 +54,7 @@ def _words_of(script: Script, at: int) -> tuple[str, ...]:
     words: list[str] = []
     for word in launch.program:
         text = partly_expanded(script, word, offset)
-        is_text = word.raw.startswith(("'", '"')) and words[-1:] in (["-c"], ["-lc"], ["-cl"])
+        is_text = word.raw.startswith(("'", '"', "$'")) and words[-1:] in (["-c"], ["-lc"], ["-cl"])
         if is_text:
             text = _with_own_values(text)
         words += text.split() if is_text or word.raw.startswith("$") or word.start < 0 else [text]

@@ -9,7 +9,7 @@ from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plural import counted
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import Billing, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.walltime import format_walltime
 
@@ -41,6 +41,14 @@ def cost_at_most(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
     ]
     text = f"it costs at most {amount:,.4g} {billing.unit}: {' x '.join(factors)}"
     return Cost(amount=amount, unit=billing.unit, text=text)
+
+
+def cost_of(billing: Billing, nodes: int, seconds: int) -> Cost:
+    """Return what whole nodes cost that a job has had for this long."""
+    amount = nodes * seconds / 3600 * billing.per_node_hour
+    rate = f"{billing.per_node_hour:g} {billing.unit} per node and hour"
+    factors = f"{counted(nodes, 'node')} x {format_walltime(seconds)} x {rate}"
+    return Cost(amount=amount, unit=billing.unit, text=f"{amount:,.4g} {billing.unit}: {factors}")
 
 
 def check_budget(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> None:

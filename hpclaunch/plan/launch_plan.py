@@ -20,6 +20,13 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True):
     timer_s: int | None
     """Seconds to the signal where the scheduler gives none itself."""
     idle_s: int | None
+    nodes: int = 1
+    look: tuple[str, ...] = ()
+    """Shell words that print where the processes on each node stand; their program is in ``$stands``."""
+    look_s: int = 0
+    """How long they may take."""
+    node_names: str = ""
+    """Command that prints the names of the nodes; empty: they are not needed."""
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):

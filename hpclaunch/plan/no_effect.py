@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.layout import JobLayout, JobPlace
-from hpclaunch.plan.profile_plan import takes_profile
+from hpclaunch.plan.profile_plan import starts_python
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.site.schema import SiteProfile
@@ -76,12 +76,19 @@ def _without_effect(
         yield "warn_before", "--warn-before has no effect without --max-restarts: no rank is signalled"
     if not launcher.takes_plugin and request.mpi != "none":  # none: ranks that are alone are no failure
         yield "mpi", f"--mpi has no effect: the launcher of {profile.name}, {launcher.name}, takes no plugin"
+    if request.no_sample:
+        yield "sample", "--sample has no effect with --no-sample"
     if request.profile is None:
         yield "profile_after", "--profile-after has no effect without --profile"
-    elif not takes_profile(request):
+    elif not starts_python(request):
         yield (
             "profile",
             "--profile has no effect: the command does not start Python, so no step can be recorded",
+        )
+    if request.stacks and not starts_python(request):
+        yield (
+            "stacks",
+            "--stacks has no effect: the command does not start Python; hpclaunch stacks does without it",
         )
     if not (request.check or request.preflight):
         yield "space", "--space has an effect only with --check or --preflight"

@@ -34,6 +34,7 @@ from hpclaunch.plan.script_body import (
     shell_lines,
 )
 from hpclaunch.plan.staging_plan import plan_staging
+from hpclaunch.plan.startup_plan import LOOK_S, look_words
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
@@ -214,8 +215,16 @@ def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
         limited = not scheduler.starts_at_once or request.time is not None
         if limited and not scheduler.signals_before_limit:
             timer_s = layout.walltime_s - warn_s
+    look = look_words(profile, layout.nodes) if idle_s else ()
     return Supervision(
-        max_restarts=request.max_restarts, exit_code=CHECKPOINTED, timer_s=timer_s, idle_s=idle_s
+        max_restarts=request.max_restarts,
+        exit_code=CHECKPOINTED,
+        timer_s=timer_s,
+        idle_s=idle_s,
+        nodes=layout.nodes,
+        look=look,
+        look_s=LOOK_S,
+        node_names=scheduler.node_names if any("FOLDER/nodes" in word for word in look) else "",
     )
 
 
@@ -341,7 +350,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
         known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"
         return (*lines, f"srun chooses the cores of each rank: {known} is not documented for {profile.name}.")
     if plan.binding is None:
-        return (*lines, "The binding is left to the launcher: the node is not described, or --binding off.")
+        return (*lines, "No binding is planned: the NUMA nodes are not described, or --binding off.")
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
 
 

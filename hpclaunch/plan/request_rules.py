@@ -18,7 +18,7 @@ from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import Scheduler
-from hpclaunch.site.queue_limits import cite, misfit
+from hpclaunch.site.queue_limits import cite, misfit, with_partition_limits
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime
@@ -64,7 +64,8 @@ def choose_queue(profile: SiteProfile, named: str | None, nodes: int, walltime_s
         return QueueChoice(name=None, queue=None, reason="the profile lists no queues: the site's default")
     why_not = []
     for name, queue in profile.queues.items():
-        problem = _only_when_named(queue) or misfit(queue, nodes, walltime_s)
+        limits = with_partition_limits(profile, queue)
+        problem = _only_when_named(queue) or misfit(limits, nodes, walltime_s)
         if problem is None:
             limit = f"up to {queue.max_nodes or 'any number of'} nodes, {queue.max_walltime or 'any time'}"
             return QueueChoice(name=name, queue=queue, reason=f"the first {queue.kind} that fits: {limit}")
@@ -85,7 +86,7 @@ def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) 
         queue = profile.queues.get(name)
         if queue is None:
             return msgspec.structs.replace(choice, problem=_unknown_queue(profile, name))
-        problem = misfit(queue, nodes, walltime_s)
+        problem = misfit(with_partition_limits(profile, queue), nodes, walltime_s)
         if not queue.gpus and profile.node is not None and profile.node.gpus:
             problem = "its nodes have no GPUs, and the profile describes the GPU nodes"
         if problem:

@@ -10,8 +10,9 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
-from hpclaunch.plan.profile_plan import profile_lines, timeline_words
+from hpclaunch.plan.profile_plan import has_timeline, place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.startup_plan import startup_lines
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
@@ -63,7 +64,7 @@ def shell_lines(
         Line(text=f"export {name}={literal(value)}", reason="given in the request")
         for name, value in request.env.items()
     ]
-    return (*lines, *profile_lines(request))
+    return (*lines, *startup_lines(request, reported=layout.binding is not None))
 
 
 def _shares_cores(binding: NodeBinding | None) -> bool:
@@ -85,7 +86,9 @@ def _threads(request: JobRequest, layout: JobLayout) -> Line:
 
 def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
     """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
-    read = {"RANK": bool(request.max_restarts or request.idle_timeout), "LOCAL_RANK": False}
+    sampled = not request.no_sample
+    by_rank = sampled or request.max_restarts or request.idle_timeout or has_timeline(request)
+    read = {"RANK": bool(by_rank), "LOCAL_RANK": sampled}
     variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
     needed = read if layout.binding is None and variable is None else dict.fromkeys(read, True)
     names = frozenset(name for name, wanted in needed.items() if wanted)
@@ -100,7 +103,7 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     if variable:
         lines += _gpu_lines(request, layout, variable)
     if layout.binding is None:
-        return tuple(lines)
+        return (*lines, *place_lines(request))
     if profile.binding.cpu == "taskset":
         lines.append(
             Line(

@@ -16,6 +16,9 @@ from hpclaunch.software.shell_quoting import literal
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+SAMPLER = "sampler.sh"
+"""File of ``hpclaunch/remote``, and of the job's folder."""
+
 
 def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
     """Return the script. Its text depends on the arguments alone.
@@ -29,6 +32,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
     scheduler = site_scheduler(plan.profile)
     array = scheduler.arrays if plan.request.array else None
     number, here = array.job_number if array else scheduler.job_number, scheduler.submit_folder
+    folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if array else "$HPCLAUNCH_JOB_FOLDER"
     return templates.get_template(scheduler.template).render(
         about=about(plan),
         header=plan.header,
@@ -47,6 +51,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         strict=plan.request.binding == "strict",
         gpu_visible_var=_visible_var(plan),
         sees_all_gpus=_sees_all(plan),
+        sample_s=0 if plan.request.no_sample else plan.request.sample,
+        sampler=f'"{folder}/{SAMPLER}"',
         job_id=literal(place.job_id) if place.job_id else f'"{number}"',
         folder=literal(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
     )

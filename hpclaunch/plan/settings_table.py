@@ -82,6 +82,7 @@ GROUPS = {
     "check": "Before it starts",
     "after": "Other jobs",
     "max_restarts": "Restarts and hangs",
+    "sample": "The report",
     "remote_dir": "Another machine",
     "container": "Software",
     "exclude": "",
@@ -150,6 +151,11 @@ class SettingsTable(_Struct):
         limits=(1, 100_000),
     )
     profile_after: int = key("With --profile: steps before the first that is recorded.", default=10)
+    stacks: bool = key(
+        "Let Python tell hpclaunch stacks where each rank stands, as --idle-timeout and --profile do.",
+        default=False,
+        options=("--stacks",),
+    )
     binding: Literal["warn", "strict", "off"] = key(
         "CPU-GPU binding: warn reports ranks without their binding, strict ends the job, off leaves it to the"
         " launcher.",
@@ -202,6 +208,14 @@ class SettingsTable(_Struct):
     idle_timeout: str | None = key(
         "End a job without output and heartbeat for this long, such as 30m.", default=None
     )
+
+    sample: int = key(
+        "Seconds between two looks at CPU, memory, GPUs and energy of each node, for hpclaunch report.",
+        default=30,
+        metavar="SECONDS",
+        limits=(1, 3600),
+    )
+    no_sample: bool = key("Start no process that looks at them.", default=False, options=("--no-sample",))
 
     remote_dir: str | None = key(
         "With --host: folder there that gets the folders of jobs: script, log, result, copied code.",

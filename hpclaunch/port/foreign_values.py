@@ -9,6 +9,7 @@ import ast
 import operator
 import re
 import shlex
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -229,7 +230,10 @@ class Values:
         if len(text) > 200 or not re.fullmatch(r"[\w\s()+*/%-]+", text):
             return None
         try:
-            return self._evaluate(ast.parse(text, mode="eval").body, offset)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of Python's reader about 10if and the like
+                tree = ast.parse(text, mode="eval")
+            return self._evaluate(tree.body, offset)
         except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError, OverflowError):
             return None
 

@@ -194,7 +194,7 @@ def _fitting(
 ) -> TargetQueue:
     source = cite(target, choice.queue.source if choice.queue else None)
     changed_time = times[0] != times[1]
-    longest = f"{choice.name or target.name} takes {nodes[0]} nodes for {format_walltime(times[0])}"
+    longest = f"{choice.name or target.name} takes {_nodes(nodes[0])} for {format_walltime(times[0])}"
     return TargetQueue(
         name=choice.name,
         walltime_s=times[0] if changed_time else times[2],

@@ -95,6 +95,8 @@ def _account(port: Port, directive: Directive) -> Verdict:
 
 def _queue(port: Port, directive: Directive) -> Verdict:
     queue = port.queue
+    if queue is not None and queue.name is None and port.target.queues:
+        return Verdict("left out", why=f"undecided: {queue.why}")
     if queue is None or queue.name is None:
         return Verdict("left out", why=f"{port.there} has it; the queues of {port.here} are not known")
     if port.same_machine and queue.name == directive.value:
@@ -111,7 +113,7 @@ def _walltime(port: Port, directive: Directive) -> Verdict:
         return Verdict("left out", why=f"line {given.line} counts: {given.text}")
     to = f"time: {format_walltime(queue.walltime_s)}"
     if queue.walltime_why:
-        return Verdict("changed", to, queue.walltime_why, queue.source)
+        return Verdict("changed", to, f"undecided: {queue.walltime_why}", queue.source)
     return port.rewritten(to)
 
 

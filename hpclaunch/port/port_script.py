@@ -210,12 +210,18 @@ def _set_sizes(port: Port) -> None:
     queue = _same_queue(port, same, sizes.nodes, given or None) if port.same_machine and same else None
     queue = queue or fit_queue(port.target, sizes.nodes, given or None)
     if queue.nodes is not None and sizes.nodes is not None:
-        said = f"{sizes.said}; {queue.name} takes {queue.nodes} nodes, so {queue.nodes} nodes here"
-        port.do(f"nodes: the script's {sizes.nodes} nodes fit no queue of {port.here}: {queue.nodes} are set")
+        fits = f"no queue of {port.here} takes {sizes.nodes} nodes for this time"
+        fits += f", {queue.name} takes {queue.nodes}"
+        each = sizes.tasks_per_node
+        ranks = f": {each * queue.nodes} ranks here instead of {each * sizes.nodes}" if each else ""
+        port.do(f"nodes: {fits}, which the job file has{ranks}")
+        said = f"undecided: {fits}, which the job file has{ranks}; {sizes.said}"
         sizes = msgspec.structs.replace(sizes, nodes=queue.nodes, said=said, same=False)
     port.sizes, port.queue = sizes, queue
     if queue.name is not None:
         port.set("queue", queue.name, f"{queue.why} ({queue.source})")
+    elif port.target.queues:
+        port.do(f"queue: {queue.why}: change nodes or time in the job file")
     for key in ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task"):
         value = getattr(sizes, key)
         if value is not None:

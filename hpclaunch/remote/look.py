@@ -17,8 +17,8 @@ from typing import Any, Dict, List, Optional, Set
 
 MARK = "HPCLAUNCH-LOOK "
 _PIECE = 400
-_MOST_PROCESSES = 4096
-_VARIABLES = re.compile(
+MOST_PROCESSES = 4096
+VARIABLES = re.compile(
     r"(SLURM_(JOB_ID|STEP_ID|PROCID|LOCALID|NTASKS|NODEID|CPU_BIND)|PBS_JOBID|PMIX?_(RANK|SIZE|LOCAL_RANK)"
     r"|PALS_(LOCAL_)?RANKID|PMI_LOCAL_RANK|MPI_LOCAL(N?RANKS|RANKID)|OMPI_COMM_WORLD_(LOCAL_)?(RANK|SIZE)"
     r"|(LOCAL_)?RANK|(LOCAL_)?WORLD_SIZE|TORCHELASTIC_RUN_ID|JSM_NAMESPACE_(LOCAL_)?(RANK|SIZE)|FLUX_TASK_(RANK|LOCAL_ID)"
@@ -27,6 +27,26 @@ _VARIABLES = re.compile(
     r"|FI_(CXI_DEVICE_NAME|PROVIDER)|GLOO_SOCKET_IFNAME)$"
 )
 """Variables about ranks, GPUs, threads and network cards; no others leave the node."""
+RANKS_OF = (
+    ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PALS_RANKID", "PALS_RANKID", "PALS_LOCAL_RANKID", "PMI_SIZE"),
+    ("PMI_LOCAL_RANK", "PMI_RANK", "PMI_LOCAL_RANK", "PMI_SIZE"),
+    ("MPI_LOCALRANKID", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
+    ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE"),
+    ("FLUX_TASK_RANK", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE"),
+    ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+)
+"""How a process is known for a rank, the surest first: a variable that must be there, then those of its rank,
+its local rank and the number of ranks."""
+GPU_VARIABLES = (
+    *("ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
+    "GPU_DEVICE_ORDINAL",
+)
+HELPERS = re.compile(
+    r"(srun|mpirun|mpiexec(\.\w+)?|prterun|prted|orted|hydra_(pmi|bstrap)_proxy|slurmstepd|palsd|aprun|jsrun)"
+)
+"""Programs of launchers, which have the variables of a rank and are none."""
 DEVICE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+|kfd|cxi\d+|infiniband/uverbs\d+|hfi1_\d+|davinci\d+)$")
 """Device files of GPUs and network cards that a rank opens to use them."""
 
@@ -109,7 +129,7 @@ def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
         "mems": bound.partition(":")[2] or field(status, "Mems_allowed_list"),
         "threads": threads_of(pid),
         "devices": devices_of(pid),
-        "variables": {name: environ[name][:400] for name in environ if _VARIABLES.match(name)},
+        "variables": {name: environ[name][:400] for name in environ if VARIABLES.match(name)},
     }
 
 
@@ -123,35 +143,43 @@ def own_processes() -> List[str]:
     return found
 
 
+def chosen(pid: str, environ: Dict[str, str], variable: str, job: str) -> bool:
+    """Tell whether a process is one of the job, on this node, and not of the step that looks."""
+    own_step, own_node = os.environ.get("SLURM_STEP_ID"), os.environ.get("SLURMD_NODENAME")
+    in_own_step = own_step is not None and environ.get("SLURM_STEP_ID") == own_step
+    if environ.get("SLURMD_NODENAME", own_node) != own_node:  # several slurmd on one machine
+        return False
+    return bool(environ) and not in_own_step and belongs(pid, environ, variable, job)
+
+
 def look(variable: str, job: str) -> List[Dict[str, Any]]:
     """Return the processes of the job on this node."""
-    mine, own_step = set(own_processes()), os.environ.get("SLURM_STEP_ID")
-    own_node = os.environ.get("SLURMD_NODENAME")
+    mine = set(own_processes())
     found: List[Dict[str, Any]] = []
     for pid in os.listdir("/proc"):
-        if not pid.isdigit() or pid in mine or len(found) >= _MOST_PROCESSES:
+        if not pid.isdigit() or pid in mine or len(found) >= MOST_PROCESSES:
             continue
         environ = environment_of(pid)
-        in_own_step = own_step is not None and environ.get("SLURM_STEP_ID") == own_step
-        if environ.get("SLURMD_NODENAME", own_node) != own_node:  # several slurmd on one machine
-            continue
-        if not environ or not belongs(pid, environ, variable, job) or in_own_step:
-            continue
-        process = facts(pid, environ)
+        process = facts(pid, environ) if chosen(pid, environ, variable, job) else None
         if process is not None:
             found.append(process)
     return found
 
 
-def main() -> None:
-    """Print the answer."""
-    variable, job = sys.argv[1:3]
-    text = json.dumps({"host": socket.gethostname(), "processes": look(variable, job)})
-    pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
+def answer(processes: List[Dict[str, Any]]) -> None:
+    """Print what was found on this node."""
     host = socket.gethostname()
+    text = json.dumps({"host": host, "processes": processes})
+    pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
     for number, piece in enumerate(pieces):
         sys.stdout.write(f"{MARK}{host} {number}/{len(pieces)} {piece}\n")
     sys.stdout.flush()
+
+
+def main() -> None:
+    """Print the answer."""
+    variable, job = sys.argv[1:3]
+    answer(look(variable, job))
 
 
 if __name__ == "__main__":

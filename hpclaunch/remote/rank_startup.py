@@ -1,12 +1,13 @@
-"""Python's start-up file in the ranks of a job with --profile: it is sent to the job's folder as
-sitecustomize.py.
+"""Python's start-up file in the ranks of a job with --profile, --stacks or --idle-timeout: it is sent to the
+job's folder as sitecustomize.py.
 
 It runs before the program, so it is short and imports nothing that Python has not loaded: it only waits for
 the moment when the program imports torch or Horovod. An existing sitecustomize still runs. No fault of it may
 end the program.
 
 ``HPCLAUNCH_PROFILE=AFTER:STEPS`` requests a trace of STEPS steps after the first AFTER, in the folder
-``HPCLAUNCH_PROFILE_FOLDER``.
+``HPCLAUNCH_PROFILE_FOLDER``. With ``HPCLAUNCH_STACKS=SIGNAL`` Python writes where each of its threads stands
+whenever the process gets that signal, to a file that ``rank_stands.py`` reads.
 """
 
 # Runs in whatever Python the job has, from 3.8 on; typing would take longer to load than all of this.
@@ -20,20 +21,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-WAITS_FOR = ("torch.optim.optimizer", "horovod.torch", "horovod.tensorflow")
+PROFILED = ("torch.optim.optimizer", "horovod.torch", "horovod.tensorflow")
+RECORDED = ("torch.distributed.distributed_c10d",)
 
 
 class AfterImport:
-    """Calls a function after a module was imported, wherever the import is."""
+    """Calls functions after modules were imported, wherever the import is."""
 
-    def __init__(self, here: str, after: int, steps: int, folder: str) -> None:
+    def __init__(self, here: str) -> None:
         self.here = here
-        self.wanted = (after, steps, folder)
-        self.actions: dict[str, Any] = {}
+        self.waits_for: dict[str, tuple[str, tuple[Any, ...]]] = {}
+        """Module of the program -> the file that holds what follows, and what its ``actions`` take."""
+        self.actions: dict[str, dict[str, Any]] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Find a module as usual; of those that it waits for, add what follows."""
-        if name not in WAITS_FOR:
+        if name not in self.waits_for:
             return None
         spec = PathFinder.find_spec(name, path)
         loader: Any = None if spec is None else spec.loader
@@ -46,16 +49,17 @@ class AfterImport:
             try:
                 self.follow(name, module)
             except Exception as error:  # the program goes on
-                print(f"hpclaunch: --profile: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                print(f"hpclaunch: start-up: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
         loader.exec_module = exec_module
         return spec
 
     def follow(self, name: str, module: Any) -> None:
         """Do what follows the import of a module."""
-        if not self.actions:
-            self.actions = load("rank_profile", [self.here]).actions(*self.wanted)
-        self.actions[name](module)
+        file, wanted = self.waits_for[name]
+        if file not in self.actions:
+            self.actions[file] = load(file, [self.here]).actions(*wanted)
+        self.actions[file][name](module)
 
 
 def load(name: str, paths: list[str]) -> Any:
@@ -69,12 +73,41 @@ def load(name: str, paths: list[str]) -> Any:
     return module
 
 
+def unnamed_file(name: str) -> int:
+    """Open a file in memory that has no name any more: it costs the file system nothing and ends with us.
+
+    Other processes of the user find it as /proc/PID/fd/NUMBER. A job's own file system may be what hangs.
+    """
+    path = f"/dev/shm/{name}.{os.getpid()}.{os.urandom(4).hex()}"  # noqa: S108  (O_EXCL: no file of others)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.unlink(path)
+    return file
+
+
+def tell_stands(number: int) -> None:
+    """Let Python write where its threads stand at that signal; without memory for it, nothing changes."""
+    import faulthandler
+
+    try:
+        faulthandler.register(number, unnamed_file("hpclaunch-stacks"))
+    except (OSError, RuntimeError, ValueError):
+        return
+
+
 def prepare(here: str, environment: Any) -> None:
-    """Leave the hook that the job's script requests."""
+    """Leave the hooks that the job's script requests."""
+    hooks = AfterImport(here)
+    stacks = environment.get("HPCLAUNCH_STACKS", "")
+    if stacks.isdigit():
+        tell_stands(int(stacks))
+        hooks.waits_for.update(dict.fromkeys(RECORDED, ("rank_recorder", (unnamed_file,))))
     after, _, steps = environment.get("HPCLAUNCH_PROFILE", "").partition(":")
     folder = environment.get("HPCLAUNCH_PROFILE_FOLDER", "")
     if after.isdigit() and steps.isdigit() and folder:
-        sys.meta_path.insert(0, AfterImport(here, int(after), int(steps), folder))
+        wanted = (int(after), int(steps), folder)
+        hooks.waits_for.update(dict.fromkeys(PROFILED, ("rank_profile", wanted)))
+    if hooks.waits_for:
+        sys.meta_path.insert(0, hooks)
 
 
 if __name__ == "sitecustomize":

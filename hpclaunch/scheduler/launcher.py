@@ -83,7 +83,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 # Open MPI binds by default; MPICH's hydra does not bind and ignores these.
 UNBOUND = Line(
     text="export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none",
-    reason="Open MPI (5, and 4) must not bind: each rank binds itself as planned",
+    reason="Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it",
 )
 # For Open MPI's names, then MPICH hydra's.
 MPIEXEC_RANK = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"

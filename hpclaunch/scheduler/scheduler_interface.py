@@ -104,6 +104,56 @@ class Attach(msgspec.Struct, frozen=True, kw_only=True):
         return ()
 
 
+class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler's accounting keeps of a job; None: it does not say, or the site does not gather it."""
+
+    id: str
+    index: int | None
+    """Of a job of an array."""
+    name: str
+    account: str | None
+    queue: str | None
+    state: JobState
+    exit_code: int | None
+    reason: str | None
+    submitted: str | None
+    """ISO 8601 with time zone, as the other times."""
+    started: str | None
+    ended: str | None
+    queued_s: int | None
+    """Waiting for the starts of all runs."""
+    elapsed_s: int | None
+    """Of all runs."""
+    limit_s: int | None
+    nodes: int
+    node_list: str
+    """As the scheduler abbreviates it."""
+    cpus: int | None
+    memory: int | None
+    """Bytes that the job had on all its nodes together."""
+    cpu_s: float | None
+    peak_memory: int | None
+    """Bytes of the largest process of a rank, in all steps."""
+    peak_node: str | None
+    energy_j: float | None
+    """Of the whole nodes."""
+    runs: int
+    """How often it ran: a job that was requeued has run several times."""
+
+
+class Accounting(msgspec.Struct, frozen=True, kw_only=True):
+    """How the accounting of a scheduler is asked about a job, submitted by any program."""
+
+    def query(self, job: str) -> tuple[str, ...]:
+        """Return the command that prints what is kept of the job."""
+        raise NotImplementedError
+
+    def parse(self, job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
+        """Return the job, or the jobs of an array; raise BadInputError where it is not known, RefusedError
+        where there is no answer."""
+        raise NotImplementedError
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """How a scheduler is asked whether it would take a script, before the script is submitted."""
 
@@ -211,6 +261,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """None: it submits or refuses, there is no trial."""
     attach: Attach | None = None
     """None: how to look into its jobs from outside is not known."""
+    accounting: Accounting | None = None
+    """None: what it keeps of ended jobs is not read."""
     has_interactive: bool = False
     """Whether ``interactive`` gives a way to allocate and run from here."""
     environment_hint: str = "export {name} in the shell that submits: its environment goes to the job"

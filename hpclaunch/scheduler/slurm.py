@@ -14,6 +14,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobStatus, QueueFacts, Scheduler
+from hpclaunch.scheduler.slurm_accounting import SlurmAccounting
 from hpclaunch.scheduler.slurm_attach import SlurmAttach
 from hpclaunch.scheduler.slurm_partitions import COMMAND as SHOW_PARTITIONS
 from hpclaunch.scheduler.slurm_partitions import parse_partitions
@@ -250,6 +251,7 @@ SCHEDULER = SlurmScheduler(
     measured_binding="mask_cpu",
     binding_needs_whole_node=True,
     attach=SlurmAttach(),
+    accounting=SlurmAccounting(),
     arrays=ArrayRules(
         index_variable="SLURM_ARRAY_TASK_ID",
         job_number="$SLURM_ARRAY_JOB_ID",

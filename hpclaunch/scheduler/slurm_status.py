@@ -169,6 +169,11 @@ def _indices(text: str) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
+def job_status(state: str, code: str, start: str, end: str) -> JobStatus:
+    """Return what the columns State, ExitCode, Start and End of sacct mean."""
+    return _status(_row("", state, code, start, end, ""))
+
+
 def _row(job: str, state: str, code: str, start: str, end: str, reason: str) -> dict[str, str]:
     return {"id": job, "state": state, "code": code, "start": start, "end": end, "reason": reason}
 
@@ -193,20 +198,20 @@ def _status(row: Mapping[str, str]) -> JobStatus:
         return JobStatus(state="running", reason=f"Slurm calls its state {word!r}")
     if state == "queued":
         return JobStatus(state=state, reason=pending_sentence(row["reason"]))
-    started = _time(row["start"])
+    started = iso_time(row["start"])
     if state == "running":
         return JobStatus(state=state, reason=_RUNNING_WORDS.get(word), started=started)
     if state == "cancelled" and row["start"] == row["end"]:
         started = None  # Slurm gives a job that never started the time of its end (22.05)
     code = _exit_code(row["code"])
     if state == "done":
-        return JobStatus(state=state, exit_code=0, started=started, ended=_time(row["end"]))
+        return JobStatus(state=state, exit_code=0, started=started, ended=iso_time(row["end"]))
     return JobStatus(
         state=state,
         exit_code=code or None,  # TIMEOUT and the like come with 0:0
         reason=_end_sentence(word, row["state"], code),
         started=started,
-        ended=_time(row["end"]),
+        ended=iso_time(row["end"]),
     )
 
 
@@ -227,7 +232,7 @@ def _signal(number: int) -> str:
     return signal.Signals(number).name
 
 
-def _time(text: str) -> str | None:
+def iso_time(text: str) -> str | None:
     """Turn seconds since 1970 into ISO 8601; what is not a number (Unknown, N/A) is None."""
     if not text.strip().isdigit() or int(text) == 0:
         return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+import msgspec
+
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.walltime import format_walltime, parse_walltime_s
@@ -25,6 +27,18 @@ def cite(profile: SiteProfile, source: str | None) -> str:
 def reason_with_source(profile: SiteProfile, reason: str, source: str | None) -> str:
     """Return the reason for a line of a script, with the source of the fact if the profile has one."""
     return f"{reason} ({cite(profile, source)})" if source else reason
+
+
+def with_partition_limits(profile: SiteProfile, queue: Queue) -> Queue:
+    """Return a queue; for a QOS with the limits of its partition, where it states none itself."""
+    partition = profile.queues.get(queue.with_partition or "")
+    if partition is None:
+        return queue
+    return msgspec.structs.replace(
+        queue,
+        max_nodes=queue.max_nodes or partition.max_nodes,
+        max_walltime=queue.max_walltime or partition.max_walltime,
+    )
 
 
 def misfit(queue: Queue, nodes: int, walltime_s: int) -> str | None:

@@ -36,7 +36,7 @@ def timeline_step_s(record: JobRecord, host: Host) -> float:
         )
     with tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-") as folder:
         paths = brought(host, record, files, Path(folder))
-        read = _read(paths)
+        read = _read(list(paths.values()))
     seconds = combined(read, record.tasks).step_ms / 1e3
     if not seconds > 0:
         raise BadInputError(f"job {record.id}: no steps are in its timeline, {files[0].source}")

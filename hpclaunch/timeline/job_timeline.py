@@ -45,6 +45,8 @@ class JobTimeline:
     """Rank -> the columns of `RankSteps`, without the first steps."""
     waits: Mapping[int, Sequence[float]]
     """Rank -> waiting per step, without the first steps; empty where the traces do not tell."""
+    begins_within: bool
+    """Whether recording began after some steps, so that the start of the run is not in it."""
 
     @property
     def steady(self) -> tuple[float, ...]:
@@ -66,10 +68,13 @@ class JobTimeline:
         return all(trace.sees_computing for trace in self.traces.values())
 
 
-def combined(files: Sequence[TimelineFile], ranks: int | None = None) -> JobTimeline:
+def combined(
+    files: Sequence[TimelineFile], ranks: int | None = None, *, begins_within: bool = False
+) -> JobTimeline:
     """Put the files of one job together; BadInputError where two are of the same rank.
 
     ``ranks``: of the job, where it is known; a timeline that was started within a run may not tell.
+    ``begins_within``: that it was; Horovod's times begin with the run all the same.
     """
     traces: dict[int, RankTrace] = {}
     names: dict[int, str] = {}
@@ -98,7 +103,15 @@ def combined(files: Sequence[TimelineFile], ranks: int | None = None) -> JobTime
     steps = min((trace.steps.steps for trace in traces.values() if trace.steps.steps), default=0)
     waits = _waits(traces, columns, first, count, stride)
     return JobTimeline(
-        tuple(files), dict(sorted(traces.items())), max(told, ranks or 0), steps, first, times, columns, waits
+        tuple(files),
+        dict(sorted(traces.items())),
+        max(told, ranks or 0),
+        steps,
+        first,
+        times,
+        columns,
+        waits,
+        begins_within or any(trace.begins_within for trace in traces.values()),
     )
 
 

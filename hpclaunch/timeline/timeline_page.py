@@ -6,7 +6,7 @@ from html import escape
 
 import msgspec
 
-from hpclaunch.json_document import document_text
+from hpclaunch.json_document import Document, document_text
 from hpclaunch.timeline.timeline_documents import TimelineDocument, Verdict
 from hpclaunch.timeline.timeline_summary import SHARE_NAMES
 from hpclaunch.timeline.timeline_verdicts import shown_ms
@@ -26,7 +26,7 @@ _STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem;color:#222}
 h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}table{border-collapse:collapse}
 td,th{padding:.15rem .8rem .15rem 0;text-align:right}td:first-child,th:first-child{text-align:left}
-th{border-bottom:1px solid #999;font-weight:600}
+th{border-bottom:1px solid #999;font-weight:600}.prose td,.prose th{text-align:left;vertical-align:top}
 .verdict{border-left:4px solid #d64545;padding:.2rem 1rem;margin:.8rem 0}
 .none{border-color:#4c9f70}.remedy{color:#555}
 .key{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
@@ -36,9 +36,8 @@ _WIDTH, _HEIGHT = 900, 180
 
 
 def page(document: TimelineDocument) -> str:
-    """Return the page; the document itself is in it as JSON, under the id ``document``."""
+    """Return the page."""
     title = f"Timeline of job {document.job}" if document.job else "Timeline"
-    data = document_text(document).replace("<", "\\u003c")
     parts = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{document.ranks} ranks, {document.steps} steps"
@@ -60,6 +59,12 @@ def page(document: TimelineDocument) -> str:
         *(f"<p class='note'>{escape(note)}</p>" for note in document.notes),
         _files(document),
     ]
+    return html_page(title, parts, document)
+
+
+def html_page(title: str, parts: list[str], document: Document) -> str:
+    """Return a page that needs no other file; the document is in it as JSON, under the id ``document``."""
+    data = document_text(document).replace("<", "\\u003c")
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width'>"
@@ -145,25 +150,27 @@ def _ranks(document: TimelineDocument) -> str:
     return f"<svg viewBox='0 0 {_WIDTH} {20 * len(shown) + 4}' role='img'>{''.join(rows)}</svg>"
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
+def html_table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, prose: bool = False) -> str:
+    """Return a table; a cell that is not known is ``-``. ``prose``: of texts, not of numbers."""
     if not rows:
-        return "<p>none in these files</p>"
-    head = "".join(f"<th>{escape(text)}</th>" for text in header)
+        return "<p>none</p>"
+    head = "".join(f"<th>{escape(text)}</th>" for text in header) if any(header) else ""
     body = "".join(
         "<tr>" + "".join(f"<td>{'-' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"
         for row in rows
     )
-    return f"<table><tr>{head}</tr>{body}</table>"
+    kind = " class='prose'" if prose else ""
+    return f"<table{kind}><tr>{head}</tr>{body}</table>"
 
 
 def _collectives(document: TimelineDocument) -> str:
     header = ("collective", "tensors", "messages", "per message", "bytes", "seconds", "bus GB/s", "site GB/s")
-    return _table(header, [tuple(msgspec.structs.astuple(one)) for one in document.collectives])
+    return html_table(header, [tuple(msgspec.structs.astuple(one)) for one in document.collectives])
 
 
 def _tensors(document: TimelineDocument) -> str:
     header = ("tensor", "times", "bytes", "mean", "longest")
-    return _table(
+    return html_table(
         header,
         [(one.name, one.count, one.bytes, _ms(one.mean_ms), _ms(one.longest_ms)) for one in document.tensors],
     )
@@ -176,7 +183,7 @@ def _what_if(document: TimelineDocument) -> str:
         rows.append(("the last rank comes with the median one", _ms(what["no_straggler"])))
     if what["communication_hidden"] is not None:
         rows.append(("all communication hidden", _ms(what["communication_hidden"])))
-    return "<h2>What if</h2>" + _table(("", "per step"), rows)
+    return "<h2>What if</h2>" + html_table(("", "per step"), rows)
 
 
 def _files(document: TimelineDocument) -> str:
@@ -190,4 +197,4 @@ def _files(document: TimelineDocument) -> str:
         )
         for one in document.files[:64]
     ]
-    return "<h2>Files</h2>" + _table(("file", "form", "ranks", "events", ""), rows)
+    return "<h2>Files</h2>" + html_table(("file", "form", "ranks", "events", ""), rows)

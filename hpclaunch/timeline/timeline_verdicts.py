@@ -61,9 +61,13 @@ def verdicts(
     if len(job.steady) < LEAST_STEPS:
         return (_too_short(job),)
     found: list[tuple[float, Verdict]] = []
-    for each in late_ranks(job.waits, floor_ms(job)):
-        found.append((each.lost_ms, _straggler(job, each, places)))
-    for rule in (_hidden, _input, _small_tensors, _negotiation, _idle):
+    late = late_ranks(job.waits, floor_ms(job))
+    small = _small_tensors(job, late)
+    for each in late:
+        if not (small and _negotiates(job, each)):
+            found.append((each.lost_ms, _straggler(job, each, places)))
+    found += small
+    for rule in (_hidden, _input, _negotiation, _idle):
         found += rule(job)
     found += _bandwidth(job, figures)
     ordered = [verdict for _, verdict in sorted(found, key=lambda pair: -pair[0])]
@@ -191,8 +195,13 @@ def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
     return [(typical * len(slow) / len(least), verdict)]
 
 
-def _small_tensors(job: JobTimeline) -> list[tuple[float, Verdict]]:
-    """Find messages whose time is latency."""
+def _negotiates(job: JobTimeline, late: Lateness) -> bool:
+    """Whether the late rank is Horovod's coordinator, whose work grows with the number of tensors."""
+    return late.rank == 0 and job.traces[next(iter(job.columns))].form == "horovod"
+
+
+def _small_tensors(job: JobTimeline, late: Sequence[Lateness]) -> list[tuple[float, Verdict]]:
+    """Find messages whose time is latency; with what they cost Horovod's rank 0, which negotiates for all."""
     rank = next(iter(job.columns))
     columns, trace = job.columns[rank], job.traces[rank]
     tensors, size = median(columns["tensors"]), sum(columns["bytes"])
@@ -212,6 +221,12 @@ def _small_tensors(job: JobTimeline) -> list[tuple[float, Verdict]]:
         else "fewer and larger messages: larger buckets (bucket_cap_mb of DDP), larger --fusion-bytes of "
         "the runner"
     )
+    slow = [
+        f"; rank 0, which negotiates for all ranks, comes {shown_ms(each.late_ms)} after the other ranks in "
+        f"{each.late_steps} of {each.steps} steps"
+        for each in late
+        if _negotiates(job, each)
+    ]
     verdict = Verdict(
         kind="small-tensors",
         share_of_steps=1.0,
@@ -219,7 +234,8 @@ def _small_tensors(job: JobTimeline) -> list[tuple[float, Verdict]]:
         noise_ms=round(spread(columns["communication"]), 3),
         evidence=f"{tensors:.0f} tensors per step of {each:.0f} bytes on average, in {messages:.0f} "
         f"messages: "
-        f"{100 * spent:.0f} % of the step is spent on {size / max(len(job.steady), 1) / 1e3:.0f} kB",
+        f"{100 * spent:.0f} % of the step is spent on {size / max(len(job.steady), 1) / 1e3:.0f} kB"
+        + "".join(slow),
         remedy=remedy,
     )
     return [(spent * job.step_ms, verdict)]
@@ -324,7 +340,7 @@ def _start(job: JobTimeline) -> list[Verdict]:
     columns = trace.steps.columns
     if rank not in job.columns or not len(columns["start"]):
         return []
-    whole = trace.form in ("horovod", "runner") and not trace.begins_within
+    whole = trace.form in ("horovod", "runner") and not job.begins_within
     zero = 0.0 if whole else columns["start"][0]
     before = (columns["start"][0] - zero) / 1e3 + sum(job.times[: job.first]) - job.first * job.step_ms
     recorded = (trace.steps.last - zero) / 1e3

@@ -22,8 +22,9 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, NodeTopology
 from hpclaunch.topology.sources import read_live
 from tests.binding.machines import lumi_like, machine
+from tests.how_much import examples
 
-checked = settings(max_examples=100, deadline=None)
+checked = settings(max_examples=examples(40), deadline=None)
 
 CPU_SETS = st.frozensets(st.integers(0, 4095), min_size=1, max_size=40)
 
@@ -91,7 +92,7 @@ def test_json_holds_the_whole_binding(binding: NodeBinding) -> None:
         assert (entry["gpus"], entry["numa"], entry["nic"]) == (list(rank.gpus), list(rank.numa), rank.nic)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(bindings())
 def test_a_real_shell_reads_the_variables(binding: NodeBinding) -> None:
     names = ("CPU_LISTS", "CPU_MASKS", "GPUS", "NUMA_NODES", "NICS")

@@ -12,6 +12,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import NodeTopology
 from tests.binding.machines import lumi_like, machine, machines, with_near_cpus
 from tests.binding.test_compute import LUMI_MASKS
+from tests.how_much import examples
 
 RIGHT: list[tuple[Kind, str]] = [
     ("mask", LUMI_MASKS),
@@ -126,7 +127,7 @@ def test_a_gpu_without_usable_cores_is_not_an_error_of_the_list() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     machines(),
     st.sampled_from(["mask", "map"]),

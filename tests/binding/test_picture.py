@@ -17,6 +17,7 @@ from hpclaunch.binding.picture import draw, svg
 from hpclaunch.topology.node_topology import Gpu, Nic, NodeTopology
 from tests.binding.machines import lumi_like, machine, machines, usable_cores
 from tests.binding.test_compute import LUMI_MASKS
+from tests.how_much import examples
 
 RED = "#d0021b"
 
@@ -32,7 +33,7 @@ def shapes(drawing: str) -> list[dict[str, str]]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(machines(), st.integers(0, 100))
 def test_every_core_rank_and_gpu_is_drawn_in_well_formed_xml(topology: NodeTopology, number: int) -> None:
     tasks = 1 + number % len(usable_cores(topology))

@@ -17,9 +17,10 @@ from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, NodeTopology
 from tests.binding.machines import machine, machines, usable_cores
+from tests.how_much import examples
 
 pytestmark = pytest.mark.slow
-checked = settings(max_examples=200, deadline=None)
+checked = settings(max_examples=examples(60), deadline=None)
 
 ORDERS: st.SearchStrategy[Order] = st.sampled_from(["gpu", "numa"])
 

@@ -17,8 +17,9 @@ from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.topology.node_topology import Core, NodeTopology
 from tests.binding.machines import machine, usable_cores
+from tests.how_much import examples
 
-checked = settings(max_examples=100, deadline=None)
+checked = settings(max_examples=examples(40), deadline=None)
 
 Sizes = list[list[list[int]]]
 """Cores of each L3 group of each NUMA node of each socket."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -158,6 +159,18 @@ def test_an_import_that_raises(tmp_path: Path) -> None:
     assert one(document, "pytorch")["status"] == "missing"
     assert "RuntimeError: no CUDA driver" in one(document, "pytorch")["evidence"]
     assert one(document, "mpi")["status"] == "unknown"
+
+
+@pytest.mark.parametrize("code", [WORKING, "raise RuntimeError('no CUDA driver')\n"], ids=["loads", "raises"])
+def test_the_boxes_are_asked_for_only_where_a_library_answers(code: str, tmp_path: Path) -> None:
+    """Horovod imports the framework for each of its boxes, which takes longer than all else of a check."""
+    make_horovod(tmp_path, code)
+    fake = tmp_path / "bin" / "horovodrun"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\n")
+    fake.chmod(0o755)
+    check_json(*ASK, PYTHONPATH=str(tmp_path), PATH=f"{fake.parent}:{os.environ['PATH']}")
+    assert (tmp_path / "asked").exists() == (code == WORKING)
 
 
 def test_an_import_that_crashes(tmp_path: Path) -> None:

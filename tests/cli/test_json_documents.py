@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from hpclaunch.binding import binding_documents
 from hpclaunch.check import check_report, io_advice
 from hpclaunch.cli.main import program
-from hpclaunch.job import attach_document, job_documents
+from hpclaunch.job import attach_document, job_documents, stacks_document
 from hpclaunch.json_document import document_schema, document_text
 from hpclaunch.lint import finding_report
 from hpclaunch.port import port_text
@@ -28,13 +28,15 @@ from hpclaunch.scaling import prediction, study_report
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan
 from hpclaunch.timeline import timeline_documents
+from hpclaunch.usage import report_documents
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
     name: kind
     for module in (
-        *(attach_document, job_documents, check_report, io_advice, finding_report, port_text),
+        *(attach_document, job_documents, stacks_document, check_report, io_advice, finding_report),
         *(install_plan, binding_documents, site_documents, timeline_documents, study_report, prediction),
+        *(port_text, report_documents),
     )
     for name, kind in module.DOCUMENTS.items()
 }

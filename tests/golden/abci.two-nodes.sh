@@ -16,7 +16,7 @@
 # how many of them run at a time
 #$ -tc 2
 
-# Written by hpclaunch VERSION for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; others of 8 A100 are not described), switched off, facts read 2026-11-20 to 2026-11-22.
+# Written by hpclaunch VERSION for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; those of 8 A100 are in abci-a100), switched off, facts read 2026-11-20 to 2026-11-22.
 # 2 nodes x 4 ranks = 8 ranks.
 # Framework: not known; --framework names it.
 # CPUs and GPUs of each local rank:
@@ -55,6 +55,8 @@ hpclaunch_write() {
 hpclaunch_end() {
   status=$?
   trap - EXIT
+  # What the samples say, in one line; a job that is ended by a signal has no time for it.
+  [ "$status" -ge 128 ] || timeout 10 bash "${HPCLAUNCH_JOB_FOLDER%/*}/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
   hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
@@ -71,7 +73,7 @@ source /etc/profile.d/modules.sh
 # the MPI that starts the ranks (https://github.com/aistabci/abci-docs/blob/master/en/docs/mpi.md, read 2026-11-22)
 module load openmpi/4.0.5
 
-# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+# Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
 
 # the file of the job's nodes, a line per rank
@@ -90,6 +92,9 @@ export OMP_NUM_THREADS=10
 # Each rank reports its binding in this folder.
 rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
 mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
+
+# The samples of each node, a file per node; those of runs before a restart stay.
+mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -223,6 +228,16 @@ hpclaunch_watch() {
   done
 }
 hpclaunch_report
+# Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
+# memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
+hpclaunch_sample() {
+  local host file
+  read -r host < /proc/sys/kernel/hostname
+  file=$HPCLAUNCH_JOB_FOLDER/samples/$host
+  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$file"; } 2> /dev/null || return 0
+  [ "$LOCAL_RANK" != 0 ] || ( bash "${HPCLAUNCH_JOB_FOLDER%/*}/sampler.sh" $$ 30 "$file" & ) < /dev/null > /dev/null 2>&1
+}
+hpclaunch_sample
 # Become the program.
 exec -- "$@"
 HPCLAUNCH_RANK

@@ -14,7 +14,7 @@
 
 # Written by hpclaunch VERSION for generic-lsf: Any cluster with IBM Spectrum LSF, of which nothing else is known, facts read 2026-11-22 to 2026-11-22.
 # 1 node x 1 rank = 1 rank.
-# The binding is left to the launcher: the node is not described, or --binding off.
+# No binding is planned: the NUMA nodes are not described, or --binding off.
 
 set -eo pipefail
 
@@ -43,6 +43,8 @@ hpclaunch_write() {
 hpclaunch_end() {
   status=$?
   trap - EXIT
+  # What the samples say, in one line; a job that is ended by a signal has no time for it.
+  [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
   hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
@@ -62,7 +64,7 @@ export HPCLAUNCH_TASKS=1
 # the training runner, which submit copies to the job folder
 export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
 
-# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+# Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
 
 # rendezvous: the job's first node
@@ -75,10 +77,23 @@ export MASTER_PORT=$((10000 + LSB_JOBID % 10000))
 # threads for each rank: --cpus-per-task
 export OMP_NUM_THREADS=1
 
+# The samples of each node, a file per node; those of runs before a restart stay.
+mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
 export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=1
+# Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
+# memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
+hpclaunch_sample() {
+  local host file
+  read -r host < /proc/sys/kernel/hostname
+  file=$HPCLAUNCH_JOB_FOLDER/samples/$host
+  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$file"; } 2> /dev/null || return 0
+  [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$file" & ) < /dev/null > /dev/null 2>&1
+}
+hpclaunch_sample
 # Become the program.
 exec -- "$@"
 HPCLAUNCH_RANK

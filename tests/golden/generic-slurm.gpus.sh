@@ -20,7 +20,7 @@
 
 # Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 4 ranks = 8 ranks.
-# The binding is left to the launcher: the node is not described, or --binding off.
+# No binding is planned: the NUMA nodes are not described, or --binding off.
 
 set -eo pipefail
 
@@ -47,6 +47,8 @@ hpclaunch_write() {
 hpclaunch_end() {
   status=$?
   trap - EXIT
+  # What the samples say, in one line; a job that is ended by a signal has no time for it.
+  [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
   hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
@@ -82,6 +84,9 @@ export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 # threads for each rank: --cpus-per-task
 export OMP_NUM_THREADS=1
 
+# The samples of each node, a file per node; those of runs before a restart stay.
+mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
@@ -96,6 +101,16 @@ if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
       exit 1 ;;
   esac
 fi
+# Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
+# memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
+hpclaunch_sample() {
+  local host file
+  read -r host < /proc/sys/kernel/hostname
+  file=$HPCLAUNCH_JOB_FOLDER/samples/$host
+  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$file"; } 2> /dev/null || return 0
+  [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$file" & ) < /dev/null > /dev/null 2>&1
+}
+hpclaunch_sample
 # Become the program.
 exec -- "$@"
 HPCLAUNCH_RANK

@@ -23,7 +23,7 @@
 # Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 1 rank = 2 ranks.
 # Framework: mpi4py; named in the request.
-# The binding is left to the launcher: the node is not described, or --binding off.
+# No binding is planned: the NUMA nodes are not described, or --binding off.
 
 set -eo pipefail
 
@@ -65,6 +65,8 @@ hpclaunch_end() {
   trap - EXIT
   rm -f "$HPCLAUNCH_JOB_FOLDER/reason.new" "$HPCLAUNCH_JOB_FOLDER/restarts.new" "$HPCLAUNCH_JOB_FOLDER/next_id.new"  # reserved and not used
   [ -z "${restarting:-}" ] || exit "$status"
+  # What the samples say, in one line; a job that is ended by a signal has no time for it.
+  [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
   hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
@@ -90,10 +92,13 @@ export SRUN_CPUS_PER_TASK=1
 # threads for each rank: --cpus-per-task
 export OMP_NUM_THREADS=1
 
+# The samples of each node, a file per node; those of runs before a restart stay.
+mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # rank and local rank, for this shell only
-RANK="$SLURM_PROCID"
+RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"
 # an MPI that is started by a plugin which it does not speak gives no error
 if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
   case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
@@ -104,6 +109,16 @@ if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
       exit 1 ;;
   esac
 fi
+# Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
+# memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
+hpclaunch_sample() {
+  local host file
+  read -r host < /proc/sys/kernel/hostname
+  file=$HPCLAUNCH_JOB_FOLDER/samples/$host
+  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$file"; } 2> /dev/null || return 0
+  [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$file" & ) < /dev/null > /dev/null 2>&1
+}
+hpclaunch_sample
 # Run the program and tell a checkpoint from a failure. Launchers signal all of a rank's processes, so this
 # shell must live through the signal that is meant for the program.
 trap : USR1 TERM

@@ -35,6 +35,8 @@ hpclaunch_end() {
   trap - EXIT
   rm -f "$HPCLAUNCH_JOB_FOLDER/reason.new" "$HPCLAUNCH_JOB_FOLDER/restarts.new"  # reserved and not used
   [ -z "${restarting:-}" ] || exit "$status"
+  # What the samples say, in one line; a job that is ended by a signal has no time for it.
+  [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
   hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
@@ -48,7 +50,7 @@ export PATH=/opt/env/bin:"$PATH"
 # number of ranks of the job
 export HPCLAUNCH_TASKS=2
 
-# Open MPI (5, and 4) must not bind: each rank binds itself as planned
+# Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
 
 # Open MPI (5, and 4) must not count cores: the plan did
@@ -67,9 +69,18 @@ export MASTER_PORT=$((10000 + $$ % 10000))
 # threads for each rank: the cores it is bound to
 export OMP_NUM_THREADS=1
 
+# --idle-timeout: at this signal Python notes where its threads stand, for hpclaunch stacks
+export HPCLAUNCH_STACKS=50
+
+# by this start-up file of Python (sitecustomize); an existing one still runs
+export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/startup${PYTHONPATH:+:$PYTHONPATH}"
+
 # Each rank reports its binding in this folder.
 rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
 mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
+
+# The samples of each node, a file per node; those of runs before a restart stay.
+mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -155,6 +166,16 @@ hpclaunch_watch() {
   done
 }
 hpclaunch_report
+# Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
+# memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
+hpclaunch_sample() {
+  local host file
+  read -r host < /proc/sys/kernel/hostname
+  file=$HPCLAUNCH_JOB_FOLDER/samples/$host
+  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$file"; } 2> /dev/null || return 0
+  [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$file" & ) < /dev/null > /dev/null 2>&1
+}
+hpclaunch_sample
 # Run the program and tell a checkpoint from a failure. Launchers signal all of a rank's processes, so this
 # shell must live through the signal that is meant for the program.
 trap : USR1 TERM
@@ -189,11 +210,31 @@ trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher h
 timer=$!
 
 # The watchdog: no output and no heartbeat for 300 s is a hang.
+rm -f "$HPCLAUNCH_JOB_FOLDER/hang" "$HPCLAUNCH_JOB_FOLDER/stacks.json"
+hpclaunch_idle() {  # seconds since the last output or heartbeat
+  local last
+  last=$(stat -c %Y "$HPCLAUNCH_JOB_FOLDER/out.log" "$HPCLAUNCH_HEARTBEAT" 2> /dev/null | sort -n | tail -n 1) || :
+  echo $((${last:+$(date +%s) - last}))
+}
+# Where each rank stands, asked on each node before the job is ended: hpclaunch stacks does the same. The programs for
+# it are read now: later the file system may be what hangs.
+stands=$(cat "$HPCLAUNCH_JOB_FOLDER/stacks/stands.py" 2> /dev/null) || stands=
+roll_call=$(cat "$HPCLAUNCH_JOB_FOLDER/stacks/roll_call.py" 2> /dev/null) || roll_call=
+hpclaunch_roll_call() {
+  set +e  # whatever fails here, the job is ended
+  [ "$stands" ] || return 0
+  answers=$(timeout -k 5 60 python3 -I -c "$stands" HPCLAUNCH_JOB_ID "$HPCLAUNCH_JOB_ID" 50 < /dev/null 2> /dev/null) || :
+  python3 -I -c "$roll_call" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_TASKS" 1 "$1" <<< "$answers" \
+    || echo 'hpclaunch: stacks: where the ranks stand could not be read' || :
+}
 (
   trap 'kill $!' TERM
   while { sleep 75 & wait $!; }; do
-    last=$(stat -c %Y "$HPCLAUNCH_JOB_FOLDER/out.log" "$HPCLAUNCH_HEARTBEAT" 2> /dev/null | sort -n | tail -n 1) || :
-    if [ -n "$last" ] && [ $(($(date +%s) - last)) -ge 300 ]; then
+    idle=$(hpclaunch_idle)
+    if [ "$idle" -ge 300 ]; then
+      hpclaunch_roll_call "$idle" > "$HPCLAUNCH_JOB_FOLDER/stacks.txt" & wait $! || [ $? -lt 128 ] || break
+      [ "$(hpclaunch_idle)" -ge 300 ] || continue  # it has gone on meanwhile
+      cat "$HPCLAUNCH_JOB_FOLDER/stacks.txt" || :
       hpclaunch_write reason "hung: no output and no heartbeat for 300 s; ended by --idle-timeout" || :
       kill -TERM "$launcher"
       sleep 10

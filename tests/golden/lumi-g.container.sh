@@ -60,6 +60,8 @@ hpclaunch_write() {
 hpclaunch_end() {
   status=$?
   trap - EXIT
+  # What the samples say, in one line; a job that is ended by a signal has no time for it.
+  [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
   hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
@@ -166,6 +168,9 @@ export OMP_NUM_THREADS=7
 # Each rank reports its binding in this folder.
 rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
 mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
+
+# The samples of each node, a file per node; those of runs before a restart stay.
+mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -305,6 +310,16 @@ hpclaunch_watch() {
   done
 }
 hpclaunch_report
+# Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
+# memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
+hpclaunch_sample() {
+  local host file
+  read -r host < /proc/sys/kernel/hostname
+  file=$HPCLAUNCH_JOB_FOLDER/samples/$host
+  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$file"; } 2> /dev/null || return 0
+  [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$file" & ) < /dev/null > /dev/null 2>&1
+}
+hpclaunch_sample
 # Become the program.
 exec -- "$@"
 HPCLAUNCH_RANK

@@ -19,6 +19,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import NoAnswerError
 from hpclaunch.host.remote_shell import remote_command
 from hpclaunch.host.ssh import SshHost, connect, state_folder
+from tests.how_much import examples
 from tests.testbed.cluster import Sshd
 
 # An error in a thread would be a traceback on the user's terminal.
@@ -66,7 +67,9 @@ def test_arguments_arrive_unchanged(host: SshHost) -> None:
 
 
 @given(words=st.lists(WORDS, min_size=1, max_size=6), value=WORDS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_words_and_values_arrive_unchanged(host: SshHost, words: list[str], value: str) -> None:
     script = 'printf "%s\\0" "$VALUE" "$@"'
     answer = host.run(["bash", "-c", script, "bash", *words], env={"VALUE": value})
@@ -74,7 +77,9 @@ def test_any_words_and_values_arrive_unchanged(host: SshHost, words: list[str], 
 
 
 @given(name=WORDS.filter(lambda name: name and "/" not in name and name not in (".", "..")))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_path_is_reached_by_commands_and_files(host: SshHost, tmp_path: Path, name: str) -> None:
     folder = f"{tmp_path}/{name[:40]}"
     host.make_folder(folder)

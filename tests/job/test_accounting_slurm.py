@@ -1,10 +1,14 @@
-"""Slurm with its accounting database: jobs are known after the controller has forgotten them."""
+"""Slurm with its accounting database: jobs are known when the controller has forgotten them."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +21,33 @@ from tests.testbed.kit import submit
 
 pytestmark = pytest.mark.slurm
 HOST, SLURM = LocalHost(), get_scheduler("slurm")
+WORK = """
+import glob, os, signal, time
+memory, until = bytearray(200 << 20), time.monotonic() + 5
+while time.monotonic() < until:
+    pass
+folder = os.environ["HPCLAUNCH_JOB_FOLDER"].encode()
+for process in glob.glob("/proc/[0-9]*"):
+    try:
+        words = open(process + "/cmdline", "rb").read().split(b"\\0")
+    except OSError:
+        continue
+    if folder + b"/sampler.sh" in words:
+        os.kill(int(process[6:]), signal.SIGKILL)
+        print("the sampler is killed")
+"""
+
+
+def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def report(*words: str) -> Any:
+    return json.loads(hpclaunch("report", *words, "--json").stdout)
+
+
 ACCOUNT = "#SBATCH --account=science"
 
 
@@ -25,10 +56,6 @@ def test_what_the_accounting_knows(
 ) -> None:
     """A wrong account is refused before submission; of ended jobs the database alone is left to tell."""
     monkeypatch.setenv("SLURM_CONF", str(accounting_slurm.conf))
-    user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
-    for words in (("account", "science"), ("user", user, "account=science")):
-        added = accounting_slurm.run("sacctmgr", "-i", "add", *words)
-        assert added.returncode == 0, added.stderr
     wrong = ("--site", "generic-slurm", "--mpi", "none", "--account", "nosuch", "--", "true")
     refused = subprocess.run(
         [sys.executable, "-m", "hpclaunch", "submit", *wrong], capture_output=True, text=True
@@ -50,3 +77,61 @@ def test_what_the_accounting_knows(
         assert (fresh.state, fresh.exit_code) == expected
         assert fresh.started is not None
         assert fresh.ended is not None
+
+
+@pytest.mark.slow
+def test_reports_on_jobs_of_ours_and_of_others(
+    accounting_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killing the sampler changes nothing; what it saw until then and what Slurm keeps is in the report."""
+    monkeypatch.setenv("SLURM_CONF", str(accounting_slurm.conf))
+    monkeypatch.chdir(tmp_path)
+    Path("work.py").write_text(WORK)
+    size = (
+        "--site",
+        "generic-slurm",
+        "--account",
+        "science",
+        "--mpi",
+        "none",
+        "--tasks",
+        "1",
+        "--time",
+        "10m",
+    )
+    done = hpclaunch("submit", *size, "--sample", "1", "--wait", "--", sys.executable, "work.py")
+    assert "the sampler is killed" in done.stdout
+    assert "hpclaunch: 1 node, 1 rank: on average" in done.stdout.splitlines()[-1]
+    found = report("last")
+    assert (found["state"], found["exit_code"], found["every_s"]) == ("done", 0, 1)
+    (node,), (rank,) = found["by_node"], found["by_rank"]
+    assert (node["node"], node["cpus"]) == ("n1", os.cpu_count())
+    assert 200 << 20 <= rank["memory_peak"] <= 400 << 20
+    assert 0 < rank["cpus_busy"] <= 1.5
+    times = found["times"]
+    assert times["queue_s"] is not None
+    assert times["run_s"] >= 4
+    assert times["limit_s"] == 600
+    assert found["next"][0]["ask"] == "00:05:00"
+    assert found["cpu_s"] > 0  # by sacct, which has it after the job's last step
+    number = found["scheduler_id"]
+    assert report(number, "--site", "generic-slurm")["id"] == found["id"]
+
+    line = ("sbatch", "--parsable", "--account=science", "--output=/dev/null", "--wait")
+    other = accounting_slurm.run(
+        *line, "--wrap", f"{sys.executable} -c 'x = bytearray(300 << 20); import time; time.sleep(3)'"
+    )
+    assert other.returncode == 0, other.stderr
+    found = report(other.stdout.strip(), "--site", "generic-slurm")
+    assert (found["id"], found["name"], found["state"], found["tasks"]) == (
+        other.stdout.strip(),
+        "wrap",
+        "done",
+        None,
+    )
+    assert found["times"]["wall_s"] >= 3
+    assert (found["by_node"], found["by_rank"]) == ([], [])
+    memory = next(one for one in found["next"] if one["what"] == "memory")
+    assert memory["ask"] is None
+    assert re.search(r"its largest rank had 3\d\d\.\d MiB", memory["text"])
+    assert any("hpclaunch did not submit this job" in text for text in found["unknown"])

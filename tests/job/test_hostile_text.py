@@ -20,6 +20,7 @@ from hpclaunch.plan.request_texts import SCRIPT_OWN
 from hpclaunch.plan.settings import JobSettings, Layer
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.schema import SiteProfile
+from tests.how_much import examples
 from tests.job.hostile import (
     MARK,
     Bash,
@@ -209,7 +210,9 @@ def test_every_text_of_the_configuration(
             bash.observe(script, text.replace("/", "_"))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_any_text_in_any_field_on_any_scheduler(data: st.DataObject, bash: Bash, tmp_path: Path) -> None:
     document = data.draw(st.sampled_from([each for site in QUEUED for each in job_documents(site)]))

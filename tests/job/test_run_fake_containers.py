@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from hpclaunch.package_data import resource_dir
+from hpclaunch.plan.startup_plan import STARTUP_FILES
+from tests.remote.fake_torch import make_fake_torch
 
 pytestmark = pytest.mark.slow
 
@@ -157,6 +162,43 @@ def test_without_the_binds_the_fake_shows_nothing(root: Path) -> None:
     done = run(kept, root, cwd)
     assert done.returncode != 0
     assert "data.txt: No such file or directory" in done.stderr
+
+
+TRAIN = """
+import torch.optim.optimizer as optimizers
+optimizer = optimizers.SGD()
+for _ in range(9):
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("site", ["lumi-g", "polaris", "daint"])
+def test_steps_of_a_program_in_a_container_are_recorded(site: str, root: Path) -> None:
+    """The start-up file is in the job's folder, which is bound, and the trace is written there."""
+    cwd, account = root / "scratch" / "p1" / "me", ("--account", ACCOUNTS.get(site, "g123"))
+    make_fake_torch(cwd)
+    (cwd / "train.py").write_text(TRAIN)
+    words = ("--site", str(profile(root, site)), *account, "--container", str(root / "image"), "--dry-run")
+    recorded = (
+        "--profile",
+        "3",
+        "--profile-after",
+        "2",
+        "--binding",
+        "off",
+        "--nodes",
+        "1",
+        "--tasks-per-node",
+        "1",
+    )
+    script = hpclaunch("submit", *words, *recorded, "--", "/usr/bin/python3", "train.py", cwd=cwd)
+    folder = (cwd if site == "polaris" else root / "state") / "hpclaunch-12"
+    for name, there in STARTUP_FILES.items():
+        (folder / "startup").mkdir(parents=True, exist_ok=True)
+        shutil.copy(resource_dir("remote") / name, folder / "startup" / there)
+    done = run(script, root, cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "profile" / "trace-rank0.json").read_text() == "[]", done.stdout + done.stderr
 
 
 def test_a_folder_that_cannot_be_bound_is_told(root: Path) -> None:

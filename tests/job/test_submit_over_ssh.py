@@ -218,7 +218,8 @@ def test_sftp_that_does_not_start_is_refused_before_anything_is_recorded(
     assert json.loads(hpclaunch("jobs", "--json").stdout) == []
 
 
-def test_the_bundled_training_needs_nothing_installed_there(login: Path) -> None:
+def test_the_bundled_training_needs_nothing_installed_there(login: Path, tmp_path: Path) -> None:
+    """Its timeline, which is there, is read here, with the nodes of its ranks."""
     words = (
         "--site",
         "generic-slurm",
@@ -228,13 +229,23 @@ def test_the_bundled_training_needs_nothing_installed_there(login: Path) -> None
         "2",
         "--mpi",
         "pmix",
+        "--profile",
+        "6",
         "--wait",
         "--json",
     )
     train = ("mnist", "--", "--dataset", "synthetic", "--epochs", "1")
     answer = hpclaunch("submit", *words, "--python", sys.executable, *train)
     assert answer.returncode == 0, answer.stderr
-    assert json.loads(answer.stdout)["result"]["ranks"] == 2
+    job = json.loads(answer.stdout)
+    assert job["result"]["ranks"] == 2
+    page = tmp_path / "page.html"
+    read = hpclaunch("timeline", job["id"], "--json", "--html", str(page))
+    assert read.returncode == 0, read.stderr
+    found = json.loads(read.stdout)
+    assert (found["steps"], [rank["node"] for rank in found["by_rank"]]) == (6, ["n1", "n2"])
+    assert found["files"][0]["file"] == f"login:{login}/jobs/{job['id']}/timeline.json"
+    assert job["id"] in page.read_text()
 
 
 def test_cancel_and_jobs_reach_the_host(login: Path) -> None:

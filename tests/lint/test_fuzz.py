@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.lint.lint_script import find_faults, fix
 from hpclaunch.site.load_profile import load_site
+from tests.how_much import examples
 from tests.lint.cases import SCRIPTS
 
 pytestmark = pytest.mark.slow
@@ -32,7 +33,7 @@ PIECES = (
     "TOKEN=0123456789abcdef", "# hpclaunch: ignore[*]", "{{ nodes }}", "import os\n", "eb X-CUDA-11.7.0.eb",
 )  # fmt: skip
 PROFILES = [None, *map(load_site, ("lumi-g", "olivia", "polaris", "generic-slurm"))]
-FUZZ = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = settings(max_examples=examples(70), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def lint_and_fix(text: str, site: int) -> None:

@@ -52,13 +52,17 @@ def test_the_rule_of_lumi(options: dict[str, Any], text: str) -> None:
         ("betzy", "nn1234k", 4, "at most 512 billing-unit-hours"),
         # 16 units for each of four GPUs
         ("betzy-accel", "nn1234k", 1, "at most 64 billing-unit-hours"),
+        # a GPU counts as 8 cores, a node has 4
+        ("leonardo", "a", 2, "at most 64 local core-hours"),
+        ("olivia", "nn1234k", 2, "at most 8 GPU-hours"),
+        ("abci-a100", None, 2, "at most 6 ABCI points"),
     ],
 )
 def test_the_rules_of_more_sites(site: str, account: str | None, nodes: int, text: str) -> None:
     assert text in notes(site=site, account=account, nodes=nodes, time="1h")
 
 
-@pytest.mark.parametrize("site", ["olivia", "perlmutter", "leonardo", "mn5-acc", "jupiter"])
+@pytest.mark.parametrize("site", ["perlmutter", "mn5-acc", "jupiter"])
 def test_rules_that_were_not_found_are_left_out(site: str) -> None:
     assert load_site(site).billing is None
 

@@ -31,6 +31,17 @@ def test_a_variable_of_the_request_does_not_hide_the_start_up_file() -> None:
     assert script.index("export PYTHONPATH=/mine") < script.index("/startup${PYTHONPATH:+")
 
 
+def test_each_rank_leaves_its_node_where_no_binding_is_reported() -> None:
+    place = '>> "$HPCLAUNCH_JOB_FOLDER/places/$(< /proc/sys/kernel/hostname)"'
+    assert place in dry_run("--profile", "3", "--", "python", "train.py")
+    assert place in dry_run("mnist", "--", "--timeline=mine.json")
+    assert place not in dry_run("mnist")
+    words = ["submit", "--site", "polaris", "--account", "abc", "--profile", "3", "--dry-run", "mnist"]
+    script = CliRunner().invoke(program, words, catch_exceptions=False).output
+    assert "hpclaunch-binding rank=" in script
+    assert "FOLDER/places" not in script
+
+
 def test_jobs_of_an_array_share_the_start_up_file() -> None:
     script = dry_run("--profile", "3", "--array", "0-3", "--", "python", "train.py")
     assert '"${HPCLAUNCH_JOB_FOLDER%/*}/startup' in script
@@ -40,7 +51,7 @@ def test_the_bundled_training_records_itself() -> None:
     script = dry_run("--profile", "3", "mnist")
     steps = "--timeline-ranks all --timeline-steps 3 --timeline-after 10"
     assert f"--timeline timeline.json {steps}" in script
-    assert "/startup" not in script
+    assert "HPCLAUNCH_PROFILE=" not in script
     given = dry_run("--profile", "3", "mnist", "--", "--timeline", "mine.json")
     assert f"--timeline mine.json {steps}" in given
 

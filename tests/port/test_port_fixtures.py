@@ -20,8 +20,8 @@ from tests.port.fixture_scripts import SCRIPTS, check_report, machine_of, port_a
 pytestmark = pytest.mark.slow  # together
 
 SITES = [name for name in site_names() if not site_scheduler(load_site(name)).starts_at_once]
-# Each third script goes to one site in turn; the slow test takes all of them to several.
-PAIRS = [(path, SITES[number % len(SITES)]) for number, path in enumerate(SCRIPTS[::3])]
+# Each script goes to one site in turn; the long test takes all of them to several.
+PAIRS = [(path, SITES[number % len(SITES)]) for number, path in enumerate(SCRIPTS)]
 
 
 @pytest.mark.parametrize(("path", "to"), PAIRS, ids=lambda part: getattr(part, "name", part))
@@ -32,7 +32,7 @@ def test_a_ported_fixture_reports_each_line_renders_and_lints_clean(path: Path, 
     assert ported.settings["site"] == to
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("to", ["lumi-g", "polaris", "summit", "olivia", "generic-slurm", "generic-flux"])
 def test_all_fixtures_to_several_sites(to: str) -> None:
     for path in SCRIPTS:
@@ -44,8 +44,7 @@ CAPTURES = Path(os.environ.get("HPCLAUNCH_TEST_CAPTURES", "/nonexistent")) / "sc
 
 if CAPTURES.is_dir():
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("to", ["polaris", "lumi-g"])
+    @pytest.mark.parametrize("to", ["polaris", pytest.param("lumi-g", marks=pytest.mark.long)])
     def test_scripts_of_other_people_to(to: str) -> None:
         profiles, _ = load_all()
         read = 0

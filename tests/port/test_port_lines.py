@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from hpclaunch.lint.lint_script import find_faults
@@ -63,6 +64,35 @@ def test_a_walltime_that_no_queue_takes_is_shortened_and_said() -> None:
         "03:00:00",
     )
     assert any(text.startswith("time: 48:00:00 does not fit") for text in ported.to_do)
+    (changed,) = [one for one in ported.report.changed if one.line == 6]
+    assert changed.why == "undecided: 48:00:00 does not fit: prod takes 16 nodes for 03:00:00"
+
+
+def test_nodes_that_no_queue_takes_are_undecided_and_what_fits_is_said() -> None:
+    ported = port(HEAD.replace("-N 2", "-N 500") + "srun ./app\n", to="leonardo")
+    found = ported.settings
+    assert (found["queue"], found["nodes"], found["tasks_per_node"]) == ("boost_qos_bprod", 256, 4)
+    (changed,) = [one for one in ported.report.changed if one.line == 3]
+    fits = "no queue of leonardo takes 1000 nodes for this time, boost_qos_bprod takes 256"
+    ranks = "which the job file has: 1024 ranks here instead of 4000"
+    assert changed.why.startswith(f"undecided: {fits}, {ranks}; 4000 ranks on 500 nodes")
+    assert f"nodes: {fits}, {ranks}" in ported.to_do
+    assert find_faults(rendered(ported)[1], load_site("leonardo")) == ()
+
+
+def test_a_job_that_no_queue_takes_is_undecided() -> None:
+    site = load_site("leonardo")
+    queues = {"one": msgspec.structs.replace(site.queues["boost_usr_prod"], by_request=True)}
+    text = HEAD.replace(" -p", "\n#SBATCH -p") + "srun ./app\n"
+    ported = port_script(text, None, msgspec.structs.replace(site, queues=queues))
+    assert fate(ported, 3)[1].startswith("undecided: no queue of the profile takes such a job")
+    assert any(text.startswith("queue: no queue of the profile") for text in ported.to_do)
+
+
+def test_a_qos_has_the_limits_of_its_partition() -> None:
+    """The QOS debug of Frontier states no number of nodes, its partition does."""
+    ported = port(HEAD.replace("-N 2", "-N 20000") + "srun ./app\n", to="frontier")
+    assert ported.settings["nodes"] == 9472
 
 
 def test_an_account_is_a_placeholder_of_the_right_form() -> None:

@@ -11,35 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.plan.profile_plan import STARTUP_FILES
+from hpclaunch.plan.startup_plan import STACKS_SIGNAL, STARTUP_FILES
+from tests.remote.fake_torch import make_fake_torch
 
 REMOTE = Path(__file__).parents[2] / "hpclaunch" / "remote"
-# A module that does what torch's optimizers do, and one for its profiler.
-FAKE_OPTIMIZER = """
-before, after = [], []
-class Handle:
-    def __init__(self, hooks, hook): self.hooks, self.hook = hooks, hook
-    def remove(self): self.hooks.remove(self.hook)
-def register_optimizer_step_pre_hook(hook):
-    before.append(hook)
-    return Handle(before, hook)
-def register_optimizer_step_post_hook(hook):
-    after.append(hook)
-    return Handle(after, hook)
-class SGD:
-    def step(self, inner=lambda: None):
-        for hook in list(before): hook(self, (), {})
-        inner()
-        for hook in list(after): hook(self, (), {})
-"""
-FAKE_PROFILER = """
-class ProfilerActivity: CPU, CUDA = "cpu", "cuda"
-class profile:
-    def __init__(self, activities): print("profile", activities)
-    def start(self): print("start")
-    def stop(self): print("stop")
-    def export_chrome_trace(self, path): open(path, "w").write("[]")
-"""
 STEPS = """
 import torch.optim.optimizer as o
 first, second = o.SGD(), o.SGD()
@@ -56,15 +31,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "startup").mkdir()
     for name, there in STARTUP_FILES.items():
         shutil.copy(REMOTE / name, tmp_path / "startup" / there)
-    for name, text in (
-        ("torch/__init__.py", "class cuda:\n    is_available = staticmethod(lambda: False)\n"),
-        ("torch/optim/__init__.py", ""),
-        ("torch/optim/optimizer.py", FAKE_OPTIMIZER),
-        ("torch/profiler.py", FAKE_PROFILER),
-    ):
-        path = tmp_path / "fake" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    make_fake_torch(tmp_path / "fake")
     return tmp_path
 
 
@@ -175,3 +142,20 @@ def test_horovods_timeline_is_dynamic_for_torch_and_whole_for_tensorflow(folder:
     assert tensorflow.stdout.strip() == whole
     assert "TensorFlow has no hook for steps: Horovod records the whole run" in tensorflow.stderr
     assert run(folder, code.format("torch"), HOROVOD_TIMELINE="x.json").stdout.strip() == "x.json"
+
+
+def test_at_its_signal_python_writes_its_stacks_and_the_program_goes_on(folder: Path) -> None:
+    (folder / "fake" / "sitecustomize.py").write_text("mine = 1")
+    code = """
+import os, signal, sitecustomize
+links = {number: os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")
+         if os.path.exists(f"/proc/self/fd/{number}") or os.path.islink(f"/proc/self/fd/{number}")}
+(number,) = [number for number, path in links.items() if "hpclaunch-stacks" in path]
+os.kill(os.getpid(), signal.SIGRTMIN + 16)
+with open(f"/proc/self/fd/{number}") as file:
+    print(file.read())
+"""
+    done = run(folder, code, HPCLAUNCH_STACKS=str(STACKS_SIGNAL))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 'File "<string>", line 6 in <module>' in done.stdout
+    assert run(folder, "import faulthandler; print(faulthandler.unregister(50))").stdout == "False\n"

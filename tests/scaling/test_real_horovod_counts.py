@@ -40,6 +40,7 @@ def ours(name: str) -> Model:
     return read_model(read_tree(resource_dir("scaling") / "networks" / f"{name}.yaml"))
 
 
+@pytest.mark.xdist_group("counts of torch")  # which one worker makes for all
 @pytest.mark.parametrize("name", ["vgg16", "alexnet", "resnet50", "mnist-cnn", "mlp"])
 def test_operations_and_memory_are_those_of_torch(name: str, torch_counts: dict[str, Any]) -> None:
     model, counted = ours(name), torch_counts[name]

@@ -61,11 +61,11 @@ def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in MACHINES if name != "theta"])
 def test_link_speeds_and_the_network_are_stated_with_their_sources(name: str) -> None:
-    """Theta's pages give no figure of its NICs."""
+    """Theta's pages give no figure of its NICs, ABCI's do not say how its nodes with A100 are connected."""
     profile = load_site(name)
     links, network = profile.links, profile.fabric.network
     assert links.nic is not None
-    assert network is not None
+    assert (network is None) == (name == "abci-a100")
     for fact in (links.nic, links.gpu_gpu, links.cpu_gpu, network):
         assert fact is None or fact.source in profile.sources
     gpus = len(profile.node.gpus) if profile.node else 0

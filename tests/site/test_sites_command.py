@@ -107,7 +107,7 @@ def test_show_says_what_is_not_known() -> None:
 
     assert {"retired.since", "retired.successor", "links.nic"} <= set(unknown("theta"))
     assert not {"links.gpu_gpu", "links.cpu_gpu"} & set(unknown("theta"))  # it has no GPUs
-    assert "billing" in unknown("leonardo")
+    assert "billing" in unknown("jupiter")
     assert "fabric.allreduce" not in unknown("daint")
     assert unknown("generic-slurm") == []
 

@@ -29,6 +29,7 @@ from hpclaunch.software.horovod_facts import build_variables, rebuild_command
 from hpclaunch.software.install_plan import InstallPlan, Route, plan_install
 from hpclaunch.software.install_steps import job_text, script
 from hpclaunch.software.known_pairs import bad_pairs
+from tests.how_much import examples
 from tests.plan.test_golden import ACCOUNTS
 
 pytestmark = pytest.mark.slow  # together
@@ -298,7 +299,7 @@ def test_easybuild_takes_no_folder_with_a_blank() -> None:
     assert "folder with a blank" in route.why
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(prefix=st.text(min_size=1).filter(lambda text: "\0" not in text))
 def test_any_folder_is_quoted(prefix: str) -> None:
     plan = plan_install(load_site("local"), "torch", prefix)

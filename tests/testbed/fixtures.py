@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -96,10 +97,15 @@ def own_slurm() -> Iterator[Slurm]:
     yield from _cluster(NODES="1", EXTRA="MessageTimeout=1")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def accounting_slurm() -> Iterator[Slurm]:
-    """A Slurm of one node with its accounting database, which refuses accounts that it does not know."""
-    yield from _cluster(NODES="1", ACCT="dbd", EXTRA="AccountingStorageEnforce=associations")
+    """A Slurm of one node with its accounting database, which takes jobs of the account science only."""
+    for cluster in _cluster(NODES="1", ACCT="dbd", EXTRA="AccountingStorageEnforce=associations"):
+        user = getpass.getuser()
+        for words in (("account", "science"), ("user", user, "account=science")):
+            added = cluster.run("sacctmgr", "-i", "add", *words)
+            assert added.returncode == 0, added.stderr
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
-"""Real trainings with a fault put in: each is named, and the same training without it names no rank."""
+"""The timelines of real jobs of the bundled training: a fault put in is named, and no rank without one."""
 
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from pathlib import Path
@@ -12,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from hpclaunch.cli.main import program
-from tests.train.mpirun import run_ranks
+from tests.testbed.cluster import Slurm
+from tests.timeline.faults import FAULTS, Fault, diagnosis, mistake
 
-pytestmark = pytest.mark.mpi
-OPTIONS = ("--dataset", "synthetic", "--epochs", "1", "--batch-size", "200", "--no-prefetch")
+RUNNER = [fault for fault in FAULTS if fault.program == "runner"]
 
 
 def summary(*words: str | Path) -> Any:
@@ -24,33 +25,16 @@ def summary(*words: str | Path) -> Any:
     return json.loads(answer.stdout)
 
 
-def first_of(folder: Path, kind: str, slow: str, seconds: float) -> Any:
-    """The first verdict on a run of our runner on three ranks."""
-    path = folder / "timeline.json"
-    fault = (sys.executable, "-m", "tests.timeline.ranks.late", kind, slow, str(seconds))
-    done = run_ranks(3, *fault, *OPTIONS, "--timeline", path, "--timeline-ranks", "all")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return summary(path)["verdicts"][0]
+@pytest.mark.slurm
+@pytest.mark.parametrize("fault", RUNNER, ids=lambda fault: fault.name)
+def test_a_fault_on_two_nodes(fault: Fault, slurm: Slurm, tmp_path: Path) -> None:
+    found = diagnosis(fault, tmp_path, {**os.environ, "SLURM_CONF": str(slurm.conf)})
+    assert mistake(fault, found) == ""
+    assert (found["ranks"], found["steps"]) == (4, fault.steps)
+    assert "start" not in [verdict["kind"] for verdict in found["verdicts"]]
 
 
-def test_the_runner_without_a_fault_names_no_rank(tmp_path: Path) -> None:
-    assert first_of(tmp_path, "computing", "0", 0.0)["kind"] != "straggler"
-
-
-@pytest.mark.parametrize("kind", ["computing", "input"])
-def test_a_rank_of_the_runner_that_sleeps_is_named_with_what_takes_its_time(
-    kind: str, tmp_path: Path
-) -> None:
-    found = first_of(tmp_path, kind, "2", 0.05)
-    assert (found["kind"], found["rank"]) == ("straggler", 2)
-    assert ("input" if kind == "input" else "computing") in found["evidence"].rpartition(";")[2]
-    assert 40 < found["late_ms"] < 90
-
-
-def test_slow_input_on_all_ranks_of_the_runner_is_input(tmp_path: Path) -> None:
-    assert first_of(tmp_path, "input", "all", 0.05)["kind"] == "input"
-
-
+@pytest.mark.mpi
 def test_a_jobs_timeline_is_found_and_its_ranks_have_their_node(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["submit", "--site", "local", "--tasks", "2", "--wait", "mnist", "--", "--timeline", "t.json"]
@@ -62,6 +46,22 @@ def test_a_jobs_timeline_is_found_and_its_ranks_have_their_node(tmp_path: Path, 
     assert found["job"] in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.mpi
+def test_a_program_without_a_hook_runs_as_it_is_and_the_summary_says_why_there_is_none(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print('trained')\n")
+    words = ["submit", "--site", "local", "--profile", "3", "--wait", "--", sys.executable, "train.py"]
+    trained = CliRunner().invoke(program, words)
+    assert (trained.exit_code, "trained" in trained.output) == (0, True), trained.output
+    answer = CliRunner().invoke(program, ["timeline", "last"])
+    assert answer.exit_code == 3
+    assert "--profile has recorded nothing" in answer.output
+    assert "the program gives no hook" in answer.output
+
+
+@pytest.mark.mpi
 def test_a_job_without_a_timeline_is_told_how_to_get_one(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(program, ["submit", "--site", "local", "--wait", "--", "true"]).exit_code == 0

@@ -14,6 +14,7 @@ from hpclaunch.timeline.job_timeline import JobTimeline, combined, shares
 from hpclaunch.timeline.read_timeline import read_timeline
 from hpclaunch.timeline.timeline_documents import Verdict
 from hpclaunch.timeline.timeline_verdicts import verdicts
+from tests.how_much import examples
 from tests.timeline.made_timelines import (
     Training,
     always,
@@ -44,14 +45,14 @@ def first(files: list[bytes]) -> Verdict:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(ranks=st.integers(2, 9), seed=st.integers(0, 99), noise=st.sampled_from(sorted(NOISES)))
 def test_a_balanced_training_has_no_late_rank(form: str, ranks: int, seed: int, noise: str) -> None:
     training = Training(ranks=ranks, steps=30, tensors=2, noise=NOISES[noise], seed=seed)
     assert [v.kind for v in verdicts(job_of(FORMS[form](training)), {}) if v.kind == "straggler"] == []
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(7), deadline=None)
 @given(ranks=st.integers(2, 16), seed=st.integers(0, 99), noise=st.sampled_from(sorted(NOISES)))
 def test_behind_the_response_cache_noise_is_not_a_late_rank(ranks: int, seed: int, noise: str) -> None:
     training = Training(ranks=ranks, steps=40, tensors=2, noise=NOISES[noise], seed=seed)
@@ -59,7 +60,7 @@ def test_behind_the_response_cache_noise_is_not_a_late_rank(ranks: int, seed: in
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(st.data())
 def test_a_slow_rank_is_named(form: str, data: st.DataObject) -> None:
     ranks = data.draw(st.integers(2, 9))
@@ -200,3 +201,13 @@ def test_a_timeline_that_begins_within_the_run_shows_no_slow_start(within: bool)
     head = {"name": "process_name", "ph": "M", "pid": 0, "args": began}
     kinds = [verdict.kind for verdict in verdicts(job_of([json.dumps([head, *events]).encode()]), {})]
     assert kinds == (["none"] if within else ["start"])
+
+
+def test_rank_0_that_is_late_because_it_negotiates_many_tensors_is_no_straggler() -> None:
+    many = Training(ranks=2, tensors=100, elements=64, message_ms=30.0, slow_computing=always(0, 40.0))
+    found = verdicts(job_of([horovod(many, cache=False)]), {})
+    assert [verdict.kind for verdict in found] == ["small-tensors"]
+    assert "; rank 0, which negotiates for all ranks, comes 4" in found[0].evidence
+    other = Training(ranks=2, tensors=100, elements=64, message_ms=30.0, slow_computing=always(1, 40.0))
+    kinds = [(v.kind, v.rank) for v in verdicts(job_of([horovod(other, cache=False)]), {})]
+    assert ("straggler", 1) in kinds

@@ -13,6 +13,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.sources import KINDS
+from tests.how_much import examples
 from tests.topology import machines
 
 MACHINE = machines.Machine(numa_ids=(0, 1, 6), memory_only=(9,), gpu_numa=(6, 1, 0))
@@ -66,7 +67,7 @@ PIECES = [
     ],
     *["# CPU,Core", "<object type='PU' os_index='1'/>", "0-65535", "1e999", "\udcff", "²"],
 ]
-some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def read_or_refuse(read: Callable[[str, str], Partial], text: str) -> Partial | None:
@@ -115,7 +116,7 @@ def test_heaps_of_pieces(kind: str, text: str) -> None:
 
 
 @pytest.mark.slow
-@settings(some, max_examples=300)
+@settings(some, max_examples=examples(100))
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 1 << 32))
 def test_damaged_output(kind: str, seed: int) -> None:
     for text in VALID[kind]:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from hpclaunch.topology import amd_smi, hwloc, lscpu, numactl, nvidia_smi, rocm_smi, sysfs
 from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.node_topology import Core, NumaNode
+from tests.how_much import examples
 from tests.topology import machines
 from tests.topology.machines import Machine
 
-few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def plain_nodes(nodes: tuple[NumaNode, ...] | None) -> tuple[NumaNode, ...]:

@@ -77,6 +77,7 @@ def layers() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.xdist_group("layers of torch")  # one worker computes them for all
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_of_the_numpy_engine_has_the_gradients_of_torch(name: str, layers: dict[str, Any]) -> None:
     found = layers[name]
@@ -89,12 +90,16 @@ def test_a_layer_of_the_numpy_engine_has_the_gradients_of_torch(name: str, layer
 # --- the engine ---------------------------------------------------------------------------------------------
 
 
+one_engine_run = pytest.mark.xdist_group("engines of torch")  # one worker runs them for all
+
+
 @pytest.fixture(scope="module")
 def engines() -> dict[str, Any]:
     found: dict[str, Any] = program("torch_engines")
     return found
 
 
+@one_engine_run
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 1e-3)])
 def test_both_engines_train_alike(model: str, dtype: str, tolerance: float, engines: dict[str, Any]) -> None:
@@ -109,6 +114,7 @@ def test_both_engines_train_alike(model: str, dtype: str, tolerance: float, engi
     assert found["sums"] == [True] * 4
 
 
+@one_engine_run
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
 def test_memory_apart_from_the_hosts(model: str, engines: dict[str, Any]) -> None:
     """All of a GPU's way but the GPU."""
@@ -122,11 +128,13 @@ def test_memory_apart_from_the_hosts(model: str, engines: dict[str, Any]) -> Non
     assert found["drawn by step"] == (model == "cnn")
 
 
+@one_engine_run
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_optimizer_on_tensors_is_the_one_on_arrays(name: str, engines: dict[str, Any]) -> None:
     assert engines["optimisers"][name] <= 1e-6
 
 
+@one_engine_run
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
 def test_gradients_are_final_when_they_are_told(model: str, engines: dict[str, Any]) -> None:
     found = engines["ready"][model]
@@ -167,9 +175,12 @@ def test_it_learns(ranks: int) -> None:
 @pytest.mark.parametrize(
     ("ranks", "options"),
     [
-        (2, ("--model", "mlp")),
-        (2, ("--model", "cnn", "--accumulate", "2", "--batch-size", "12")),
+        (2, ("--model", "cnn")),
         (3, ("--model", "mlp", "--accumulate", "3", "--optimizer", "adam")),
+        pytest.param(2, ("--model", "mlp"), marks=pytest.mark.long),
+        pytest.param(
+            2, ("--model", "cnn", "--accumulate", "2", "--batch-size", "12"), marks=pytest.mark.long
+        ),
     ],
 )
 def test_all_exchanges_reach_the_same_parameters(
@@ -195,7 +206,7 @@ def test_all_exchanges_reach_the_same_parameters(
         )
 
 
-@pytest.mark.parametrize("comm", ["ring", "ddp"])
+@pytest.mark.parametrize("comm", ["ddp", pytest.param("ring", marks=pytest.mark.long)])
 def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(
     comm: str, digits: Path, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.train.growing_json import GrowingArray
 from hpclaunch.train.timeline_writer import Timeline
+from tests.how_much import examples
 from tests.train.interrupted import killed
 from tests.train.mpirun import RUNNER, environment, run_program, run_ranks, train, write_digits
 
@@ -75,7 +76,7 @@ def nested(events: list[Event]) -> list[tuple[int, str]]:
 ELEMENTS = st.lists(st.integers(0, 5000).map(lambda size: json.dumps("x" * size)), max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(ELEMENTS, max_size=8))
 def test_the_file_is_whole_after_each_write_and_holds_all(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[str]]

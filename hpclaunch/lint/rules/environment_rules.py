@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import warnings
 from collections.abc import Callable, Iterator
 
 from hpclaunch.lint.batch_script import Script
@@ -225,7 +226,9 @@ def _arithmetic(parts: tuple[Part, ...]) -> _Bounds | None:
         return None
     inside = re.sub(r"\$\{[^}]*\}|\$[\w$]+|\b[A-Za-z_]\w*", " x ", parts[0].text[3:-2])
     try:
-        bounds = _bounds(ast.parse(inside.strip(), mode="eval").body)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python's reader about 10if and the like
+            bounds = _bounds(ast.parse(inside.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return bounds if bounds is not None and bounds[1] <= 65535 else None

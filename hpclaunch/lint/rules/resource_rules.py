@@ -241,8 +241,21 @@ def _misfits(context: Context) -> Iterator[tuple[str, Queue, About, str]]:
     nodes, walltime = context.requested.nodes, context.requested.walltime_s
     for name, _, queue in context.queues:
         if queue is not None:
-            found = misfits(queue, nodes.value if nodes else None, walltime.value if walltime else None)
+            found = misfits(
+                queue,
+                nodes.value if nodes and not _qos_limits(context, name, "max_nodes") else None,
+                walltime.value if walltime and not _qos_limits(context, name, "max_walltime") else None,
+            )
             yield from ((name, queue, about, why) for about, why in found)
+
+
+def _qos_limits(context: Context, partition: str, limit: str) -> bool:
+    """Tell whether a QOS of the job, made for this partition, states the limit itself.
+
+    Its limit holds then: Slurm's flags PartitionMaxNodes and PartitionTimeLimit (man sacctmgr, 24.05).
+    """
+    queues = [queue for _, _, queue in context.queues if queue is not None]
+    return any(queue.with_partition == partition and getattr(queue, limit) for queue in queues)
 
 
 def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, why: str) -> Violation:

@@ -9,7 +9,7 @@ from itertools import chain
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
-from hpclaunch.lint.known_variables import NAMES, PREFIXES, SLIPS, SLURM, VALUES
+from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS, SLURM, VALUES
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule, slurm
 from hpclaunch.lint.shell_syntax import Assignment, Command, Ref, Word
@@ -58,8 +58,35 @@ def variable_undefined(context: Context) -> Iterator[Violation]:
         for name, ref in _unset_uses(script).items()
         if name not in others and not _by_module(script, name)
     ]
+    found += [ref for ref in _other_sites_uses(context) if ref not in found]
     for ref in found[:_MOST]:
-        yield Violation(ref.line, f"${ref.name} is set neither by the script nor by the scheduler")
+        yield Violation(ref.line, _unset_message(context, ref.name))
+
+
+def _unset_message(context: Context, name: str) -> str:
+    message = f"${name} is set neither by the script nor by the scheduler"
+    if context.profile is None or not _of_another_site(context, name):
+        return message
+    paths = " ".join(sorted(each.path for each in context.profile.storage.values()))
+    return f"{message}; the file systems of {context.profile.name} are {paths}"
+
+
+def _other_sites_uses(context: Context) -> list[Ref]:
+    """Return the first use of each variable that other sites set, where the script does not."""
+    variables, found = context.script.variables, dict[str, Ref]()
+    for ref in context.script.shell.refs:
+        made = ref.guarded or ref.name in variables.assignments or ref.name in variables.provided
+        if not made and _of_another_site(context, ref.name):
+            found.setdefault(ref.name, ref)
+    return list(found.values())
+
+
+def _of_another_site(context: Context, name: str) -> bool:
+    """Tell whether a variable names a file system of other sites, and the profile lists this one's."""
+    if context.profile is None or name not in FILE_SYSTEMS:
+        return False
+    paths = [each.path for each in context.profile.storage.values()]
+    return bool(paths) and not any(f"${name}" in path for path in paths)
 
 
 def _by_module(script: Script, name: str) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
+from ..collective_number import COLLECTIVES
 from .chunks import Array
 
 if TYPE_CHECKING:
@@ -69,7 +70,11 @@ class Algorithm(ABC):
         if array.ndim != 1 or not flags.c_contiguous or not flags.writeable:
             raise ValueError("allreduce needs a one-dimensional, contiguous, writable array")
         if self._ranks > 1 and array.size > 0:
-            self._sum(array)
+            if COLLECTIVES is None:
+                self._sum(array)
+            else:
+                with COLLECTIVES.within("allreduce"):
+                    self._sum(array)
 
     @abstractmethod
     def _sum(self, array: Array) -> None:

@@ -1,0 +1,87 @@
+"""``hpclaunch report``: what a job used, what it cost, and what to ask for next time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli._site_names import complete_site
+
+if TYPE_CHECKING:
+    from hpclaunch.usage.report_documents import ReportDocument
+
+
+@click.command()
+@click.argument("job", shell_complete=complete_job, default="last")
+@click.option(
+    "--site",
+    shell_complete=complete_site,
+    help="Site of a JOB that hpclaunch did not submit; its scheduler is asked.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="OUT", help="Write one page with pictures.")
+def command(job: str, site: str | None, as_json: bool, html: Path | None) -> None:
+    """Show what JOB used: time in the queue and running, CPU, memory, GPUs, energy, speed, cost; and what to
+    ask for next time.
+
+    JOB: an id, either end of one, the scheduler's id, a name, or last (the default). With --site it is a
+    number of that site's scheduler, and may be a job that hpclaunch did not submit: of that the accounting of
+    the scheduler tells.
+
+    \b
+    Examples:
+      hpclaunch report last
+      hpclaunch report last --html report.html
+      hpclaunch report 4711 --site lumi-g
+    """
+    from hpclaunch.cli._documents import print_document
+
+    document = _foreign(job, site) if site else _of_ours(job)
+    if html:
+        from hpclaunch.atomic_file import write_file
+        from hpclaunch.usage.report_page import page
+
+        write_file(html, page(document).encode("utf-8", "surrogatepass"))
+    if as_json:
+        print_document(document)
+    else:
+        from hpclaunch.usage.report_text import shown
+
+        click.echo(shown(document))
+
+
+def _of_ours(job: str) -> ReportDocument:
+    import datetime as dt
+
+    from hpclaunch.api import find_job
+    from hpclaunch.cli._jobs import up_to_date
+    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.usage.gather_report import facts_of_job
+    from hpclaunch.usage.job_report import billing_of, job_report
+
+    handle = find_job(job, to_stderr)
+    with handle.connected() as host:
+        record = up_to_date(handle)
+        facts = facts_of_job(host, record)
+    return job_report(facts, billing_of(record), dt.datetime.now(dt.timezone.utc))
+
+
+def _foreign(job: str, site: str) -> ReportDocument:
+    """Return the report of a job of a scheduler, by its number; where it is one of ours, that one."""
+    import datetime as dt
+
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.job.store import Store
+    from hpclaunch.site.load_profile import load_site
+    from hpclaunch.site.site_scheduler import site_scheduler
+    from hpclaunch.usage.gather_report import facts_of_other_job
+    from hpclaunch.usage.job_report import job_report
+
+    profile = load_site(site)
+    if any(job in (record.id, record.scheduler_id) for record in Store().list()[0] if record.site == site):
+        return _of_ours(job)
+    facts = facts_of_other_job(LocalHost(), site_scheduler(profile), profile.name, job)
+    return job_report(facts, profile.billing, dt.datetime.now(dt.timezone.utc))

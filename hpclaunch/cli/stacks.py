@@ -1,0 +1,49 @@
+"""``hpclaunch stacks``: where each rank of a running job stands."""
+
+from __future__ import annotations
+
+import click
+
+from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._jobs import complete_job
+
+
+@click.command()
+@click.argument("job", shell_complete=complete_job, default="last")
+@click.option("--index", type=int, help="Of a job array: the job of this index.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+def command(job: str, index: int | None, as_json: bool) -> None:
+    """Tell where each rank of the running JOB stands, and which rank the other ranks wait for.
+
+    Each node is read twice, three seconds apart. A rank whose Python has the start-up file of --stacks,
+    --idle-timeout or --profile tells its stacks; of any other the state, the system call and the open files
+    are read. No process is stopped or ended. Of a job that --idle-timeout has ended, what its ranks told
+    before is printed again.
+
+    JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
+
+    \b
+    Examples:
+      hpclaunch stacks last
+      hpclaunch stacks last --json
+    """
+    from hpclaunch.api import find_job
+    from hpclaunch.cli._jobs import up_to_date
+    from hpclaunch.job.job_stacks import stacks_left, stacks_of
+    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.remote.roll_call import text_lines
+    from hpclaunch.text_table import printable
+
+    handle = find_job(job, to_stderr)
+    record = up_to_date(handle)
+    with handle.connected() as host:
+        call = (
+            stacks_of(host, record, index) if record.state == "running" else stacks_left(host, record, index)
+        )
+    if as_json:
+        from hpclaunch.job.stacks_document import stacks_document
+
+        print_document(stacks_document(record.id, call))
+        return
+    for line in text_lines(call):
+        click.echo(printable(line))

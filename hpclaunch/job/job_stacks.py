@@ -1,0 +1,112 @@
+"""``hpclaunch stacks``: where each rank of a running job stands, gathered from its nodes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.job.attached_nodes import SSH
+from hpclaunch.job.node_programs import STANDS, one_text
+from hpclaunch.job.record import JobRecord
+from hpclaunch.job.stacks_document import stacks_document
+from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
+from hpclaunch.remote.look import MARK
+from hpclaunch.remote.roll_call import FILE, nodes_in, roll_call
+from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Scheduler
+
+_IDLE = """\
+last=$(stat -c %Y -- "$@" 2> /dev/null | sort -n | tail -n 1)
+[ -z "$last" ] || echo $(($(date +%s) - last))
+"""
+
+
+def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[str, Any]:
+    """Return the roll call of a running job, as ``remote/roll_call.py`` makes it.
+
+    Raises BadInputError for a job that does not run, RefusedError where no node gives an answer.
+    """
+    scheduler = get_scheduler(record.scheduler)
+    if scheduler.starts_at_once:
+        text = _run(host, (), JOB_VARIABLE, record.id)
+    else:
+        text = _from_outside(host, scheduler, record, index)
+    if MARK not in text:
+        raise RefusedError(
+            f"the nodes of job {record.id} have not answered within {LOOK_S} s",
+            "python3 must be on the nodes, and the job must be yours; the nodes may hang themselves",
+        )
+    return roll_call(nodes_in(text), record.tasks, record.nodes, _idle_s(host, record, index))
+
+
+def stacks_left(host: Host, record: JobRecord, index: int | None = None) -> dict[str, Any]:
+    """Return the roll call that --idle-timeout made before it ended the job; BadInputError without one."""
+    folder = record.folder if index is None else f"{record.folder}/{index}"
+    try:
+        call: dict[str, Any] = msgspec.json.decode(host.read_file(f"{folder}/{FILE}") or b"")
+        stacks_document(record.id, call)
+    except msgspec.DecodeError:
+        raise BadInputError(
+            f"job {record.id} is {record.state}, so it has no ranks to look at",
+            "hpclaunch status and hpclaunch logs tell how it ended, or why it waits",
+        ) from None
+    return call
+
+
+def _from_outside(host: Host, scheduler: Scheduler, record: JobRecord, index: int | None) -> str:
+    attach = scheduler.attach
+    if attach is None:
+        raise BadInputError(
+            f"how to look into running jobs of {scheduler.title} from outside is not known",
+            "submit with --idle-timeout: the job itself looks before it is ended",
+        )
+    number = record.scheduler_id or ""
+    if record.array:
+        if index is None:
+            raise BadInputError(f"job {record.id} is an array", "name one of its jobs: --index N")
+        number = f"{number}_{index}"
+    answer = host.run(attach.query(number), env=dict(scheduler.query_env), timeout_s=LOOK_S)
+    return _ask(host, attach, attach.parse(number, answer))
+
+
+def _ask(host: Host, attach: Attach, job: RunningJob) -> str:
+    """Return the answers of all nodes, of which some may be missing."""
+    words = attach.words(job)
+    if words:
+        return _run(host, words, attach.job_variable, job.id)
+    program = one_text(STANDS).encode()
+    limit = ("timeout", "-k", "5", str(LOOK_S))
+    remote = f"python3 -I - {attach.job_variable} {job.id} {STACKS_SIGNAL}"
+    if not re.fullmatch(r"[\w.\[\]-]+", job.id, re.ASCII):
+        raise RefusedError(f"{job.id!r} is not an id of a job")
+    answers = [
+        host.run((*limit, *SSH, "--", name, remote), stdin=program, timeout_s=LOOK_S + 30)
+        for name in job.nodes
+    ]
+    return "\n".join(answer.stdout for answer in answers)
+
+
+def _run(host: Host, words: tuple[str, ...], variable: str, job: str) -> str:
+    """Run the program by these words, in bounded time; what some nodes have answered is kept."""
+    argv = ("python3", "-I", "-c", one_text(STANDS), variable, job, str(STACKS_SIGNAL))
+    answer = host.run(("timeout", "-k", "5", str(LOOK_S), *words, *argv), timeout_s=LOOK_S + 30)
+    if MARK not in answer.stdout and answer.exit_code not in (0, 124, 137):
+        said = answer.stderr.strip().splitlines()
+        raise RefusedError(
+            f"the nodes of the job have not answered: {said[-1] if said else 'no output'}",
+            "a job can be looked into by its own user only, and python3 must be on its nodes",
+        )
+    return answer.stdout
+
+
+def _idle_s(host: Host, record: JobRecord, index: int | None) -> int | None:
+    """Return the seconds since the job's last output or heartbeat."""
+    folder = record.folder if index is None else f"{record.folder}/{index}"
+    files = (f"{folder}/out.log", f"{folder}/heartbeat")
+    answer = host.run(("sh", "-c", _IDLE, "idle", *files), timeout_s=LOOK_S)
+    text = answer.stdout.strip()
+    return max(0, int(text)) if re.fullmatch(r"-?\d+", text) else None

@@ -1,0 +1,115 @@
+"""The JSON document of ``hpclaunch stacks``, as ``remote/roll_call.py`` makes it."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+from typing import Any, Literal
+
+import msgspec
+
+from hpclaunch.json_document import Document
+
+
+class StackFrame(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a Python stack."""
+
+    file: str
+    line: int
+    function: str
+
+
+class RankStand(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a rank stands."""
+
+    rank: int
+    node: str
+    gpu: str | None
+    """The one GPU that it sees, by its variable; null: several, or none."""
+    pid: int
+    program: list[str]
+    """The first words of its command line."""
+    processes: int
+    """Processes of the rank, itself counted."""
+    state: str
+    """Letter of /proc/PID/stat: R runs, S sleeps, D waits in the kernel and cannot be ended, T is stopped."""
+    waits: str
+    """The kernel's function that it waits in, if any."""
+    call: str
+    """The system call of its main thread; empty: none, or the kernel does not show it to us."""
+    path: str
+    """The file that the system call is about."""
+    what: str
+    """The collective, system call or function that it is in."""
+    number: int | None
+    """That of the collective, by the flight recorder or the bundled training."""
+    at: str
+    """FILE:LINE of the program itself; empty: no stack is known."""
+    collective: bool
+    """Whether it waits for other ranks."""
+    moved: bool | None
+    """Whether it stood elsewhere some seconds later; null: not known."""
+    suspect: bool
+    """Whether other ranks wait for it."""
+    by: Literal["faulthandler", "py-spy"] | None
+    """Where the stack comes from."""
+    stack: list[StackFrame]
+    """Of the main thread, the innermost call first."""
+    files: list[str]
+    """Some of the files that it has open."""
+    collectives: dict[str, list[tuple[int, str, str]]]
+    """Process group -> the newest collectives in torch's flight recorder: number, name, state."""
+
+
+class OtherProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the job whose rank is not known, as of a program that cleared its environment."""
+
+    node: str
+    pid: int
+    program: list[str]
+    state: str
+
+
+StacksKind = Literal[
+    "stopped",
+    "disk",
+    "blocked",
+    "mismatch",
+    "behind",
+    "slow",
+    "moving",
+    "alike",
+    "missing",
+    "unclear",
+    "none",
+]
+
+
+class StacksDocument(Document, frozen=True, kw_only=True):
+    """The roll call of a running job."""
+
+    id: str
+    finding: str
+    kind: StacksKind
+    """stopped: by a signal; disk: a rank waits in the kernel; blocked: in a call about a file; mismatch: in
+    another collective; behind: not yet in the collective of the other ranks; slow: so, and it moves; moving:
+    most ranks move; alike: all ranks wait in the same collective; missing: a rank has no process; unclear;
+    none: no rank was seen."""
+    remedy: str | None
+    suspects: list[int]
+    """Ranks that others wait for."""
+    missing: list[int]
+    """Ranks of which no process was seen."""
+    ranks: int
+    nodes: int
+    nodes_answered: int
+    idle_s: int | None
+    """Seconds since the job's last output or heartbeat."""
+    by_rank: list[RankStand]
+    other_processes: list[OtherProcess]
+
+
+DOCUMENTS = {"stacks": StacksDocument}
+"""Name of the schema -> its type."""
+
+
+def stacks_document(job: str, call: dict[str, Any]) -> StacksDocument:
+    """Return the roll call of a job as its document."""
+    return msgspec.convert({"schema": 1, "id": job, **call}, StacksDocument)

@@ -1,0 +1,443 @@
+# ruff: noqa: UP006, UP035, UP045  (the interpreter of a node may be old)
+"""Where the processes of a running job stand on this node: Python's stacks, system calls, states.
+
+    python3 -I -c TEXT JOB_VARIABLE JOB_ID SIGNAL
+
+TEXT is that of ``look.py`` and of this file. The signal requests Python's stacks and is sent only to a
+process whose SigCgt in /proc/PID/status says that it catches it, and that holds open the file which
+``rank_startup.py`` made for them; any other process would die of it, and is read in /proc only. All ranks are
+looked at twice, some seconds apart. It changes nothing else, writes no file and ends in bounded time, also
+where a file of /proc does not answer. It runs on any Python from 3.6 on.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+from hpclaunch.remote.look import (
+    MOST_PROCESSES,
+    VARIABLES,
+    answer,
+    chosen,
+    environment_of,
+    field,
+    own_processes,
+    read,
+)
+
+GAP_S = 3.0
+"""Between the two looks."""
+_SCAN_S = 6.0
+_DUMP_S = 2.0
+_PY_SPY_S = 6.0
+_ALL_S = 30.0
+"""A node answers after that time with what it knows by then."""
+_FRAMES = 30
+_THREADS = 8
+_FILES = 6
+_FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
+_SPY_FRAME = re.compile(r"    (.*) \((.*?)(?::(\d+))?\)")
+_WATCHED = re.compile(r"/proc/(\d+)$")
+STACKS, RECORDER, COLLECTIVE = "hpclaunch-stacks", "hpclaunch-recorder", "hpclaunch-collective"
+"""Names of the files in memory, as the links in /proc/PID/fd begin behind /dev/shm."""
+_BY_FILE = {"read", "write", "pread64", "readv", "fsync", "flock", "fcntl", "getdents64", "connect"}
+_BY_FILE |= {"accept", "accept4", "recvfrom", "recvmsg", "sendto", "sendmsg", "ioctl"}
+_BY_PATH = {"open": 0, "stat": 0, "lstat": 0, "mkdir": 0, "unlink": 0, "rmdir": 0, "access": 0, "statfs": 0}
+_BY_PATH.update({"openat": 1, "newfstatat": 1, "statx": 1, "unlinkat": 1, "mkdirat": 1, "faccessat": 1})
+_CALLS = {
+    "x86_64": {
+        **{0: "read", 1: "write", 2: "open", 4: "stat", 6: "lstat", 7: "poll", 16: "ioctl", 17: "pread64"},
+        **{
+            19: "readv",
+            21: "access",
+            23: "select",
+            34: "pause",
+            35: "nanosleep",
+            42: "connect",
+            43: "accept",
+        },
+        **{44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 61: "wait4", 72: "fcntl"},
+        **{73: "flock", 74: "fsync", 83: "mkdir", 84: "rmdir", 87: "unlink", 128: "rt_sigtimedwait"},
+        **{130: "rt_sigsuspend", 137: "statfs", 202: "futex", 217: "getdents64", 230: "clock_nanosleep"},
+        **{232: "epoll_wait", 247: "waitid", 257: "openat", 258: "mkdirat", 262: "newfstatat"},
+        **{263: "unlinkat", 269: "faccessat", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait"},
+        **{288: "accept4", 332: "statx"},
+    },
+    "aarch64": {
+        **{22: "epoll_pwait", 25: "fcntl", 29: "ioctl", 32: "flock", 34: "mkdirat", 35: "unlinkat"},
+        **{43: "statfs", 48: "faccessat", 56: "openat", 61: "getdents64", 63: "read", 64: "write"},
+        **{65: "readv", 67: "pread64", 72: "pselect6", 73: "ppoll", 79: "newfstatat", 82: "fsync"},
+        **{95: "waitid", 98: "futex", 101: "nanosleep", 115: "clock_nanosleep", 133: "rt_sigsuspend"},
+        **{137: "rt_sigtimedwait", 202: "accept", 203: "connect", 206: "sendto", 207: "recvfrom"},
+        **{211: "sendmsg", 212: "recvmsg", 242: "accept4", 260: "wait4", 291: "statx"},
+    },
+}
+"""Machine -> number of a system call -> its name (asm/unistd_64.h, asm-generic/unistd.h)."""
+
+Process = Dict[str, Any]
+
+
+def at_once(tasks: Iterable[Callable[[], None]], seconds: float) -> None:
+    """Run all tasks, each in a thread, and wait until they have ended or the time is over.
+
+    A file of /proc may not answer, as where a process hangs with a lock that the kernel needs to read it.
+    """
+    threads = [threading.Thread(target=task, daemon=True) for task in tasks]
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+
+# --- which processes ---------------------------------------------------------------------------------------
+
+
+def parents() -> Dict[str, str]:
+    """Return process -> its parent, of all that can be seen."""
+    found = {}
+    for pid in os.listdir("/proc"):
+        numbers = read("/proc/" + pid + "/stat").rpartition(")")[2].split() if pid.isdigit() else []
+        if len(numbers) > 1 and numbers[0] not in "ZX":
+            found[pid] = numbers[1]
+    return found
+
+
+def members(variable: str, job: str) -> Dict[str, Dict[str, str]]:
+    """Return process -> variables: of the job's processes, and of those that they started.
+
+    A program may clear its environment: it has the variables of the shell that watches its binding, whose
+    working folder is that of the process in /proc, else of the nearest process above it.
+    """
+    above, mine = parents(), set(own_processes())
+    environs: Dict[str, Dict[str, str]] = {}
+
+    def look_at(pid: str) -> None:
+        environs[pid] = environment_of(pid)
+
+    at_once([partial(look_at, pid) for pid in above if pid not in mine], _SCAN_S)
+    environs = dict(environs)
+    found = {pid: each for pid, each in environs.items() if chosen(pid, each, variable, job)}
+    for pid in list(found):
+        watched = _WATCHED.match(target("/proc/" + pid + "/cwd"))
+        if watched:
+            own = found.pop(pid)
+            if watched.group(1) in above and not environs.get(watched.group(1)):
+                found[watched.group(1)] = own
+    foreign = {pid for pid, each in environs.items() if each and pid not in found}
+    for pid in sorted(set(above) - set(found) - foreign - mine, key=int):
+        up = above[pid]
+        while up in above and up not in found and up not in foreign and up not in mine:
+            up = above[up]
+        if up in found:
+            found[pid] = dict(found[up])
+    return dict(list(found.items())[:MOST_PROCESSES])
+
+
+# --- what /proc tells --------------------------------------------------------------------------------------
+
+
+def facts(pid: str, environ: Dict[str, str]) -> Optional[Process]:
+    """Return what a process is; None: it has ended."""
+    status, stat = read("/proc/" + pid + "/status"), read("/proc/" + pid + "/stat")
+    numbers = stat.rpartition(")")[2].split()
+    if len(numbers) < 13 or numbers[0] in "ZX":
+        return None
+    words = [word for word in read("/proc/" + pid + "/cmdline").split("\0") if word]
+    return {
+        "pid": int(pid),
+        "parent": int(numbers[1]),
+        "program": [word[:120] for word in words[:3]] or [field(status, "Name")],
+        "variables": {name: environ[name][:400] for name in environ if VARIABLES.match(name)},
+        "files": open_files(pid),
+    }
+
+
+def stands(pid: str) -> Process:
+    """Return how a process stands now: its state, CPU time, what it waits in, its system call."""
+    numbers = read("/proc/" + pid + "/stat").rpartition(")")[2].split()
+    waits = read("/proc/" + pid + "/wchan").strip()
+    call, path = system_call(pid)
+    return {
+        "state": numbers[0] if numbers else "",
+        "ticks": int(numbers[11]) + int(numbers[12]) if len(numbers) > 12 else 0,
+        "waits": "" if waits == "0" else waits,
+        "call": call,
+        "path": path,
+    }
+
+
+def system_call(pid: str) -> Tuple[str, str]:
+    """Return the system call that the main thread is in and the file that it is about, as far as we may see.
+
+    The kernel shows it to those who may trace the process (man proc_pid_syscall).
+    """
+    words = read("/proc/" + pid + "/syscall").split()
+    if len(words) < 3 or not words[0].isdigit():
+        return "", ""
+    name = _CALLS.get(os.uname().machine, {}).get(int(words[0]), "")
+    if name in _BY_FILE:
+        return name, target("/proc/" + pid + "/fd/" + str(int(words[1], 16)))
+    if name in _BY_PATH:
+        path = text_at(pid, int(words[1 + _BY_PATH[name]], 16))
+        return name, os.path.join(target("/proc/" + pid + "/cwd"), path) if path else ""
+    return name, ""
+
+
+def target(link: str) -> str:
+    """Return what an open file is."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+def text_at(pid: str, address: int) -> str:
+    """Return the text at an address of a process: the path that a system call got."""
+    try:
+        with open("/proc/" + pid + "/mem", "rb", 0) as memory:
+            memory.seek(address)
+            data = memory.read(4096) or b""
+    except (OSError, ValueError, OverflowError):
+        return ""
+    return data.partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def opened(pid: str) -> Dict[str, str]:
+    """Return the open files of a process: number -> what it is."""
+    try:
+        names = os.listdir("/proc/" + pid + "/fd")
+    except OSError:
+        return {}
+    return {name: target("/proc/" + pid + "/fd/" + name) for name in names}
+
+
+def open_files(pid: str) -> List[str]:
+    """Return some of the files that a process has open, without devices and those in memory."""
+    skipped = ("/dev/", "/proc/", "/sys/", "/memfd:", "/usr/", "/lib", "/tmp/ompi")  # noqa: S108
+    found = [path for path in opened(pid).values() if path.startswith("/") and not path.startswith(skipped)]
+    return sorted(set(found))[:_FILES]
+
+
+def in_memory(pid: str, name: str) -> Optional[str]:
+    """Return the path, below /proc, of a file in memory that ``rank_startup.py`` has opened."""
+    start = "/dev/shm/" + name + "."  # noqa: S108
+    for number, path in opened(pid).items():
+        if path.startswith(start) and path.endswith(" (deleted)"):
+            return "/proc/" + pid + "/fd/" + number
+    return None
+
+
+# --- Python's stacks ---------------------------------------------------------------------------------------
+
+
+def catches(pid: str, signal: int) -> bool:
+    """Tell whether a process catches the signal and does not block it (man proc_pid_status)."""
+    status = read("/proc/" + pid + "/status")
+    caught, blocked = (int(field(status, name) or "0", 16) for name in ("SigCgt", "SigBlk"))
+    return bool(caught & ~blocked & 1 << signal - 1) and not field(status, "State").startswith(("T", "t"))
+
+
+def dumped(pid: str, signal: int) -> Optional[str]:
+    """Return Python's stacks, written now; None where the process would not take the signal or gave none."""
+    path = in_memory(pid, STACKS)
+    if path is None:
+        return None
+    try:
+        os.truncate(path, 0)
+        if not catches(pid, signal):
+            return None
+        os.kill(int(pid), signal)
+    except OSError:
+        return None
+    return settled(path, 0) or None
+
+
+def settled(path: str, offset: int, ending: str = "\n") -> str:
+    """Return what a file has after ``offset`` once it has stopped growing; empty where nothing comes."""
+    deadline, before = time.monotonic() + _DUMP_S, ""
+    while time.monotonic() < deadline:
+        time.sleep(0.05)
+        text = whole(path)[offset:]
+        if text and text == before and text.endswith(ending):
+            return text
+        before = text
+    return before
+
+
+def whole(path: str) -> str:
+    """Return a file's text."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(8 << 20).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def frames_of(text: str) -> List[List[Any]]:
+    """Return the stacks in faulthandler's text, the main thread's first: frames of [file, line, function]."""
+    threads: List[List[Any]] = []
+    for line in text.splitlines():
+        frame = _FRAME.fullmatch(line)
+        if line.endswith("(most recent call first):"):
+            threads.append([])
+        elif frame and threads:
+            number = int(frame.group(2)) if frame.group(2).isdigit() else 0
+            threads[-1].append([frame.group(1), number, frame.group(3)])
+    threads.reverse()  # faulthandler begins with the newest thread; the main one is the oldest
+    return [thread[:_FRAMES] for thread in threads[:_THREADS]]
+
+
+def by_py_spy(pid: str) -> Optional[List[List[Any]]]:
+    """Return the stacks of a Python that has no handler, where the node has py-spy; the process runs on."""
+    program = shutil.which("py-spy")
+    if program is None or not re.match("python|pypy", os.path.basename(target("/proc/" + pid + "/exe"))):
+        return None
+    words = [program, "dump", "--nonblocking", "--pid", pid]
+    try:
+        done = subprocess.run(
+            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_PY_SPY_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return spied(done.stdout.decode("utf-8", "replace")) or None
+
+
+def spied(text: str) -> List[List[Any]]:
+    """Return the stacks in the text of ``py-spy dump``, which begins with the main thread."""
+    threads: List[List[Any]] = []
+    for line in text.splitlines():
+        frame = _SPY_FRAME.fullmatch(line)
+        if line.startswith("Thread "):
+            threads.append([])
+        elif frame and threads:
+            threads[-1].append([frame.group(2), int(frame.group(3) or 0), frame.group(1)])
+    return [thread[:_FRAMES] for thread in threads[:_THREADS]]
+
+
+def source_lines(pid: str, stack: List[List[Any]]) -> List[str]:
+    """Return the text of each frame's line, as far as its file, maybe one of a container, can be read."""
+    found = []
+    for path, number, _ in stack:
+        lines = read("/proc/" + pid + "/root" + path).splitlines() if path.endswith(".py") else []
+        found.append(lines[number - 1].strip()[:200] if 0 < number <= len(lines) else "")
+    return found
+
+
+# --- collectives -------------------------------------------------------------------------------------------
+
+
+def own_collective(pid: str) -> Optional[List[Any]]:
+    """Return what the bundled training notes: [number, name, whether it waits in it]."""
+    path = in_memory(pid, COLLECTIVE)
+    words = whole(path).split() if path else []
+    if len(words) == 3 and words[0].isdigit():
+        return [int(words[0]), words[1], words[2] == "in"]
+    return None
+
+
+def recorded(pid: str) -> Optional[Dict[str, List[List[Any]]]]:
+    """Return the newest collectives that torch's flight recorder has of each process group, oldest first.
+
+    Each is [number, name, state]. The process's own thread writes them; one that holds Python's lock cannot.
+    """
+    path = in_memory(pid, RECORDER)
+    first = whole(path).partition("\n")[0] if path else ""
+    words = first.split()
+    names = field(read("/proc/" + pid + "/status"), "NSpid").split()
+    if path is None or len(words) != 2 or not words[1].isdigit() or words[0] not in names:
+        return None
+    start = len(first) + 1
+    try:
+        os.truncate(path, start)
+        request = os.open("/proc/" + pid + "/fd/" + words[1], os.O_WRONLY | os.O_NONBLOCK)
+        os.write(request, b"1")
+        os.close(request)
+    except OSError:
+        return None
+    return newest(settled(path, start))
+
+
+def newest(text: str, most: int = 16) -> Optional[Dict[str, List[List[Any]]]]:
+    """Return the newest collectives in a flight recorder's dump, by process group."""
+    try:
+        entries = json.loads(text)["entries"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    groups: Dict[str, List[List[Any]]] = {}
+    for entry in entries:
+        if isinstance(entry, dict) and not entry.get("is_p2p") and "collective_seq_id" in entry:
+            group = ":".join(map(str, entry.get("process_group") or ["?"]))
+            name = str(entry.get("profiling_name")).partition(":")[2] or str(entry.get("profiling_name"))
+            state = str(entry.get("state"))
+            if entry.get("retired"):
+                state = "completed"
+            groups.setdefault(group, []).append([entry["collective_seq_id"], name, state])
+    return {group: sorted(found)[-most:] for group, found in groups.items()}
+
+
+# --- all together ------------------------------------------------------------------------------------------
+
+
+def look(process: Process, key: str, signal: int) -> None:
+    """Look at a process once; each part that is known is there at once."""
+    pid = str(process["pid"])
+    now = process[key] = stands(pid)
+    now["collective"] = own_collective(pid)
+    text = dumped(pid, signal)
+    stacks = frames_of(text) if text else by_py_spy(pid)
+    if stacks:
+        now["stacks"], now["by"] = stacks, "faulthandler" if text else "py-spy"
+
+
+def look_closer(process: Process) -> None:
+    """Add what is needed once: the lines of the source, the flight recorder."""
+    process["recorder"] = recorded(str(process["pid"]))
+    stacks = process.get("first", {}).get("stacks") or []
+    process["lines"] = source_lines(str(process["pid"]), stacks[0]) if stacks else []
+
+
+def gather(variable: str, job: str, signal: int, found: List[Process]) -> None:
+    """Put into ``found`` where the job's processes on this node stand, as it becomes known."""
+
+    def begin(pid: str, environ: Dict[str, str]) -> None:
+        process = facts(pid, environ)
+        if process is not None:
+            found.append(process)
+            look(process, "first", signal)
+            look_closer(process)
+
+    started = time.monotonic()
+    at_once([partial(begin, *each) for each in members(variable, job).items()], _DUMP_S * 2 + _PY_SPY_S)
+    time.sleep(max(0.0, GAP_S - (time.monotonic() - started)))
+    at_once([partial(look, one, "second", signal) for one in list(found)], _DUMP_S + _PY_SPY_S)
+
+
+def whole_by_now(found: List[Process]) -> List[Process]:
+    """Return a copy; a thread that was given up may still add to the original."""
+    while True:
+        try:
+            copied: List[Process] = json.loads(json.dumps(found))
+            return copied
+        except RuntimeError:  # it changed meanwhile
+            time.sleep(0.01)
+
+
+def main() -> None:
+    """Print the answer; what does not answer by then is left out."""
+    variable, job, signal = sys.argv[1:4]
+    found: List[Process] = []
+    at_once([partial(gather, variable, job, int(signal), found)], _ALL_S)
+    answer(whole_by_now(found))
+    os._exit(0)  # threads may wait in the kernel for what never comes
+
+
+if __name__ == "__main__":
+    main()

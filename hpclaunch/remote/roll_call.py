@@ -1,0 +1,541 @@
+# ruff: noqa: UP006, UP035, UP045  (the interpreter of a node may be old)
+"""The roll call of a job that may hang: where its ranks stand, and which of them keep the rest waiting.
+
+    python3 -I -c TEXT JOB_FOLDER RANKS NODES IDLE_S < ANSWERS
+
+The answers are those of ``rank_stands.py`` on each node. The script of a job runs it before it is ended by
+``--idle-timeout``: it prints the roll call and writes it to ``stacks.json`` in the job's folder. ``hpclaunch
+stacks`` calls its functions. It runs on any Python from 3.6 on.
+"""
+
+import json
+import os
+import re
+import sys
+from collections import Counter
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF
+
+FILE, VERDICT = "stacks.json", "hang"
+"""Names in the job's folder of the whole roll call, and of its finding alone, which goes into the record."""
+_MOST_KEPT = 100
+_SHELLS = re.compile(r"(ba|da|z|k|tc|c)?sh|env|timeout|numactl|taskset|apptainer|singularity|starter(-suid)?")
+"""Programs around a rank's own; one of them is the rank where it has no other process."""
+_LIBRARY = re.compile(
+    r"/(site|dist)-packages/|/lib(64)?/python[\d.]+/|^<frozen|/hpclaunch/train/|/pypy[\d.]+/"
+)
+_MESSAGES = re.compile(r"/(torch/distributed|horovod|mpi4py|deepspeed|jax|nccl|hpclaunch/train)[/.]")
+"""Libraries whose functions are named by the collective that they wait for."""
+_KINDS = (
+    ("reducescatter", r"reduce_?scatter"),
+    ("allreduce", r"_?i?all_?reduce"),
+    ("allgather", r"i?all_?gather"),
+    ("alltoall", r"i?all_?to_?all"),
+    ("broadcast", r"i?b(road)?cast"),
+    ("barrier", r"i?barrier|wait_for_all|join"),
+    ("reduce", r"i?reduce$"),
+    ("scatter", r"i?scatter"),
+    ("gather", r"i?gather"),
+    ("receive", r"i?recv|sendrecv"),
+    ("send", r"i?send"),
+)
+_CALLED = re.compile(r"\.(\w+)\(")
+_BLOCKED = {
+    **dict.fromkeys(("open", "openat"), "open()"),
+    **dict.fromkeys(("read", "pread64", "readv"), "read()"),
+    **dict.fromkeys(("write",), "write()"),
+    **dict.fromkeys(("stat", "lstat", "newfstatat", "statx", "access", "faccessat", "statfs"), "stat()"),
+    **{name: name + "()" for name in ("fsync", "flock", "fcntl", "connect", "accept", "mkdir", "unlink")},
+    "getdents64": "list()",
+}
+"""System calls that say more than the Python function around them."""
+_KERNEL_WAITS = (
+    (r"rpc_wait|nfs", "waits for NFS"),
+    (r"ptlrpc|^ll_|cl_sync|osc_|ldlm", "waits for Lustre"),
+    (r"^gpfs|cxiWait", "waits for GPFS"),
+    (r"io_schedule|folio_wait|wait_on_page|blk_", "waits for a disk or file system"),
+    (r"wait_for_partner|fifo_open", "waits for the other end of a FIFO"),
+    (r"pipe_(read|wait)|anon_pipe_read", "reads a pipe"),
+    (r"hrtimer_nanosleep|do_nanosleep", "sleeps"),
+)
+_MOST_NAMED = 8
+Report = Dict[str, Any]
+Nodes = List[Tuple[str, List[Dict[str, Any]]]]
+"""Nodes and their processes, as ``rank_stands.py`` has them."""
+Ranks = Dict[int, Tuple[str, List[Dict[str, Any]]]]
+"""Rank -> its node and its processes."""
+
+
+# --- the answers of nodes ----------------------------------------------------------------------------------
+
+
+def nodes_in(text: str) -> Nodes:
+    """Return (node, its processes) of each answer that is complete."""
+    pieces: Dict[str, Dict[int, str]] = {}
+    counts: Dict[str, int] = {}
+    for line in text.splitlines():
+        match = re.search(MARK + r"(\S+) (\d+)/(\d+) (.*)", line)
+        if match:
+            pieces.setdefault(match.group(1), {})[int(match.group(2))] = match.group(4)
+            counts[match.group(1)] = int(match.group(3))
+    found = []
+    for host in pieces:
+        if len(pieces[host]) == counts[host]:
+            try:
+                whole = json.loads("".join(pieces[host][number] for number in sorted(pieces[host])))
+                found.append((host, list(whole["processes"])))
+            except (ValueError, KeyError, TypeError):
+                continue
+    return found
+
+
+def number_in(variables: Dict[str, str], name: str) -> Optional[int]:
+    """Return a number among the variables."""
+    text = variables.get(name, "")
+    return int(text) if re.match(r"[0-9]{1,7}$", text) else None
+
+
+def program_of(process: Dict[str, Any]) -> str:
+    """Return the name of a process's program."""
+    return os.path.basename(process["program"][0]) if process.get("program") else ""
+
+
+def ranks_in(nodes: Nodes) -> Ranks:
+    """Return rank -> (node, its processes), by the surest variables; of several steps the largest."""
+    for needed, rank_name, _, _ in RANKS_OF:
+        steps: Dict[str, Ranks] = {}
+        for host, processes in nodes:
+            for process in processes:
+                variables = process["variables"]
+                rank = number_in(variables, rank_name)
+                if needed not in variables or rank is None or HELPERS.match(program_of(process)):
+                    continue
+                step = steps.setdefault(variables.get("SLURM_STEP_ID", ""), {})
+                step.setdefault(rank, (host, []))[1].append(process)
+        if steps:
+            return max(steps.values(), key=len)
+    return {}
+
+
+def main_process(processes: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """Return the process that is the rank's own: one with Python's stacks, then the uppermost program."""
+    parents = {one["pid"]: one["parent"] for one in processes}
+
+    def depth(one: Dict[str, Any]) -> int:
+        steps, pid = 0, one["pid"]
+        while pid in parents and steps < 100:
+            steps, pid = steps + 1, parents[pid]
+        return steps
+
+    def rank_of(one: Dict[str, Any]) -> Tuple[bool, bool, int, int]:
+        shell = _SHELLS.fullmatch(program_of(one)) is not None
+        return (bool(stack_of(one)), not shell, -depth(one), -int(one["pid"]))
+
+    return max(processes, key=rank_of)
+
+
+# --- where a rank stands -----------------------------------------------------------------------------------
+
+
+def stack_of(process: Dict[str, Any], key: str = "first") -> List[List[Any]]:
+    """Return the main thread's frames, the innermost first."""
+    stacks = (process.get(key) or {}).get("stacks") or [[]]
+    return list(stacks[0])
+
+
+def collective_in(name: str) -> Optional[str]:
+    """Return the collective that a function is named after."""
+    for kind, pattern in _KINDS:
+        if re.match(pattern, name.lower()):
+            return kind
+    return None
+
+
+def own_frame(stack: List[List[Any]]) -> int:
+    """Return which frame is of the program itself: the innermost that is of no library."""
+    for number, (path, _, _) in enumerate(stack):
+        if not _LIBRARY.search(path):
+            return number
+    return 0
+
+
+def called(stack: List[List[Any]], lines: List[str]) -> Optional[str]:
+    """Return the collective that the main thread is in, by libraries' functions or the program's line."""
+    own = own_frame(stack)
+    for path, _, function in stack[: own + 1]:
+        kind = collective_in(function) if _MESSAGES.search(path) else None
+        if kind:
+            return kind
+    for line in lines[: own + 1][::-1]:
+        for name in _CALLED.findall(line):
+            kind = collective_in(name)
+            if kind:
+                return kind
+    return None
+
+
+def numbered(process: Dict[str, Any]) -> Optional[Tuple[str, int, bool]]:
+    """Return (collective, its number, whether the rank is in it) of the newest, where they are numbered."""
+    mark = (process.get("first") or {}).get("collective")
+    if mark:
+        return str(mark[1]), int(mark[0]), bool(mark[2])
+    newest = [found[-1] for found in (process.get("recorder") or {}).values() if found]
+    if not newest:
+        return None
+    pending = [each for each in newest if each[2] != "completed"]
+    number, name, state = (pending or newest)[-1]
+    return collective_in(str(name).replace("nccl:", "")) or str(name), int(number), state != "completed"
+
+
+def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
+    """Return where a rank stands: ``what`` it is in, a collective's ``number``, ``path``, ``at``."""
+    now, stack = process.get("first") or {}, stack_of(process)
+    place: Dict[str, Any] = {"what": "", "number": None, "path": "", "at": "", "collective": False}
+    if stack:
+        path, line, _ = stack[own_frame(stack)]
+        place["at"] = f"{os.path.basename(path)}:{line}"
+    counted, kind = numbered(process), called(stack, process.get("lines") or [])
+    call = _BLOCKED.get(now.get("call", ""))
+    if now.get("state") in ("T", "t"):
+        place["what"] = "stopped by a signal (state T)" if now["state"] == "T" else "stopped by a debugger"
+    elif counted and counted[2]:
+        place.update(what=counted[0], number=counted[1], collective=True)
+    elif kind and not (call and now.get("path", "").startswith("/")):
+        place.update(what=kind, collective=True)
+    elif call:
+        place.update(what=call, path=file_name(now.get("path", "")))
+    else:
+        place["what"] = otherwise(now, stack)
+    if now.get("state") == "D":
+        waits = kernel_wait(now) or "waits in the kernel"
+        place["what"] = "{} ({}, state D)".format(place["what"] or "a system call", waits)
+    return place
+
+
+def file_name(path: str) -> str:
+    """Return an open file in words."""
+    if path.startswith("pipe:"):
+        return "a pipe"
+    return "a socket" if path.startswith("socket:") else path
+
+
+def kernel_wait(now: Dict[str, Any]) -> str:
+    """Return what the kernel waits for, in words; empty where its function says nothing."""
+    for pattern, words in _KERNEL_WAITS:
+        if re.search(pattern, now.get("waits", "")):
+            return words
+    return ""
+
+
+def otherwise(now: Dict[str, Any], stack: List[List[Any]]) -> str:
+    """Return where a rank stands that is in no collective and no call about a file."""
+    if stack:
+        own = own_frame(stack)
+        sleeps = own == 0 and kernel_wait(now) == "sleeps"
+        return "sleep()" if sleeps else f"{stack[max(0, own - 1)][2]}()"
+    waits = kernel_wait(now)
+    if waits:
+        return waits
+    call = now.get("call", "")
+    if now.get("state") == "R":
+        return "running (state R)"
+    waits = call or now.get("waits") or "the kernel"
+    return f"waiting in {waits} (state {now.get('state') or '?'})"
+
+
+def moved(process: Dict[str, Any]) -> Optional[bool]:
+    """Tell whether a rank stood elsewhere at the second look; None: that cannot be said."""
+    first, second = process.get("first") or {}, process.get("second") or {}
+    if not second:
+        return None
+    if first.get("collective") and second.get("collective"):
+        return bool(first["collective"] != second["collective"])
+    if first.get("stacks") and second.get("stacks"):
+        return stack_of(process) != stack_of(process, "second")
+    same = all(first.get(name) == second.get(name) for name in ("state", "waits", "call", "path", "ticks"))
+    return False if same else None
+
+
+# --- the roll call -----------------------------------------------------------------------------------------
+
+
+def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[str, Any]:
+    """Return where a rank stands, and who it is."""
+    one = main_process(processes)
+    now, variables = one.get("first") or {}, one["variables"]
+    gpu = next((variables[name] for name in GPU_VARIABLES if variables.get(name)), None)
+    return {
+        "rank": rank,
+        "node": host,
+        "gpu": gpu if gpu and gpu.count(",") == 0 else None,
+        "pid": one["pid"],
+        "program": one["program"],
+        "state": now.get("state") or "",
+        "waits": now.get("waits") or "",
+        "call": now.get("call") or "",
+        "by": now.get("by"),
+        "moved": moved(one),
+        "suspect": False,
+        "stack": [{"file": frame[0], "line": frame[1], "function": frame[2]} for frame in stack_of(one)],
+        "files": one.get("files") or [],
+        "collectives": one.get("recorder") or {},
+        "processes": len(processes),
+        **place_of(one),
+    }
+
+
+def words_of(report: Dict[str, Any]) -> str:
+    """Return where a rank stands, in words."""
+    text = report["what"]
+    if report["collective"] or text.endswith("()"):
+        text = "in " + text
+    if report["number"] is not None:
+        text += " #{}".format(report["number"])
+    if report["path"]:
+        text += " of {}".format(report["path"])
+    return "{} ({})".format(text, report["at"]) if report["at"] else text
+
+
+def names_of(reports: List[Dict[str, Any]]) -> str:
+    """Return some ranks with their node and GPU."""
+    named = []
+    for one in reports[:_MOST_NAMED]:
+        gpu = ", GPU {}".format(one["gpu"]) if one["gpu"] else ""
+        named.append("{} ({}{})".format(one["rank"], one["node"], gpu))
+    more = f" and {len(reports) - _MOST_NAMED} more" if len(reports) > _MOST_NAMED else ""
+    return "rank{} {}{}".format("s" if len(reports) > 1 else "", ", ".join(named), more)
+
+
+def span(seconds: int) -> str:
+    """Return a time in its largest units."""
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
+
+
+def grouped(reports: List[Dict[str, Any]]) -> List[List[Report]]:
+    """Return the ranks that stand at the same place together, the largest group first.
+
+    Of ranks in the same collective with the same number it does not matter where the program called it.
+    """
+    groups: Dict[Any, List[Dict[str, Any]]] = {}
+    for one in reports:
+        exact = one["what"], one["number"], one["path"], "" if one["number"] is not None else one["at"]
+        groups.setdefault(exact, []).append(one)
+    return sorted(groups.values(), key=lambda group: (-len(group), group[0]["rank"]))
+
+
+def mark_suspects(groups: List[List[Report]]) -> str:
+    """Mark the ranks that other ranks wait for; return the kind of the finding."""
+    every = [one for group in groups for one in group]
+    waiting = [one for one in every if one["collective"]]
+    stopped = [one for one in every if one["state"] in ("T", "t")]
+    outside = [one for one in every if not one["collective"] and one not in stopped] if waiting else []
+    disk = [one for one in every if one["state"] == "D"] if not waiting else []
+    if every and sum(one["moved"] is True for one in every) * 2 > len(every):
+        outside, disk, kind = [], [], "moving"
+    elif len(waiting) == len(every):
+        outside = differing(waiting)
+        kind = "mismatch" if outside else "alike"
+    else:
+        kind = kind_of_wait(outside + disk)
+    for one in stopped + outside + disk:
+        one["suspect"] = True
+    return "stopped" if stopped else kind
+
+
+def kind_of_wait(suspects: List[Report]) -> str:
+    """Return what keeps ranks out of the collective that the other ranks are in."""
+    if any(one["state"] == "D" for one in suspects):
+        return "disk"
+    if any(one["call"] in _BLOCKED and one["what"] == _BLOCKED[one["call"]] for one in suspects):
+        return "blocked"
+    if not suspects:
+        return "unclear"
+    return "slow" if any(one["moved"] for one in suspects) else "behind"
+
+
+def collective_of(report: Report) -> Tuple[str, Optional[int], str]:
+    """Return which collective a rank is in: by its number, else by the place that calls it."""
+    number = report["number"]
+    return report["what"], number, report["at"] if number is None else ""
+
+
+def differing(waiting: List[Report]) -> List[Report]:
+    """Return the ranks that are in another collective than most; none where all are in the same.
+
+    By the numbers of the flight recorder a rank that called another collective earlier is found, too.
+    """
+    early = first_difference(waiting)
+    same = Counter(map(collective_of, waiting)).most_common(2)
+    if early or len(same) < 2:
+        return early
+    (usual, count), (_, second) = same
+    if count == second:
+        return waiting if len(waiting) == 2 else []
+    return [one for one in waiting if collective_of(one) != usual]
+
+
+def first_difference(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return the ranks whose collective of a number is another than that of most ranks."""
+    for group in sorted({group for one in reports for group in one["collectives"]}):
+        called_by: Dict[int, Dict[int, str]] = {}
+        for one in reports:
+            for number, name, _ in one["collectives"].get(group, []):
+                called_by.setdefault(number, {})[one["rank"]] = name
+        for number in sorted(called_by):
+            names = called_by[number]
+            usual, count = Counter(names.values()).most_common(1)[0]
+            if len(set(names.values())) > 1 and count * 2 > len(names):
+                odd = [one for one in reports if names.get(one["rank"], usual) != usual]
+                for one in odd:
+                    kind = collective_in(names[one["rank"]]) or names[one["rank"]]
+                    one.update(what=kind, number=number)
+                return odd
+    return []
+
+
+_MEANINGS = {
+    "alike": "no rank differs: a message may be lost, or the fabric does not answer",
+    "moving": "the ranks move: slow, not stuck",
+}
+_REMEDIES = {
+    "stopped": "a stopped process goes on with: kill -CONT PID, on its node",
+    "disk": "its file system or driver does not answer: ask the site, leave the node out (--exclude)",
+    "mismatch": "all ranks must call the same collectives in the same order: some skip one, or call another",
+    "blocked": "look at that file: a FIFO without a writer, a lock, a file system that does not answer",
+    "missing": "a rank that has ended cannot answer: hpclaunch logs, hpclaunch status",
+    "behind": "the other ranks wait for it: its stack, below, tells where it is",
+    "slow": "the other ranks wait for it, and it moves: hpclaunch timeline shows by how much it is late",
+}
+
+
+def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]) -> Dict[str, Any]:
+    """Return the roll call of a job with these ranks and nodes; ``idle_s``: since its last output."""
+    found = ranks_in(nodes)
+    reports = [rank_report(rank, *found[rank]) for rank in sorted(found)]
+    missing = [rank for rank in range(ranks) if rank not in found]
+    groups = grouped(reports)
+    kind = mark_suspects(groups)
+    groups = grouped(reports)  # a mismatch renames a rank's collective
+    notes = []
+    if len(nodes) < nodes_wanted:
+        notes.append(f"{len(nodes)} of {nodes_wanted} nodes have answered")
+    elif missing and reports:
+        kind = "missing"
+    if not reports:
+        kind = "none"
+    finding = sentence(groups, kind, missing, ranks, idle_s, notes)
+    return {
+        "finding": finding,
+        "kind": kind,
+        "remedy": _REMEDIES.get(kind),
+        "suspects": [one["rank"] for one in reports if one["suspect"]],
+        "missing": missing,
+        "ranks": ranks,
+        "nodes_answered": len(nodes),
+        "nodes": nodes_wanted,
+        "idle_s": idle_s,
+        "by_rank": reports,
+        "other_processes": strangers(nodes, found),
+    }
+
+
+def strangers(nodes: Nodes, found: Ranks) -> List[Dict[str, Any]]:
+    """Return processes of the job whose rank is not known, as of a program that cleared its environment."""
+    known = {(host, one["pid"]) for host, processes in found.values() for one in processes}
+    return [
+        {
+            "node": host,
+            "pid": one["pid"],
+            "program": one["program"],
+            "state": (one.get("first") or {}).get("state", ""),
+        }
+        for host, processes in nodes
+        for one in processes
+        if (host, one["pid"]) not in known
+        and not HELPERS.match(program_of(one))
+        and not _SHELLS.fullmatch(program_of(one))
+    ][:20]
+
+
+def sentence(
+    groups: List[List[Report]],
+    kind: str,
+    missing: List[int],
+    ranks: int,
+    idle_s: Optional[int],
+    notes: List[str],
+) -> str:
+    """Return the finding in one line: most ranks first, then those of the other ranks by name."""
+    parts = []
+    for at, group in enumerate(group for group in groups if group):
+        suspect = any(one["suspect"] for one in group)
+        moves = ", moving" if kind != "moving" and all(one["moved"] for one in group) else ""
+        if (at == 0 or len(group) > _MOST_NAMED) and not (suspect and len(group) < 3):
+            parts.append(f"{len(group)} of {ranks} {words_of(group[0])}{moves}")
+        else:
+            parts.append(f"{names_of(group)} {words_of(group[0])}{moves}")
+        if at == 7 and len(groups) > 8:
+            parts.append(f"{len(groups) - 8} more places")
+            break
+    if missing and groups:
+        some = ", ".join(map(str, missing[:_MOST_NAMED])) + (", ..." if len(missing) > _MOST_NAMED else "")
+        parts.append("rank{} {} without a process".format("s" if len(missing) > 1 else "", some))
+    if not groups:
+        parts.append("no rank of the job can be seen on its nodes")
+    parts += notes
+    if kind in _MEANINGS:
+        parts.append(_MEANINGS[kind])
+    if idle_s is not None:
+        parts.append(f"no output since {span(idle_s)}")
+    return "; ".join(parts)
+
+
+def text_lines(call: Dict[str, Any]) -> Iterator[str]:
+    """Yield the roll call as text: the finding, the remedy, the stacks of the ranks that others wait for."""
+    yield call["finding"]
+    if call["remedy"]:
+        yield "  {}".format(call["remedy"])
+    shown = [one for one in call["by_rank"] if one["suspect"]] or call["by_rank"][:1]
+    for one in shown[:_MOST_NAMED]:
+        gpu = ", GPU {}".format(one["gpu"]) if one["gpu"] else ""
+        yield "rank {} on {}{}: pid {}, state {}{}{}: {}".format(
+            one["rank"],
+            one["node"],
+            gpu,
+            one["pid"],
+            one["state"],
+            ", " + one["call"] + "()" if one["call"] else "",
+            ", " + one["waits"] if one["waits"] else "",
+            " ".join(one["program"]),
+        )
+        for frame in one["stack"]:
+            yield "    {}:{} in {}".format(frame["file"], frame["line"], frame["function"])
+        if not one["stack"] and one["files"]:
+            yield "    open: {}".format(" ".join(one["files"]))
+    for one in call["other_processes"]:
+        yield "a process whose rank is not known, on {}: pid {}, state {}: {}".format(
+            one["node"], one["pid"], one["state"], " ".join(one["program"])
+        )
+
+
+def main() -> None:
+    """Print the roll call and write it to the job's folder."""
+    folder, ranks, nodes, idle_s = sys.argv[1], *map(int, sys.argv[2:5])
+    call = roll_call(nodes_in(sys.stdin.read()), ranks, nodes, idle_s)
+    for line in text_lines(call):
+        print("hpclaunch: stacks: " + "".join(each if each.isprintable() else "?" for each in line))
+    sys.stdout.flush()
+    short = {name: call[name] for name in ("finding", "kind", "remedy")}
+    short["suspects"] = call["suspects"][:_MOST_KEPT]
+    for name, document in ((VERDICT, short), (FILE, call)):
+        path = os.path.join(folder, name)
+        with open(path + ".new", "w") as file:
+            json.dump(document, file)
+        os.rename(path + ".new", path)
+
+
+if __name__ == "__main__":
+    main()

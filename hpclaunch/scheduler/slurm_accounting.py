@@ -1,0 +1,128 @@
+"""What Slurm's accounting keeps of a job: one sacct command, also for jobs that hpclaunch did not submit.
+
+Tried with 22.05.8. Which of the figures a site gathers is its own choice (JobAcctGatherType,
+AcctGatherEnergyType in slurm.conf); what it does not gather is empty or 0, and None here.
+"""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.scheduler_interface import AccountedJob, Accounting
+
+_COLUMNS = (
+    *("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "NNodes"),
+    *("AllocCPUS", "AllocTRES", "TotalCPU", "MaxRSS", "MaxRSSNode", "ConsumedEnergyRaw", "Account"),
+    *("Partition", "NodeList", "JobName"),  # a name may hold the character between the columns
+)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+_UNKNOWN_UINT64 = 1 << 60
+"""Slurm prints 2^64-2 for an energy that it does not know."""
+
+
+class SlurmAccounting(Accounting, frozen=True, kw_only=True):
+    """sacct."""
+
+    def query(self, job: str) -> tuple[str, ...]:
+        """Ask for the job and its steps, each time that it ran."""
+        from hpclaunch.scheduler.slurm_status import cluster_of, number_of
+
+        words = ("sacct", *cluster_of(job), "--noheader", "--parsable2", "--duplicates", "--noconvert")
+        return (*words, f"--format={','.join(_COLUMNS)}", "--jobs", number_of(job))
+
+    def parse(self, job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
+        """Read the rows; of an array each job is one."""
+        from hpclaunch.scheduler.slurm_status import own_words
+
+        if answer.exit_code != 0:
+            raise RefusedError(f"sacct gives no answer: {own_words(answer)}")
+        groups: dict[str, list[dict[str, str]]] = {}
+        for line in answer.stdout.splitlines():
+            cells = line.split("|", len(_COLUMNS) - 1)
+            if len(cells) == len(_COLUMNS):
+                row = dict(zip(_COLUMNS, cells, strict=True))
+                groups.setdefault(row["JobID"].partition(".")[0], []).append(row)
+        found = [
+            _job(number, rows)
+            for number, rows in groups.items()
+            if any(row["JobID"] == number for row in rows)
+        ]
+        if not found:
+            raise BadInputError(
+                f"Slurm's accounting has no job {job}", "sacct knows jobs for as long as the site keeps them"
+            )
+        return tuple(found)
+
+
+def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
+    from hpclaunch.scheduler.slurm_status import iso_time, job_status
+
+    own = [row for row in rows if row["JobID"] == number]
+    last = own[-1]
+    steps = [row for row in rows if row["JobID"] != number]
+    status = job_status(last["State"], last["ExitCode"], last["Start"], last["End"])
+    index = number.partition("_")[2]
+    peak = max(steps, key=lambda row: _bytes(row["MaxRSS"]) or 0, default=None)
+    energies = [energy for row in (last, *steps) if (energy := _energy(row["ConsumedEnergyRaw"]))]
+    memory = re.search(r"(?:^|,)mem=([^,]+)", last["AllocTRES"])
+    return AccountedJob(
+        id=number,
+        index=int(index) if index.isdigit() else None,
+        name=last["JobName"],
+        account=last["Account"] or None,
+        queue=last["Partition"] or None,
+        state=status.state,
+        exit_code=status.exit_code,
+        reason=status.reason,
+        submitted=iso_time(own[0]["Submit"]),
+        started=status.started,
+        ended=status.ended,
+        queued_s=_sum(_waited(row) for row in own),
+        elapsed_s=_sum(_whole(row["ElapsedRaw"]) for row in own),
+        limit_s=None if (minutes := _whole(last["TimelimitRaw"])) is None else 60 * minutes,
+        nodes=_whole(last["NNodes"]) or 1,
+        node_list=last["NodeList"] if last["NodeList"] != "None assigned" else "",
+        cpus=_whole(last["AllocCPUS"]) or None,
+        memory=_bytes(memory[1]) if memory else None,
+        cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in own))) or None,
+        peak_memory=_bytes(peak["MaxRSS"]) or None if peak else None,
+        peak_node=peak["MaxRSSNode"] or None if peak else None,
+        energy_j=max(energies, default=None),
+        runs=len(own),
+    )
+
+
+def _waited(row: Mapping[str, str]) -> int | None:
+    submitted, started = _whole(row["Submit"]), _whole(row["Start"])
+    return None if submitted is None or started is None else max(0, started - submitted)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.strip().isdigit() else None
+
+
+def _bytes(text: str) -> int | None:
+    """Read ``1234K``, ``16G``; a bare number of MaxRSS is bytes (man sacct, --noconvert)."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text.strip())
+    return int(float(match[1]) * _UNITS[match[2]]) if match else None
+
+
+def _energy(text: str) -> float | None:
+    joule = _whole(text)
+    return None if joule is None or joule == 0 or joule >= _UNKNOWN_UINT64 else float(joule)
+
+
+def _seconds(text: str) -> float | None:
+    """Read ``[DD-[HH:]]MM:SS[.mmm]``."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)", text.strip())
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds

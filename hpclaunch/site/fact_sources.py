@@ -1,0 +1,101 @@
+"""Which facts of a profile come from which page, and the reference page of all sites. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+
+from hpclaunch.site.profile_rules import structs_of
+from hpclaunch.site.schema import SiteProfile, Source
+from hpclaunch.site.unknown_facts import unknown_facts
+
+_GROUPS = {"production": "In operation", "historic": "Switched off"}
+"""Status of a profile -> heading; generic profiles describe no machine."""
+
+_HEAD = """\
+# The machines: sources of their facts, and facts not known
+
+<!-- Written by `hpclaunch sites list --markdown` from the profiles: change them there. -->
+
+A site profile names for each fact the page that states it, and the day on which the page was read. This
+page lists, for each shipped profile, these sources with the facts that were taken from them, and at last
+what is not known: a fact that is not there was not found, and it is not filled in from a similar machine.
+`hpclaunch sites show NAME` prints the facts themselves, `hpclaunch sites check` the sources that were read
+more than a year ago. A profile that extends another one has its facts, too.
+
+The evidence is *documented* (the site's own page or repository), *community* (users' scripts and third-
+party pages), *stated* (a talk or article), *unverified* (general knowledge that no page was found to state)
+or *conflicting* (sources disagree).
+"""
+
+
+def fact_sources(profile: SiteProfile) -> dict[str, tuple[str, ...]]:
+    """Return the key of each source -> the keys of the facts that cite it.
+
+    A mapping whose parts all cite the same source is named once: ``queues``, not each queue.
+    """
+    cited: dict[tuple[str, ...], str] = {}
+    for path, part in structs_of(profile, ()):
+        for field in part.__struct_fields__:
+            source = getattr(part, field)
+            if field.endswith("source") and isinstance(source, str):
+                about = field.removesuffix("source").rstrip("_")  # version_source: of the version only
+                cited[_words((*path, about))] = source
+    facts: dict[str, list[str]] = {name: [] for name in profile.sources}
+    for top, group in groupby(sorted(cited), key=lambda path: path[0]):
+        paths = list(group)
+        names = {cited[path] for path in paths}
+        if len(names) == 1:
+            facts[names.pop()].append(top)
+        else:
+            for path in paths:
+                facts[cited[path]].append(".".join(path))
+    return {name: tuple(dict.fromkeys(found)) for name, found in facts.items()}
+
+
+def _words(path: Iterable[object]) -> tuple[str, ...]:
+    """Return a key path without the numbers of list items, and without an empty key."""
+    return tuple(key for key in path if isinstance(key, str) and key)
+
+
+def markdown(profiles: Mapping[str, SiteProfile]) -> str:
+    """Return the reference page of the profiles of machines."""
+    lines = [_HEAD]
+    for status, heading in _GROUPS.items():
+        lines += [f"## {heading}", ""]
+        for name, profile in profiles.items():
+            if profile.status == status and profile.sources:
+                lines += [*_section(name, profile), ""]
+    return "\n".join(lines)
+
+
+def _section(name: str, profile: SiteProfile) -> list[str]:
+    facts = fact_sources(profile)
+    extends = f" Extends `{profile.extends}`." if profile.extends else ""
+    unknown = (
+        ", ".join(f"`{key}`" for key in unknown_facts(profile)) or "none of the facts that every machine has"
+    )
+    return [
+        f"### {name}",
+        "",
+        f"{profile.description}.{extends}",
+        "",
+        "| page | read | evidence | facts |",
+        "|---|---|---|---|",
+        *(_row(source, facts[key]) for key, source in profile.sources.items() if facts[key]),
+        "",
+        f"Unknown: {unknown}.",
+    ]
+
+
+def _row(source: Source, facts: tuple[str, ...]) -> str:
+    note = f": {_plain(source.note)}" if source.note else ""
+    page = source.url.removeprefix("https://").removeprefix("http://").rstrip("/")
+    keys = ", ".join(f"`{fact}`" for fact in facts)
+    return f"| [{_plain(page)}]({source.url}) | {source.checked} | {source.evidence}{note} | {keys} |"
+
+
+def _plain(text: str) -> str:
+    """Return text without anything that Markdown or a table reads as its own."""
+    return re.sub(r"([\\|*<\[\]`])", r"\\\1", text)

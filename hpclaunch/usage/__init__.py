@@ -1,0 +1,1 @@
+"""What a job used: from samples, records and the accounting of schedulers to a report."""

@@ -1,0 +1,197 @@
+"""Everything that a report is made of: read from the job's folder, its scheduler and its timelines."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.job.binding_report import BindingVerdict
+from hpclaunch.job.fetch_results import fetch
+from hpclaunch.job.follow_job import result_of
+from hpclaunch.job.job_end import run_folders
+from hpclaunch.job.job_timelines import timeline_files
+from hpclaunch.job.record import JobRecord
+from hpclaunch.job.refresh import binding_verdict, to_stderr
+from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
+from hpclaunch.timeline.job_timeline import Place, combined
+from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
+from hpclaunch.timeline.timeline_documents import TimelineDocument
+from hpclaunch.timeline.timeline_summary import summarised
+from hpclaunch.usage.node_samples import NodeFile, read_samples
+
+SAMPLES = "samples"
+_MOST_BYTES = 64 << 20
+"""Of all samples together; of larger files only each N-th look is read."""
+_MOST_TIMELINE_BYTES = 200 << 20
+_LIMIT_S = 300.0
+# Folders come on stdin; NUL ends each name and each file. LIMIT: bytes of one folder's share.
+_READ = r"""
+for folder; do
+  set -- "$folder"/samples/*
+  [ -e "$1" ] || continue
+  for file; do
+    size=$(wc -c < "$file") && share=$((LIMIT / $#)) || continue
+    printf '%s\000' "$file"
+    awk -v every=$((size / (share > 1000 ? share : 1000) + 1)) '
+      $1 == "node" { look++ }
+      every == 1 || $1 == "rank" || $1 == "start" || $1 == "end" || look % every == 1' "$file" | tr -d '\000'
+    printf '\000'
+  done
+done
+exit 0
+"""
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """The facts of a job; pure data."""
+
+    record: JobRecord | None
+    """None: hpclaunch did not submit it."""
+    site: str
+    scheduler: str
+    accounted: tuple[AccountedJob, ...] = ()
+    samples: Mapping[int | None, Mapping[str, NodeFile]] | None = None
+    """Index in an array, else None -> node -> its file."""
+    binding: BindingVerdict | None = None
+    result: Mapping[str, Any] | None = None
+    timeline: TimelineDocument | None = None
+    unknown: tuple[str, ...] = ()
+    """What could not be read, each in a sentence."""
+
+
+def facts_of_job(host: Host, record: JobRecord) -> JobFacts:
+    """Read all that a job of ours has left; what cannot be read is said."""
+    facts = JobFacts(record=record, site=record.site, scheduler=record.scheduler, binding=record.binding)
+    unknown: list[str] = []
+    accounted: tuple[AccountedJob, ...] = ()
+    samples: dict[int | None, dict[str, NodeFile]] = {}
+    try:
+        samples = _samples(host, record)
+        if facts.binding is None and record.started:
+            facts = replace(facts, binding=binding_verdict(host, record))
+    except RefusedError as error:
+        unknown.append(f"the samples and the binding cannot be read: {error.message}")
+    if not samples and record.started:
+        unknown.append(_why_no_samples(record))
+    scheduler = get_scheduler(record.scheduler)
+    try:
+        accounted = _accounted(host, scheduler, record.scheduler_id)
+    except HpclaunchError as error:
+        unknown.append(f"what the scheduler keeps of the job is not known: {error.message}")
+    try:
+        facts = replace(facts, result=None if record.array else result_of(host, record, to_stderr))
+        timeline, why = _timeline(host, record, _places(facts.binding))
+        facts = replace(facts, timeline=timeline)
+        unknown += why
+    except HpclaunchError as error:
+        unknown.append(f"result and timelines cannot be read: {error.message}")
+    return replace(facts, samples=samples, accounted=accounted, unknown=tuple(unknown))
+
+
+def facts_of_other_job(host: Host, scheduler: Scheduler, site: str, job: str) -> JobFacts:
+    """Ask a scheduler about a job that hpclaunch did not submit.
+
+    Raises BadInputError where it does not know the job or is not asked, RefusedError where it gives no
+    answer.
+    """
+    if scheduler.accounting is None:
+        raise BadInputError(
+            f"job {job}: what {scheduler.title} keeps of jobs is not read",
+            "it is with Slurm; jobs of hpclaunch have a report with each scheduler (hpclaunch jobs)",
+        )
+    if not scheduler.is_id(job):
+        raise BadInputError(f"{job[:60]!r} is not an id of {scheduler.title}", "give its number")
+    accounted = _accounted(host, scheduler, job)
+    why = "hpclaunch did not submit this job: use of single nodes, ranks and GPUs is not known"
+    return JobFacts(record=None, site=site, scheduler=scheduler.kind, accounted=accounted, unknown=(why,))
+
+
+def _accounted(host: Host, scheduler: Scheduler, job: str | None) -> tuple[AccountedJob, ...]:
+    if scheduler.accounting is None or job is None:
+        return ()
+    command = scheduler.accounting.query(job)
+    return scheduler.accounting.parse(job, host.run(command, env=dict(scheduler.query_env), timeout_s=120.0))
+
+
+def _why_no_samples(record: JobRecord) -> str:
+    if "no_sample" not in record.request:
+        return "there are no samples: an older hpclaunch submitted the job"
+    if record.request["no_sample"]:
+        return "there are no samples: the job was submitted with --no-sample"
+    return "there are no samples: no rank has started, or the job's folder could not be written on the nodes"
+
+
+def _samples(host: Host, record: JobRecord) -> dict[int | None, dict[str, NodeFile]]:
+    folders = run_folders(record)
+    limit = str(_MOST_BYTES // max(1, len(folders)))
+    command = ("xargs", "-0", "-r", "sh", "-c", _READ, "sh")
+    names = "".join(f"{folder}\0" for folder in folders)
+    answer = host.run(
+        command, stdin=os.fsencode(names), env={"LC_ALL": "C", "LIMIT": limit}, timeout_s=_LIMIT_S
+    )
+    parts = answer.stdout.split("\0")
+    found: dict[int | None, dict[str, NodeFile]] = {}
+    for path, text in zip(parts[::2], parts[1::2], strict=False):
+        folder, _, node = path.rpartition("/")
+        index = folder.removesuffix(f"/{SAMPLES}").rpartition("/")[2]
+        key = int(index) if record.array else None
+        found.setdefault(key, {})[node] = read_samples(node, text)
+    return found
+
+
+def _places(verdict: BindingVerdict | None) -> dict[int, Place]:
+    ranks = verdict.ranks if verdict else ()
+    return {rank.rank: Place(rank.host, rank.gpus or None) for rank in ranks}
+
+
+def _timeline(
+    host: Host, record: JobRecord, places: Mapping[int, Place]
+) -> tuple[TimelineDocument | None, list[str]]:
+    """Return the summary of the job's timelines, if it has any and they are not large."""
+    files = timeline_files(host, record) if not record.array and record.state in FINAL_STATES else ()
+    if not files:
+        return None, []
+    if sum(file.size for file in files) > _MOST_TIMELINE_BYTES:
+        return None, [f"the timelines are large: hpclaunch timeline {record.id} reads them"]
+    with tempfile.TemporaryDirectory(prefix="hpclaunch-report-") as folder:
+        if record.host is not None:
+            fetch(host, files, Path(folder), replace=True)
+        here = [Path(f.source) if record.host is None else Path(folder, f.name) for f in files]
+        read: list[TimelineFile] = []
+        for number, path in enumerate(here):
+            try:
+                read.append(read_timeline(str(path), [path.read_bytes()], number))
+            except (BadInputError, OSError):
+                continue  # a file of the program that only has such a name
+    if not read:
+        return None, []
+    try:
+        return summarised(combined(read, record.tasks), places, (), record.id), []
+    except BadInputError as error:
+        return None, [f"the timelines are not read: {error.message}"]
+
+
+def planned(record: JobRecord, *path: str) -> Any:
+    """Return a value of the recorded plan; None where an older version did not record it."""
+    value: Any = record.plan
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def planned_as(record: JobRecord, kind: Any, *path: str) -> Any:
+    """Return a struct of the recorded plan; None where it is not there or not of this kind."""
+    try:
+        return msgspec.convert(planned(record, *path), kind)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,340 @@
+"""From the facts of a job to its report. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from hpclaunch.cpuset import parse_cpu_list
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.binding_report import RankReport
+from hpclaunch.job.job_documents import BindingDocument
+from hpclaunch.job.record import JobRecord
+from hpclaunch.plan.cost import cost_of
+from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
+from hpclaunch.site.schema import Billing
+from hpclaunch.usage.gather_report import JobFacts, planned, planned_as
+from hpclaunch.usage.next_request import next_requests
+from hpclaunch.usage.node_samples import NodeFile
+from hpclaunch.usage.node_use import job_energy, mean, node_use, over_time, rank_uses, rounded
+from hpclaunch.usage.report_documents import (
+    CostUsed,
+    EnergyUse,
+    JobRun,
+    JobTimes,
+    NodeUse,
+    RankUse,
+    ReportDocument,
+    StepSpeed,
+)
+
+_SCHEDULER_ENERGY = "whole nodes, by the scheduler's accounting"
+
+
+def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> ReportDocument:
+    """Return the report.
+
+    ``billing``: the site's rule, where its profile has one; ``now``: up to which a running job is counted.
+    """
+    record, accounted = facts.record, facts.accounted
+    files = facts.samples or {}
+    runs = [run for by_node in files.values() for file in by_node.values() for run in file.runs if run.looks]
+    times = _times(facts, now)
+    nodes, ranks = tuple(_nodes(facts)), tuple(_ranks(facts))
+    state = record.state if record else array_state(job.state for job in accounted)
+    energy = [*job_energy(nodes), *_accounted_energy(accounted)]
+    cost, why_no_cost = _cost(facts, billing, times)
+    failure = record.failure if record else None
+    return ReportDocument(
+        id=record.id if record else accounted[0].id.partition("_")[0],
+        name=record.name if record else accounted[0].name,
+        site=facts.site,
+        scheduler=facts.scheduler,
+        scheduler_id=record.scheduler_id if record else accounted[0].id.partition("_")[0],
+        state=state,
+        exit_code=record.exit_code if record else accounted[0].exit_code if len(accounted) == 1 else None,
+        nodes=record.nodes if record else accounted[0].nodes,
+        tasks=record.tasks if record else None,
+        jobs=max(1, len(record.array) if record else len(accounted)),
+        every_s=max((run.every for run in runs), default=0) or None,
+        times=times,
+        by_node=nodes,
+        by_rank=ranks,
+        cpu_s=sum(filter(None, (job.cpu_s for job in accounted))) or None,
+        energy=tuple(energy),
+        speed=_speed(facts),
+        binding=_binding(facts),
+        cost=cost,
+        next=next_requests(
+            state,
+            times,
+            nodes,
+            ranks,
+            peak_of_rank=max(filter(None, (job.peak_memory for job in accounted)), default=None),
+            cause=failure.cause if failure else None,
+        ),
+        over_time=tuple(over_time(runs)),
+        unknown=(*facts.unknown, *_unknown(facts, nodes, energy, times), *why_no_cost),
+    )
+
+
+def _moment(text: str | None) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def _seconds(start: dt.datetime | None, end: dt.datetime | None) -> float | None:
+    if start is None or end is None or start.tzinfo is None or end.tzinfo is None:
+        return None
+    return max(0.0, (end - start).total_seconds())
+
+
+def _times(facts: JobFacts, now: dt.datetime) -> JobTimes:
+    record, accounted = facts.record, facts.accounted
+    submitted = min(filter(None, (job.submitted for job in accounted)), default=None)
+    submitted = submitted or (record.created if record else None)
+    spans = _spans(facts)
+    starts, ends = [start for start, _ in spans if start], [end for _, end in spans]
+    started = min(starts, default=None)
+    ended = None if not ends or None in ends else max(filter(None, ends))
+    runs = tuple(_runs(facts.samples or {}))
+    begin, end = _moment(started), _moment(ended) or (now if started else None)
+    # The scheduler knows the start of the last run where it has requeued the job, and whole seconds only.
+    seen = [run.start for run in runs if begin is None or run.start >= begin.timestamp() - 2]
+    first_rank = dt.datetime.fromtimestamp(min(seen), dt.timezone.utc) if seen else None
+    by_index = {index: [run for run in runs if run.index == index] for index in {run.index for run in runs}}
+    gaps = [
+        max(0, after.start - before.end) for found in by_index.values() for before, after in pairwise(found)
+    ]
+    restarts = max(record.restarts if record else 0, *(job.runs - 1 for job in accounted), len(gaps))
+    waited = accounted[0].queued_s if len(accounted) == 1 and begin is not None else None
+    several = len(runs) > 1 and runs[0].index is None
+    ran = float(sum(run.end - run.start for run in runs)) if several else _seconds(first_rank, end)
+    return JobTimes(
+        submitted=submitted,
+        started=started,
+        ended=ended,
+        queue_s=rounded(_seconds(_moment(submitted), begin) if waited is None else float(waited)),
+        start_up_s=rounded(_seconds(begin, first_rank)),
+        run_s=rounded(ran),
+        wall_s=rounded(
+            max(filter(None, (_seconds(_moment(s), _moment(e) or now) for s, e in spans)), default=None)
+        ),
+        limit_s=_limit(facts),
+        restarts=restarts,
+        between_runs_s=float(sum(gaps)) if gaps else None,
+        lost=_lost(record, restarts),
+        runs=runs,
+    )
+
+
+def _spans(facts: JobFacts) -> list[tuple[str | None, str | None]]:
+    """Return start and end of the job, or of each job of an array."""
+    record = facts.record
+    if record is None:
+        return [(job.started, job.ended) for job in facts.accounted]
+    if record.array:
+        return [(job.started, job.ended) for job in record.array.values() if job.started]
+    return [(record.started, record.ended)]
+
+
+def _limit(facts: JobFacts) -> int | None:
+    limit = next((job.limit_s for job in facts.accounted if job.limit_s), None)
+    if limit is None and facts.record is not None and facts.record.machine is None:
+        limit = planned(facts.record, "walltime_s")
+    return limit if isinstance(limit, int) else None
+
+
+def _runs(samples: Mapping[int | None, Mapping[str, NodeFile]]) -> Iterable[JobRun]:
+    """Yield the runs of a job in their order, each from its first rank to the last look on any node."""
+    for index, by_node in sorted(samples.items(), key=lambda item: item[0] or 0):
+        spans: dict[tuple[str, int], tuple[int, int]] = {}
+        for file in by_node.values():
+            seen: dict[str, int] = {}
+            for run in file.runs:
+                key = (run.label, seen.setdefault(run.label, 0))
+                seen[run.label] += 1
+                start = min([run.start, *run.ranks_started.values()])
+                old = spans.get(key, (start, run.last))
+                spans[key] = (min(old[0], start), max(old[1], run.last))
+        for start, end in sorted(spans.values()):
+            yield JobRun(index=index, start=start, end=end)
+
+
+def _lost(record: JobRecord | None, restarts: int) -> str | None:
+    if not restarts:
+        return None
+    if record is not None and record.restarts >= restarts:
+        return "nothing after the checkpoints: each restart followed one that the program had written"
+    return (
+        "not known: the job was started again and the program has not said when it wrote its last checkpoint"
+    )
+
+
+def _nodes(facts: JobFacts) -> Iterable[NodeUse]:
+    asked = _asked_memory(facts)
+    for index, by_node in sorted((facts.samples or {}).items(), key=lambda item: item[0] or 0):
+        for node, file in sorted(by_node.items()):
+            if any(run.looks for run in file.runs):
+                yield node_use(index, file, _buses(facts, node), asked)
+
+
+def _asked_memory(facts: JobFacts) -> int | None:
+    """Return the bytes per node that the accounting says the job had."""
+    return next((job.memory // max(1, job.nodes) for job in facts.accounted if job.memory), None)
+
+
+def _reports(facts: JobFacts) -> tuple[RankReport, ...]:
+    return facts.binding.ranks if facts.binding else ()
+
+
+def _buses(facts: JobFacts, node: str) -> dict[str, tuple[int, ...]]:
+    """Return PCI address -> ranks of a node that see this GPU."""
+    found: dict[str, list[int]] = {}
+    for report in _reports(facts):
+        if report.host == node:
+            for address in _addresses(report):
+                found.setdefault(address, []).append(report.rank)
+    return {address: tuple(ranks) for address, ranks in found.items()}
+
+
+def _addresses(report: RankReport) -> tuple[str, ...]:
+    return tuple(address for address in report.bus.split(",") if address and address != "unknown")
+
+
+def _ranks(facts: JobFacts) -> Iterable[RankUse]:
+    reports = {report.rank: report for report in _reports(facts)}
+    bound = {rank: count for rank, report in reports.items() if (count := _cpu_count(report.cpus))}
+    gpus = {rank: _addresses(report) for rank, report in reports.items()}
+    waiting = {one.rank: one.waiting_ms for one in facts.timeline.by_rank} if facts.timeline else {}
+    for index, by_node in sorted((facts.samples or {}).items(), key=lambda item: item[0] or 0):
+        yield from rank_uses(index, by_node, bound, gpus, waiting)
+
+
+def _cpu_count(cpus: str) -> int | None:
+    try:
+        return len(parse_cpu_list(cpus)) or None
+    except BadInputError:
+        return None
+
+
+def _accounted_energy(accounted: Sequence[AccountedJob]) -> Iterable[EnergyUse]:
+    joules = [job.energy_j for job in accounted if job.energy_j]
+    seconds = sum(job.elapsed_s or 0 for job in accounted if job.energy_j)
+    if joules:
+        power = rounded(sum(joules) / seconds, 1) if seconds else None
+        yield EnergyUse(joules=sum(joules), power_w=power, source="scheduler", how=_SCHEDULER_ENERGY)
+
+
+def _binding(facts: JobFacts) -> BindingDocument | None:
+    verdict = facts.binding
+    return BindingDocument(ok=verdict.ok, finding=verdict.finding) if verdict else None
+
+
+def _cost(
+    facts: JobFacts, billing: Billing | None, times: JobTimes
+) -> tuple[CostUsed | None, tuple[str, ...]]:
+    """Return the cost so far, and why it is not known."""
+    if billing is None:
+        return None, (f"the cost: the profile of {facts.site} does not state what a job costs",)
+    spans = [
+        seconds for s, e in _spans(facts) if (seconds := _seconds(_moment(s), _moment(e) or _last(times)))
+    ]
+    nodes = facts.record.nodes if facts.record else facts.accounted[0].nodes if facts.accounted else 0
+    if not spans or not nodes:
+        return None, ("the cost: how long the job ran is not known",)
+    seconds = round(sum(spans))
+    accounted = [job.elapsed_s for job in facts.accounted if job.elapsed_s is not None]
+    all_runs = sum(job.runs - 1 for job in facts.accounted) >= times.restarts
+    if times.ended and len(accounted) == len(spans) and all_runs:
+        seconds = sum(accounted)
+    jobs = f" (the times of {len(spans)} jobs together)" if len(spans) > 1 else ""
+    runs = "" if all_runs else "; of several runs only what the scheduler counts to its last job"
+    cost = cost_of(billing, nodes, seconds)
+    shared = "; the rule is for whole nodes" if not _exclusive(facts) else ""
+    text = f"{cost.text}{jobs}{runs}{shared}"
+    return CostUsed(amount=round(cost.amount, 6), unit=cost.unit, text=text), ()
+
+
+def _last(times: JobTimes) -> dt.datetime | None:
+    """Return the moment up to which a running job is counted: that of its wall time."""
+    start = _moment(times.started)
+    return start + dt.timedelta(seconds=times.wall_s) if start and times.wall_s is not None else None
+
+
+def _exclusive(facts: JobFacts) -> bool:
+    return bool(facts.record is not None and facts.record.request.get("exclusive", True))
+
+
+def billing_of(record: JobRecord) -> Billing | None:
+    """Return the site's rule as it was when the job was submitted."""
+    found: Billing | None = planned_as(record, Billing, "profile", "billing")
+    return found
+
+
+def _speed(facts: JobFacts) -> StepSpeed | None:
+    if facts.timeline is not None and facts.timeline.step_ms.get("median"):
+        median = facts.timeline.step_ms["median"] or 0.0
+        return StepSpeed(
+            steps=facts.timeline.steps,
+            steps_per_s=rounded(1000 / median),
+            trend=_trend([1 / ms for ms in facts.timeline.every_step_ms if ms > 0]),
+            source="timeline",
+        )
+    result = facts.result or {}
+    steps, seconds = _number(result.get("steps")), _number((result.get("seconds") or {}).get("training"))
+    begun = _number(result.get("resumed_from_step")) or 0
+    if steps is None or not seconds:
+        return None
+    history = [entry for entry in result.get("history") or [] if isinstance(entry, dict)]
+    speeds = [speed for entry in history if (speed := _number(entry.get("images_per_s")))]
+    return StepSpeed(
+        steps=int(steps),
+        steps_per_s=rounded((steps - begun) / seconds),
+        trend=_trend(speeds),
+        source="result",
+    )
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _trend(speeds: Sequence[float]) -> float | None:
+    """Return the change from the first third to the last one, without the very first value."""
+    rest = speeds[1:]
+    if len(rest) < 6:
+        return None
+    third = len(rest) // 3
+    first, last = mean(rest[:third]), mean(rest[-third:])
+    return rounded((last or 0.0) / first - 1) if first else None
+
+
+def _unknown(
+    facts: JobFacts, nodes: Sequence[NodeUse], energy: Sequence[EnergyUse], times: JobTimes
+) -> Iterable[str]:
+    """Yield what the report does not say, and why."""
+    record = facts.record
+    damaged = sum(file.damaged for by_node in (facts.samples or {}).values() for file in by_node.values())
+    if damaged:
+        yield f"{damaged} lines of the samples are damaged and left out"
+    if nodes and record is not None and not record.array and len(nodes) < record.nodes:
+        yield f"only {len(nodes)} of {record.nodes} nodes have samples"
+    if nodes and max(node.looks for node in nodes) < 2:
+        few = (
+            "there are no two looks so far" if times.ended is None else "the job was too short for two looks"
+        )
+        yield f"how busy CPUs were: {few} (--sample 5 looks more often)"
+    if not energy:
+        yield "energy: no counter could be read (Cray's pm_counters, RAPL), and the scheduler reports none"
+    planned_gpus = record is not None and any(report.gpus not in ("", "none") for report in _reports(facts))
+    if planned_gpus and nodes and not any(node.gpus for node in nodes):
+        yield "GPU use: neither nvidia-smi, amd-smi nor rocm-smi is on the nodes, nor amdgpu's files in /sys"
+    if times.queue_s is None:
+        yield "the time in the queue: the job has not started"
+    if _speed(facts) is None and record is not None:
+        yield "steps per second: no timeline and no result of the bundled training is in the job's folder"

@@ -1,0 +1,160 @@
+"""What to ask for next time, with the arithmetic. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from hpclaunch.plural import counted
+from hpclaunch.scheduler.scheduler_interface import JobState
+from hpclaunch.usage.node_samples import GIB
+from hpclaunch.usage.report_documents import JobTimes, NextRequest, NodeUse, RankUse
+from hpclaunch.walltime import format_walltime
+
+_TIME_FACTOR = 1.25
+_MEMORY_FACTOR = 1.2
+_STEP_S = 300
+_IDLE_SHARE = 0.02
+"""Of a node's CPUs; below it a node did nothing."""
+_IDLE_GPU = 1.0
+"""Percent."""
+
+
+def next_requests(
+    state: JobState,
+    times: JobTimes,
+    nodes: Sequence[NodeUse],
+    ranks: Sequence[RankUse],
+    *,
+    peak_of_rank: int | None,
+    cause: str | None,
+) -> tuple[NextRequest, ...]:
+    """Return what to ask for: time, memory, cores, nodes.
+
+    ``peak_of_rank``: bytes of the largest rank by the accounting, used where there are no samples; ``cause``:
+    why the job failed, by its record.
+    """
+    return (
+        _time(state, times, cause),
+        _memory(state, nodes, peak_of_rank, cause),
+        _cores(ranks),
+        _nodes(nodes),
+    )
+
+
+def _time(state: JobState, times: JobTimes, cause: str | None) -> NextRequest:
+    limit = "" if times.limit_s is None else f" of {format_walltime(times.limit_s)}"
+    if times.wall_s is None:
+        return _nothing("time", "how long it ran is not known")
+    ran = f"it ran {format_walltime(round(times.wall_s))}{limit}"
+    if times.limit_s is not None and state != "done" and times.wall_s >= 0.98 * times.limit_s:
+        return _nothing(
+            "time",
+            f"{ran} and was ended at its limit: how long it would need is not known; more than that, or"
+            " --max-restarts with checkpoints",
+        )
+    if state != "done":
+        why = f"it is {state}" if state != "failed" else f"it failed{f' ({cause})' if cause else ''}"
+        return _nothing("time", f"{ran}; {why}, so how long it needs is not known")
+    needed = times.wall_s
+    if times.restarts and times.run_s is not None:
+        needed = times.run_s
+        ran = f"it ran {format_walltime(round(needed))} in {len(times.runs)} runs{limit} each; in one run"
+    seconds = math.ceil(needed * _TIME_FACTOR / _STEP_S) * _STEP_S
+    ask, product = format_walltime(seconds), format_walltime(round(needed * _TIME_FACTOR))
+    return NextRequest(
+        what="time",
+        ask=ask,
+        option=f"--time {ask}",
+        text=f"{ran}; x {_TIME_FACTOR:g}, as runs differ, = {product}, in steps of 5 minutes: {ask}",
+    )
+
+
+def _memory(
+    state: JobState, nodes: Sequence[NodeUse], peak_of_rank: int | None, cause: str | None
+) -> NextRequest:
+    if cause == "out of host memory":
+        return _nothing("memory", "it ran out of memory: more than it had, how much more is not known")
+    known = [node for node in nodes if node.memory_peak is not None]
+    if not known:
+        largest = f"; its largest rank had {gib(peak_of_rank)}" if peak_of_rank else ""
+        return _nothing("memory", f"the peak of a node is not known{largest}")
+    most = max(known, key=lambda node: node.memory_peak or 0)
+    peak = most.memory_peak or 0
+    needed = math.ceil(peak * _MEMORY_FACTOR / GIB)
+    of = f" of {gib(most.memory_of)}" if most.memory_of else ""
+    whose = "the job's" if most.memory_source == "cgroup" else "of all that ran there"
+    sampled = "" if most.memory_source == "cgroup" else ", at a look"
+    ask = f"{needed}G"
+    return NextRequest(
+        what="memory",
+        ask=ask,
+        option=None,
+        text=f"most on {most.node}: {gib(peak)}{of} ({whose}{sampled}); x {_MEMORY_FACTOR:g} = {needed} GiB"
+        " per node; whole nodes cost the same with less",
+    )
+
+
+def _cores(ranks: Sequence[RankUse]) -> NextRequest:
+    known = [rank for rank in ranks if rank.cpus_busy is not None]
+    if not known:
+        return _nothing("cores", "how busy each rank kept its CPUs is not known")
+    most = max(known, key=lambda rank: rank.cpus_most or rank.cpus_busy or 0.0)
+    peak = most.cpus_most if most.cpus_most is not None else most.cpus_busy or 0.0
+    cores = max(1, math.ceil(peak - 0.05))
+    bound = f" of {most.cpus_bound} that it was bound to" if most.cpus_bound else ""
+    found = f"rank {most.rank} kept the most CPUs busy: {peak:.1f}{bound} (mean {most.cpus_busy:.1f})"
+    if most.cpus_bound and cores >= most.cpus_bound:
+        all_used = "it used all, so more may help" if peak > 0.9 * most.cpus_bound else "fewer are too few"
+        return _nothing("cores", f"as now: {found}; {all_used}")
+    return NextRequest(
+        what="cores",
+        ask=str(cores),
+        option=f"--cpus-per-task {cores}",
+        text=f"{found}, rounded up: {cores} per rank; more only brings peaks between two looks in",
+    )
+
+
+def _nodes(nodes: Sequence[NodeUse]) -> NextRequest:
+    known = [node for node in nodes if node.cpus_busy is not None]
+    if not known:
+        return _nothing("nodes", "how busy the nodes were is not known")
+    idle = [node for node in known if _is_idle(node)]
+    if idle:
+        names = ", ".join(node.node for node in idle[:8]) + (", ..." if len(idle) > 8 else "")
+        ask = len({node.node for node in nodes} - {node.node for node in idle})
+        why = f"below {100 * _IDLE_SHARE:.0f} % of their CPUs and {_IDLE_GPU:.0f} % of their GPUs busy"
+        return NextRequest(
+            what="nodes",
+            ask=str(ask) if ask else None,
+            option=f"--nodes {ask}" if ask else None,
+            text=f"{counted(len(idle), 'node')} did nothing ({why}): {names}; {ask} worked",
+        )
+    least = min(known, key=_busy_share)
+    gpus = [gpu.busy for node in known for gpu in node.gpus if gpu.busy is not None]
+    busy = f", GPUs {sum(gpus) / len(gpus):.0f} % on average" if gpus else ""
+    share = f"{100 * _busy_share(least):.0f} % of its CPUs{busy}"
+    return _nothing(
+        "nodes",
+        f"as now: each node worked, the least busy is {least.node} with {share}; whether more or fewer would"
+        " be faster or cheaper tells hpclaunch scale",
+    )
+
+
+def _busy_share(node: NodeUse) -> float:
+    return (node.cpus_busy or 0.0) / max(1, node.cpus)
+
+
+def _is_idle(node: NodeUse) -> bool:
+    return _busy_share(node) < _IDLE_SHARE and all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)
+
+
+def _nothing(what: str, text: str) -> NextRequest:
+    return NextRequest(what=what, ask=None, option=None, text=text)  # type: ignore[arg-type]
+
+
+def gib(size: float | None) -> str:
+    """Write bytes for people."""
+    if size is None:
+        return "?"
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / (1 << 20):.1f} MiB"

@@ -1,0 +1,153 @@
+"""The report as text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hpclaunch.plural import counted
+from hpclaunch.text_table import printable, text_table
+from hpclaunch.usage.next_request import gib
+from hpclaunch.usage.report_documents import EnergyUse, NodeUse, ReportDocument
+from hpclaunch.walltime import format_walltime
+
+_MOST_ROWS = 32
+"""Of nodes and ranks; --json has all."""
+NODE_HEADER = (
+    "node",
+    "looks",
+    "CPUs busy",
+    "of",
+    "memory peak",
+    "of",
+    "from",
+    "GPUs busy",
+    "GPU memory",
+    "power",
+)
+RANK_HEADER = ("rank", "node", "CPUs busy", "most", "bound to", "memory peak", "GPU busy", "waits per step")
+
+
+def shown(report: ReportDocument) -> str:
+    """Return the report for a terminal."""
+    parts = [text_table(list(_about(report)))]
+    if report.by_node:
+        parts.append(_table("nodes", NODE_HEADER, list(node_rows(report))))
+    if report.by_rank:
+        parts.append(_table("ranks", RANK_HEADER, list(rank_rows(report))))
+    if report.next:
+        parts.append(
+            "next time\n" + text_table([("", one.what, one.ask or "-", one.text) for one in report.next])
+        )
+    if report.unknown:
+        parts.append("\n".join(["not known", *(f"  {printable(text)}" for text in report.unknown)]))
+    return "\n\n".join(parts)
+
+
+def _table(title: str, header: Sequence[str], rows: list[tuple[str, ...]]) -> str:
+    more = f"  ... and {len(rows) - _MOST_ROWS} more (--json has all)" if len(rows) > _MOST_ROWS else ""
+    table = text_table([("", *row) for row in rows[:_MOST_ROWS]], ("", *header))
+    return "\n".join(filter(None, (title, table, more)))
+
+
+def _about(report: ReportDocument) -> Iterator[tuple[str, str]]:
+    code = "" if report.exit_code is None else f", exit code {report.exit_code}"
+    yield "job", report.id if report.name == report.id else f"{report.id} ({report.name})"
+    yield "state", f"{report.state}{code}"
+    yield "site", f"{report.site} ({report.scheduler} {report.scheduler_id or 'without id'})"
+    ranks = f", {counted(report.tasks, 'rank')}" if report.tasks is not None else ""
+    jobs = f", {counted(report.jobs, 'job')} of an array" if report.jobs > 1 else ""
+    yield "size", f"{counted(report.nodes, 'node')}{ranks}{jobs}"
+    yield from time_rows(report)
+    if report.cpu_s is not None:
+        yield "CPU time", f"{format_walltime(round(report.cpu_s))} of all processes (scheduler)"
+    for number, figure in enumerate(report.energy):
+        yield "energy" if number == 0 else "", energy_text(figure)
+    if report.speed is not None:
+        yield "speed", speed_text(report)
+    if report.binding is not None:
+        yield "binding", report.binding.finding
+    if report.cost is not None:
+        yield "cost", report.cost.text
+
+
+def time_rows(report: ReportDocument) -> Iterator[tuple[str, str]]:
+    """Yield the rows about time."""
+    times = report.times
+    of = "" if times.limit_s is None else f" of {format_walltime(times.limit_s)}"
+    for name, seconds, more in (
+        ("in the queue", times.queue_s, ""),
+        ("start-up", times.start_up_s, ", until the first rank started"),
+        ("ranks ran", times.run_s, ""),
+        ("altogether", times.wall_s, f"{of}{', the longest job' if report.jobs > 1 else ''}"),
+    ):
+        yield name, "not known" if seconds is None else f"{duration(seconds)}{more}"
+    if times.restarts:
+        gaps = "" if times.between_runs_s is None else f", {duration(times.between_runs_s)} without ranks"
+        yield "restarts", f"{times.restarts}{gaps}; work lost: {times.lost}"
+
+
+def duration(seconds: float) -> str:
+    """Write a time for people: HH:MM:SS, short ones in seconds."""
+    return format_walltime(round(seconds)) if seconds >= 60 else f"{seconds:.1f} s"
+
+
+def energy_text(figure: EnergyUse) -> str:
+    """Return a figure of energy with its source."""
+    power = "" if figure.power_w is None else f", {figure.power_w:,.0f} W on average"
+    amount = f"{figure.joules / 3.6e6:,.4g} kWh" if figure.joules >= 36_000 else f"{figure.joules:,.0f} J"
+    return f"{amount}{power} ({figure.source}: {figure.how})"
+
+
+def speed_text(report: ReportDocument) -> str:
+    """Return steps per second and their trend."""
+    speed = report.speed
+    if speed is None:
+        return ""
+    trend = (
+        "" if speed.trend is None else f"; from the first third to the last one {100 * speed.trend:+.1f} %"
+    )
+    return f"{speed.steps_per_s:.4g} steps per second, {speed.steps} steps{trend} ({speed.source})"
+
+
+def node_rows(report: ReportDocument) -> Iterator[tuple[str, ...]]:
+    """Yield a row per node."""
+    for node in report.by_node:
+        busy = [gpu.busy for gpu in node.gpus if gpu.busy is not None]
+        memory = [gpu.memory_peak for gpu in node.gpus if gpu.memory_peak is not None]
+        yield (
+            node_name(node),
+            str(node.looks),
+            _number(node.cpus_busy, ".1f"),
+            str(node.cpus),
+            gib(node.memory_peak) if node.memory_peak is not None else "-",
+            gib(node.memory_of) if node.memory_of is not None else "-",
+            node.memory_source or "-",
+            f"{sum(busy) / len(busy):.0f} %" if busy else "-",
+            gib(max(memory)) if memory else "-",
+            next((f"{f.power_w:.0f} W ({f.source})" for f in node.energy if f.power_w is not None), "-"),
+        )
+
+
+def node_name(node: NodeUse) -> str:
+    """Return the name, with the index of the job of an array."""
+    return node.node if node.index is None else f"{node.node} [{node.index}]"
+
+
+def rank_rows(report: ReportDocument) -> Iterator[tuple[str, ...]]:
+    """Yield a row per rank."""
+    for rank in report.by_rank:
+        number = str(rank.rank) if rank.index is None else f"{rank.rank} [{rank.index}]"
+        yield (
+            number,
+            rank.node,
+            _number(rank.cpus_busy, ".2f"),
+            _number(rank.cpus_most, ".2f"),
+            "-" if rank.cpus_bound is None else counted(rank.cpus_bound, "CPU"),
+            "-" if rank.memory_peak is None else gib(rank.memory_peak),
+            "-" if rank.gpu_busy is None else f"{rank.gpu_busy:.0f} %",
+            "-" if rank.waiting_ms is None else f"{rank.waiting_ms:.1f} ms",
+        )
+
+
+def _number(value: float | None, spec: str) -> str:
+    return "-" if value is None else format(value, spec)

@@ -1,0 +1,58 @@
+"""Ranks that hang: ``python hanging_ranks.py FIFO FAULT...``, where the fault of rank N is word N, or none.
+
+``stop``: by SIGSTOP. ``read``: in open() of a FIFO without a writer. ``skip``: it calls another collective.
+``c``, ``shell``, ``isolated``, ``bare``: it becomes a program that does not catch the signal of ``hpclaunch
+stacks``, and would die of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+
+def become_another(fault: str, folder: Path) -> None:
+    """Run a program without the start-up file in this process."""
+    sleeps = "import time; time.sleep(600)"
+    programs = {
+        "c": [str(folder / "sleeps")],
+        "shell": ["bash", "-c", "while :; do sleep 600; done"],
+        "isolated": [sys.executable, "-I", "-c", sleeps],
+        "bare": ["env", "-i", sys.executable, "-c", sleeps],
+    }
+    if fault in programs:
+        (folder / f"became.{fault}").write_text(str(os.getpid()))
+        os.execvp(programs[fault][0], programs[fault])
+
+
+def load(path: str) -> str:
+    """Read the data of a step."""
+    return Path(path).read_text()  # HERE: read
+
+
+def train(path: str, fault: str) -> None:
+    """Hang in the fourth step."""
+    from mpi4py import MPI
+
+    for step in range(4):
+        if step == 3:
+            (Path(path).parent / f"hangs.{MPI.COMM_WORLD.Get_rank()}").touch()
+            if fault == "stop":
+                os.kill(os.getpid(), signal.SIGSTOP)
+            elif fault == "read":
+                load(path)
+            elif fault == "skip":
+                MPI.COMM_WORLD.allgather(step)  # HERE: allgather
+        MPI.COMM_WORLD.allreduce(step)  # HERE: allreduce
+
+
+if __name__ == "__main__":
+    number = (
+        os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMIX_RANK") or os.environ["SLURM_PROCID"]
+    )
+    faults = dict(enumerate(sys.argv[2:]))
+    mine = faults.get(int(number), "none")
+    become_another(mine, Path(sys.argv[1]).parent)
+    train(sys.argv[1], mine)

@@ -1,0 +1,211 @@
+"""Where ranks stand, and which ranks keep the rest waiting: from answers of nodes. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hpclaunch.job.stacks_document import stacks_document
+from hpclaunch.remote.look import MARK
+from hpclaunch.remote.rank_stands import frames_of, newest, spied
+from hpclaunch.remote.roll_call import collective_in, nodes_in, roll_call, text_lines
+
+TRAIN = ["/home/me/train.py", 88, "train_step"]
+IN_TORCH = ["/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 2810, "all_reduce"]
+LOAD = ["/home/me/dataset.py", 31, "load"]
+
+
+def process(
+    rank: int, stack: list[list[Any]] | None = None, pid: int | None = None, **first: Any
+) -> dict[str, Any]:
+    """A rank's process as ``rank_stands.py`` has it; the second look shows the same as the first."""
+    look = {"state": "S", "ticks": 5, "waits": "", "call": "", "path": "", "collective": None, **first}
+    if stack is not None:
+        look |= {"stacks": [stack], "by": "faulthandler"}
+    variables = {"OMPI_COMM_WORLD_RANK": str(rank), "CUDA_VISIBLE_DEVICES": str(rank % 4)}
+    return {
+        "pid": pid or 1000 + rank,
+        "parent": 1,
+        "program": ["python", "train.py"],
+        "variables": variables,
+        "files": [],
+        "first": look,
+        "second": dict(look),
+        "lines": [],
+        "recorder": None,
+    }
+
+
+def called(processes: list[dict[str, Any]], ranks: int | None = None, **more: Any) -> dict[str, Any]:
+    """The roll call of ranks on nodes of four, checked against its schema."""
+    nodes: dict[str, list[dict[str, Any]]] = {}
+    for one in processes:
+        host = f"n{int(one['variables'].get('OMPI_COMM_WORLD_RANK', 0)) // 4 + 1}"
+        nodes.setdefault(host, []).append(one)
+    wanted = more.get("nodes", len(nodes))
+    found = roll_call(list(nodes.items()), ranks or len(processes), wanted, more.get("idle_s"))
+    stacks_document("job", json.loads(json.dumps(found)))
+    return found
+
+
+def allreduce(rank: int) -> dict[str, Any]:
+    return process(rank, [IN_TORCH, TRAIN])
+
+
+def test_the_rank_in_open_is_named_with_node_gpu_and_file() -> None:
+    late = process(6, [LOAD, TRAIN], call="openat", path="/scratch/part-6")
+    found = called([*map(allreduce, range(6)), late, *map(allreduce, range(7, 16))], idle_s=545)
+    assert found["finding"] == (
+        "15 of 16 in allreduce (train.py:88); rank 6 (n2, GPU 2) in open() of /scratch/part-6"
+        " (dataset.py:31); no output since 9 min"
+    )
+    assert (found["kind"], found["suspects"]) == ("blocked", [6])
+    text = list(text_lines(found))
+    assert text[2] == "rank 6 on n2, GPU 2: pid 1006, state S, openat(): python train.py"
+    assert text[3] == "    /home/me/dataset.py:31 in load"
+
+
+def test_a_stopped_rank_and_one_in_the_kernel() -> None:
+    stopped, nfs = process(0, state="T"), process(1, state="D", waits="rpc_wait_bit_killable")
+    found = called([stopped, nfs, allreduce(2), allreduce(3)])
+    assert (found["kind"], found["suspects"]) == ("stopped", [0, 1])
+    assert "rank 0 (n1, GPU 0) stopped by a signal (state T)" in found["finding"]
+    assert "(waits for NFS, state D)" in found["finding"]
+    assert called([nfs, allreduce(2)], 2)["kind"] == "missing"
+    assert called([process(0, state="D"), allreduce(1)])["kind"] == "disk"
+
+
+def test_collectives_that_do_not_match_are_named_by_their_numbers() -> None:
+    ranks = [process(rank, [TRAIN]) for rank in range(4)]
+    for one in ranks:
+        one["first"]["collective"] = one["second"]["collective"] = [17, "allreduce", True]
+    ranks[3]["first"]["collective"] = ranks[3]["second"]["collective"] = [16, "allreduce", True]
+    found = called(ranks)
+    assert (found["kind"], found["suspects"]) == ("mismatch", [3])
+    assert "3 of 4 in allreduce #17 (train.py:88); rank 3 (n1, GPU 3) in allreduce #16" in found["finding"]
+
+
+def test_the_flight_recorder_shows_the_first_collective_that_differs() -> None:
+    ranks = [process(rank, [TRAIN]) for rank in range(4)]
+    for one in ranks:
+        one["recorder"] = {"0": [[16, "nccl:all_reduce", "completed"], [17, "all_reduce", "started"]]}
+    ranks[3]["recorder"] = {"0": [[16, "nccl:all_reduce", "completed"], [17, "all_gather", "started"]]}
+    found = called(ranks)
+    assert (found["kind"], found["suspects"]) == ("mismatch", [3])
+    assert "3 of 4 in allreduce #17 (train.py:88); rank 3 (n1, GPU 3) in allgather #17" in found["finding"]
+
+
+def test_ranks_that_move_are_slow_and_not_stuck() -> None:
+    ranks = [process(rank, [IN_TORCH, TRAIN]) for rank in range(4)]
+    for one in ranks:
+        one["second"] = {**one["first"], "stacks": [[LOAD]]}
+    found = called(ranks)
+    assert (found["kind"], found["suspects"]) == ("moving", [])
+    assert found["finding"].endswith("the ranks move: slow, not stuck")
+    ranks[1:] = map(allreduce, range(1, 4))
+    ranks[0] = process(0, [LOAD])
+    ranks[0]["second"] = {**ranks[0]["first"], "stacks": [[TRAIN]]}
+    found = called(ranks)
+    assert (found["kind"], found["suspects"]) == ("slow", [0])
+    assert "rank 0 (n1, GPU 0) in load() (dataset.py:31), moving" in found["finding"]
+
+
+def test_nobody_is_named_where_no_rank_differs() -> None:
+    found = called([allreduce(rank) for rank in range(8)])
+    assert (found["kind"], found["suspects"], found["remedy"]) == ("alike", [], None)
+    assert found["finding"].startswith("8 of 8 in allreduce (train.py:88); no rank differs")
+    computing = [process(rank, state="R") for rank in range(3)]
+    assert (called(computing)["kind"], called(computing)["suspects"]) == ("unclear", [])
+
+
+def test_what_is_not_seen_is_said() -> None:
+    found = called([allreduce(0), allreduce(1)], ranks=3)
+    assert (found["kind"], found["missing"]) == ("missing", [2])
+    assert "rank 2 without a process" in found["finding"]
+    assert "1 of 2 nodes have answered" in called([allreduce(0)], ranks=2, nodes=2)["finding"]
+    nothing = called([], ranks=2, nodes=1)
+    assert (nothing["kind"], nothing["by_rank"]) == ("none", [])
+    assert list(text_lines(nothing))
+
+
+def test_the_program_of_a_rank_is_its_process() -> None:
+    shell, child = process(0, pid=50), process(0, [TRAIN], pid=51)
+    shell["program"], child["parent"] = ["/bin/bash", "-c", "..."], 50
+    worker = process(0, [LOAD], pid=52)
+    worker["parent"] = 51
+    (rank,) = called([worker, child, shell])["by_rank"][:1]
+    assert (rank["pid"], rank["processes"]) == (51, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("all_reduce_coalesced", "allreduce"),
+        ("allreduce_", "allreduce"),
+        ("Iallreduce", "allreduce"),
+        ("all_gather_into_tensor", "allgather"),
+        ("reduce_scatter_tensor", "reducescatter"),
+        ("bcast", "broadcast"),
+        ("Barrier", "barrier"),
+        ("reduce", "reduce"),
+        ("reduced_loss", None),
+        ("forward", None),
+    ],
+)
+def test_functions_are_named_after_collectives(name: str, kind: str | None) -> None:
+    assert collective_in(name) == kind
+
+
+def test_answers_that_are_cut_are_left_out() -> None:
+    text = json.dumps({"host": "n1", "processes": []})
+    lines = [f"{MARK}n1 0/2 {text[:9]}", f"{MARK}n2 0/1 {text}", "srun: error", f"{MARK}n3 0/1 {{"]
+    assert nodes_in("\n".join(lines)) == [("n2", [])]
+
+
+def test_the_text_of_faulthandler() -> None:
+    text = """\
+Thread 0x00007f1 (most recent call first):
+  File "/x/loader thread.py", line 3 in work
+  File "/usr/lib/python3.11/threading.py", line 975 in run
+
+Current thread 0x00007f2 [python] (most recent call first):
+  File "<string>", line ??? in inner
+  File "/x/train.py", line 88 in <module>
+"""
+    main, thread = frames_of(text)
+    assert main == [["<string>", 0, "inner"], ["/x/train.py", 88, "<module>"]]
+    assert thread[0] == ["/x/loader thread.py", 3, "work"]
+
+
+def test_the_text_of_py_spy() -> None:
+    text = """\
+Process 7: python train.py
+Python v3.11.7 (/usr/bin/python3.11)
+
+Thread 7 (idle): "MainThread"
+    allreduce (train.py:88)
+    <module> (train.py:99)
+Thread 8 (active): "loader"
+    work (loader.py:3)
+"""
+    assert spied(text) == [
+        [["train.py", 88, "allreduce"], ["train.py", 99, "<module>"]],
+        [["loader.py", 3, "work"]],
+    ]
+
+
+def test_the_newest_collectives_of_a_dump() -> None:
+    entries = [
+        {
+            "process_group": ["0", "default_pg"],
+            "collective_seq_id": number,
+            "profiling_name": "gloo:all_reduce",
+        }
+        | {"state": "scheduled", "retired": number < 3, "is_p2p": False}
+        for number in range(1, 4)
+    ]
+    found = newest(json.dumps({"entries": entries}), most=2)
+    assert found == {"0:default_pg": [[2, "all_reduce", "completed"], [3, "all_reduce", "scheduled"]]}
+    assert newest("not JSON") is None

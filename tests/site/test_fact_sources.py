@@ -1,0 +1,50 @@
+"""The reference page of the machines: each source with the facts that cite it, and what is not known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpclaunch.package_data import resource_dir
+from hpclaunch.site.fact_sources import fact_sources, markdown
+from hpclaunch.site.load_profile import load_all, load_site
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sites.md"
+
+
+def test_the_reference_page_is_fresh() -> None:
+    page = markdown(load_all()[0])
+    assert PAGE.read_text() == page, (
+        "write it again: hpclaunch sites list --markdown > docs/reference/sites.md"
+    )
+
+
+def test_every_machine_has_its_section() -> None:
+    shipped = {path.stem for path in resource_dir("site_profiles").glob("*.yaml")}
+    machines = {name for name in shipped if not name.startswith("generic-") and name != "local"}
+    sections = {
+        line.removeprefix("### ") for line in PAGE.read_text().splitlines() if line.startswith("### ")
+    }
+    assert sections == machines
+
+
+def test_each_fact_is_named_with_the_source_that_it_cites() -> None:
+    facts = fact_sources(load_site("frontier"))
+    assert "billing" in facts["guide"]
+    assert facts["slurm-version"] == ("scheduler.version",)
+    assert "fabric.network" in facts["link-speeds"]
+    assert "software.container" in facts["containers"]
+    assert "queues" in facts["guide"]  # all cite it: named once
+
+
+def test_what_a_page_says_cannot_break_the_table(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "schema: 1\nname: mine\ndescription: a\nscheduler: {kind: slurm, launcher: srun, source: s}\n"
+        "binding: {cpu: cores, source: s}\n"
+        "sources: {s: {url: 'https://a.example/x', checked: 2026-11-22, note: 'a | b <c> *d*'}}\n"
+    )
+    page = markdown({"mine": load_site(str(tmp_path / "mine.yaml"))})
+    row = (
+        "| [a.example/x](https://a.example/x) | 2026-11-22 | documented: a \\| b \\<c> \\*d\\* |"
+        " `binding`, `scheduler` |"
+    )
+    assert row in page

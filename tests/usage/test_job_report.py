@@ -1,0 +1,332 @@
+"""The report: its figures from samples, records and accounting whose figures are known; text and page."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from msgspec.structs import replace
+
+from hpclaunch.cli.main import program
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.job.binding_report import BindingVerdict, RankReport, judge
+from hpclaunch.job.record import ArrayJob, Failure, JobRecord
+from hpclaunch.job.store import Store
+from hpclaunch.scheduler.registry import get_scheduler
+from tests.testbed.kit import new_record
+from tests.timeline.made_timelines import Training, always, runner
+from tests.usage.made_samples import START, node_file
+
+ACCOUNTING = get_scheduler("slurm").accounting
+GPU = "0000:07:00.0"
+
+
+def at(seconds: int) -> str:
+    return dt.datetime.fromtimestamp(START + seconds, dt.timezone.utc).isoformat()
+
+
+def rank_report(rank: int, host: str, bus: str = "") -> RankReport:
+    return RankReport(
+        rank=rank, host=host, local_rank=rank % 2, cpus="0-3", planned="0-3", bus=bus, verdict="ok"
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return Store()
+
+
+def ended_job(store: Store, tmp_path: Path, **changes: Any) -> JobRecord:
+    """A job of two nodes and four ranks that ran 330 s after 600 s in the queue, its ranks from 20 s on."""
+    reports = tuple(rank_report(rank, f"n{rank // 2 + 1}", GPU if rank == 0 else "") for rank in range(4))
+    ok, finding = judge(reports, 4)
+    billing = {"unit": "node-hours", "per_node_hour": 2.0}
+    settled: dict[str, Any] = {
+        "nodes": 2,
+        "tasks": 4,
+        "state": "done",
+        "exit_code": 0,
+        "machine": None,
+        "created": at(-620),
+        "started": at(-20),
+        "ended": at(310),
+        "request": {"exclusive": True, "no_sample": False},
+        "plan": {"walltime_s": 1800, "profile": {"billing": billing}},
+        "binding": BindingVerdict(ok=ok, finding=finding, ranks=reports),
+        **changes,
+    }
+    record = replace(new_record(store, "local", tmp_path), **settled)
+    store.save(record)
+    return record
+
+
+def write_samples(folder: Path | str, **files: str) -> None:
+    samples = Path(folder) / "samples"
+    samples.mkdir(parents=True)
+    for name, text in files.items():
+        (samples / name).write_text(text)
+
+
+def report(*words: str | Path) -> Result:
+    return CliRunner().invoke(program, ["report", *map(str, words)], catch_exceptions=False)
+
+
+def document(*words: str | Path) -> Any:
+    answer = report(*words, "--json")
+    assert answer.exit_code == 0, answer.output
+    return json.loads(answer.stdout)
+
+
+def test_the_figures_of_an_ended_job(store: Store, tmp_path: Path) -> None:
+    record = ended_job(store, tmp_path)
+    write_samples(record.folder, n1=node_file((0, 1), gpu=GPU, watts=900), n2=node_file((2, 3), busy=1.0))
+    found = document("last")
+    times = found["times"]
+    assert (times["queue_s"], times["start_up_s"], times["run_s"], times["wall_s"]) == (600, 20, 310, 330)
+    assert (times["restarts"], times["lost"], len(times["runs"])) == (0, None, 1)
+    first, second = found["by_node"]
+    assert (first["node"], first["looks"], first["memory_peak"], first["memory_of"]) == (
+        "n1",
+        11,
+        10 << 30,
+        64 << 30,
+    )
+    assert first["cpus_busy"] == pytest.approx(4.0, rel=0.01)
+    assert second["cpus_busy"] == pytest.approx(2.0, rel=0.01)
+    (gpu,) = first["gpus"]
+    assert (gpu["name"], gpu["ranks"], gpu["source"]) == (GPU, [0], "nvidia-smi")
+    assert (gpu["busy"], gpu["memory_peak"], gpu["power_w"]) == (45.5, 40000 << 20, 400.0)
+    assert [(figure["source"], figure["joules"]) for figure in first["energy"]] == [
+        ("counter", 900 * 300),
+        ("estimate", 400 * 300),
+    ]
+    assert all("1 of 2 nodes only" in figure["how"] for figure in found["energy"])
+    ranks = found["by_rank"]
+    assert [(rank["rank"], rank["node"], rank["cpus_busy"]) for rank in ranks] == [
+        *((0, "n1", 2.0), (1, "n1", 2.0)),
+        *((2, "n2", 1.0), (3, "n2", 1.0)),
+    ]
+    assert (ranks[0]["memory_peak"], ranks[0]["cpus_bound"], ranks[0]["gpu_busy"]) == (2 << 30, 4, 45.5)
+    assert found["cost"]["amount"] == pytest.approx(2 * 330 / 3600 * 2)
+    assert "2 nodes x 00:05:30 x 2 node-hours per node and hour" in found["cost"]["text"]
+    following = {one["what"]: one["ask"] for one in found["next"]}
+    assert following == {"time": "00:10:00", "memory": "12G", "cores": "2", "nodes": None}
+    assert found["over_time"][5] == {
+        **{"second": 150, "cpus_busy": 3.0, "memory": 10 << 30, "gpu_busy": 100.0, "power_w": 900.0}
+    }
+    assert found["binding"]["ok"]
+
+
+def test_a_peak_of_the_jobs_cgroup_is_exact_and_stands_against_its_limit(
+    store: Store, tmp_path: Path
+) -> None:
+    record = ended_job(store, tmp_path)
+    text = node_file((0, 1)).replace("cgroup=none", "cgroup=job")
+    text = re.sub(r"( mem=10485760)", rf"\1 now={4 << 30} peak={6 << 30} limit={8 << 30} used=5", text)
+    write_samples(record.folder, n1=text)
+    (node,) = document("last")["by_node"]
+    assert (node["memory_peak"], node["memory_source"], node["memory_of"]) == (6 << 30, "cgroup", 8 << 30)
+
+
+def test_a_job_that_came_back_after_a_checkpoint_lost_nothing(store: Store, tmp_path: Path) -> None:
+    record = ended_job(store, tmp_path, nodes=1, restarts=1, ended=at(1300))
+    write_samples(record.folder, n1=node_file((0, 1)) + node_file((0, 1), start=START + 1000, run=1))
+    times = document("last")["times"]
+    assert [(run["start"] - START, run["end"] - START) for run in times["runs"]] == [(0, 300), (1000, 1300)]
+    assert (times["restarts"], times["between_runs_s"]) == (1, 700)
+    assert times["lost"].startswith("nothing after the checkpoints")
+    assert times["run_s"] == 600
+    (time,) = (one for one in document("last")["next"] if one["what"] == "time")
+    assert time["ask"] == "00:15:00"
+    assert "it ran 00:10:00 in 2 runs of 00:30:00 each; in one run; x 1.25" in time["text"]
+    store.save(replace(store.load(record.id), restarts=0))
+    assert document("last")["times"]["lost"].startswith("not known")
+
+
+def test_arrays_have_all_their_jobs(store: Store, tmp_path: Path) -> None:
+    jobs = {
+        3: ArrayJob(state="done", exit_code=0, started=at(0), ended=at(300)),
+        4: ArrayJob(state="done", exit_code=0, started=at(400), ended=at(1000)),
+        5: ArrayJob(state="cancelled"),
+    }
+    record = ended_job(store, tmp_path, array=jobs, nodes=1, tasks=2)
+    write_samples(f"{record.folder}/3", n1=node_file((0, 1)))
+    write_samples(f"{record.folder}/4", n1=node_file((0, 1), start=START + 410, busy=3.0))
+    found = document("last")
+    assert (found["jobs"], found["times"]["wall_s"], found["times"]["restarts"]) == (3, 600, 0)
+    assert [(node["index"], node["node"]) for node in found["by_node"]] == [(3, "n1"), (4, "n1")]
+    assert [rank["index"] for rank in found["by_rank"]] == [3, 3, 4, 4]
+    assert found["cost"]["amount"] == pytest.approx(900 / 3600 * 2)
+    assert next(one["ask"] for one in found["next"] if one["what"] == "cores") == "3"
+
+
+@pytest.mark.parametrize(
+    ("changes", "what", "said"),
+    [
+        ({"state": "failed", "exit_code": 1}, "time", "so how long it needs is not known"),
+        (
+            {"state": "failed", "ended": at(1790)},
+            "time",
+            "ended at its limit: how long it would need is not known",
+        ),
+        (
+            {"state": "failed", "failure": Failure(cause="out of host memory")},
+            "memory",
+            "more than it had, how much more is not known",
+        ),
+    ],
+)
+def test_what_is_not_known_for_the_next_time_is_not_guessed(
+    changes: dict[str, Any], what: str, said: str, store: Store, tmp_path: Path
+) -> None:
+    record = ended_job(store, tmp_path, **changes)
+    write_samples(record.folder, n1=node_file((0, 1)))
+    (one,) = (one for one in document("last")["next"] if one["what"] == what)
+    assert one["ask"] is None
+    assert said in one["text"]
+
+
+def test_nodes_that_did_nothing_are_named(store: Store, tmp_path: Path) -> None:
+    record = ended_job(store, tmp_path)
+    write_samples(record.folder, n1=node_file((0, 1)), n2=node_file((2, 3), busy=0.0))
+    (nodes,) = (one for one in document("last")["next"] if one["what"] == "nodes")
+    assert (nodes["ask"], nodes["option"]) == ("1", "--nodes 1")
+    assert "n2; 1 worked" in nodes["text"]
+
+
+def test_speed_comes_from_the_result_of_the_bundled_training(store: Store, tmp_path: Path) -> None:
+    record = ended_job(store, tmp_path, bundled=True)
+    history = [{"images_per_s": speed} for speed in (1.0, 100.0, 100.0, 100.0, 100.0, 110.0, 110.0)]
+    result = {"steps": 600, "resumed_from_step": 100, "seconds": {"training": 50.0}, "history": history}
+    Path(record.folder, "result.json").write_text(json.dumps(result))
+    speed = document("last")["speed"]
+    assert (speed["steps_per_s"], speed["steps"], speed["trend"], speed["source"]) == (10, 600, 0.1, "result")
+
+
+def test_speed_and_waiting_come_from_a_timeline_in_the_folder(store: Store, tmp_path: Path) -> None:
+    """Rank 1 computes 50 ms longer in each step: the others wait for it, and it waits least."""
+    record = ended_job(store, tmp_path)
+    write_samples(record.folder, n1=node_file((0, 1)), n2=node_file((2, 3)))
+    training = Training(ranks=4, slow_computing=always(1, 50.0))
+    Path(record.folder, "job.sh").touch()
+    Path(record.folder, "timeline.json").write_bytes(runner(training))
+    found = document("last")
+    waits = [rank["waiting_ms"] for rank in found["by_rank"]]
+    assert min(waits) == waits[1] < 5
+    assert min(waits[0], *waits[2:]) > 40
+    assert found["speed"]["source"] == "timeline"
+    assert found["speed"]["steps_per_s"] > 0
+    assert not any("steps per second" in text for text in found["unknown"])
+
+
+def test_without_samples_the_report_says_why(store: Store, tmp_path: Path) -> None:
+    ended_job(store, tmp_path, request={"no_sample": True})
+    answer = report("last")
+    assert "there are no samples: the job was submitted with --no-sample" in answer.stdout
+    assert re.search(
+        r"^memory +- +the peak of a node is not known$", answer.stdout.replace("  memory", "memory"), re.M
+    )
+
+
+def test_large_samples_are_thinned_and_damaged_ones_counted(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpclaunch.usage.gather_report._MOST_BYTES", 20_000)
+    record = ended_job(store, tmp_path)
+    write_samples(record.folder, n1=node_file((0, 1), looks=1001), n2="rubbish\n\0\n" + node_file((2, 3)))
+    found = document("last")
+    assert 20 < found["by_node"][0]["looks"] < 200
+    assert found["by_rank"][0]["cpus_busy"] == 2.0
+    assert any("lines of the samples are damaged" in text for text in found["unknown"])
+
+
+SACCT = "\n".join(
+    [
+        "77|COMPLETED|0:0|1700000000|1700000100|1700000400|300|60|2|16|billing=16,cpu=16,mem=64G,node=2|01:10.500"
+        "||||science|gpu|n[1-2]|a|name",
+        "77.batch|COMPLETED|0:0|1700000100|1700000100|1700000400|300||1|8|cpu=8|00:10.500|123456K|n1|0|science||n1|batch",
+        "77.0|COMPLETED|0:0|1700000100|1700000100|1700000400|300||2|16|cpu=16|01:00.000|4194304K|n2|900000|science||n[1-2]|x",
+    ]
+)
+
+
+def test_the_accounting_of_slurm_is_read() -> None:
+    assert ACCOUNTING is not None
+    assert "--duplicates" in ACCOUNTING.query("77;alps")
+    assert ACCOUNTING.query("77;alps")[-1] == "77"
+    (job,) = ACCOUNTING.parse("77", CommandResult(exit_code=0, stdout=SACCT, stderr=""))
+    assert (job.name, job.account, job.queue, job.state) == ("a|name", "science", "gpu", "done")
+    assert (job.nodes, job.cpus, job.memory, job.limit_s, job.elapsed_s) == (2, 16, 64 << 30, 3600, 300)
+    assert (job.cpu_s, job.peak_memory, job.peak_node, job.energy_j) == (70.5, 4 << 30, "n2", 900_000.0)
+    moments = [
+        dt.datetime.fromisoformat(text or "").timestamp() - START for text in (job.submitted, job.started)
+    ]
+    assert moments == [0, 100]
+    again = SACCT.replace("77|COMPLETED", "77|REQUEUED", 1) + "\n" + SACCT
+    (job,) = ACCOUNTING.parse("77", CommandResult(exit_code=0, stdout=again, stderr=""))
+    assert (job.runs, job.cpu_s, job.elapsed_s, job.queued_s) == (2, 141.0, 600, 200)
+    array = SACCT.replace("77", "77_3") + "\n" + SACCT.replace("77", "77_4")
+    jobs = ACCOUNTING.parse("77", CommandResult(exit_code=0, stdout=array, stderr=""))
+    assert [job.index for job in jobs] == [3, 4]
+    with pytest.raises(BadInputError, match="has no job 77"):
+        ACCOUNTING.parse("77", CommandResult(exit_code=0, stdout="", stderr=""))
+    with pytest.raises(RefusedError, match="accounting storage is disabled"):
+        ACCOUNTING.parse(
+            "77", CommandResult(exit_code=1, stdout="", stderr="Slurm accounting storage is disabled")
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("nosuch",), 3, "no job 'nosuch'"),
+        (("12", "--site", "polaris"), 3, "what PBS keeps of jobs is not read"),
+        (("1 rm", "--site", "generic-slurm"), 3, "is not an id of Slurm"),
+        (("12", "--site", "nosite"), 3, "nosite"),
+    ],
+)
+def test_messages(words: tuple[str, ...], code: int, said: str, store: Store) -> None:
+    answer = report(*words)
+    assert answer.exit_code == code
+    assert said in answer.stderr
+
+
+@pytest.mark.slow
+def test_the_page_opens_in_a_browser_and_has_the_figures_of_the_document(
+    store: Store, tmp_path: Path
+) -> None:
+    record = ended_job(store, tmp_path)
+    write_samples(record.folder, n1=node_file((0, 1), gpu=GPU, watts=900), n2=node_file((2, 3), watts=700))
+    page = tmp_path / "page.html"
+    found = document("last", "--html", page)
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    options += ["--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"]
+    done = subprocess.run(["chromium", *options, page.as_uri()], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not re.findall(r"INFO:CONSOLE.*", done.stderr)
+    inside = re.search(r"<script type=\"application/json\" id=\"document\">(.*?)</script>", done.stdout, re.S)
+    assert inside is not None
+    assert json.loads(inside[1]) == found
+    assert done.stdout.count("<polyline") == 4
+    shown = re.sub(r"<[^>]+>", " ", done.stdout)
+    assert f"{found['energy'][0]['joules'] / 3.6e6:,.4g} kWh" in shown
+    assert found["cost"]["text"] in shown
+    for one in found["next"]:
+        assert one["text"] in shown
+    for node in found["by_node"]:
+        assert re.search(rf"{node['node']} +{node['looks']} +{node['cpus_busy']:.1f} ", shown)
+
+
+def test_names_of_users_are_no_html(store: Store, tmp_path: Path) -> None:
+    ended_job(store, tmp_path, name="</script><b>x")
+    page = tmp_path / "page.html"
+    report("last", "--html", page)
+    assert "<b>" not in page.read_text()

@@ -118,7 +118,8 @@ def _count(word: str) -> int:
 @click.option(
     "--network-test",
     metavar="FILE",
-    help="Output of nccl-tests, rccl-tests, OSU's allreduce, or hpclaunch.train.bench --json.",
+    help="Output of nccl-tests, rccl-tests, OSU's allreduce, hpclaunch check --allreduce-test --json, or "
+    "hpclaunch.train.bench --json.",
 )
 @click.option(
     "--network-test-gpus", type=click.IntRange(2), help="GPUs of that test, where its output lacks them."

@@ -1,8 +1,9 @@
 """Times of an allreduce by size from the output of nccl-tests, rccl-tests, OSU, or of our programs. Pure.
 
 nccl-tests and rccl-tests: ``all_reduce_perf``, out of place. OSU: ``osu_allreduce``. Ours: ``python -m
-hpclaunch.train.bench --json``, ``hpclaunch check --allreduce-test --json``. One latency and one bandwidth do not describe a library over all sizes, so the
-bandwidth is that at the size of the message: between two measured sizes along a straight line of logarithms.
+hpclaunch.train.bench --json``, ``hpclaunch check --allreduce-test --json``. One latency and one bandwidth do
+not describe a library over all sizes, so the bandwidth is that at the size of the message: between two
+measured sizes along a straight line of logarithms.
 """
 
 from __future__ import annotations

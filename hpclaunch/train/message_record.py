@@ -20,9 +20,12 @@ import types
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+
+from .allreduce.chunks import chunk_bounds
 
 T = TypeVar("T", bound=tuple[int, ...])
 _WHOLE = 1 << 62
@@ -230,15 +233,22 @@ def without_mpi() -> None:
     sys.modules.update({"mpi4py": package, "mpi4py.MPI": mpi})
 
 
+@cache
+def _bounds(items: int, parts: int) -> list[int]:
+    """As `chunk_bounds`: the same for all ranks, which takes most of the time for thousands of them."""
+    return chunk_bounds(items, parts)
+
+
 def _made(name: str, comm: Any, segment_bytes: int) -> Any:
     """The algorithm of that name, bound to the communicator."""
-    from .allreduce import shared_memory
+    from .allreduce import halving_doubling, shared_memory
     from .allreduce.halving_doubling import HalvingDoublingAllreduce
     from .allreduce.hierarchical import HierarchicalAllreduce
     from .allreduce.parameter_server import ParameterServerAllreduce
     from .allreduce.ring import RingAllreduce
     from .allreduce.tree import TreeAllreduce
 
+    vars(halving_doubling).update(chunk_bounds=_bounds)
     if name == "hierarchical":
         vars(shared_memory).update(SharedMemory=NotingMemory)
         return HierarchicalAllreduce(

@@ -39,7 +39,7 @@ _DUMP_S = 2.0
 _PY_SPY_S = 6.0
 _ALL_S = 30.0
 """A node answers after that time with what it knows by then."""
-_FRAMES = 30
+_FRAMES = 100
 _THREADS = 8
 _FILES = 6
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')

@@ -60,6 +60,8 @@ _KERNEL_WAITS = (
     (r"hrtimer_nanosleep|do_nanosleep", "sleeps"),
 )
 _MOST_NAMED = 8
+_INNERMOST = 6
+"""Calls of a stack that are shown; further ones only where they are the program's own."""
 Report = Dict[str, Any]
 Nodes = List[Tuple[str, List[Dict[str, Any]]]]
 """Nodes and their processes, as ``rank_stands.py`` has them."""
@@ -232,8 +234,10 @@ def otherwise(now: Dict[str, Any], stack: List[List[Any]]) -> str:
     """Return where a rank stands that is in no collective and no call about a file."""
     if stack:
         own = own_frame(stack)
-        sleeps = own == 0 and kernel_wait(now) == "sleeps"
-        return "sleep()" if sleeps else f"{stack[max(0, own - 1)][2]}()"
+        function = stack[max(0, own - 1)][2]
+        if function.startswith("_find_and_load"):
+            return "import"
+        return "sleep()" if own == 0 and kernel_wait(now) == "sleeps" else f"{function}()"
     waits = kernel_wait(now)
     if waits:
         return waits
@@ -288,7 +292,7 @@ def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[s
 def words_of(report: Dict[str, Any]) -> str:
     """Return where a rank stands, in words."""
     text = report["what"]
-    if report["collective"] or text.endswith("()"):
+    if report["collective"] or text == "import" or text.endswith("()"):
         text = "in " + text
     if report["number"] is not None:
         text += " #{}".format(report["number"])
@@ -493,6 +497,11 @@ def sentence(
     return "; ".join(parts)
 
 
+def shown_frames(stack: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return the innermost calls, then those of the program itself."""
+    return stack[:_INNERMOST] + [one for one in stack[_INNERMOST:] if not _LIBRARY.search(one["file"])]
+
+
 def text_lines(call: Dict[str, Any]) -> Iterator[str]:
     """Yield the roll call as text: the finding, the remedy, the stacks of the ranks that others wait for."""
     yield call["finding"]
@@ -511,7 +520,7 @@ def text_lines(call: Dict[str, Any]) -> Iterator[str]:
             ", " + one["waits"] if one["waits"] else "",
             " ".join(one["program"]),
         )
-        for frame in one["stack"]:
+        for frame in shown_frames(one["stack"]):
             yield "    {}:{} in {}".format(frame["file"], frame["line"], frame["function"])
         if not one["stack"] and one["files"]:
             yield "    open: {}".format(" ".join(one["files"]))

@@ -132,19 +132,36 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return (root / str(number) for number in count())
 
 
+@pytest.fixture(scope="session")
+def _cache_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Profiles and compiled templates, each read once, as by the second command of a user."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def _folders_of_its_own(request: pytest.FixtureRequest, _homes: Iterator[Path]) -> Generator[None]:
+def _folders_of_its_own(
+    request: pytest.FixtureRequest, _homes: Iterator[Path], _cache_of_all: Path
+) -> Generator[None]:
     """Keep a test away from the user's configuration, job records and caches; let MPI start for ``mpi``."""
     home = next(_homes)
     home.mkdir()
     request.node.stash[_HOME] = home
     with pytest.MonkeyPatch.context() as patch:
-        for kind in ("CONFIG", "STATE", "CACHE", "DATA"):
+        for kind in ("CONFIG", "STATE", "DATA"):
             patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
+        patch.setenv("XDG_CACHE_HOME", str(_cache_of_all))
         if any(request.node.get_closest_marker(marker) for marker in ("mpi", "slurm")):
             for name, value in MPI_VARIABLES.items():
                 patch.setenv(name, value)
         yield
+
+
+@pytest.fixture
+def own_cache(
+    _folders_of_its_own: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Give a test an empty cache: it is about what is cached."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(request.node.stash[_HOME] / "cache"))
 
 
 def _all_tests_required() -> bool:

@@ -66,6 +66,14 @@ def _runs(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
+def test_long_tests_run_where_they_are_wanted(tmp_path: Path) -> None:
+    file = tmp_path / "test_two.py"
+    file.write_text("import pytest\n@pytest.mark.long\ndef test_all(): pass\ndef test_a_part(): pass\n")
+    words = ("-q", "-c", ROOT / "pyproject.toml", "-p", "tests.conftest", file)
+    assert "1 passed, 1 deselected" in run_pytest(*words, HPCLAUNCH_TEST_LONG="0").stdout
+    assert "2 passed" in run_pytest(*words, HPCLAUNCH_TEST_LONG="1").stdout
+
+
 def test_every_test_has_a_time_limit_and_those_with_servers_or_ranks_are_slow(
     request: pytest.FixtureRequest,
 ) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -103,29 +103,34 @@ def build_facts(place: Place) -> BuildFacts:
     facts = installed.answers()
     if not facts.get("folder"):
         return BuildFacts(installed=installed)
-    modules, libraries = set(facts["modules"]), facts["libraries"]
-    present = [
+    present = _present(set(facts["modules"]), facts["libraries"])
+    frameworks = {n: run_probe(place, "framework", n, limit_s=place.import_limit_s) for n in present}
+    answered = any(outcome.answers().get("built") for outcome in frameworks.values())
+    return BuildFacts(
+        installed=installed,
+        check_build=_boxes(place, facts["scripts"]) if answered else None,
+        frameworks=frameworks,
+        linked={
+            name: run_command(place, ["ldd", path], TOOL_LIMIT_S)
+            for name, path in facts["libraries"].items()
+            if name != "keras"
+        },
+    )
+
+
+def _present(modules: set[str], libraries: Mapping[str, str]) -> list[str]:
+    """Return the frameworks that are installed or have a library."""
+    return [
         name
         for name, module in _MODULE_OF.items()
         if module in modules or (name in libraries and name != "keras")
     ]
-    frameworks = {n: run_probe(place, "framework", n, limit_s=place.import_limit_s) for n in present}
-    check_build = None
-    # Its boxes are compared with what the libraries answered; it imports the framework once per box.
-    if any(outcome.answers().get("built") for outcome in frameworks.values()):
-        beside = f"{facts['scripts']}/horovodrun"
-        choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
-        check_build = run_command(place, ["bash", "-c", choose, "bash", beside], place.import_limit_s)
-    return BuildFacts(
-        installed=installed,
-        check_build=check_build,
-        frameworks=frameworks,
-        linked={
-            name: run_command(place, ["ldd", path], TOOL_LIMIT_S)
-            for name, path in libraries.items()
-            if name != "keras"
-        },
-    )
+
+
+def _boxes(place: Place, scripts: str) -> Outcome:
+    """Run ``horovodrun --check-build``; it imports the framework once per box, which takes long."""
+    choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
+    return run_command(place, ["bash", "-c", choose, "bash", f"{scripts}/horovodrun"], place.import_limit_s)
 
 
 _MODULE_OF = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "torch", "mxnet": "mxnet"}

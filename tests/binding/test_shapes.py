@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.topology.node_topology import Core, NodeTopology
 from tests.binding.machines import machine, usable_cores
 from tests.how_much import examples
+from tests.profiles import shipped
 
 checked = settings(max_examples=examples(40), deadline=None)
 
@@ -241,6 +241,6 @@ def test_ranks_with_gpus_on_two_sockets_have_equal_shares() -> None:
 )
 def test_aurora_is_bound_as_alcf_publishes(tasks: int, wanted: str) -> None:
     """Lists of get_cpu_bind_aurora (argonne-lcf/pbs_utils at commit 6880e83)."""
-    node = site_topology(load_site("aurora"))
+    node = site_topology(shipped("aurora"))
     assert node is not None
     assert lists(bound(node, tasks)) == wanted.split()

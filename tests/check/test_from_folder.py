@@ -17,11 +17,12 @@ from hpclaunch.check.remedies import Remedies
 from hpclaunch.check.requirements import parse_require
 from hpclaunch.site.load_profile import load_site, site_names
 from tests.check.verdicts import DATA, check_json, names_by_status, one, run_check_command
+from tests.profiles import shipped
 
 pytestmark = pytest.mark.slow
 
 EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())
-GPU_SITES = [name for name in sorted(site_names()) if (node := load_site(name).node) and node.gpus]
+GPU_SITES = [name for name in sorted(site_names()) if (node := shipped(name).node) and node.gpus]
 REAL = (DATA / "check-build" / "torch-mpi-gloo.stdout").read_text()
 
 

@@ -24,6 +24,7 @@ from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.mpi_families import compatible, linked_mpi, mpi_family
 from tests.check.verdicts import DATA
+from tests.profiles import shipped
 
 NEW = (DATA / "mpi-list" / "slurm-22.05-debian.txt").read_text()
 OLD = (DATA / "mpi-list" / "slurm-20.11-old-form.txt").read_text()
@@ -189,8 +190,8 @@ def test_the_line_of_the_environment_that_failed_is_named() -> None:
 
 # --- sums --------------------------------------------------------------------------------------------------
 
-OLIVIA = load_site("olivia")
-DAINT = load_site("daint")
+OLIVIA = shipped("olivia")
+DAINT = shipped("daint")
 
 
 def sums(

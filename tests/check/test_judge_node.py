@@ -16,11 +16,11 @@ from hpclaunch.check.facts import NodeFacts, Outcome
 from hpclaunch.check.judge_node import gpu_names, judge_node, parse_lustre_quota
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.probe import MARK
-from hpclaunch.site.load_profile import load_site
 from tests.check.horovods import make_library
+from tests.profiles import shipped
 
 PROBE = resource_dir("remote") / "probe.py"
-LUMI, DAINT = load_site("lumi-g"), load_site("daint")
+LUMI, DAINT = shipped("lumi-g"), shipped("daint")
 
 NVIDIA = "".join(
     f"GPU {i}: NVIDIA GH200 120GB (UUID: GPU-0b3f6e2a-0000-0000-0000-00000000000{i})\n" for i in range(4)

@@ -15,6 +15,8 @@ from hpclaunch.job.settings_files import read_layers
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.settings import JobSettings
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 @pytest.fixture
 def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.lint.lint_script import find_faults, fix
-from hpclaunch.site.load_profile import load_site
 from tests.how_much import examples
 from tests.lint.cases import SCRIPTS
+from tests.profiles import shipped
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ PIECES = (
     "mpiexec -n$N --ppn ", "deepspeed --hostfile hosts ", "wait\n", "export CUDA_VISIBLE_DEVICES=0,1",
     "TOKEN=0123456789abcdef", "# hpclaunch: ignore[*]", "{{ nodes }}", "import os\n", "eb X-CUDA-11.7.0.eb",
 )  # fmt: skip
-PROFILES = [None, *map(load_site, ("lumi-g", "olivia", "polaris", "generic-slurm"))]
+PROFILES = [None, *map(shipped, ("lumi-g", "olivia", "polaris", "generic-slurm"))]
 FUZZ = settings(max_examples=examples(70), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

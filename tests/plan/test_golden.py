@@ -22,9 +22,9 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.script_text import render
 from hpclaunch.site.job_environment import Environment, JobContainer, JobEessi
-from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
+from tests.profiles import shipped
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 TRAIN = Command(argv=("--epochs", "3", "--data", "/data/my mnist"), bundled=True)
@@ -182,7 +182,7 @@ def cases() -> dict[str, dict[str, Any]]:
 
 def script_of(asked: dict[str, Any]) -> str:
     request = JobRequest(**{"command": TRAIN, "name": "mnist", **asked})
-    profile = load_site(request.site)
+    profile = shipped(request.site)
     local = request.site == "local"
     target = JobPlace(python="/opt/env/bin/python3" if local else None)
     topology = LAPTOP if local else site_topology(profile)

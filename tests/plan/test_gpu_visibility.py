@@ -23,6 +23,7 @@ from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from tests.plan.test_golden import ACCOUNTS
+from tests.profiles import shipped
 
 
 def take_device(environ: Mapping[str, str], variable: str, framework: str | None, rank: int) -> str:
@@ -40,11 +41,10 @@ def take_device(environ: Mapping[str, str], variable: str, framework: str | None
 
 def _sites() -> list[str]:
     names = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
-    profiles = {name: load_site(name) for name in names}
     return [
         name
-        for name, profile in profiles.items()
-        if profile.binding.gpu_visible_var and (node := site_topology(profile)) and node.gpus
+        for name in names
+        if shipped(name).binding.gpu_visible_var and (node := site_topology(shipped(name))) and node.gpus
     ]
 
 

@@ -18,6 +18,7 @@ from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.validate import to_struct
 from hpclaunch.site.yaml_tree import parse_tree
+from tests.profiles import shipped
 
 DATA = Path(__file__).parent.parent / "data" / "lint"
 # In csh, Perl or Python, or empty: such a text is not a script that is read.
@@ -30,7 +31,7 @@ def machine_of(text: str) -> SiteProfile | None:
     found = re.search(r"^# site: (\S+)$", text, re.MULTILINE)
     if not found or found[1] == "unknown":
         return None
-    site = load_site(str(DATA / found[1]) if found[1].endswith(".yaml") else found[1])
+    site = load_site(str(DATA / found[1])) if found[1].endswith(".yaml") else shipped(found[1])
     return site if read_script(text).kind in (None, site.scheduler.kind) else None
 
 
@@ -43,7 +44,7 @@ def rendered(ported: Ported) -> tuple[LaunchPlan, str]:
 
 def port_and_render(text: str, source: SiteProfile | None, to: str) -> tuple[Ported, str]:
     """A script ported and rendered; what lint reports about the result is an error of the test."""
-    target = load_site(to)
+    target = shipped(to)
     ported = port_script(text, source, target)
     _, script = rendered(ported)
     before = {one.rule for one in find_faults(text, source)}  # slips of the program go along

@@ -16,10 +16,11 @@ from hpclaunch.port.script_check import check_text
 from hpclaunch.site.load_profile import load_all, load_site, site_names
 from hpclaunch.site.site_scheduler import site_scheduler
 from tests.port.fixture_scripts import SCRIPTS, check_report, machine_of, port_and_render
+from tests.profiles import shipped
 
 pytestmark = pytest.mark.slow  # together
 
-SITES = [name for name in site_names() if not site_scheduler(load_site(name)).starts_at_once]
+SITES = [name for name in site_names() if not site_scheduler(shipped(name)).starts_at_once]
 # Each script goes to one site in turn; the long test takes all of them to several.
 PAIRS = [(path, SITES[number % len(SITES)]) for number, path in enumerate(SCRIPTS)]
 

@@ -9,8 +9,8 @@ import pytest
 
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.port.port_script import Ported, port_script
-from hpclaunch.site.load_profile import load_site
 from tests.port.fixture_scripts import check_report, rendered
+from tests.profiles import shipped
 
 HEAD = (
     "#!/bin/bash\n#SBATCH -A project_465000001 -p standard-g\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=8\n"
@@ -19,7 +19,7 @@ HEAD = (
 
 
 def port(text: str, source: str | None = "lumi-g", to: str = "polaris") -> Ported:
-    ported = port_script(text, load_site(source) if source else None, load_site(to))
+    ported = port_script(text, shipped(source) if source else None, shipped(to))
     check_report(text, ported)
     rendered(ported)
     return ported
@@ -77,11 +77,11 @@ def test_nodes_that_no_queue_takes_are_undecided_and_what_fits_is_said() -> None
     ranks = "which the job file has: 1024 ranks here instead of 4000"
     assert changed.why.startswith(f"undecided: {fits}, {ranks}; 4000 ranks on 500 nodes")
     assert f"nodes: {fits}, {ranks}" in ported.to_do
-    assert find_faults(rendered(ported)[1], load_site("leonardo")) == ()
+    assert find_faults(rendered(ported)[1], shipped("leonardo")) == ()
 
 
 def test_a_job_that_no_queue_takes_is_undecided() -> None:
-    site = load_site("leonardo")
+    site = shipped("leonardo")
     queues = {"one": msgspec.structs.replace(site.queues["boost_usr_prod"], by_request=True)}
     text = HEAD.replace(" -p", "\n#SBATCH -p") + "srun ./app\n"
     ported = port_script(text, None, msgspec.structs.replace(site, queues=queues))
@@ -334,6 +334,4 @@ srun bash -c '$CMD'
     assert "env" not in ported.settings
     assert fate(ported, 8)[1].startswith("it holds the words of torch.distributed.launch")
     assert fate(ported, 9) == ("changed", "its program stands in the command")
-    assert not [
-        one for one in find_faults(rendered(ported)[1], load_site("lumi-g")) if one.severity == "error"
-    ]
+    assert not [one for one in find_faults(rendered(ported)[1], shipped("lumi-g")) if one.severity == "error"]

@@ -10,8 +10,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.port.port_script import port_script
-from hpclaunch.site.load_profile import load_site
 from tests.port.fixture_scripts import DATA, machine_of, rendered
+from tests.profiles import shipped
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 
@@ -45,7 +45,7 @@ def there_and_back(text: str, source: str, to: str) -> tuple[list[dict[str, Any]
     """The job files of four ports, to and fro, and the last script."""
     found, sites = [], (source, to)
     for number in range(4):
-        ported = port_script(text, load_site(sites[number % 2]), load_site(sites[(number + 1) % 2]))
+        ported = port_script(text, shipped(sites[number % 2]), shipped(sites[(number + 1) % 2]))
         found.append(ported.settings)
         text = rendered(ported)[1]
     return found, text
@@ -70,4 +70,4 @@ def test_fixtures_come_back(name: str, to: str) -> None:
     assert source is not None
     found, script = there_and_back(text, source.name, to)
     assert found[2:] == found[:2]
-    assert port_script(script, source, load_site(to)).settings == found[0]
+    assert port_script(script, source, shipped(to)).settings == found[0]

@@ -15,6 +15,7 @@ from hpclaunch.site import merge_profiles, profile_cache
 from hpclaunch.site.load_profile import load_merged, load_site, site_names
 from tests.site.conftest import VALID, Write
 
+pytestmark = pytest.mark.usefixtures("own_cache")
 PACKAGE = Path(profile_cache.__file__).parents[1]
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.site.detect import Detection, Facts, detect, gather
-from hpclaunch.site.load_profile import load_all
+from hpclaunch.site.load_profile import load_all, site_names
+from tests.profiles import shipped
 from tests.site.conftest import Write
 
-PROFILES, _ = load_all()
+PROFILES = {name: shipped(name) for name in site_names()}
 
 
 def look(

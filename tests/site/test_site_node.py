@@ -10,9 +10,10 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Node, NumaDomain, SiteGpu
+from tests.profiles import shipped
 from tests.site.conftest import Write
 
-BASE = load_site("generic-slurm")
+BASE = shipped("generic-slurm")
 
 
 def test_the_valid_profile(write: Write) -> None:

@@ -16,8 +16,9 @@ from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.read_environment import read_environment
 from hpclaunch.software.shell_quoting import double_quote, word
 from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
+from tests.profiles import shipped
 
-LOCAL, LUMI, OLIVIA, DAINT = (load_site(name) for name in ("local", "lumi-g", "olivia", "daint"))
+LOCAL, LUMI, OLIVIA, DAINT = (shipped(name) for name in ("local", "lumi-g", "olivia", "daint"))
 COMMAND = ("python", "train.py", "--lr", "1 e")
 
 

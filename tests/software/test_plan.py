@@ -31,13 +31,24 @@ from hpclaunch.software.install_steps import job_text, script
 from hpclaunch.software.known_pairs import bad_pairs
 from tests.how_much import examples
 from tests.plan.test_golden import ACCOUNTS
+from tests.profiles import shipped
 
 pytestmark = pytest.mark.slow  # together
 
 SITES = sorted(site_names())
-LIVE = [name for name in SITES if load_site(name).status == "production"]
+LIVE = [name for name in SITES if shipped(name).status == "production"]
 PAIRS = [(site, goal) for site in SITES for goal in GOALS]
-PLANS = {(site, goal): plan_install(load_site(site), goal) for site, goal in PAIRS}
+
+
+class Plans(dict[tuple[str, str], InstallPlan]):
+    """The plan for a site and a goal, made when a test first needs it."""
+
+    def __missing__(self, pair: tuple[str, str]) -> InstallPlan:
+        plan = self[pair] = plan_install(shipped(pair[0]), pair[1])
+        return plan
+
+
+PLANS = Plans()
 
 
 def env(*words: str) -> subprocess.CompletedProcess[str]:
@@ -95,7 +106,7 @@ def test_for_what_no_way_is_known(site: str) -> None:
     assert {goal for goal in GOALS if PLANS[site, goal].chosen is None} == NO_WAY.get(site, set())
 
 
-@pytest.mark.parametrize("site", [name for name in SITES if load_site(name).status == "historic"])
+@pytest.mark.parametrize("site", [name for name in SITES if shipped(name).status == "historic"])
 def test_nothing_is_installed_on_a_machine_that_is_switched_off(site: str) -> None:
     assert all(PLANS[site, goal].chosen is None for goal in GOALS)
 

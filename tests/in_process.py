@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -11,15 +12,22 @@ from click.testing import CliRunner
 from hpclaunch.cli.main import program
 
 
-def hpclaunch_here(*words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command in a folder; the exit status and both outputs are those of the program.
+def hpclaunch_here(
+    *words: str | Path,
+    folder: Path | None = None,
+    input: str | bytes | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run the command in a folder; ``environment`` is added. The exit status and outputs are the program's.
 
     tests/cli/test_main.py and the tests of jobs start the program itself.
     """
     before = Path.cwd()
     os.chdir(folder or before)
     try:
-        answer = CliRunner().invoke(program, words, prog_name="hpclaunch", catch_exceptions=False)
+        answer = CliRunner(env=environment).invoke(
+            program, list(map(str, words)), input=input, prog_name="hpclaunch", catch_exceptions=False
+        )
     finally:
         os.chdir(before)
     return subprocess.CompletedProcess(words, answer.exit_code, answer.stdout, answer.stderr)

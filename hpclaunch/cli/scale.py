@@ -158,6 +158,7 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, text: str | None)
     type=click.FloatRange(0, min_open=True),
     help="Most that the study may cost, in the site's unit.",
 )
+@click.option("--file", type=click.Path(), help="Job file (YAML) with further settings of the jobs.")
 @click.option("--name", help="The study's name. Default: made from its settings.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and the scripts; submit nothing.")
 @click.option(
@@ -217,6 +218,8 @@ def _wanted(
     options: dict[str, Any],
 ) -> StudyFile:
     """Return the study of these options."""
+    from pathlib import Path
+
     import msgspec
 
     from hpclaunch.cli.submit import given_settings
@@ -224,11 +227,12 @@ def _wanted(
 
     own = {key: options.pop(key) for key in ("batch", "metric", "metric_is")}
     limits = {key: options.pop(key) for key in ("stop_below", "budget")}
-    repeats, name = options.pop("repeats"), options.pop("name")
+    repeats, name, given_file = (options.pop(key) for key in ("repeats", "name", "file"))
     given = msgspec.to_builtins(given_settings(options, command=words))
     settings = {key: value for key, value in given.items() if value not in (None, [], (), {})}
     by = "nodes" if nodes else "ranks"
-    what = {"kind": kind, "by": by, **own, "settings": settings, "is_program": is_program}
+    file = str(Path(given_file).absolute()) if given_file else None
+    what = {"kind": kind, "by": by, **own, "settings": settings, "is_program": is_program, "file": file}
     return wanted_study(what, limits, name, planned_points(nodes or ranks, repeats))
 
 
@@ -261,6 +265,9 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
         click.echo(text_table(rows, header), err=True)
         if not unknown:
             click.echo(f"all together at most {total:.4g} {unit}", err=True)
+            if study.budget is not None and total > study.budget:
+                limit = f"no job is submitted that could pass the budget of {study.budget:g} {unit}"
+                click.echo(limit, err=True)
         for line in starts:
             click.echo(line, err=True)
     if dry_run:

@@ -17,8 +17,8 @@ def command(job: str, index: int | None, as_json: bool) -> None:
 
     Each node is read twice, three seconds apart. A rank whose Python has the start-up file of --stacks,
     --idle-timeout or --profile tells its stacks; of any other the state, the system call and the open files
-    are read. No process is stopped or ended. Of a job that --idle-timeout has ended, what its ranks told
-    before is printed again.
+    are read. No process is stopped or ended. Of a job that --idle-timeout has ended, the roll call before
+    its end is printed again.
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
 

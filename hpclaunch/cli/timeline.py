@@ -95,8 +95,7 @@ def _of_job(name: str, stack: ExitStack) -> tuple[JobRecord, dict[str, Path]]:
     import tempfile
 
     from hpclaunch.host.open_host import open_host
-    from hpclaunch.job.fetch_results import fetch
-    from hpclaunch.job.job_timelines import timeline_files
+    from hpclaunch.job.job_timelines import brought, timeline_files
     from hpclaunch.job.store import Store
 
     record = Store().find(name)
@@ -104,11 +103,8 @@ def _of_job(name: str, stack: ExitStack) -> tuple[JobRecord, dict[str, Path]]:
         files = timeline_files(host, record)
         if not files:
             raise _no_timeline(record)
-        if record.host is None:
-            return record, {file.source: Path(file.source) for file in files}
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-")))
-        fetch(host, files, folder, replace=True)
-    return record, {f"{record.host}:{file.source}": folder / file.name for file in files}
+        return record, brought(host, record, files, folder)
 
 
 def _no_timeline(record: JobRecord) -> BadInputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import FILE, nodes_in, roll_call
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Scheduler
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.site_scheduler import site_scheduler
 
 _IDLE = """\
 last=$(stat -c %Y -- "$@" 2> /dev/null | sort -n | tail -n 1)
@@ -31,8 +34,10 @@ def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[s
     Raises BadInputError for a job that does not run, RefusedError where no node gives an answer.
     """
     scheduler = get_scheduler(record.scheduler)
-    if scheduler.starts_at_once:
+    if scheduler.starts_at_once and record.nodes == 1:
         text = _run(host, (), JOB_VARIABLE, record.id)
+    elif scheduler.starts_at_once:
+        text = _in_allocation(host, record)
     else:
         text = _from_outside(host, scheduler, record, index)
     if MARK not in text:
@@ -70,19 +75,35 @@ def _from_outside(host: Host, scheduler: Scheduler, record: JobRecord, index: in
             raise BadInputError(f"job {record.id} is an array", "name one of its jobs: --index N")
         number = f"{number}_{index}"
     answer = host.run(attach.query(number), env=dict(scheduler.query_env), timeout_s=LOOK_S)
-    return _ask(host, attach, attach.parse(number, answer))
+    job = attach.parse(number, answer)
+    return _ask(host, attach, job, attach.job_variable, job.id)
 
 
-def _ask(host: Host, attach: Attach, job: RunningJob) -> str:
+def _in_allocation(host: Host, record: JobRecord) -> str:
+    """Return the answers of the nodes of an allocation, which its shell knows by the scheduler's variable."""
+    scheduler = site_scheduler(load_site(record.site))
+    shell = (record.scheduler_id or "").partition(":")[0]
+    environ = (host.read_file(f"/proc/{shell}/environ") or b"").decode(errors="replace").split("\0")
+    values = dict(pair.partition("=")[::2] for pair in environ)
+    attach = scheduler.attach
+    number = values.get(attach.job_variable) if attach else None
+    if attach is None or number is None:
+        raise BadInputError(
+            f"job {record.id} runs on {record.nodes} nodes of an allocation that is not known here",
+            "call hpclaunch stacks on the machine that has started it",
+        )
+    answer = host.run(attach.query(number), env=dict(scheduler.query_env), timeout_s=LOOK_S)
+    return _ask(host, attach, attach.parse(number, answer), JOB_VARIABLE, record.id)
+
+
+def _ask(host: Host, attach: Attach, job: RunningJob, variable: str, value: str) -> str:
     """Return the answers of all nodes, of which some may be missing."""
     words = attach.words(job)
     if words:
-        return _run(host, words, attach.job_variable, job.id)
+        return _run(host, words, variable, value)
     program = one_text(STANDS).encode()
     limit = ("timeout", "-k", "5", str(LOOK_S))
-    remote = f"python3 -I - {attach.job_variable} {job.id} {STACKS_SIGNAL}"
-    if not re.fullmatch(r"[\w.\[\]-]+", job.id, re.ASCII):
-        raise RefusedError(f"{job.id!r} is not an id of a job")
+    remote = f"python3 -I - {variable} {shlex.quote(value)} {STACKS_SIGNAL}"
     answers = [
         host.run((*limit, *SSH, "--", name, remote), stdin=program, timeout_s=LOOK_S + 30)
         for name in job.nodes

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.fetch_results import RemoteFile, list_results
+from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
 from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.profile_plan import NODES
 
@@ -48,6 +50,17 @@ def rank_nodes(host: Host, record: JobRecord) -> dict[int, str]:
         if rank.isdecimal():
             nodes.setdefault(int(rank), set()).add(path.rpartition("/")[2])
     return {rank: min(names) for rank, names in nodes.items() if len(names) == 1}
+
+
+def brought(host: Host, record: JobRecord, files: Sequence[RemoteFile], folder: Path) -> dict[str, Path]:
+    """Return where the files are on this machine, by the names to show; those of another machine are copied.
+
+    The copies are in ``folder``; their names to show begin with that of the machine.
+    """
+    if record.host is None:
+        return {file.source: Path(file.source) for file in files}
+    fetch(host, files, folder, replace=True)
+    return {f"{record.host}:{file.source}": folder / file.name for file in files}
 
 
 def _named(record: JobRecord) -> list[str]:

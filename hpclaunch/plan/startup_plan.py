@@ -59,12 +59,15 @@ def startup_lines(request: JobRequest, *, reported: bool) -> tuple[Line, ...]:
     profiled = profile_lines(request, reported=reported)
     if not needs_startup(request):
         return profiled
-    folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
+    copied = Line(
+        text=f'cp -r "${{HPCLAUNCH_JOB_FOLDER%/*}}/{STARTUP}" "$HPCLAUNCH_JOB_FOLDER"/ || :',
+        reason="the array's start-up file, where a container sees it, too",
+    )
     found = Line(
-        text=f'export PYTHONPATH="{folder}/{STARTUP}${{PYTHONPATH:+:$PYTHONPATH}}"',
+        text=f'export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/{STARTUP}${{PYTHONPATH:+:$PYTHONPATH}}"',
         reason="by this start-up file of Python (sitecustomize); an existing one still runs",
     )
-    return (*profiled, *_stacks_lines(request), found)
+    return (*profiled, *_stacks_lines(request), *((copied,) if request.array else ()), found)
 
 
 def _stacks_lines(request: JobRequest) -> tuple[Line, ...]:

@@ -73,7 +73,7 @@ def calibrate(
     for _ in range(_DOUBLINGS):
         free = _all_free(terms, seconds, before, _NOISE)
         errors = _errors(terms, seconds, free.parameters)
-        if abs(sum(errors)) <= _BIAS * len(errors):
+        if not _biased(errors):
             break
         measured = [any(size[i] for size in terms) for i in range(len(before))]
         before = [2 * wide if seen else wide for wide, seen in zip(before, measured, strict=True)]
@@ -92,6 +92,14 @@ def calibrate(
         noise=noise,
         errors=tuple(errors),
     )
+
+
+def _biased(errors: Sequence[float]) -> bool:
+    """Return whether the errors are off on average by more than their scatter explains."""
+    count = len(errors)
+    mean = sum(errors) / count
+    scatter = math.sqrt(sum((error - mean) ** 2 for error in errors) / max(1, count - 1))
+    return abs(mean) > max(_BIAS, scatter / math.sqrt(count))
 
 
 def _errors(

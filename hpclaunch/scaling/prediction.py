@@ -9,10 +9,12 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from statistics import median
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.plural import counted
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
 from hpclaunch.scaling.layer_times import groups_of, layer_costs
 from hpclaunch.scaling.machine_speed import Machine, Parameter
@@ -190,8 +192,8 @@ def why_impossible(
     if inner:
         least = most_gpus("filter" if inner == "filter" else "spatial", _sizes(groups), request.batch)
         if p2 > least:
-            return f"a worker can use at most {least} GPUs"
-    return f"it can use at most {most} GPUs" if gpus > most else None
+            return f"a worker can use at most {counted(least, 'GPU')}"
+    return f"it can use at most {counted(most, 'GPU')}" if gpus > most else None
 
 
 def _sizes(groups: Sequence[tuple[Layer, ...]]) -> list[LayerCost]:
@@ -321,7 +323,7 @@ def _calibrated(
         if why := why_impossible(strategy, size.size, groups, request):
             raise BadInputError(f"--calibrate: {size.size} GPUs in {strategy}: {why}")
     terms = [terms_of(strategy, size.size, groups, request) for size in request.measured]
-    seconds = [sum(size.seconds) / len(size.seconds) for size in request.measured]
+    seconds = [median(size.seconds) for size in request.measured]
     found = calibrate(terms, seconds, _uncertainties(strategy, request.machine))
     errors = {str(size.size): error for size, error in zip(request.measured, found.errors, strict=True)}
     remarks = [

@@ -58,7 +58,15 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
 
 
 def submit_all(study: StudyFile, note: Note) -> StudyFile:
-    """Submit all jobs at once, each waiting in the queue for the one before; the stop rules do not apply."""
+    """Submit all jobs at once, each waiting in the queue for the one before; the stop rules do not apply.
+
+    Raises BadInputError where the jobs would overwrite each other's timeline before it is read.
+    """
+    if study.settings.get("timeline") and not study.metric:
+        raise BadInputError(
+            f"--timeline {study.settings['timeline']}: with --no-wait all jobs of the study write this file",
+            "use --profile N, whose files are in the folder of each job, or leave --no-wait out",
+        )
     store, before = Store(), None
     for planned in study.points:
         if planned.state in ("measured", "failed"):
@@ -155,7 +163,8 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
         return None
     largest = measurement_of(msgspec.structs.replace(study, points=tuple(smaller))).points[-1]
     if largest.efficiency < study.stop_below:
-        return f"the efficiency with {largest.ranks} was {largest.efficiency:.2f}, below {study.stop_below:g}"
+        where = counted(largest.size, "rank" if largest.gpus is None else "GPU")
+        return f"the efficiency with {where} was {largest.efficiency:.2f}, below {study.stop_below:g}"
     return None
 
 

@@ -49,6 +49,8 @@ class StudyPoint(msgspec.Struct, frozen=True, kw_only=True):
     """By the job's elapsed time and the site's rule."""
     fingerprint: dict[str, str] = {}
     """Of profile, versions, code and environment: points that differ in one are not comparable."""
+    binding: bool | None = None
+    """Whether all ranks got their binding; None: it was not checked."""
     remark: str | None = None
     load_balance: float | None = None
     communication_efficiency: float | None = None
@@ -65,6 +67,8 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
     by: Literal["nodes", "ranks"]
     settings: dict[str, Any]
     """Of the jobs, as a job file has them, without size and name."""
+    file: str | None = None
+    """Path of a job file with further settings; read for each job."""
     is_program: bool
     """The command is a program also if that is called mnist."""
     workdir: str
@@ -108,8 +112,9 @@ def wanted_study(
 
     ``what``: must be as in the study that exists; ``limits``: may differ. Raises BadInputError.
     """
-    text = json.dumps(what, sort_keys=True)
-    what = json.loads(text)  # as the file has it: no tuples
+    what = json.loads(json.dumps(what, sort_keys=True))  # as the file has it: no tuples
+    named_by = {key: value for key, value in what.items() if key != "file" or value}
+    text = json.dumps(named_by, sort_keys=True)
     digest = hashlib.sha256(f"{os.getcwd()}\n{text}".encode()).hexdigest()
     name = name or f"study-{digest[:8]}"
     check_study_name(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -67,7 +68,8 @@ def _prepared(study: StudyFile, point: StudyPoint, command: tuple[str, ...], aft
     more: dict[str, Any] = {} if after is None else {"after": (after,), "after_any": True}
     given = {**study.settings, **size, **more, "name": study.job_name(point), "command": command}
     settings = msgspec.convert(given, JobSettings, str_keys=True)
-    return prepare(read_layers(settings, None, is_program=study.is_program))
+    file = Path(study.file) if study.file else None
+    return prepare(read_layers(settings, file, is_program=study.is_program))
 
 
 def gpus_of(plan: LaunchPlan) -> int | None:

@@ -193,6 +193,27 @@ def test_a_calibration_returns_the_bandwidth_that_made_the_times(site: str, tmp_
         assert point["step_s"]["low"] < true[point["gpus"]] < point["step_s"]["high"]
 
 
+def test_noise_between_two_sizes_is_not_read_as_latency(tmp_path: Path) -> None:
+    """A jump of 25 % is not a latency of 117 times the usual one with no computation at all."""
+    file = tmp_path / "small.csv"
+    file.write_text("gpus,seconds_per_step\n8,0.47\n16,0.587\n")
+    options = ("--batch-per-worker", 32, "--strategy", "data+spatial", "--gpus", 512, "--calibrate", file)
+    point = document("--site", "abci", "--model", "vgg16", *options)["points"][0]
+    assert point["compute_s"] > 0
+    assert point["step_s"]["value"] < 1.1 * 0.587
+    assert point["step_s"]["high"] > 0.587
+
+
+def test_of_repeats_the_median_calibrates(site: str, tmp_path: Path) -> None:
+    """One job in four that took ten times as long changes nothing."""
+    found = []
+    for number, more in enumerate(("", "8,0.411\n8,0.409\n8,4.1\n")):
+        file = tmp_path / f"{number}.csv"
+        file.write_text(f"gpus,seconds_per_step\n8,0.41\n{more}")
+        found.append(vgg(site, "--gpus", "16", "--strategy", "data", "--calibrate", file)["points"][0])
+    assert found[1]["step_s"]["value"] == pytest.approx(found[0]["step_s"]["value"], rel=0.01)
+
+
 def test_a_calibrated_range_is_narrower(site: str, tmp_path: Path) -> None:
     before = vgg(site, "--gpus", "64", "--strategy", "data")["points"][0]["step_s"]
     after = calibrated(site, tmp_path, {8: 0.45, 16: 0.455}, "--gpus", "64")["points"][0]["step_s"]

@@ -91,6 +91,17 @@ def test_a_program_that_prints_no_figure_ends_the_study() -> None:
     assert len(runs()) == 1
 
 
+def test_a_job_without_its_timeline_measures_nothing() -> None:
+    """Its elapsed time would not be comparable with the steps of other sizes."""
+    size = ("--site", "local", "--ranks", "1", "--repeats", "1", "--weak", "--timeline", "timeline.json")
+    program = ("--", sys.executable, "-c", "print('no Horovod')")
+    refused = scale(*size, "--no-wait", *program, code=3)
+    assert "with --no-wait all jobs of the study write this file" in refused.stderr
+    done = scale(*size, *program, code=3)
+    assert "left no timeline in" in done.stderr
+    assert "without --profile and --timeline its elapsed time is measured" in done.stderr
+
+
 def test_the_bundled_training_measures_its_steps_without_the_first_epoch() -> None:
     options = ("--site", "local", "--ranks", "1", "--weak", "--repeats", "1", "--batch", "64")
     training = ("--dataset", "synthetic", "--epochs", "2", "--batch-size", "{batch}")
@@ -111,6 +122,19 @@ def test_the_bundled_training_measures_its_steps_without_the_first_epoch() -> No
 )
 def test_wrong_usage(words: tuple[str, ...], message: str) -> None:
     assert message in scale("--site", "local", *words, code=2).stderr
+
+
+def test_elapsed_time_is_a_last_resort_and_says_so() -> None:
+    """Each point names its jobs, whose records have the proof of binding, and what makes it comparable."""
+    size = ("--site", "local", "--ranks", "1", "--repeats", "1", "--weak", "--json")
+    sleep = "import time; time.sleep(2.5)"
+    document = json.loads(scale(*size, "--", sys.executable, "-c", sleep).stdout)
+    (point,) = document["points"]
+    assert 2 <= point["step_s"]["median"] < 60
+    assert "measured by the elapsed time of the job, start-up included" in point["remarks"]
+    facts = document["facts"]["1"]
+    assert (len(facts["jobs"]), facts["binding"]) == (1, True)
+    assert set(facts["fingerprint"]) == {"profile", "versions", "code", "environment"}
 
 
 def test_an_unknown_study_is_refused() -> None:

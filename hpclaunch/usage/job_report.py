@@ -46,8 +46,7 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
     state = record.state if record else array_state(job.state for job in accounted)
     energy = [*job_energy(nodes), *_accounted_energy(accounted)]
     cost, why_no_cost = _cost(facts, billing, times)
-    rank_memory = max(filter(None, (job.peak_memory for job in accounted)), default=None)
-    job_memory = max(filter(None, (job.job_memory for job in accounted)), default=None)
+    rank_memory, job_memory = _accounted_memory(accounted)
     nodes_used = record.nodes if record else accounted[0].nodes
     return ReportDocument(
         id=record.id if record else accounted[0].id.partition("_")[0],
@@ -83,6 +82,12 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
         over_time=tuple(over_time(runs)),
         unknown=(*facts.unknown, *_unknown(facts, nodes, energy, times), *why_no_cost),
     )
+
+
+def _accounted_memory(accounted: Sequence[AccountedJob]) -> tuple[int | None, int | None]:
+    """Return the most bytes of a rank and of a job that the scheduler has seen, where it says so."""
+    of_rank = max(filter(None, (job.peak_memory for job in accounted)), default=None)
+    return of_rank, max(filter(None, (job.job_memory for job in accounted)), default=None)
 
 
 def _moment(text: str | None) -> dt.datetime | None:

@@ -426,7 +426,7 @@ def _slurm_profile() -> dict[str, Any]:
             "single_node": {"S": variable},
             "multi_node": {"M": variable},
             "launch_options": [MARK],
-            "plugin": {"name": MARK, "install": MARK, **source},
+            "plugin": {"name": MARK, "install": MARK, "directive": MARK, **source},
             "allreduce": [{"nodes": 1, "gpus": 1, "message_bytes": 1, "bus_gb_s": 1.0, **source}],
             **source,
         },

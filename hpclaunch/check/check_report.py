@@ -13,6 +13,14 @@ _WHOLES = ("environment", "python", "horovod", "imports")
 Status = Literal["have", "missing", "unknown"]
 
 
+class AllreduceTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the allreduce test measured, for ``predict --network-test``."""
+
+    ranks: int
+    seconds: dict[str, float]
+    """Bytes -> seconds of the fastest round, on its slowest rank."""
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One verdict."""
 
@@ -24,6 +32,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """The facts, in one or two sentences."""
     remedy: str = ""
     """What to do on this site; empty: nothing."""
+    times: AllreduceTimes | None = None
+    """Of the check ``allreduce``, where all sums are correct."""
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):

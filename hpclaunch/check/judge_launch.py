@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hpclaunch.check.check_report import Check, Status
+import msgspec
+
+from hpclaunch.check.check_report import AllreduceTimes, Check, Status
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
 from hpclaunch.plural import counted
@@ -273,7 +275,10 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
     best = max(sizes, key=lambda each: float(each["bus_gb_s"]))
     correct = f"all sums are correct over {over}, {len(sizes)} sizes up to {sizes[-1]['message_bytes']} bytes"
     reached = f"{best['bus_gb_s']:.3g} GB/s bus bandwidth at {best['message_bytes']} bytes"
-    return _compared_with_figure(f"{correct}; {reached}", document, profile)
+    seconds = {str(each["message_bytes"]): float(each["seconds"]) for each in sizes}
+    times = AllreduceTimes(ranks=document["ranks"], seconds=seconds)
+    judged = _compared_with_figure(f"{correct}; {reached}", document, profile)
+    return msgspec.structs.replace(judged, times=times)
 
 
 def _document(text: str) -> dict[str, Any] | None:

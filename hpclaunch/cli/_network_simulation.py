@@ -120,12 +120,11 @@ class _Replay:
         if done.exit_code:
             problem = done.stderr.strip().splitlines() or [f"exit {done.exit_code}"]
             raise RefusedError(f"--simulate: {allreduce} on {gpus} GPUs: {problem[0]}", _NEEDED)
-        seconds, messages = done.stdout.split()
         return msgspec.structs.replace(
             exchange,
             closed_form_s=record.closed_form_s,
-            simulated_s=record.inside_s + float(seconds),
-            messages=int(messages),
+            simulated_s=record.inside_s + float(done.stdout),
+            messages=record.network_messages,
             network_bytes=record.network_bytes,
         )
 

@@ -118,7 +118,8 @@ def _count(word: str) -> int:
 @click.option(
     "--network-test",
     metavar="FILE",
-    help="Output of nccl-tests, rccl-tests, OSU's allreduce, or hpclaunch.train.bench --json.",
+    help="Output of nccl-tests, rccl-tests, OSU's allreduce, hpclaunch check --allreduce-test --json, or "
+    "hpclaunch.train.bench --json.",
 )
 @click.option(
     "--network-test-gpus", type=click.IntRange(2), help="GPUs of that test, where its output lacks them."
@@ -205,14 +206,16 @@ def command(
     from hpclaunch.scaling.prediction_report import as_text
 
     more |= {"gpus_per_worker": gpus_per_worker, "strategies": strategies, "measured": measured}
+    if not more["simulate"]:
+        for name in ("network", "nodes_per_group", "groups", "taper"):
+            if more[name] is not None:
+                raise click.UsageError(f"--{name.replace('_', '-')} is for --simulate.")
     request = _request(site, model, batch, gpus, more)
     prediction = predict_all(request)
     if more["simulate"]:
         from hpclaunch.cli._network_simulation import with_simulation
 
         prediction = with_simulation(prediction, request, site, more)
-    elif more["network"]:
-        raise click.UsageError("--network is for --simulate.")
     if as_json:
         print_document(prediction)
     else:

@@ -265,6 +265,9 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
         click.echo(text_table(rows, header), err=True)
         if not unknown:
             click.echo(f"all together at most {total:.4g} {unit}", err=True)
+            if study.budget is not None and total > study.budget:
+                limit = f"no job is submitted that could pass the budget of {study.budget:g} {unit}"
+                click.echo(limit, err=True)
         for line in starts:
             click.echo(line, err=True)
     if dry_run:

@@ -1,8 +1,9 @@
-"""Times of an allreduce by size from the output of nccl-tests, rccl-tests, OSU, or our benchmark. Pure.
+"""Times of an allreduce by size from the output of nccl-tests, rccl-tests, OSU, or of our programs. Pure.
 
 nccl-tests and rccl-tests: ``all_reduce_perf``, out of place. OSU: ``osu_allreduce``. Ours: ``python -m
-hpclaunch.train.bench --json``. One latency and one bandwidth do not describe a library over all sizes, so the
-bandwidth is that at the size of the message: between two measured sizes along a straight line of logarithms.
+hpclaunch.train.bench --json``, ``hpclaunch check --allreduce-test --json``. One latency and one bandwidth do
+not describe a library over all sizes, so the bandwidth is that at the size of the message: between two
+measured sizes along a straight line of logarithms.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _NCCL = re.compile(r"^ *(\d+) +\d+ +\w+ +\w+ +(?:-?\d+ +)?(\d+(?:\.\d+)?) +\d+\.
 _NCCL_RANK = re.compile(r"^# +Rank +\d+ ", re.MULTILINE)
 _OSU = re.compile(r"^ *(\d+) +(\d+\.\d+)\b.*$", re.MULTILINE)
 _KINDS = (
-    "nccl-tests or rccl-tests (all_reduce_perf), OSU (osu_allreduce), python -m hpclaunch.train.bench --json"
+    "nccl-tests or rccl-tests (all_reduce_perf), OSU (osu_allreduce), "
+    "python -m hpclaunch.train.bench --json, hpclaunch check --allreduce-test --json"
 )
 
 
@@ -74,10 +76,20 @@ def read_link_test(text: str, file: str, ranks: int | None) -> LinkTest:
 
 def _read(text: str, file: str) -> tuple[str, int | None, list[tuple[str, str]]]:
     if text.lstrip().startswith("{"):
-        return _bench(text, file)
+        return _check(text) or _bench(text, file)
     if "busbw" in text:
         return "nccl-tests", len(_NCCL_RANK.findall(text)) or None, _NCCL.findall(text)
     return "OSU", None, _OSU.findall(text) if "Allreduce" in text else []
+
+
+def _check(text: str) -> tuple[str, int | None, list[tuple[str, str]]] | None:
+    """Read the document of ``hpclaunch check --allreduce-test --json``; None: it is another one."""
+    try:
+        (times,) = (one["times"] for one in json.loads(text)["checks"] if one["name"] == "allreduce")
+        rows = [(str(size), str(1e6 * float(seconds))) for size, seconds in times["seconds"].items()]
+        return "hpclaunch check --allreduce-test", int(times["ranks"]), rows
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _bench(text: str, file: str) -> tuple[str, int | None, list[tuple[str, str]]]:
@@ -92,4 +104,5 @@ def _bench(text: str, file: str) -> tuple[str, int | None, list[tuple[str, str]]
         return "hpclaunch.train.bench", int(found["ranks"]), rows
     except (ValueError, TypeError, KeyError) as error:
         problem = f"{type(error).__name__}: {error}"
-        raise BadInputError(f"{file}: not the JSON of hpclaunch.train.bench: {problem}") from None
+        what = f"{file}: not the JSON of hpclaunch.train.bench, nor of check --allreduce-test"
+        raise BadInputError(f"{what}: {problem}") from None

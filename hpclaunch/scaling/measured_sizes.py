@@ -21,6 +21,8 @@ class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
     """GPUs or ranks."""
     seconds: tuple[float, ...]
     nodes: int | None = None
+    ranks: int | None = None
+    """None: as many as GPUs."""
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from statistics import median
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.plural import counted
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
 from hpclaunch.scaling.layer_times import groups_of, layer_costs
 from hpclaunch.scaling.machine_speed import Machine, Parameter
@@ -191,8 +192,8 @@ def why_impossible(
     if inner:
         least = most_gpus("filter" if inner == "filter" else "spatial", _sizes(groups), request.batch)
         if p2 > least:
-            return f"a worker can use at most {least} GPUs"
-    return f"it can use at most {most} GPUs" if gpus > most else None
+            return f"a worker can use at most {counted(least, 'GPU')}"
+    return f"it can use at most {counted(most, 'GPU')}" if gpus > most else None
 
 
 def _sizes(groups: Sequence[tuple[Layer, ...]]) -> list[LayerCost]:

@@ -165,7 +165,7 @@ def fitted_law(points: Sequence[Point], kind: Kind) -> FittedLaw | None:
     use = [point for point in points if point.comparable]
     if len(use) < 2:
         return None
-    sizes, seconds = [point.ranks for point in use], [point.step_s.median for point in use]
+    sizes, seconds = [point.size for point in use], [point.step_s.median for point in use]
     best = FittedLaw(LAWS[kind][0], sizes, seconds)
     for law in LAWS[kind][1:]:
         other = FittedLaw(law, sizes, seconds)
@@ -242,7 +242,7 @@ def estimate(law: FittedLaw, points: Sequence[Point], kind: Kind, size: int) -> 
     worst = last if kind == "strong" else last * size / law.sizes[-1]
     low, high = (min(perfect, value), max(worst, value)) if half is None else (value - half, value + half)
     gain = first.step_s.median / value
-    efficiency = gain * first.ranks / size if kind == "strong" else gain
+    efficiency = gain * first.size / size if kind == "strong" else gain
     return Estimate(size=size, step_s=value, low=max(low, 0.0), high=high, efficiency=efficiency)
 
 

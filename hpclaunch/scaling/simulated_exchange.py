@@ -16,6 +16,8 @@ from hpclaunch.text_table import text_table
 
 ALLREDUCES = ("ring", "halving-doubling", "hierarchical")
 """Simulated: those of the bundled training that are for long arrays on many nodes."""
+_FASTEST = 1e9
+"""GB/s of a link that takes no time."""
 _PARTS = 0.1
 """Relative difference that is named."""
 
@@ -24,6 +26,7 @@ class MessageRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The first line that ``message_record`` prints."""
 
     messages: int
+    network_messages: int
     counted_bytes: int
     network_bytes: int
     inside_s: float
@@ -81,8 +84,9 @@ def replay_text(shape: NetworkShape, nodes: int, parameters: dict[str, Parameter
         parameters["node_latency_s"].value,
         parameters["node_gb_s"].value,
     )
-    first = " ".join([shape.kind, *(f"{number:.12g}" for number in shape.layout)])
-    second = " ".join([str(nodes), *(f"{number:.12g}" for number in times)])
+    # A calibration may find that a link takes no time at all; C++ reads no "inf".
+    first = " ".join([shape.kind, *(f"{min(number, _FASTEST):.12g}" for number in shape.layout)])
+    second = " ".join([str(nodes), *(f"{min(number, _FASTEST):.12g}" for number in times)])
     return f"{first}\n{second}\n{programs}"
 
 

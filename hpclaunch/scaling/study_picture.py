@@ -59,7 +59,7 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
 
 
 def _axes(document: StudyDocument, law: FittedLaw | None) -> _Axes:
-    sizes = [point.ranks for point in document.points]
+    sizes = [point.size for point in document.points]
     times = [time for point in document.points for time in (point.step_s.min, _top(point))]
     if document.fit:
         sizes += [item.size for item in document.fit.next]
@@ -82,7 +82,7 @@ def _ideal(points: Sequence[Point], kind: Kind, axes: _Axes) -> list[tuple[float
     first = points[0]
     falls = kind == "strong"
     return [
-        (p, first.step_s.median * (first.ranks / p if falls else 1)) for p in (axes.smallest, axes.largest)
+        (p, first.step_s.median * (first.size / p if falls else 1)) for p in (axes.smallest, axes.largest)
     ]
 
 
@@ -104,13 +104,13 @@ def _band(axes: _Axes, law: FittedLaw) -> list[str]:
 
 
 def _point(axes: _Axes, point: Point) -> str:
-    x, y = axes.x(point.ranks), axes.y(point.step_s.median)
+    x, y = axes.x(point.size), axes.y(point.step_s.median)
     colour = "#c0392b" if point.remarks or not point.comparable else "#111"
     bar = ""
     if point.step_s.spread:
         ends = f'y1="{axes.y(point.step_s.min):.1f}" y2="{axes.y(_top(point)):.1f}"'
         bar = f'<line x1="{x:.1f}" x2="{x:.1f}" {ends} stroke="{colour}"/>'
-    says = escape("; ".join((f"{point.ranks}: {point.step_s.median:.4g} s", *point.remarks)))
+    says = escape("; ".join((f"{point.size}: {point.step_s.median:.4g} s", *point.remarks)))
     circle = f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}">'
     return f"{bar}{circle}<title>{says}</title></circle>"
 
@@ -118,7 +118,7 @@ def _point(axes: _Axes, point: Point) -> str:
 def _grid(axes: _Axes, document: StudyDocument) -> list[str]:
     """Return a vertical line per size, a horizontal one per 1, 2 and 5, and the names of the axes."""
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    sizes = [point.ranks for point in document.points]
+    sizes = [point.size for point in document.points]
     sizes += [item.size for item in document.fit.next] if document.fit else []
     parts = []
     for size in sizes:
@@ -159,7 +159,7 @@ def as_html(document: StudyDocument, law: FittedLaw | None) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>body {{ font-family: sans-serif; max-width: 60em; margin: 2em auto; }}
-pre {{ background: #f6f6f6; padding: 1em; overflow-x: auto; }}</style></head>
+pre {{ background: #f6f6f6; padding: 1em; white-space: pre-wrap; }}</style></head>
 <body>
 <h1>{title}</h1>
 {as_svg(document, law)}

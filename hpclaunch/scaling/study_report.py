@@ -33,7 +33,7 @@ class Recommended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PointFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What else is known of a size: POP's factors (pop-coe.eu) and the cost of its jobs."""
+    """What else is known of a size: POP's factors (pop-coe.eu), the cost of its jobs, and their proofs."""
 
     load_balance: float | None = None
     """Mean of the ranks' useful time divided by the longest."""
@@ -41,6 +41,12 @@ class PointFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The longest useful time of a rank divided by the elapsed time."""
     cost: float | None = None
     """Of all jobs of this size, by their elapsed time, in the site's unit."""
+    jobs: tuple[str, ...] = ()
+    """Ids of its jobs; the record of each has the proof of binding, rank by rank."""
+    binding: bool | None = None
+    """Whether all ranks of all its jobs got their binding; None: it was not checked."""
+    fingerprint: dict[str, str] = {}
+    """Digests of profile, versions, code and environment; a size where one differs is not comparable."""
 
 
 _NO_FACTS: Mapping[int, PointFacts] = MappingProxyType({})
@@ -86,8 +92,8 @@ def study_document(
     points = tuple(
         msgspec.structs.replace(
             point,
-            comparable=point.ranks not in not_comparable,
-            remarks=(*remarks.get(point.ranks, ()), *point.remarks),
+            comparable=point.size not in not_comparable,
+            remarks=(*remarks.get(point.size, ()), *point.remarks),
         )
         for point in study_points(measurement.sizes, kind, unit, request.boundaries, request.work)
     )
@@ -113,7 +119,7 @@ def _recommended(points: Sequence[Point], request: StudyRequest) -> Recommended 
     seconds = best.step_s.median
     steps = request.steps
     if steps is not None and request.kind == "weak":
-        steps = steps * first.ranks / best.ranks
+        steps = steps * first.size / best.size
     hours = None if steps is None else steps * seconds / 3600
     node_hours = hours * best.nodes if hours is not None and best.nodes else None
     recommended = Recommended(
@@ -135,13 +141,15 @@ def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest)
     unit = unit_name(points)
     first, last = points[0], points[-1]
     on_nodes = f" ({counted(best.nodes, 'node')})" if best.nodes else ""
-    measured = (
-        f"measured from {first.ranks} to {last.ranks} {unit}, relative to {counted(first.ranks, unit[:-1])}"
-    )
+    smallest = counted(first.size, unit[:-1])
+    measured = f"measured from {first.size} to {last.size} {unit}, relative to {smallest}"
+    if len(points) == 1:
+        measured = f"measured on {smallest} only"
+    size = counted(best.ranks if best.gpus is None else best.gpus, unit[:-1])
     text = (
         f"{request.kind.capitalize()} scaling was {measured}. "
         f"The largest size with an efficiency of at least {best.efficiency:.0%} is "
-        f"{best.ranks} {unit}{on_nodes}: {best.measured_efficiency:.0%}, {best.step_s:.4g} s per step."
+        f"{size}{on_nodes}: {best.measured_efficiency:.0%}, {best.step_s:.4g} s per step."
     )
     if best.hours is not None:
         cost = f", {best.node_hours:,.4g} node-hours" if best.node_hours is not None else ""
@@ -161,7 +169,7 @@ class ComparedSize(msgspec.Struct, frozen=True, kw_only=True):
 
 def compared(documents: Sequence[StudyDocument]) -> list[ComparedSize]:
     """Return each size that any of the studies has."""
-    times = [{point.ranks: point.step_s.median for point in document.points} for document in documents]
+    times = [{point.size: point.step_s.median for point in document.points} for document in documents]
     rows = []
     for size in sorted({size for study in times for size in study}):
         here = tuple(study.get(size) for study in times)
@@ -186,7 +194,7 @@ def _rows(document: StudyDocument) -> list[tuple[str, ...]]:
     return [
         (
             _shown(point.nodes, "d"),
-            str(point.ranks),
+            str(point.size),
             f"{point.step_s.median:.4g}",
             _shown(point.step_s.spread, ".2g"),
             _shown(point.throughput, ",.4g"),
@@ -199,7 +207,7 @@ def _rows(document: StudyDocument) -> list[tuple[str, ...]]:
             "; ".join((*([] if point.comparable else ["not comparable"]), *point.remarks)),
         )
         for point in document.points
-        for known in (document.facts.get(str(point.ranks), PointFacts()),)
+        for known in (document.facts.get(str(point.size), PointFacts()),)
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Unit
 
 Kind = Literal["strong", "weak"]
@@ -49,6 +50,11 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """The serial fraction that the speed-up implies (Karp and Flatt 1990), in a strong study."""
     comparable: bool = True
     remarks: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return what the study is by: GPUs where the ranks compute on them, else ranks."""
+        return self.ranks if self.gpus is None else self.gpus
 
 
 class Boundaries(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +95,7 @@ def study_points(
         points.append(
             Point(
                 nodes=measured.nodes or _nodes(measured.size, boundaries),
-                ranks=measured.size,
+                ranks=measured.ranks or measured.size,
                 gpus=measured.size if unit == "gpus" else None,
                 step_s=_seconds(measured.seconds),
                 throughput=None if done is None else done / seconds,
@@ -135,9 +141,9 @@ def _notable(
     """Name what no law of scaling gives: more than linear, or a collapse, and what it crosses."""
     if before is None:
         return []
-    crossed = boundaries.crossed(before.ranks, size)
+    crossed = boundaries.crossed(before.size, size)
     where = (
-        f"; between {before.ranks} and {size} {UNIT_NAMES[unit]} the job crosses {crossed}" if crossed else ""
+        f"; between {before.size} and {size} {UNIT_NAMES[unit]} the job crosses {crossed}" if crossed else ""
     )
     if efficiency > _MORE_THAN_LINEAR:
         return [
@@ -145,5 +151,7 @@ def _notable(
         ]
     if efficiency < _COLLAPSE * before.efficiency:
         change = seconds / before.step_s.median
-        return [f"collapse: {change:.2f} times the time with {before.ranks} {UNIT_NAMES[unit]}{where}"]
+        return [
+            f"collapse: {change:.2f} times the time with {counted(before.size, UNIT_NAMES[unit][:-1])}{where}"
+        ]
     return []

@@ -18,6 +18,10 @@ from hpclaunch.job.record import JobRecord
 from hpclaunch.study.study_file import StudyFile, StudyPoint
 from hpclaunch.study.timeline_steps import timeline_step_s, writes_timeline
 
+_ELAPSED = "elapsed time of the job, start-up included"
+_SHORT_S = 20.0
+"""Elapsed time below which the second to which it is known is more than the noise of a quiet machine."""
+
 
 def measured_point(study: StudyFile, point: StudyPoint, record: JobRecord, host: Host) -> StudyPoint:
     """Return the point with what its ended job measured, or why it measured nothing."""
@@ -35,13 +39,17 @@ def measured_point(study: StudyFile, point: StudyPoint, record: JobRecord, host:
         return msgspec.structs.replace(point, state="failed", remark=f"job {record.id} {record.state}: {why}")
     result = result_of(host, record)
     seconds, how = _seconds(study, record, host, result)
-    remark = None if record.binding is None or record.binding.ok else f"binding: {record.binding.finding}"
+    binding = record.binding
+    remark = None if binding is None or binding.ok else f"binding: {binding.finding}"
+    if how == _ELAPSED and seconds < _SHORT_S:
+        remark = remark or f"{seconds:.0f} s of elapsed time are known to the second only"
     balance, communication = pop_factors(result)
     return msgspec.structs.replace(
         point,
         state="measured",
         seconds=seconds,
         measured_by=how,
+        binding=None if binding is None else binding.ok,
         remark=remark,
         load_balance=balance,
         communication_efficiency=communication,
@@ -65,7 +73,7 @@ def _seconds(
         return median(later), "steps of the training" + ("" if steps[1:] else ", its only epoch")
     if writes_timeline(record):
         return timeline_step_s(record, host), "steps of the timeline"
-    return elapsed_s(record), "elapsed time of the job, start-up included"
+    return known_elapsed_s(record), _ELAPSED
 
 
 def pop_factors(result: dict[str, Any] | None) -> tuple[float | None, float | None]:
@@ -108,6 +116,14 @@ def elapsed_s(record: JobRecord) -> float:
         raise BadInputError(f"job {record.id}: its start and end are not known", "use --metric")
     start, end = (dt.datetime.fromisoformat(text) for text in (record.started, record.ended))
     return max((end - start).total_seconds(), 1e-3)
+
+
+def known_elapsed_s(record: JobRecord) -> float:
+    """Return the seconds of a job; raises BadInputError for less than one, since they are whole numbers."""
+    seconds = elapsed_s(record)
+    if seconds < 1:
+        raise BadInputError(f"job {record.id} took less than a second: its elapsed time is not known better")
+    return seconds
 
 
 def _cost(record: JobRecord) -> float | None:

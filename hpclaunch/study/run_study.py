@@ -163,7 +163,8 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
         return None
     largest = measurement_of(msgspec.structs.replace(study, points=tuple(smaller))).points[-1]
     if largest.efficiency < study.stop_below:
-        return f"the efficiency with {largest.ranks} was {largest.efficiency:.2f}, below {study.stop_below:g}"
+        where = counted(largest.size, "rank" if largest.gpus is None else "GPU")
+        return f"the efficiency with {where} was {largest.efficiency:.2f}, below {study.stop_below:g}"
     return None
 
 

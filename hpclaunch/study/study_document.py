@@ -28,7 +28,10 @@ def report_of(
         by_size.setdefault(point.gpus or 0 if by_gpus else point.ranks, []).append(point)
     sizes = tuple(
         MeasuredSize(
-            size=size, seconds=tuple(point.seconds or 0.0 for point in points), nodes=points[0].nodes or None
+            size=size,
+            seconds=tuple(point.seconds or 0.0 for point in points),
+            nodes=points[0].nodes or None,
+            ranks=points[0].ranks,
         )
         for size, points in sorted(by_size.items())
     )
@@ -56,11 +59,15 @@ def measurement_of(study: StudyFile) -> StudyDocument:
 
 
 def _facts(points: list[StudyPoint]) -> PointFacts:
+    checked = [point.binding for point in points if point.binding is not None]
     costs = [point.cost for point in points if point.cost is not None]
     return PointFacts(
         load_balance=_mean([p.load_balance for p in points]),
         communication_efficiency=_mean([p.communication_efficiency for p in points]),
         cost=sum(costs) if costs else None,
+        jobs=tuple(point.job for point in points if point.job),
+        binding=all(checked) if checked else None,
+        fingerprint=points[0].fingerprint,
     )
 
 

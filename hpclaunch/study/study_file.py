@@ -49,6 +49,8 @@ class StudyPoint(msgspec.Struct, frozen=True, kw_only=True):
     """By the job's elapsed time and the site's rule."""
     fingerprint: dict[str, str] = {}
     """Of profile, versions, code and environment: points that differ in one are not comparable."""
+    binding: bool | None = None
+    """Whether all ranks got their binding; None: it was not checked."""
     remark: str | None = None
     load_balance: float | None = None
     communication_efficiency: float | None = None
@@ -110,7 +112,7 @@ def wanted_study(
 
     ``what``: must be as in the study that exists; ``limits``: may differ. Raises BadInputError.
     """
-    what = json.loads(json.dumps(what))  # as the file has it: no tuples
+    what = json.loads(json.dumps(what, sort_keys=True))  # as the file has it: no tuples
     named_by = {key: value for key, value in what.items() if key != "file" or value}
     text = json.dumps(named_by, sort_keys=True)
     digest = hashlib.sha256(f"{os.getcwd()}\n{text}".encode()).hexdigest()

@@ -17,12 +17,17 @@ import argparse
 import json
 import sys
 import types
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from .allreduce.chunks import chunk_bounds
+
+T = TypeVar("T", bound=tuple[int, ...])
 _WHOLE = 1 << 62
 """Bytes of a segment: none is cut."""
 
@@ -228,15 +233,22 @@ def without_mpi() -> None:
     sys.modules.update({"mpi4py": package, "mpi4py.MPI": mpi})
 
 
+@cache
+def _bounds(items: int, parts: int) -> list[int]:
+    """As `chunk_bounds`: the same for all ranks, which takes most of the time for thousands of them."""
+    return chunk_bounds(items, parts)
+
+
 def _made(name: str, comm: Any, segment_bytes: int) -> Any:
     """The algorithm of that name, bound to the communicator."""
-    from .allreduce import shared_memory
+    from .allreduce import halving_doubling, shared_memory
     from .allreduce.halving_doubling import HalvingDoublingAllreduce
     from .allreduce.hierarchical import HierarchicalAllreduce
     from .allreduce.parameter_server import ParameterServerAllreduce
     from .allreduce.ring import RingAllreduce
     from .allreduce.tree import TreeAllreduce
 
+    vars(halving_doubling).update(chunk_bounds=_bounds)
     if name == "hierarchical":
         vars(shared_memory).update(SharedMemory=NotingMemory)
         return HierarchicalAllreduce(
@@ -320,6 +332,8 @@ class Record:
 
     messages: int
     """That the ranks driven send."""
+    network_messages: int
+    """Those between nodes."""
     counted_bytes: int
     """What the algorithm counts that these ranks sent: the bytes of their messages."""
     network_bytes: int
@@ -340,6 +354,7 @@ class NodePrograms(NamedTuple):
 
     lines: list[str]
     messages: int
+    network_messages: int
     counted_bytes: int
     network_bytes: int
 
@@ -353,8 +368,8 @@ def node_programs(name: str, nodes: int, per_node: int, items: int, most: int) -
     ring = {"ring": nodes * per_node, "hierarchical": nodes}.get(name, 0)
     if 2 * ring * (ring - 1) > most:  # known before any is noted
         raise TooManyMessagesError
-    lines: list[str] = []
-    messages = counted = network = 0
+    programs: list[list[NodeRun]] = []
+    messages = counted = 0
     driven, slices = (1, per_node) if name == "hierarchical" else (per_node, 1)
     for node in range(nodes):
         ranks: dict[int, list[Run]] = {}
@@ -366,10 +381,43 @@ def node_programs(name: str, nodes: int, per_node: int, items: int, most: int) -
                 raise DifferentBytesError(f"rank {rank} sent {noted} bytes and counted {own}")
             messages, counted = notes.messages, counted + own
             ranks[rank] = notes.runs
-        runs = list(node_runs(ranks, per_node, slices))
-        network += sum(run.times * nbytes for run in runs for *_, nbytes in run.sends)
+        programs.append(list(node_runs(ranks, per_node, slices)))
+    between = [(run.times, send[2]) for runs in programs for run in runs for send in run.sends]
+    lines = []
+    for node, runs in enumerate(joined(programs, per_node)):
         lines += [f"node {node} {len(runs)}", *(run.line() for run in runs)]
-    return NodePrograms(lines, messages, counted, network)
+    return NodePrograms(
+        lines, messages, sum(times for times, _ in between), counted, sum(a * b for a, b in between)
+    )
+
+
+def joined(programs: list[list[NodeRun]], per_node: int) -> list[list[NodeRun]]:
+    """The same with one message for those of a round from one node to another: they share each link.
+
+    Only where every node awaits together what another one sends together; otherwise as it is.
+    """
+    sent: Counter[tuple[tuple[int, int], ...]] = Counter()
+    awaited: Counter[tuple[tuple[int, int], ...]] = Counter()
+    found: list[list[NodeRun]] = []
+    for runs in programs:
+        found.append([])
+        for run in runs:
+            sends, receives = _by_nodes(run.sends, per_node), _by_nodes(run.receives, per_node)
+            for group in sends:
+                sent[tuple(sorted(send[:2] for send in group))] += run.times
+            for together in receives:
+                awaited[tuple(sorted(together))] += run.times
+            one = tuple((*min(send[:2] for send in group), sum(send[2] for send in group)) for group in sends)
+            found[-1].append(run._replace(sends=one, receives=tuple(min(group) for group in receives)))
+    return found if sent == awaited else programs
+
+
+def _by_nodes(messages: Sequence[T], per_node: int) -> list[list[T]]:
+    """Messages by the nodes between which they travel."""
+    groups: dict[tuple[int, int], list[T]] = {}
+    for message in messages:
+        groups.setdefault((message[0] // per_node, message[1] // per_node), []).append(message)
+    return list(groups.values())
 
 
 def _seconds(name: str, options: argparse.Namespace) -> tuple[float, float]:
@@ -411,7 +459,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"more than {options.most_messages:,} messages", file=sys.stderr)
         return 1
     inside, closed = _seconds(options.algorithm, options)
-    head = Record(found.messages, found.counted_bytes, found.network_bytes, inside, closed)
+    counts = (found.messages, found.network_messages, found.counted_bytes, found.network_bytes)
+    head = Record(*counts, inside, closed)
     print(json.dumps(asdict(head)), *found.lines, sep="\n")
     return 0
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from hpclaunch.check.check_report import Check
+from hpclaunch.check.check_report import AllreduceTimes, Check
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import judge_versions
 from hpclaunch.check.judge_launch import (
@@ -218,6 +218,7 @@ def test_right_sums_at_full_speed() -> None:
     found = judge_allreduce(sums(), OLIVIA)
     assert found.status == "have"
     assert "olivia published 101.7 GB/s for 8 GPUs on 2 nodes" in found.evidence
+    assert found.times == AllreduceTimes(ranks=8, seconds={"134217728": 0.001})
 
 
 def test_tcp_is_named() -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.check.check_report import AllreduceTimes, Check, make_report
 from hpclaunch.errors import BadInputError
+from hpclaunch.json_document import document_text
 from hpclaunch.scaling.link_tests import read_link_test
 from tests.scaling.test_predict import SITE, vgg
 
@@ -84,3 +86,15 @@ def test_the_prediction_takes_it_with_its_origin(tmp_path: Path) -> None:
     network = {one["name"]: one for one in found["parameters"]}["network_gb_s"]
     assert network["value"] == pytest.approx(14 / 8 * 134217728 / 2285e-6 / 1e9)
     assert network["origin"] == "measured: nccl-tests on 8 GPUs, nccl.txt, at 553.4 MB"
+
+
+def test_the_document_of_a_check() -> None:
+    """The times of ``hpclaunch check --allreduce-test --json``; one without a passed test is refused."""
+    times = AllreduceTimes(ranks=2, seconds={"4096": 20e-6, "1048576": 1e-3})
+    report = make_report([Check(name="allreduce", status="have", evidence="", times=times)], [])
+    test = read_link_test(document_text(report), "check.json", None)
+    assert test.ranks == 2
+    assert test.seconds == pytest.approx({4096: 20e-6, 1048576: 1e-3})
+    failed = make_report([Check(name="allreduce", status="missing", evidence="wrong sums")], [])
+    with pytest.raises(BadInputError, match="nor of check --allreduce-test"):
+        read_link_test(document_text(failed), "check.json", None)

@@ -173,8 +173,9 @@ def test_what_cannot_be_simulated_is_refused(model: str) -> None:
     ):
         answer = predict(model, *options)
         assert (answer.exit_code, message in answer.output) == (3, True), answer.output
-    answer = CliRunner().invoke(program, ["predict", "--site", "lumi-g", "--network", "torus"])
-    assert answer.exit_code == 2
+    words = ["predict", "--site", "lumi-g", "--model", model, "--batch-per-worker", "1", "--gpus", "64"]
+    answer = CliRunner().invoke(program, [*words, "--taper", "2"])
+    assert (answer.exit_code, "--taper is for --simulate" in answer.output) == (2, True)
 
 
 def test_networks_from_profiles() -> None:

@@ -124,5 +124,18 @@ def test_wrong_usage(words: tuple[str, ...], message: str) -> None:
     assert message in scale("--site", "local", *words, code=2).stderr
 
 
+def test_elapsed_time_is_a_last_resort_and_says_so() -> None:
+    """Each point names its jobs, whose records have the proof of binding, and what makes it comparable."""
+    size = ("--site", "local", "--ranks", "1", "--repeats", "1", "--weak", "--json")
+    sleep = "import time; time.sleep(2.5)"
+    document = json.loads(scale(*size, "--", sys.executable, "-c", sleep).stdout)
+    (point,) = document["points"]
+    assert 2 <= point["step_s"]["median"] < 60
+    assert "measured by the elapsed time of the job, start-up included" in point["remarks"]
+    facts = document["facts"]["1"]
+    assert (len(facts["jobs"]), facts["binding"]) == (1, True)
+    assert set(facts["fingerprint"]) == {"profile", "versions", "code", "environment"}
+
+
 def test_an_unknown_study_is_refused() -> None:
     assert "no study is named 'nosuch'" in scale("show", "nosuch", code=3).stderr

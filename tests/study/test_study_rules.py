@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from hpclaunch.study.point_measure import pop_factors, read_metric
+from hpclaunch.errors import BadInputError
+from hpclaunch.study.point_measure import known_elapsed_s, pop_factors, read_metric
 from hpclaunch.study.run_study import why_stop
 from hpclaunch.study.study_document import report_of
 from hpclaunch.study.study_file import StudyFile, StudyPoint
@@ -43,7 +45,7 @@ def test_a_study_stops_below_an_efficiency() -> None:
     good = study(point(1, 10), point(2, 6), four, stop_below=0.8)
     bad = study(point(1, 10), point(2, 9), four, stop_below=0.8)
     assert why_stop(good, four, job(None)) is None
-    assert why_stop(bad, four, job(None)) == "the efficiency with 2 was 0.56, below 0.8"
+    assert why_stop(bad, four, job(None)) == "the efficiency with 2 ranks was 0.56, below 0.8"
     repeat = point(2, repeat=2)
     assert why_stop(study(point(1, 10), point(2, 9), repeat, stop_below=0.8), repeat, job(None)) is None
 
@@ -52,6 +54,26 @@ def test_a_size_whose_jobs_all_failed_ends_the_study() -> None:
     four = point(4)
     failed = point(2, state="failed", remark="job 1 failed: exit 1")
     assert why_stop(study(point(1, 10), failed, four), four, job(None)) == "all jobs with 2 nodes failed"
+
+
+def test_elapsed_time_of_less_than_a_second_measures_nothing() -> None:
+    def record(start: str, end: str) -> Any:
+        day = "2026-11-22T10:00:"
+        return SimpleNamespace(id="j1", started=f"{day}{start}+00:00", ended=f"{day}{end}+00:00")
+
+    assert known_elapsed_s(record("07", "09")) == 2
+    with pytest.raises(BadInputError, match="job j1 took less than a second"):
+        known_elapsed_s(record("07", "07"))
+
+
+def test_ranks_of_several_gpus_are_not_gpus() -> None:
+    """Nodes of four GPUs with one rank each: the study is by GPUs and states the ranks."""
+    points = [point(n, 8 / n, gpus=4 * n) for n in (1, 2)]
+    document, _ = report_of(study(*points))
+    assert [(p.ranks, p.gpus, p.size) for p in document.points] == [(1, 4, 4), (2, 8, 8)]
+    assert document.points[1].efficiency == 1
+    assert document.recommended is not None
+    assert "is 8 GPUs (2 nodes): 100%" in document.recommended.sentence
 
 
 def test_points_of_another_environment_are_not_comparable() -> None:

@@ -18,6 +18,7 @@ from hpclaunch.binding.machine import L3, Block, Machine, machine_for
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Gpu, Nic, NodeTopology
 
 
@@ -123,11 +124,15 @@ def _check_cores(machine: Machine, tasks: int, usable: int) -> None:
     if tasks * width <= usable:
         return
     if width <= usable:
-        hint = f"at most {usable // width} such ranks fit; --share-cores lets ranks share cores"
+        fit = counted(usable // width, "such rank fits", "such ranks fit")
+        hint = f"at most {fit}; --share-cores lets ranks share cores"
     else:
-        hint = f"request at most {usable // tasks or 1} cores per rank"
+        hint = f"request at most {counted(usable // tasks or 1, 'core')} per rank"
     of_cores = f" of {width} cores" if width > 1 else ""
-    raise BadInputError(f"{tasks} ranks{of_cores} need {tasks * width} cores; {_inventory(machine)}", hint)
+    need = (
+        f"{counted(tasks, 'rank')}{of_cores} need{'s' if tasks == 1 else ''} {counted(tasks * width, 'core')}"
+    )
+    raise BadInputError(f"{need}; {_inventory(machine)}", hint)
 
 
 def _check_threads(machine: Machine, granted: int) -> None:
@@ -151,7 +156,7 @@ def _inventory(machine: Machine) -> str:
     usable = sum(1 for threads in machine.threads if threads)
     reserved = len(machine.reserved)
     return (
-        f"this node has {usable} usable cores ({cores} in all, {reserved} reserved, "
+        f"this node has {counted(usable, 'usable core')} ({cores} in all, {reserved} reserved, "
         f"{cores - usable - reserved} not granted)"
     )
 
@@ -276,7 +281,8 @@ def _remove_excess_ranks(machine: Machine, node: _Numa, nodes: list[_Numa]) -> N
     node.remove(leaving)
     if moved := sorted(set(leaving) - elsewhere):
         machine.notes.append(
-            f"NUMA node {node.id} has {node.capacity} usable cores for {len(here)} ranks: "
+            f"NUMA node {node.id} has {counted(node.capacity, 'usable core')} "
+            f"for {counted(len(here), 'rank')}: "
             f"ranks {format_cpu_list(moved)} (in GPU order) get cores of other NUMA nodes"
         )
 
@@ -346,9 +352,9 @@ def _limited(machine: Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) -
     width = machine.width
     if len(cores) < width:
         near = f" near GPU {', '.join(str(gpu.index) for gpu in gpus)}" if gpus else ""
-        share = f"{len(cores)} cores{near}"
+        share = f"{counted(len(cores), 'core')}{near}"
         raise BadInputError(
-            f"rank {rank} needs {width} cores, but its share is {share}; {_inventory(machine)}",
+            f"rank {rank} needs {counted(width, 'core')}, but its share is {share}; {_inventory(machine)}",
             "request fewer cores per rank or fewer ranks per node",
         )
     if machine.request.cpus_per_task is None:
@@ -429,4 +435,6 @@ def _note_leftovers(machine: Machine, users: Counter[int]) -> None:
         machine.notes.append(f"cores {format_cpu_list(shared)} are shared by several ranks")
     idle = [first[core] for core in machine.usable(range(len(first))) if core not in users]
     if idle:
-        machine.notes.append(f"{len(idle)} usable cores stay idle: {format_cpu_list(idle)}")
+        machine.notes.append(
+            f"{counted(len(idle), 'usable core stays', 'usable cores stay')} idle: {format_cpu_list(idle)}"
+        )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.plural import counted
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ def share_gpus(gpus: Sequence[T], tasks: int, each: int | None) -> list[tuple[T,
         return [tuple(gpus[cuts[rank] : max(cuts[rank + 1], cuts[rank] + least)]) for rank in range(tasks)]
     if tasks * each > count:
         raise BadInputError(
-            f"{tasks} ranks of {each} GPUs need {tasks * each} GPUs; this node has {count}",
+            f"{counted(tasks, 'rank')} of {counted(each, 'GPU')} need {tasks * each}; this node has {count}",
             "omit gpus_per_task to let ranks share GPUs" if count else None,
         )
     return [tuple(gpus[rank * each : (rank + 1) * each]) for rank in range(tasks)]

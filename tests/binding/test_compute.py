@@ -217,7 +217,7 @@ REFUSALS = [
         {"tasks_per_node": 2, "gpus_per_task": 1, "cpus_per_task": 20},
         "rank 0 needs 20 cores, but its share is 7 cores near GPU 0",
     ),
-    ({"tasks_per_node": 8, "gpus_per_task": 2}, "8 ranks of 2 GPUs need 16 GPUs; this node has 8"),
+    ({"tasks_per_node": 8, "gpus_per_task": 2}, "8 ranks of 2 GPUs need 16; this node has 8"),
     ({"tasks_per_node": 1, "threads_per_core": 4}, "threads_per_core is 4; this node has 2 threads per core"),
     ({"tasks_per_node": 1, "cpus_per_task": 0}, "cpus_per_task is 0"),
     ({"tasks_per_node": 1, "gpus_per_task": -1}, "gpus_per_task is -1"),

@@ -112,6 +112,7 @@ def _layout(
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives)
     request_rules.check_abilities(scheduler, request)
+    request_rules.check_sample(request)
     check_framework(request)
     if allocation:
         check_fit(allocation, request, nodes, tasks_per_node)

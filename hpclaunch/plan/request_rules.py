@@ -131,6 +131,15 @@ def _queue_source(profile: SiteProfile) -> str:
     return "; ".join(cite(profile, source) for source in sorted(sources)) or f"site profile {profile.name}"
 
 
+def check_sample(request: JobRequest) -> None:
+    """Refuse an interval of a job file that the option --sample would not take."""
+    if not 1 <= request.sample <= 3600:
+        raise BadInputError(
+            f"sample: {request.sample} is not a number of seconds from 1 to 3600",
+            "no_sample: true starts none",
+        )
+
+
 def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
     """Refuse what the scheduler cannot do: dependencies, arrays, restarts, nodes to leave out."""
     requested = {"--after": request.after, "--array": request.array, "exclude": request.exclude}

@@ -39,6 +39,7 @@ _KINDS = (
     ("gather", r"i?gather"),
     ("receive", r"i?recv|sendrecv"),
     ("send", r"i?send"),
+    ("synchronize", r"synchronize$"),  # Horovod's wait for what it has begun
 )
 _CALLED = re.compile(r"(\w+)\.(\w+)\(")
 _OF_RANKS = re.compile(r"\w*comm\w*|dist|distributed|hvd", re.IGNORECASE)
@@ -211,7 +212,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
     elif call:
         place.update(what=call, path=file_name(now.get("path", "")))
     else:
-        place["what"] = otherwise(now, stack)
+        place["what"] = otherwise(now, stack, process.get("lines") or [])
     if now.get("state") == "D":
         waits = kernel_wait(now) or "waits in the kernel"
         place["what"] = "{} ({}, state D)".format(place["what"] or "a system call", waits)
@@ -233,14 +234,15 @@ def kernel_wait(now: Dict[str, Any]) -> str:
     return ""
 
 
-def otherwise(now: Dict[str, Any], stack: List[List[Any]]) -> str:
+def otherwise(now: Dict[str, Any], stack: List[List[Any]], lines: List[str]) -> str:
     """Return where a rank stands that is in no collective and no call about a file."""
     if stack:
         own = own_frame(stack)
         function = stack[max(0, own - 1)][2]
         if function.startswith("_find_and_load"):
             return "import"
-        return "sleep()" if own == 0 and kernel_wait(now) == "sleeps" else f"{function}()"
+        sleeps = kernel_wait(now) == "sleeps" or "sleep(" in "".join(lines[:1])  # select() before Python 3.11
+        return "sleep()" if own == 0 and sleeps else f"{function}()"
     waits = kernel_wait(now)
     if waits:
         return waits

@@ -49,7 +49,6 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
     rank_memory = max(filter(None, (job.peak_memory for job in accounted)), default=None)
     job_memory = max(filter(None, (job.job_memory for job in accounted)), default=None)
     nodes_used = record.nodes if record else accounted[0].nodes
-    failure = record.failure if record else None
     return ReportDocument(
         id=record.id if record else accounted[0].id.partition("_")[0],
         name=record.name if record else accounted[0].name,
@@ -79,7 +78,7 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
             ranks,
             rank_memory=rank_memory,
             job_memory=job_memory if nodes_used == 1 else None,
-            cause=failure.cause if failure else None,
+            cause=record.failure.cause if record and record.failure else None,
         ),
         over_time=tuple(over_time(runs)),
         unknown=(*facts.unknown, *_unknown(facts, nodes, energy, times), *why_no_cost),

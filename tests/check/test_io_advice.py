@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from hpclaunch.check.folder_census import Census, take_census
 from hpclaunch.check.io_advice import MANY_FILES, advise_io
 from hpclaunch.check.io_facts import IoFacts, LocalStorage, Stripes, parse_stripes
 from hpclaunch.errors import BadInputError
+from tests.in_process import hpclaunch_here
 
 GB = 10**9
 # wiki.lustre.org, Configuring Lustre File Striping: of a folder, and of a file.
@@ -201,13 +201,7 @@ def msgspec_replace(census: Census, **changed: Any) -> Census:
 
 
 def advise(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hpclaunch", "advise", "io", *words],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return hpclaunch_here("advise", "io", *words, environment=environment)
 
 
 def test_the_command_reads_this_machine(tmp_path: Path) -> None:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from hpclaunch.check.check_report import Report
+from tests.in_process import hpclaunch_here
 
 DATA = Path(__file__).parents[1] / "data" / "horovod"
 
 
 def run_check_command(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
     """Run the command; ``extra`` goes into its environment."""
-    command = [sys.executable, "-m", "hpclaunch", "check", *words]
-    return subprocess.run(command, env={**os.environ, **extra}, capture_output=True, text=True, check=False)
+    return hpclaunch_here("check", *words, environment=extra)
 
 
 def check_json(*words: str, **extra: str) -> tuple[int, dict[str, Any]]:

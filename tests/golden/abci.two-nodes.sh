@@ -231,11 +231,11 @@ hpclaunch_report
 # Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
 # memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
 hpclaunch_sample() {
-  local host file
+  local host
   read -r host < /proc/sys/kernel/hostname
-  file=$HPCLAUNCH_JOB_FOLDER/samples/$host
-  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$file"; } 2> /dev/null || return 0
-  [ "$LOCAL_RANK" != 0 ] || ( bash "${HPCLAUNCH_JOB_FOLDER%/*}/sampler.sh" $$ 30 "$file" & ) < /dev/null > /dev/null 2>&1
+  host=$HPCLAUNCH_JOB_FOLDER/samples/$host
+  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$host"; } 2> /dev/null || return 0
+  [ "$LOCAL_RANK" != 0 ] || ( bash "${HPCLAUNCH_JOB_FOLDER%/*}/sampler.sh" $$ 30 "$host" & ) < /dev/null > /dev/null 2>&1
 }
 hpclaunch_sample
 # Become the program.

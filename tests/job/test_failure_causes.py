@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.job.binding_report import PREFIX, verdict
-from hpclaunch.job.failure_causes import alone, bad_nodes, first_death, refused_mask
+from hpclaunch.job.failed_ranks import FailureLog
+from hpclaunch.job.failure_causes import alone, bad_nodes, failure_of, first_death, refused_mask
 from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record
 
@@ -108,3 +109,12 @@ def test_a_refused_mask_of_a_shared_node_may_name_others_cores(tmp_path: Path) -
         "Masks hold on whole nodes only: ask for them (--exclusive), or add --binding off"
     )
     assert refused_mask(record, NOT_THE_NODES) is None
+
+
+def test_the_line_of_the_report_is_not_the_programs_last_word(tmp_path: Path) -> None:
+    record = new_record(Store(tmp_path / "state"), "slurm", tmp_path)
+    summary = (
+        "hpclaunch: 1 node, 1 rank: at most 1.0 of 8.0 GiB in use (n1); more: hpclaunch report 20261122-1-ab"
+    )
+    failure = failure_of(record, FailureLog(end=("loading", "no such key: lr", summary)))
+    assert failure.lines == ("loading", "no such key: lr")

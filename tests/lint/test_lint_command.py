@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from hpclaunch.lint.finding_report import LintDocument, rules_page
 from hpclaunch.lint.lint_script import all_rules, site_of
 from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
 from hpclaunch.site.load_profile import load_all
+from tests.in_process import hpclaunch_here
 from tests.lint.cases import DATA
 
 pytestmark = pytest.mark.slow
@@ -34,8 +34,7 @@ TWIN = DATA / "script.map-cpu-twin.sh"
 def run_lint(
     *arguments: str | Path, cwd: Path | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hpclaunch", "lint", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, **more)
+    return hpclaunch_here("lint", *arguments, folder=cwd, **more)
 
 
 def findings_of(answer: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
@@ -333,7 +332,7 @@ def test_the_site_is_taken_from_the_script_only_where_one_fits(directives: str, 
 def test_the_site_of_the_machine_counts_where_the_script_names_none(tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text("#!/bin/bash\n#SBATCH --time=99:00:00 -p dev-g -A me\nsrun ./app\n")
     found = findings_of(
-        run_lint("--json", "job.sh", cwd=tmp_path, env={**os.environ, "SLURM_CLUSTER_NAME": "lumi"})
+        run_lint("--json", "job.sh", cwd=tmp_path, environment={"SLURM_CLUSTER_NAME": "lumi"})
     )
     assert "walltime-over-limit" in [one["rule"] for one in found]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.plan.program import FoundFramework, PythonTarget, find_framework, python_target
+from tests.in_process import hpclaunch_here
 
 
 @pytest.mark.parametrize(
@@ -120,8 +121,7 @@ def test_modules_that_import_each_other_come_to_an_end() -> None:
 
 
 def submit(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "hpclaunch", "submit", *words]
-    return subprocess.run(line, capture_output=True, text=True, cwd=folder, check=False)
+    return hpclaunch_here("submit", *words, folder=folder)
 
 
 LUMI = ("--site", "lumi-g", "--account", "project_465000001", "--nodes", "2")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.in_process import hpclaunch_here
 
 JOB = """\
 environment:
@@ -26,8 +27,7 @@ environment:
 
 
 def submit(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "hpclaunch", "submit", *words, "--", "python", "train.py"]
-    return subprocess.run(line, capture_output=True, text=True, cwd=cwd)
+    return hpclaunch_here("submit", *words, "--", "python", "train.py", folder=cwd)
 
 
 @pytest.fixture

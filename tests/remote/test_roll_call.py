@@ -151,6 +151,7 @@ def test_the_program_of_a_rank_is_its_process() -> None:
         ("bcast", "broadcast"),
         ("Barrier", "barrier"),
         ("reduce", "reduce"),
+        ("synchronize", "synchronize"),
         ("reduced_loss", None),
         ("forward", None),
     ],

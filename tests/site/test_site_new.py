@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from hpclaunch.site.validate import to_profile
 from hpclaunch.site.yaml_tree import parse_tree
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 from hpclaunch.topology.sources import read_live
+from tests.in_process import hpclaunch_here
 
 
 @st.composite
@@ -65,8 +65,7 @@ def test_a_node_with_holes_in_its_numbers_is_refused() -> None:
 
 
 def new(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hpclaunch", "sites", "new", *words]
-    return subprocess.run(command, capture_output=True, text=True)
+    return hpclaunch_here("sites", "new", *words)
 
 
 @pytest.mark.parametrize("base", base_profiles())

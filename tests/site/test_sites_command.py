@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,20 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.in_process import hpclaunch_here
 from tests.site.conftest import Write
 
 pytestmark = pytest.mark.slow
 
 
 def sites(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, **environ}
-    return subprocess.run(
-        [sys.executable, "-m", "hpclaunch", "sites", *words],
-        capture_output=True,
-        text=True,
-        env=env,
-        check=False,
-    )
+    return hpclaunch_here("sites", *words, environment=environ)
 
 
 def document(*words: str, **environ: str) -> Any:

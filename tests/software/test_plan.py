@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from hpclaunch.software.install_plan import InstallPlan, Route, plan_install
 from hpclaunch.software.install_steps import job_text, script
 from hpclaunch.software.known_pairs import bad_pairs
 from tests.how_much import examples
+from tests.in_process import hpclaunch_here
 from tests.plan.test_golden import ACCOUNTS
 from tests.profiles import shipped
 
@@ -52,8 +52,7 @@ PLANS = Plans()
 
 
 def env(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hpclaunch", "env", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return hpclaunch_here("env", *words)
 
 
 def routes(site: str, goal: str = "horovod-tensorflow") -> dict[str, Route]:

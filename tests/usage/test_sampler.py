@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.lint.shellcheck import find_shellcheck
 from hpclaunch.package_data import resource_dir
 from hpclaunch.usage.node_samples import GpuSample, NodeRun, pci_address, read_samples
 
@@ -206,6 +207,11 @@ def is_of(environ: Path, folder: Path) -> bool:
         return f"HPCLAUNCH_SYSROOT={folder}\0".encode() in environ.read_bytes() and state not in "ZX"
     except OSError:
         return False
+
+
+def test_shellcheck_finds_nothing_in_it() -> None:
+    done = subprocess.run([str(find_shellcheck()), str(SAMPLER)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_damaged_files_lose_only_their_damaged_lines() -> None:

@@ -59,10 +59,9 @@ def port_command(values: Values, pieces: list[Piece], launcher: str, target: str
     found = PortedCommand(words=[piece.value for piece in pieces])
     for piece in pieces:
         found.sources.setdefault(piece.word.start, []).append(piece.value)
-    _take_off_wrappers(found)
-    _unwrap_shell(found, values)
-    _take_off_wrappers(found)
+    _take_off_shell(found, values)
     _take_off_container(found, target)
+    _take_off_shell(found, values)  # singularity exec IMAGE bash -c '...'
     _take_off_inner(found, launcher)
     _translate_shell(found, values, target)
     _hide_secrets(found)
@@ -71,6 +70,13 @@ def port_command(values: Values, pieces: list[Piece], launcher: str, target: str
         found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
         found.to_do.append(f"command: {FILL_IN}_PROGRAM: the script names no program that can be read")
     return found
+
+
+def _take_off_shell(found: PortedCommand, values: Values) -> None:
+    """Take the program out of ``time`` and its like and out of a shell around it."""
+    _take_off_wrappers(found)
+    _unwrap_shell(found, values)
+    _take_off_wrappers(found)
 
 
 def _take_off_wrappers(found: PortedCommand) -> None:

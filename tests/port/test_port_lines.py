@@ -315,6 +315,16 @@ def test_a_launcher_in_the_text_of_a_shell_is_taken_off_too() -> None:
     )
 
 
+def test_torchrun_in_a_shell_in_a_container_is_taken_off() -> None:
+    """Its 8 workers on one node become 8 ranks on two nodes of 4 GPUs."""
+    line = (
+        "srun -n 1 singularity run -B $PWD a.sif bash -c 'torchrun --standalone --nproc_per_node=8 train.py'"
+    )
+    found = settings(HEAD.replace("-N 2", "-N 1") + line + "\n")
+    assert (found["command"], found["container"]) == (("python", "train.py"), "a.sif")
+    assert (found["nodes"], found["tasks_per_node"]) == (2, 4)
+
+
 def test_a_script_without_a_launch_keeps_its_nodes() -> None:
     ported = port(HEAD + "export A=1\n")
     assert (ported.settings["nodes"], ported.settings["command"]) == (4, ("FILL_IN_PROGRAM",))

@@ -238,9 +238,12 @@ _LIMITS = (
 
 
 def _is_later(one: Launch, steps: list[Launch]) -> bool:
-    """Tell whether a launch of ranks comes after these steps began, and is not one of them."""
+    """Tell whether a launch of ranks comes after these steps began, and is not one of them.
+
+    One with --overlap shares the CPUs of every step, also of those without it (man srun, 24.05).
+    """
     starts = one.launcher in ("srun", "mpiexec") and not one.trivial and one not in steps
-    return starts and one.command.start > steps[0].command.start
+    return starts and one.command.start > steps[0].command.start and not one.srun_option("overlap")
 
 
 @rule(

@@ -56,7 +56,7 @@ def variable_undefined(context: Context) -> Iterator[Violation]:
     found = [
         ref
         for name, ref in _unset_uses(script).items()
-        if name not in others and not _by_module(script, name)
+        if name not in others and not _by_module(script, name) and not _of_this_site(context, name)
     ]
     found += [ref for ref in _other_sites_uses(context) if ref not in found]
     for ref in found[:_MOST]:
@@ -85,8 +85,13 @@ def _of_another_site(context: Context, name: str) -> bool:
     """Tell whether a variable names a file system of other sites, and the profile lists this one's."""
     if context.profile is None or name not in FILE_SYSTEMS:
         return False
-    paths = [each.path for each in context.profile.storage.values()]
-    return bool(paths) and not any(f"${name}" in path for path in paths)
+    return bool(context.profile.storage) and not _of_this_site(context, name)
+
+
+def _of_this_site(context: Context, name: str) -> bool:
+    """Tell whether the site names one of its file systems by a variable."""
+    storage = context.profile.storage.values() if context.profile else ()
+    return any(re.search(rf"\$\{{?{name}\b", each.path) for each in storage)
 
 
 def _by_module(script: Script, name: str) -> bool:

@@ -263,14 +263,19 @@ def detect(as_json: bool) -> None:
 
 @command.command()
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the reference page instead.")
-def schema(as_markdown: bool) -> None:
+@click.option("--job-file", is_flag=True, help="Print the schema of job files instead.")
+def schema(as_markdown: bool, job_file: bool) -> None:
     """Print the JSON Schema of profiles, for editors.
 
-    Example: hpclaunch sites schema > site-profile.schema.json
+    Example: hpclaunch sites schema > hpclaunch-site.json
     """
     from hpclaunch.site.profile_reference import json_schema, markdown
 
-    if as_markdown:
+    if job_file:
+        from hpclaunch.plan import job_file_schema
+
+        print_document(job_file_schema.json_schema(), indent=2)
+    elif as_markdown:
         click.echo(markdown(), nl=False)
     else:
         print_document(json_schema(), indent=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -24,6 +25,7 @@ done
 """
 # Exit status 3 and the reason; 0 also where numpy, which the parser needs, is not installed here.
 _PARSE = """
+import os
 import sys
 try:
     from hpclaunch.train.option_parser import HelpRequested, parse
@@ -47,7 +49,7 @@ def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem
     """
     paths, missing_in_copy = list(needed_files(prepared.request)), list[str]()
     if (copied := prepared.sync) is not None:
-        missing_in_copy = [p for p in paths if not p.startswith("/") and not (copied / p).exists()]
+        missing_in_copy = [p for p in paths if not p.startswith("/") and not os.path.exists(copied / p)]
         paths, workdir = [path for path in paths if path.startswith("/")], "/"
     found = [_missing(path, f"in {copied}, which --sync copies", None) for path in missing_in_copy]
     if not paths:
@@ -65,8 +67,8 @@ def missing_here(request: JobRequest, folder: Path) -> tuple[Problem, ...]:
     found = []
     for path in needed_files(request):
         place = folder / path
-        known = not path.startswith("/") or place.parent.is_dir()
-        if known and not place.exists():
+        known = not path.startswith("/") or os.path.isdir(place.parent)
+        if known and not os.path.exists(place):  # which takes a name of any length
             found.append(_missing(path, "here" if path.startswith("/") else f"in {folder}", None))
     return tuple(found)
 
@@ -75,7 +77,7 @@ def _missing(path: str, where: str, here: Path | None) -> Problem:
     hint = "the job runs in that folder; name the file from there"
     if path.startswith("/"):
         hint = "name one that is there"
-    if here is not None and not here.is_absolute() and here.exists():
+    if here is not None and not here.is_absolute() and os.path.exists(here):
         hint = "it is in this folder here: --sync . copies the folder, and the job runs in the copy"
     return Problem(message=f"{path}: there is no such file {where}".rstrip(), hint=hint)
 

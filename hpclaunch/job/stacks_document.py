@@ -16,6 +16,16 @@ class StackFrame(msgspec.Struct, frozen=True, kw_only=True):
     function: str
 
 
+class BlockedProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """Another process of a rank, such as one that loads data, that is blocked or stopped."""
+
+    pid: int
+    what: str
+    """As that of the rank."""
+    path: str
+    at: str
+
+
 class RankStand(msgspec.Struct, frozen=True, kw_only=True):
     """Where a rank stands."""
 
@@ -52,6 +62,9 @@ class RankStand(msgspec.Struct, frozen=True, kw_only=True):
     """Where the stack comes from."""
     stack: list[StackFrame]
     """Of the main thread, the innermost call first."""
+    threads: list[list[StackFrame]]
+    """Of other threads, the newest thread last, some of their innermost calls."""
+    workers: list[BlockedProcess]
     files: list[str]
     """Some of the files that it has open."""
     collectives: dict[str, list[tuple[int, str, str]]]

@@ -8,25 +8,40 @@ from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.queue_limits import cite
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import FabricPlugin, SiteProfile
 
 
 def fabric_notes(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[str, ...]:
     """Return the note that nothing loads the plugin by which NCCL or RCCL uses the site's network.
 
-    Without it the libraries send by TCP between nodes and say so only in their own debug output.
+    Without it the libraries send by TCP between nodes and say so only in their own debug output. Where the
+    site's variables demand the plugin, the job ends as it starts.
     """
     plugin, environment = profile.fabric.plugin, request.environment or Environment()
     if plugin is None or layout.nodes < 2 or not framework_of(request).nccl or not rank_gpus(layout):
         return ()
-    from hpclaunch.software.contradictions import loaded  # most jobs need none of it
-
-    if any(name.startswith(plugin.name) for name in loaded(environment, profile)):
+    if _is_there(plugin, request, environment, profile):
         return ()
     page = cite(profile, plugin.source)
-    where = "the image must hold it" if environment.container else f"{plugin.install} installs it, {page}"
+    where = "the image must hold it" if environment.container else f"{plugin.install} brings it, {page}"
+    demanded = profile.fabric.multi_node.get("NCCL_NET")
+    without = "messages between nodes go by TCP"
+    if demanded is not None and demanded.value:
+        without = f"NCCL_NET={demanded.value} ends the job"
     checked = "" if request.preflight else "; --preflight looks for it before the ranks start"
     return (
-        f"no module {plugin.name} is loaded, without which NCCL and RCCL send by TCP between nodes ({where})"
-        f"{checked}",
+        f"NCCL's and RCCL's plugin {plugin.name} is not loaded, without which {without} ({where}){checked}",
     )
+
+
+def _is_there(
+    plugin: FabricPlugin, request: JobRequest, environment: Environment, profile: SiteProfile
+) -> bool:
+    """Whether a module, an option of the job or the container engine brings the plugin."""
+    from hpclaunch.software.contradictions import loaded  # most jobs need none of it
+
+    if environment.container and plugin.in_containers:
+        return True
+    if plugin.directive and any(text.startswith(plugin.directive) for text in request.directives):
+        return True
+    return any(name.startswith(plugin.name) for name in loaded(environment, profile))

@@ -40,6 +40,7 @@ _PY_SPY_S = 6.0
 _ALL_S = 30.0
 """A node answers after that time with what it knows by then."""
 _FRAMES = 100
+_OTHER_FRAMES = 5
 _THREADS = 8
 _FILES = 6
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
@@ -82,6 +83,8 @@ _CALLS = {
 """Machine -> number of a system call -> its name (asm/unistd_64.h, asm-generic/unistd.h)."""
 
 Process = Dict[str, Any]
+_IN_TURN: Dict[int, threading.Lock] = {}
+"""Number of a file for stacks -> a lock: processes that a rank has forked share its file."""
 
 
 def at_once(tasks: Iterable[Callable[[], None]], seconds: float) -> None:
@@ -251,13 +254,14 @@ def dumped(pid: str, signal: int) -> Optional[str]:
     if path is None:
         return None
     try:
-        os.truncate(path, 0)
-        if not catches(pid, signal):
-            return None
-        os.kill(int(pid), signal)
+        with _IN_TURN.setdefault(os.stat(path).st_ino, threading.Lock()):
+            os.truncate(path, 0)
+            if not catches(pid, signal):
+                return None
+            os.kill(int(pid), signal)
+            return settled(path, 0) or None
     except OSError:
         return None
-    return settled(path, 0) or None
 
 
 def settled(path: str, offset: int, ending: str = "\n") -> str:
@@ -292,7 +296,12 @@ def frames_of(text: str) -> List[List[Any]]:
             number = int(frame.group(2)) if frame.group(2).isdigit() else 0
             threads[-1].append([frame.group(1), number, frame.group(3)])
     threads.reverse()  # faulthandler begins with the newest thread; the main one is the oldest
-    return [thread[:_FRAMES] for thread in threads[:_THREADS]]
+    return shortened(threads)
+
+
+def shortened(threads: List[List[Any]]) -> List[List[Any]]:
+    """Return the main thread's stack, and of some other threads the innermost calls."""
+    return [thread[: _FRAMES if not at else _OTHER_FRAMES] for at, thread in enumerate(threads[:_THREADS])]
 
 
 def by_py_spy(pid: str) -> Optional[List[List[Any]]]:
@@ -300,7 +309,7 @@ def by_py_spy(pid: str) -> Optional[List[List[Any]]]:
     program = shutil.which("py-spy")
     if program is None or not re.match("python|pypy", os.path.basename(target("/proc/" + pid + "/exe"))):
         return None
-    words = [program, "dump", "--nonblocking", "--pid", pid]
+    words = [program, "dump", "--nonblocking", "--full-filenames", "--pid", pid]
     try:
         done = subprocess.run(
             words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_PY_SPY_S, check=False
@@ -311,15 +320,16 @@ def by_py_spy(pid: str) -> Optional[List[List[Any]]]:
 
 
 def spied(text: str) -> List[List[Any]]:
-    """Return the stacks in the text of ``py-spy dump``, which begins with the main thread."""
+    """Return the stacks in the text of ``py-spy dump`` (0.4), the main thread's first."""
     threads: List[List[Any]] = []
     for line in text.splitlines():
         frame = _SPY_FRAME.fullmatch(line)
         if line.startswith("Thread "):
-            threads.append([])
+            threads.insert(0 if line.endswith('"MainThread"') else len(threads), [])
+            at = 0 if line.endswith('"MainThread"') else -1
         elif frame and threads:
-            threads[-1].append([frame.group(2), int(frame.group(3) or 0), frame.group(1)])
-    return [thread[:_FRAMES] for thread in threads[:_THREADS]]
+            threads[at].append([frame.group(2), int(frame.group(3) or 0), frame.group(1)])
+    return shortened(threads)
 
 
 def source_lines(pid: str, stack: List[List[Any]]) -> List[str]:
@@ -394,7 +404,8 @@ def look(process: Process, key: str, signal: int) -> None:
     text = dumped(pid, signal)
     stacks = frames_of(text) if text else by_py_spy(pid)
     if stacks:
-        now["stacks"], now["by"] = stacks, "faulthandler" if text else "py-spy"
+        now["stacks"] = stacks if key == "first" else stacks[:1]
+        now["by"] = "faulthandler" if text else "py-spy"
 
 
 def look_closer(process: Process) -> None:

@@ -33,14 +33,17 @@ _KINDS = (
     ("allgather", r"i?all_?gather"),
     ("alltoall", r"i?all_?to_?all"),
     ("broadcast", r"i?b(road)?cast"),
-    ("barrier", r"i?barrier|wait_for_all|join"),
+    ("barrier", r"i?barrier|wait_for_all"),
     ("reduce", r"i?reduce$"),
     ("scatter", r"i?scatter"),
     ("gather", r"i?gather"),
     ("receive", r"i?recv|sendrecv"),
     ("send", r"i?send"),
 )
-_CALLED = re.compile(r"\.(\w+)\(")
+_CALLED = re.compile(r"(\w+)\.(\w+)\(")
+_OF_RANKS = re.compile(r"\w*comm\w*|dist|distributed|hvd", re.IGNORECASE)
+_CERTAIN = ("reducescatter", "allreduce", "allgather", "alltoall", "barrier")
+"""Collectives whose names nothing else has; others, such as gather, need such an object before them."""
 _BLOCKED = {
     **dict.fromkeys(("open", "openat"), "open()"),
     **dict.fromkeys(("read", "pread64", "readv"), "read()"),
@@ -149,7 +152,7 @@ def stack_of(process: Dict[str, Any], key: str = "first") -> List[List[Any]]:
 def collective_in(name: str) -> Optional[str]:
     """Return the collective that a function is named after."""
     for kind, pattern in _KINDS:
-        if re.match(pattern, name.lower()):
+        if re.match(pattern, name.rpartition(".")[2].lower()):
             return kind
     return None
 
@@ -170,9 +173,9 @@ def called(stack: List[List[Any]], lines: List[str]) -> Optional[str]:
         if kind:
             return kind
     for line in lines[: own + 1][::-1]:
-        for name in _CALLED.findall(line):
+        for owner, name in _CALLED.findall(line):
             kind = collective_in(name)
-            if kind:
+            if kind and (kind in _CERTAIN or _OF_RANKS.fullmatch(owner)):
                 return kind
     return None
 
@@ -267,6 +270,10 @@ def moved(process: Dict[str, Any]) -> Optional[bool]:
 def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Return where a rank stands, and who it is."""
     one = main_process(processes)
+    main = stack_of(one)
+    workers = [
+        found for found in map(blocked_worker, processes) if found["what"] and found["pid"] != one["pid"]
+    ]
     now, variables = one.get("first") or {}, one["variables"]
     gpu = next((variables[name] for name in GPU_VARIABLES if variables.get(name)), None)
     return {
@@ -281,11 +288,30 @@ def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[s
         "by": now.get("by"),
         "moved": moved(one),
         "suspect": False,
-        "stack": [{"file": frame[0], "line": frame[1], "function": frame[2]} for frame in stack_of(one)],
+        "stack": frames(main),
+        "threads": [frames(stack) for stack in (now.get("stacks") or [])[1:]],
+        "workers": workers,
         "files": one.get("files") or [],
         "collectives": one.get("recorder") or {},
         "processes": len(processes),
         **place_of(one),
+    }
+
+
+def frames(stack: List[List[Any]]) -> List[Dict[str, Any]]:
+    """Return a stack as the document has it."""
+    return [{"file": path, "line": line, "function": function} for path, line, function in stack]
+
+
+def blocked_worker(process: Dict[str, Any]) -> Dict[str, Any]:
+    """Return where another process of a rank stands, such as one that loads data; no ``what``: it waits."""
+    place, now = place_of(process), process.get("first") or {}
+    blocked = place["path"].startswith("/") or now.get("state") in ("D", "T")
+    return {
+        "pid": process["pid"],
+        **place,
+        "what": place["what"] if blocked else "",
+        "workers": [],
     }
 
 
@@ -298,7 +324,10 @@ def words_of(report: Dict[str, Any]) -> str:
         text += " #{}".format(report["number"])
     if report["path"]:
         text += " of {}".format(report["path"])
-    return "{} ({})".format(text, report["at"]) if report["at"] else text
+    text = "{} ({})".format(text, report["at"]) if report["at"] else text
+    for worker in report["workers"][:1]:
+        text += ", its process {} {}".format(worker["pid"], words_of(worker))
+    return text
 
 
 def names_of(reports: List[Dict[str, Any]]) -> str:
@@ -353,7 +382,10 @@ def kind_of_wait(suspects: List[Report]) -> str:
     """Return what keeps ranks out of the collective that the other ranks are in."""
     if any(one["state"] == "D" for one in suspects):
         return "disk"
-    if any(one["call"] in _BLOCKED and one["what"] == _BLOCKED[one["call"]] for one in suspects):
+    if any(
+        one["workers"] or (one["call"] in _BLOCKED and one["what"] == _BLOCKED[one["call"]])
+        for one in suspects
+    ):
         return "blocked"
     if not suspects:
         return "unclear"

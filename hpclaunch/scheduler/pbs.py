@@ -12,6 +12,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.pbs_accounting import PbsAccounting
 from hpclaunch.scheduler.pbs_attach import PbsAttach
 from hpclaunch.scheduler.scheduler_interface import ArrayRules, JobStatus, Scheduler
 from hpclaunch.walltime import format_walltime
@@ -197,6 +198,7 @@ SCHEDULER = PbsScheduler(
     measured_binding="none",
     has_select=True,
     attach=PbsAttach(),
+    accounting=PbsAccounting(),
     arrays=ArrayRules(
         index_variable="PBS_ARRAY_INDEX",
         job_number="${PBS_JOBID%%[!0-9]*}",

@@ -94,9 +94,9 @@ def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict
     for job, attributes in jobs.items():
         number = _number(job)
         if number in by_number:
-            known[by_number[number]] = _status(attributes)
+            known[by_number[number]] = status_of(attributes)
         elif match := re.fullmatch(r"(\d+)\[(\d+)\]", number):
-            arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = _status(attributes)
+            arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = status_of(attributes)
     subjobs = {by_number[n]: array_status(found) for n, found in arrays.items() if n in by_number}
     return known | subjobs
 
@@ -146,14 +146,15 @@ def _integer(value: Any) -> int | None:
         return None
 
 
-def _status(attributes: Mapping[str, Any]) -> JobStatus:
+def status_of(attributes: Mapping[str, Any]) -> JobStatus:
+    """Return what the attributes of a job mean."""
     letter = str(attributes.get("job_state", ""))
     state = _STATES.get(letter)
     if state is None:
         return JobStatus(state="running", reason=f"PBS calls its state {letter!r}")
     if state == "queued":
         return JobStatus(state=state, reason=_queued_sentence(letter, attributes))
-    started = _time(attributes.get("stime"))
+    started = iso_time(attributes.get("stime"))
     if state == "running":
         return JobStatus(state=state, reason=_RUNNING_WORDS.get(letter), started=started)
     return _finished(attributes, started)
@@ -182,7 +183,7 @@ def _hold_sentence(types: str, attributes: Mapping[str, Any]) -> str:
 def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
     """Judge a finished job. Without Exit_status it never ran, which is never a success."""
     code = _integer(attributes.get("Exit_status"))
-    ended = _time(attributes.get("obittime")) or _time(attributes.get("mtime"))
+    ended = iso_time(attributes.get("obittime")) or iso_time(attributes.get("mtime"))
     deleted = _integer(attributes.get("substate")) == _SUBSTATE_DELETED
     state: JobState = "failed"
     reason: str | None = None
@@ -209,7 +210,7 @@ def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
     )
 
 
-def _time(value: Any) -> str | None:
+def iso_time(value: Any) -> str | None:
     """Read ``Fri Nov 20 22:37:24 2026``, in UTC as requested, into ISO 8601."""
     match = re.fullmatch(r"\w{3} (\w{3}) +(\d+) (\d+):(\d+):(\d+) (\d{4})", str(value).strip())
     if not match or match[1] not in _MONTHS:

@@ -135,6 +135,8 @@ class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
     peak_memory: int | None
     """Bytes of the largest process of a rank, in all steps."""
     peak_node: str | None
+    job_memory: int | None
+    """Bytes of all processes of the job together, at their peak."""
     energy_j: float | None
     """Of the whole nodes."""
     runs: int

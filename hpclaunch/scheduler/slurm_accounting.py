@@ -89,6 +89,7 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in own))) or None,
         peak_memory=_bytes(peak["MaxRSS"]) or None if peak else None,
         peak_node=peak["MaxRSSNode"] or None if peak else None,
+        job_memory=None,
         energy_j=max(energies, default=None),
         runs=len(own),
     )

@@ -21,6 +21,7 @@ from hpclaunch.site import schema
 from hpclaunch.site.validate import choices_of, without_note
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_ID = "https://json.schemastore.org/hpclaunch-site.json"
 # Never merged when a profile extends another (hpclaunch.site.merge_profiles), so always complete.
 _WHOLE = ("Source", "EnvVar")
 _YAML_WORD = {"None": "null", "True": "true", "False": "false"}
@@ -88,7 +89,10 @@ def json_schema() -> dict[str, Any]:
     partial["PartialSiteProfile"]["required"] = ["schema", "name", "extends"]
     return {
         "$schema": SCHEMA_URI,
+        "$id": SCHEMA_ID,
         "title": "hpclaunch site profile",
+        "description": "One machine as hpclaunch knows it: scheduler, queues, node, binding and software.",
+        "type": "object",
         "if": {"required": ["extends"], "properties": {"extends": {"type": "string"}}},
         "then": {"$ref": "#/$defs/PartialSiteProfile"},
         "else": {"$ref": "#/$defs/SiteProfile"},

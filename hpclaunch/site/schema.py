@@ -394,12 +394,16 @@ class AllreduceFigure(_Strict, frozen=True, kw_only=True):
 
 
 class FabricPlugin(_Strict, frozen=True, kw_only=True):
-    """The plugin without which NCCL or RCCL sends by TCP, where the site's own modules do not hold it."""
+    """The plugin without which NCCL or RCCL sends by TCP; a job of several nodes without it gets a note."""
 
     name: str
     """Its name, with which its modules begin."""
     install: str
     """How users get it: a command line."""
+    directive: str | None = None
+    """Beginning of an option of the job that brings it, in place of a module, such as ``--uenv=``."""
+    in_containers: bool = False
+    """True: the site's container engine brings it into each image; False: an image must hold it."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 

@@ -46,6 +46,9 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
     state = record.state if record else array_state(job.state for job in accounted)
     energy = [*job_energy(nodes), *_accounted_energy(accounted)]
     cost, why_no_cost = _cost(facts, billing, times)
+    rank_memory = max(filter(None, (job.peak_memory for job in accounted)), default=None)
+    job_memory = max(filter(None, (job.job_memory for job in accounted)), default=None)
+    nodes_used = record.nodes if record else accounted[0].nodes
     failure = record.failure if record else None
     return ReportDocument(
         id=record.id if record else accounted[0].id.partition("_")[0],
@@ -55,7 +58,7 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
         scheduler_id=record.scheduler_id if record else accounted[0].id.partition("_")[0],
         state=state,
         exit_code=record.exit_code if record else accounted[0].exit_code if len(accounted) == 1 else None,
-        nodes=record.nodes if record else accounted[0].nodes,
+        nodes=nodes_used,
         tasks=record.tasks if record else None,
         jobs=max(1, len(record.array) if record else len(accounted)),
         every_s=max((run.every for run in runs), default=0) or None,
@@ -63,6 +66,8 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
         by_node=nodes,
         by_rank=ranks,
         cpu_s=sum(filter(None, (job.cpu_s for job in accounted))) or None,
+        rank_memory=rank_memory,
+        job_memory=job_memory,
         energy=tuple(energy),
         speed=_speed(facts),
         binding=_binding(facts),
@@ -72,7 +77,8 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
             times,
             nodes,
             ranks,
-            peak_of_rank=max(filter(None, (job.peak_memory for job in accounted)), default=None),
+            rank_memory=rank_memory,
+            job_memory=job_memory if nodes_used == 1 else None,
             cause=failure.cause if failure else None,
         ),
         over_time=tuple(over_time(runs)),
@@ -249,7 +255,8 @@ def _cost(
         return None, ("the cost: how long the job ran is not known",)
     seconds = round(sum(spans))
     accounted = [job.elapsed_s for job in facts.accounted if job.elapsed_s is not None]
-    all_runs = sum(job.runs - 1 for job in facts.accounted) >= times.restarts
+    counted_runs = sum(job.runs - 1 for job in facts.accounted if job.elapsed_s is not None)
+    all_runs = counted_runs >= times.restarts
     if times.ended and len(accounted) == len(spans) and all_runs:
         seconds = sum(accounted)
     jobs = f" (the times of {len(spans)} jobs together)" if len(spans) > 1 else ""

@@ -26,17 +26,18 @@ def next_requests(
     nodes: Sequence[NodeUse],
     ranks: Sequence[RankUse],
     *,
-    peak_of_rank: int | None,
+    rank_memory: int | None,
+    job_memory: int | None,
     cause: str | None,
 ) -> tuple[NextRequest, ...]:
     """Return what to ask for: time, memory, cores, nodes.
 
-    ``peak_of_rank``: bytes of the largest rank by the accounting, used where there are no samples; ``cause``:
-    why the job failed, by its record.
+    ``rank_memory``, ``job_memory``: bytes of the largest rank, and of a job on one node, by the accounting,
+    which are used where there are no samples; ``cause``: why the job failed, by its record.
     """
     return (
         _time(state, times, cause),
-        _memory(state, nodes, peak_of_rank, cause),
+        _memory(nodes, rank_memory, job_memory, cause),
         _cores(ranks),
         _nodes(nodes),
     )
@@ -71,13 +72,17 @@ def _time(state: JobState, times: JobTimes, cause: str | None) -> NextRequest:
 
 
 def _memory(
-    state: JobState, nodes: Sequence[NodeUse], peak_of_rank: int | None, cause: str | None
+    nodes: Sequence[NodeUse], rank_memory: int | None, job_memory: int | None, cause: str | None
 ) -> NextRequest:
     if cause == "out of host memory":
         return _nothing("memory", "it ran out of memory: more than it had, how much more is not known")
     known = [node for node in nodes if node.memory_peak is not None]
+    if not known and job_memory:
+        needed = math.ceil(job_memory * _MEMORY_FACTOR / GIB)
+        found = f"{gib(job_memory)} on its one node, by the scheduler; x {_MEMORY_FACTOR:g} = {needed} GiB"
+        return NextRequest(what="memory", ask=f"{needed}G", option=None, text=found)
     if not known:
-        largest = f"; its largest rank had {gib(peak_of_rank)}" if peak_of_rank else ""
+        largest = f"; its largest rank had {gib(rank_memory)}" if rank_memory else ""
         return _nothing("memory", f"the peak of a node is not known{largest}")
     most = max(known, key=lambda node: node.memory_peak or 0)
     peak = most.memory_peak or 0
@@ -111,7 +116,7 @@ def _cores(ranks: Sequence[RankUse]) -> NextRequest:
         what="cores",
         ask=str(cores),
         option=f"--cpus-per-task {cores}",
-        text=f"{found}, rounded up: {cores} per rank; more only brings peaks between two looks in",
+        text=f"{found}, rounded up: {cores} per rank; peaks between two looks are not seen",
     )
 
 

@@ -181,6 +181,10 @@ class ReportDocument(Document, frozen=True, kw_only=True):
     by_rank: tuple[RankUse, ...]
     cpu_s: float | None
     """CPU time of all processes, by the accounting of the scheduler."""
+    rank_memory: int | None
+    """Bytes of the largest process of a rank, by the accounting of the scheduler."""
+    job_memory: int | None
+    """Bytes of all processes together at their peak, by the accounting of the scheduler."""
     energy: tuple[EnergyUse, ...]
     """Of the whole job."""
     speed: StepSpeed | None

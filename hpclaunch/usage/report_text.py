@@ -60,6 +60,9 @@ def _about(report: ReportDocument) -> Iterator[tuple[str, str]]:
     yield from time_rows(report)
     if report.cpu_s is not None:
         yield "CPU time", f"{format_walltime(round(report.cpu_s))} of all processes (scheduler)"
+    for size, whose in ((report.rank_memory, "of the largest rank"), (report.job_memory, "of all nodes")):
+        if size is not None:
+            yield "memory", f"{gib(size)} {whose}, at its peak (scheduler)"
     for number, figure in enumerate(report.energy):
         yield "energy" if number == 0 else "", energy_text(figure)
     if report.speed is not None:

@@ -1,12 +1,13 @@
 """Ranks that hang: ``python hanging_ranks.py FIFO FAULT...``, where the fault of rank N is word N, or none.
 
-``stop``: by SIGSTOP. ``read``: in open() of a FIFO without a writer. ``skip``: it calls another collective.
-``c``, ``shell``, ``isolated``, ``bare``: it becomes a program that does not catch the signal of ``hpclaunch
-stacks``, and would die of it.
+``stop``: by SIGSTOP. ``read``: in open() of a FIFO without a writer. ``worker``: a process that it has forked
+reads the FIFO. ``skip``: it calls another collective. ``c``, ``shell``, ``isolated``, ``bare``: it becomes a
+program that does not catch the signal of ``hpclaunch stacks``, and would die of it.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
@@ -43,6 +44,10 @@ def train(path: str, fault: str) -> None:
                 os.kill(os.getpid(), signal.SIGSTOP)
             elif fault == "read":
                 load(path)
+            elif fault == "worker":
+                worker = multiprocessing.get_context("fork").Process(target=load, args=(path,))
+                worker.start()
+                worker.join()  # HERE: join
             elif fault == "skip":
                 MPI.COMM_WORLD.allgather(step)  # HERE: allgather
         MPI.COMM_WORLD.allreduce(step)  # HERE: allreduce

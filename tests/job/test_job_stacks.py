@@ -48,15 +48,10 @@ def pmi(rank: int) -> dict[str, str]:
 
 def record(scheduler: str, **more: Any) -> JobRecord:
     """A running job of two ranks on two nodes."""
-    facts = {
-        "id": "j",
-        "name": "n",
-        "site": f"generic-{scheduler}",
-        "scheduler": scheduler,
-        "state": "running",
-    }
-    facts |= {"scheduler_id": "5", "folder": "/jobs/j", "workdir": "/", "created": "", "command": ("true",)}
-    facts |= {"nodes": 2, "tasks": 2, "request": {}, "plan": {}, "profile_digest": "", "versions": {}}
+    facts: dict[str, Any] = {"id": "j", "name": "n", "site": f"generic-{scheduler}", "state": "running"}
+    facts |= {"scheduler": scheduler, "scheduler_id": "5", "folder": "/jobs/j", "workdir": "/"}
+    facts |= {"created": "", "command": ("true",), "nodes": 2, "tasks": 2, "request": {}, "plan": {}}
+    facts |= {"profile_digest": "", "versions": {}}
     return JobRecord(**{**facts, **more})
 
 

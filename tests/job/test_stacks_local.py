@@ -36,9 +36,9 @@ def alive(pid: int) -> bool:
 
 
 def test_ranks_that_stop_or_read_are_named_with_the_place(hang: Callable[..., HungJob]) -> None:
-    job = hang("none", "stop", "read", "none")
+    job = hang("none", "stop", "read", "none", "worker")
     found = job.stacks()
-    assert (found["kind"], found["suspects"], found["missing"]) == ("stopped", [1, 2], [])
+    assert (found["kind"], found["suspects"], found["missing"]) == ("stopped", [1, 2, 4], [])
     ranks = {one["rank"]: one for one in found["by_rank"]}
     assert (ranks[1]["state"], ranks[1]["what"]) == ("T", "stopped by a signal (state T)")
     fifo = str(job.folder / "data.fifo")
@@ -47,8 +47,12 @@ def test_ranks_that_stop_or_read_are_named_with_the_place(hang: Callable[..., Hu
     waiting = [(ranks[rank]["what"], ranks[rank]["at"], ranks[rank]["moved"]) for rank in (0, 3)]
     assert waiting == [("allreduce", LINES["allreduce"], False)] * 2
     said = job.hpclaunch("stacks", job.id).splitlines()[0]
-    assert said.startswith(f"2 of 4 in allreduce ({LINES['allreduce']}); rank 1 (")
-    assert f") in open() of {fifo} ({LINES['read']}); no output since " in said
+    (worker,) = ranks[4]["workers"]
+    assert (worker["what"], worker["path"], worker["at"]) == ("open()", fifo, LINES["read"])
+    assert ranks[4]["at"] == LINES["join"]
+    assert said.startswith(f"2 of 5 in allreduce ({LINES['allreduce']}); rank 1 (")
+    assert f") in open() of {fifo} ({LINES['read']}); rank 4 (" in said
+    assert f", its process {worker['pid']} in open() of {fifo} ({LINES['read']}); no output since " in said
 
 
 def test_programs_that_the_signal_would_end_survive(hang: Callable[..., HungJob], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
+from tests.plan.test_golden import ACCOUNTS
 
 
 def notes(site: str = "lumi-g", **settings: Any) -> list[str]:
@@ -19,25 +20,53 @@ def notes(site: str = "lumi-g", **settings: Any) -> list[str]:
     profile = load_site(site)
     request = JobRequest(
         site=site,
-        account="project_465000001",
+        account=ACCOUNTS[site],
         command=Command(argv=("./a",)),
         **{"nodes": 2, "framework": "torch", **settings},
     )
     plan = make_plan(request, profile, site_topology(profile), JobPlace())
-    return [warning for warning in plan.warnings if "send by TCP between nodes" in warning]
+    return [warning for warning in plan.warnings if "'s plugin " in warning]
 
 
 @pytest.mark.parametrize("framework", ["torch", "horovod", "deepspeed", "jax"])
 def test_a_job_of_several_nodes_without_the_plugin_says_so(framework: str) -> None:
     (note,) = notes(framework=framework)
-    assert note.startswith("no module aws-ofi-rccl is loaded, without which NCCL and RCCL send by TCP")
-    assert "eb aws-ofi-rccl-17d41cb-cpeGNU-24.03.eb -r installs it, https://github.com/Lumi-super" in note
+    assert note.startswith(
+        "NCCL's and RCCL's plugin aws-ofi-rccl is not loaded, without which messages between"
+    )
+    assert "eb aws-ofi-rccl-17d41cb-cpeGNU-24.03.eb -r brings it, https://github.com/Lumi-super" in note
     assert note.endswith("; --preflight looks for it before the ranks start")
 
 
 def test_an_image_must_hold_it() -> None:
     (note,) = notes(environment=Environment(container=JobContainer(image="/a.sif")), preflight=True)
-    assert note.endswith("between nodes (the image must hold it)")
+    assert note.endswith("between nodes go by TCP (the image must hold it)")
+
+
+UENV = "--uenv=pytorch/v2.8.0:/user-environment"
+
+
+@pytest.mark.parametrize(
+    ("site", "plugin", "without"),
+    [
+        ("frontier", "rccl-net-plugin", "NCCL_NET=OFI ends the job"),
+        ("olivia", "NCCL", "NCCL_NET=AWS Libfabric ends the job"),
+        ("perlmutter", "nccl", "messages between nodes go by TCP"),
+    ],
+)
+def test_the_sites_own_modules_hold_it_and_a_job_without_them_is_told(
+    site: str, plugin: str, without: str
+) -> None:
+    assert notes(site) == []
+    (note,) = notes(site, environment=Environment(site_setup=False))
+    assert f"plugin {plugin} is not loaded, without which {without} (module load {plugin}" in note
+
+
+def test_on_alps_a_uenv_or_the_container_engine_brings_it() -> None:
+    (note,) = notes("daint")
+    assert f'NCCL_NET=AWS Libfabric ends the job (--directive "{UENV}" brings it' in note
+    assert notes("daint", directives=(UENV,)) == []
+    assert notes("daint", environment=Environment(container=JobContainer(image="/a.sqsh"))) == []
 
 
 @pytest.mark.parametrize(

@@ -335,3 +335,8 @@ srun bash -c '$CMD'
     assert fate(ported, 8)[1].startswith("it holds the words of torch.distributed.launch")
     assert fate(ported, 9) == ("changed", "its program stands in the command")
     assert not [one for one in find_faults(rendered(ported)[1], shipped("lumi-g")) if one.severity == "error"]
+
+
+def test_a_program_of_a_very_long_name_renders() -> None:
+    """No file system takes the name, so the file is missing like any other."""
+    assert "a" * 300 in port(HEAD + f"srun ./{'a' * 300}\n").job_file

@@ -145,6 +145,7 @@ def test_the_program_of_a_rank_is_its_process() -> None:
         ("all_reduce_coalesced", "allreduce"),
         ("allreduce_", "allreduce"),
         ("Iallreduce", "allreduce"),
+        ("ProcessGroup.allreduce", "allreduce"),
         ("all_gather_into_tensor", "allgather"),
         ("reduce_scatter_tensor", "reducescatter"),
         ("bcast", "broadcast"),
@@ -184,15 +185,15 @@ def test_the_text_of_py_spy() -> None:
 Process 7: python train.py
 Python v3.11.7 (/usr/bin/python3.11)
 
-Thread 7 (idle): "MainThread"
-    allreduce (train.py:88)
-    <module> (train.py:99)
 Thread 8 (active): "loader"
-    work (loader.py:3)
+    work (/x y/loader.py:3)
+Thread 7 (idle): "MainThread"
+    Loop.allreduce (/x y/train.py:88)
+    <module> (/x y/train.py:99)
 """
     assert spied(text) == [
-        [["train.py", 88, "allreduce"], ["train.py", 99, "<module>"]],
-        [["loader.py", 3, "work"]],
+        [["/x y/train.py", 88, "Loop.allreduce"], ["/x y/train.py", 99, "<module>"]],
+        [["/x y/loader.py", 3, "work"]],
     ]
 
 

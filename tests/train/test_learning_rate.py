@@ -127,8 +127,11 @@ def test_two_ranks_with_the_scaled_rate_train_as_with_twice_the_rate(digits: Pat
     assert (warmed["lr_scaling"], warmed["warmup_epochs"], warmed["decay"]) == ("linear", 1, "none")
 
 
+LONG_RULES = [pytest.param(rule, marks=pytest.mark.long) for rule in ("rmsprop", "adagrad")]
+
+
 @pytest.mark.mpi
-@pytest.mark.parametrize("optimizer", ["adam", "rmsprop", "adagrad", "lars"])
+@pytest.mark.parametrize("optimizer", ["adam", "lars", *LONG_RULES])
 def test_each_rule_learns_with_its_usual_rate(optimizer: str) -> None:
     result = train(2, "--dataset", "synthetic", "--optimizer", optimizer, "--epochs", "3")
     assert result["test_accuracy"] > 0.9

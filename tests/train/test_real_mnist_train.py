@@ -14,7 +14,7 @@ MNIST = Path(os.environ["HPCLAUNCH_TEST_MNIST"])
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (1, 4))])
 def test_the_perceptron_reaches_97_percent_in_three_epochs(ranks: int) -> None:
     result = train(ranks, "--data", MNIST, "--model", "mlp", "--epochs", "3")
     assert result["dataset"] == "mnist"

@@ -20,6 +20,9 @@ from hpclaunch.job.binding_report import BindingVerdict, RankReport, judge
 from hpclaunch.job.record import ArrayJob, Failure, JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.site.schema import Billing
+from hpclaunch.usage.gather_report import JobFacts
+from hpclaunch.usage.job_report import job_report
 from tests.testbed.kit import new_record
 from tests.timeline.made_timelines import Training, always, runner
 from tests.usage.made_samples import START, node_file
@@ -284,11 +287,34 @@ def test_the_accounting_of_slurm_is_read() -> None:
         )
 
 
+def test_the_accounting_of_pbs_is_read() -> None:
+    """Recorded from OpenPBS 23.06, with other figures of use: the recorded job used nothing."""
+    accounting = get_scheduler("pbs").accounting
+    assert accounting is not None
+    recorded = Path(__file__).parents[1] / "data" / "pbs" / "fin-rc0-qstat-x-f" / "stdout"
+    text = recorded.read_text().replace("resources_used.mem = 0kb", "resources_used.mem = 3145728kb")
+    text = text.replace("resources_used.walltime = 00:00:00", "resources_used.walltime = 00:02:05")
+    (job,) = accounting.parse("40", CommandResult(exit_code=0, stdout=text, stderr=""))
+    assert (job.name, job.queue, job.state, job.exit_code, job.nodes) == ("rc0", "debug", "done", 0, 1)
+    assert (job.job_memory, job.elapsed_s, job.limit_s, job.cpu_s) == (3 << 30, 125, 300, 0)
+    assert (job.submitted or "")[14:] == "37:24+00:00"
+    facts = JobFacts(record=None, site="polaris", scheduler="pbs", accounted=(job,))
+    found = job_report(facts, Billing(unit="node-hours", per_node_hour=1), dt.datetime.now(dt.timezone.utc))
+    asked = {one.what: one.ask for one in found.next}
+    assert asked["memory"] == "4G"
+    assert found.cost is not None
+    assert "1 node x 00:02:05" in found.cost.text
+    with pytest.raises(BadInputError, match="PBS has no job 41"):
+        accounting.parse("41", CommandResult(exit_code=35, stdout="", stderr="qstat: Unknown Job Id 41"))
+    with pytest.raises(RefusedError, match="cannot connect to server"):
+        accounting.parse("41", CommandResult(exit_code=255, stdout="", stderr="cannot connect to server"))
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (("nosuch",), 3, "no job 'nosuch'"),
-        (("12", "--site", "polaris"), 3, "what PBS keeps of jobs is not read"),
+        (("12", "--site", "generic-lsf"), 3, "what LSF keeps of jobs is not read"),
         (("1 rm", "--site", "generic-slurm"), 3, "is not an id of Slurm"),
         (("12", "--site", "nosite"), 3, "nosite"),
     ],

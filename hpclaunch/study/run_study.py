@@ -151,7 +151,7 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
     if study.budget is not None:
         spent = sum(p.cost or 0.0 for p in study.points)
         if job.most_cost is None:
-            return "the budget is limited, but the profile does not state what a job costs"
+            return "the budget is limited, but the profile states no price, or the job has no walltime"
         if spent + job.most_cost > study.budget:
             costs = f"{spent:.4g} are spent and the job may cost {job.most_cost:.4g}"
             return f"{costs}; the budget is {study.budget:g}"

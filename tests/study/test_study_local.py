@@ -72,6 +72,16 @@ def test_a_study_is_measured_once_and_grows() -> None:
     assert "the study mine exists with another batch, kind, settings" in refused.stderr
 
 
+def test_a_study_ends_below_an_efficiency() -> None:
+    """Of 0.9 with two ranks; what was measured is shown."""
+    command = ("--", sys.executable, "program.py", "{ranks}", "{batch}")
+    size = ("--ranks", "1,2,4", "--batch", "64", "--repeats", "1", "--strong", *METRIC)
+    done = scale("--site", "local", *size, "--stop-below", "0.95", "--json", *command)
+    assert "stopped: the efficiency with 2 ranks was 0.90, below 0.95" in done.stderr
+    assert [point["ranks"] for point in json.loads(done.stdout)["points"]] == [1, 2]
+    assert runs() == ["1 64", "2 32"]
+
+
 def test_nothing_runs_in_a_dry_run_and_the_plan_names_the_jobs() -> None:
     command = ("--", sys.executable, "program.py", "{ranks}", "{batch}")
     options = ("--site", "generic-slurm", "--nodes", "1,2", "--weak", "--batch", "8", "--time", "10m")

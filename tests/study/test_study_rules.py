@@ -37,7 +37,7 @@ def test_a_study_stops_where_its_budget_would_be_passed() -> None:
     known = study(point(1, 10, cost=0.5), point(2, 5, cost=0.6), four, budget=2)
     assert why_stop(known, four, job(0.9)) is None
     assert why_stop(known, four, job(0.95)) == "1.1 are spent and the job may cost 0.95; the budget is 2"
-    assert "does not state what a job costs" in str(why_stop(known, four, job(None)))
+    assert "states no price" in str(why_stop(known, four, job(None)))
 
 
 def test_a_study_stops_below_an_efficiency() -> None:

@@ -88,6 +88,20 @@ def test_killed_and_started_again_a_study_returns_the_law() -> None:
     assert sorted(record["scheduler_id"] for record in records) == sorted(job for job, _ in ran())
 
 
+def test_the_budget_ends_a_study(tmp_path: Path) -> None:
+    """It suffices for the whole walltime of one job, and not for that and what the first job took."""
+    site = tmp_path / "paid.yaml"
+    price = "billing: {unit: coins, per_node_hour: 36000}"
+    site.write_text(f"schema: 1\nname: paid\nextends: generic-slurm\ndescription: x\n{price}\n")
+    line = study("paid", "1", "--repeats", "2", "--budget", "3000.005")
+    line[line.index("generic-slurm")] = str(site)
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "no job is submitted that could pass the budget of 3000" in done.stderr
+    assert "are spent and the job may cost 3000; the budget is 3000" in done.stderr
+    assert [p for _, p in ran()] == ["1"]
+
+
 def test_all_jobs_at_once_run_one_after_another() -> None:
     """The plan has the scheduler's estimate; each job waits for the one before; show reads what has ended."""
     done = subprocess.run(study("queued", "1,2", "--no-wait"), capture_output=True, text=True)

@@ -188,9 +188,9 @@ def _numbers(port: Port) -> dict[Fact, int]:
 def _set_account(port: Port) -> None:
     rule = port.target.account
     given = port.script.directive_value("account")
-    if port.same_machine and given and (not rule.pattern or re.fullmatch(rule.pattern, given)):
-        if re.fullmatch(r"[\w.:/+=@-]+", given):
-            port.set("account", given)
+    own = port.same_machine and given and (not rule.pattern or re.fullmatch(rule.pattern, given))
+    if own and given and re.fullmatch(r"[\w.:/+=@-]+", given):
+        port.set("account", given)
         return
     if not (rule.required or given):
         return

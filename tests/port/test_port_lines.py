@@ -101,6 +101,11 @@ def test_an_account_is_a_placeholder_of_the_right_form() -> None:
     assert settings(text, source="polaris", to="polaris")["account"] == "Proj"
 
 
+def test_an_account_that_cannot_be_written_is_a_placeholder_on_the_same_machine_too() -> None:
+    text = "#!/bin/bash\n#PBS -A <Proj>\n#PBS -l select=1:system=polaris\n#PBS -q debug\nmpiexec -n 4 ./app\n"
+    assert settings(text, source="polaris", to="polaris")["account"] == "FILL_IN_ACCOUNT"
+
+
 def test_variables_of_the_program_go_into_env_and_those_of_the_machine_do_not() -> None:
     body = """\
 export LR=0.1 WANDB_MODE=offline

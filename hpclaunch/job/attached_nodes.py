@@ -16,7 +16,7 @@ from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Scheduler
 
 _LIMIT_S = 120.0
-_PYTHON = ("python3", "-I", "-S", "-B")
+PYTHON = ("python3", "-I", "-S", "-B")
 """On the nodes: without the user's variables and packages, which it does not need; it writes no file."""
 SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20")
 
@@ -81,7 +81,7 @@ def _answers(
         started = launcher.one_per_node(len(job.nodes))
         words = () if any("$" in word for word in started) else started
         words = () if len(job.nodes) == 1 else words
-    argv = (*_PYTHON, "-c", program, attach.job_variable, job.id)
+    argv = (*PYTHON, "-c", program, attach.job_variable, job.id)
     if words:
         return _read(host.run((*words, *argv), timeout_s=_LIMIT_S), job)
     if inside and len(job.nodes) == 1:
@@ -90,7 +90,7 @@ def _answers(
 
 
 def _by_ssh(host: Host, name: str, program: str, attach: Attach, job: RunningJob) -> tuple[AttachedNode, ...]:
-    remote = f"{' '.join(_PYTHON)} - {attach.job_variable} {shlex.quote(job.id)}"
+    remote = f"{' '.join(PYTHON)} - {attach.job_variable} {shlex.quote(job.id)}"
     argv = (*SSH, "--", name, remote)
     answer = host.run(argv, stdin=program.encode(), timeout_s=_LIMIT_S)
     if MARK not in answer.stdout:

@@ -10,7 +10,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.attached_nodes import SSH
+from hpclaunch.job.attached_nodes import PYTHON, SSH
 from hpclaunch.job.node_programs import STANDS, one_text
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.stacks_document import stacks_document
@@ -103,7 +103,7 @@ def _ask(host: Host, attach: Attach, job: RunningJob, variable: str, value: str)
         return _run(host, words, variable, value)
     program = one_text(STANDS).encode()
     limit = ("timeout", "-k", "5", str(LOOK_S))
-    remote = f"python3 -I - {variable} {shlex.quote(value)} {STACKS_SIGNAL}"
+    remote = f"{' '.join(PYTHON)} - {variable} {shlex.quote(value)} {STACKS_SIGNAL}"
     answers = [
         host.run((*limit, *SSH, "--", name, remote), stdin=program, timeout_s=LOOK_S + 30)
         for name in job.nodes
@@ -113,7 +113,7 @@ def _ask(host: Host, attach: Attach, job: RunningJob, variable: str, value: str)
 
 def _run(host: Host, words: tuple[str, ...], variable: str, job: str) -> str:
     """Run the program by these words, in bounded time; what some nodes have answered is kept."""
-    argv = ("python3", "-I", "-c", one_text(STANDS), variable, job, str(STACKS_SIGNAL))
+    argv = (*PYTHON, "-c", one_text(STANDS), variable, job, str(STACKS_SIGNAL))
     answer = host.run(("timeout", "-k", "5", str(LOOK_S), *words, *argv), timeout_s=LOOK_S + 30)
     if MARK not in answer.stdout and answer.exit_code not in (0, 124, 137):
         said = answer.stderr.strip().splitlines()

@@ -65,8 +65,8 @@ def test_the_nodes_of_pbs_are_reached_by_ssh_and_one_may_be_silent() -> None:
     assert "1 of 2 nodes have answered" in found["finding"]
     sent = [command for command in host.commands if "ssh" in command]
     assert [command[-2:] for command in sent] == [
-        ["n1", "python3 -I - PBS_JOBID 5.s 50"],
-        ["n2", "python3 -I - PBS_JOBID 5.s 50"],
+        ["n1", "python3 -I -S -B - PBS_JOBID 5.s 50"],
+        ["n2", "python3 -I -S -B - PBS_JOBID 5.s 50"],
     ]
     assert all(command[:4] == ["timeout", "-k", "5", "60"] for command in sent)
 

@@ -103,7 +103,7 @@ run_tests() {
     check ruff format --check .
     check mypy
     # Two cores are kept busy by four workers, since many tests wait; each takes the next test when it is free.
-    check pytest -n 4 --dist loadgroup --durations=20 "$@"
+    check pytest -n 3 --dist loadgroup --durations=20 "$@"
     [ -z "$failed" ] || die "failed:$failed"
 }
 

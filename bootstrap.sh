@@ -102,7 +102,7 @@ run_tests() {
     check ruff check .
     check ruff format --check .
     check mypy
-    # Two cores are kept busy by four workers, since many tests wait; each takes the next test when it is free.
+    # Two cores are kept busy by three workers, since many tests wait; each takes the next test when it is free.
     check pytest -n 3 --dist loadgroup --durations=20 "$@"
     [ -z "$failed" ] || die "failed:$failed"
 }

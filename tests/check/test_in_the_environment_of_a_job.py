@@ -21,6 +21,8 @@ from tests.check.verdicts import check_json, names_by_status, one, run_check_com
 from tests.testbed.cluster import Slurm
 from tests.train.mpirun import mpiexec
 
+pytestmark = pytest.mark.slow  # probes that import
+
 MODULEFILES = Path(__file__).parents[1] / "data" / "modulefiles"
 FAKES = Path(__file__).parents[1] / "fakes" / "fake_gpu_tools"
 PROFILE = """\

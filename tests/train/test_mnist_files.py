@@ -31,6 +31,8 @@ from tests.train.mirror import (
     small_files,
 )
 
+pytestmark = pytest.mark.slow  # servers of files
+
 ROOT = Path(__file__).parents[2]
 IMAGES = "train-images-idx3-ubyte.gz"
 

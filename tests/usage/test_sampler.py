@@ -17,6 +17,8 @@ from hpclaunch.lint.shellcheck import find_shellcheck
 from hpclaunch.package_data import resource_dir
 from hpclaunch.usage.node_samples import GpuSample, NodeRun, pci_address, read_samples
 
+pytestmark = pytest.mark.slow  # it looks each second
+
 SAMPLER = resource_dir("remote") / "sampler.sh"
 FAKES = Path(__file__).parents[1] / "fakes" / "fake_gpu_counters"
 BUSY = """

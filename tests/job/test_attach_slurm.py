@@ -115,7 +115,9 @@ def test_nothing_is_left_behind(jobs: Jobs) -> None:
     assert jobs.cluster.run("squeue", "--steps", "-h", "-o", "%i", "-j", jobs.ids["right"]).stdout == steps
     assert sorted(jobs.folder.iterdir()) == files
     assert jobs.state("right") == "RUNNING"
-    left = subprocess.run(["pgrep", "-f", "HPCLAUNCH-LOOK"], capture_output=True, text=True)
+    # By this job's number: other tests look at the same time, into the jobs of their own clusters.
+    look = f"HPCLAUNCH-LOOK.* SLURM_JOB_ID {jobs.ids['right']}( |$)"
+    left = subprocess.run(["pgrep", "-f", look], capture_output=True, text=True)
     assert left.stdout == ""
 
 

@@ -22,8 +22,8 @@ MAX_LINES = 50
 # Imports go down only: a room may import rooms of a lower floor, and itself.
 FLOORS: list[set[str]] = [
     {"__init__", "errors"},
-    {"atomic_file", "command_result", "cpuset", "json_document", "package_data", "plural"}
-    | {"text_table", "user_folders", "walltime"},
+    {"atomic_file", "command_result", "cpuset", "file_chunks", "json_document", "package_data"}
+    | {"plural", "text_table", "user_folders", "walltime"},
     {"cache"},
     {"host", "remote", "scheduler"},
     {"topology"},

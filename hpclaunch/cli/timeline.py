@@ -11,6 +11,7 @@ import click
 from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._jobs import complete_job
 from hpclaunch.errors import BadInputError
+from hpclaunch.file_chunks import file_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from hpclaunch.timeline.job_timeline import JobTimeline, Place
     from hpclaunch.timeline.read_timeline import TimelineFile
 
-_CHUNK = 1 << 20
 _NAMES = ("*.json", "*.json.gz", "*trace*rank*", "*.pickle")
 """Files of a folder that may be timelines."""
 
@@ -94,12 +94,12 @@ def _of_job(name: str, stack: ExitStack) -> tuple[JobRecord, dict[str, Path]]:
     """Return the record and the files of a job, copied to this machine if it ran elsewhere."""
     import tempfile
 
-    from hpclaunch.host.open_host import open_host
+    from hpclaunch.api import find_job
     from hpclaunch.job.job_timelines import brought, timeline_files
-    from hpclaunch.job.store import Store
 
-    record = Store().find(name)
-    with open_host(record.host) as host:
+    handle = find_job(name)
+    record = handle.record
+    with handle.connected() as host:
         files = timeline_files(host, record)
         if not files:
             raise _no_timeline(record)
@@ -122,15 +122,6 @@ def _no_timeline(record: JobRecord) -> BadInputError:
     )
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
-    except OSError as error:
-        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
-
-
 def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
     """Read the files; of a folder's those that are no timeline are passed over with a note, unless
     ``strict``."""
@@ -140,7 +131,7 @@ def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
     refused: list[BadInputError] = []
     for number, (name, path) in enumerate(paths.items()):
         try:
-            files.append(read_timeline(name, _chunks(path), number))
+            files.append(read_timeline(name, file_chunks(path), number))
         except BadInputError as error:
             if strict or len(paths) == 1:
                 raise
@@ -214,7 +205,7 @@ def _figures(record: JobRecord | None) -> tuple[AllreduceFigure, ...]:
 def _merged(job: JobTimeline, places: Mapping[int, Place], paths: Mapping[str, Path]) -> Iterator[str]:
     from hpclaunch.timeline.trace_repair import merged
 
-    return merged(job, lambda name: _chunks(paths[name]), places)
+    return merged(job, lambda name: file_chunks(paths[name]), places)
 
 
 def _repair(paths: Mapping[str, Path], target: Path) -> None:
@@ -224,7 +215,7 @@ def _repair(paths: Mapping[str, Path], target: Path) -> None:
         raise click.UsageError("--repair takes one FILE")
     ((name, path),) = paths.items()
     try:
-        _write(target, repaired(_chunks(path)))
+        _write(target, repaired(file_chunks(path)))
     except BadInputError as error:
         raise BadInputError(f"{name}: {error.message}", error.hint) from None
 

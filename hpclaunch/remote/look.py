@@ -51,11 +51,11 @@ DEVICE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+|kfd|cxi\d+|infiniband/uverb
 """Device files of GPUs and network cards that a rank opens to use them."""
 
 
-def read(path: str) -> str:
-    """Return a file's text, empty where the process has ended or belongs to another user."""
+def read(path: str, most: int = 1 << 20) -> str:
+    """Return a file's text, at most ``most`` bytes; empty if the process has ended or is another user's."""
     try:
         with open(path, "rb") as file:
-            return file.read(1 << 20).decode("utf-8", "replace")
+            return file.read(most).decode("utf-8", "replace")
     except OSError:
         return ""
 

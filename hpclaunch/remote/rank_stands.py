@@ -35,6 +35,7 @@ from hpclaunch.remote.look import (
 GAP_S = 3.0
 """Between the two looks."""
 _SCAN_S = 6.0
+_FILE_BYTES = 8 << 20
 _DUMP_S = 2.0
 _PY_SPY_S = 6.0
 _ALL_S = 30.0
@@ -269,20 +270,11 @@ def settled(path: str, offset: int, ending: str = "\n") -> str:
     deadline, before = time.monotonic() + _DUMP_S, ""
     while time.monotonic() < deadline:
         time.sleep(0.05)
-        text = whole(path)[offset:]
+        text = read(path, _FILE_BYTES)[offset:]
         if text and text == before and text.endswith(ending):
             return text
         before = text
     return before
-
-
-def whole(path: str) -> str:
-    """Return a file's text."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(8 << 20).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def frames_of(text: str) -> List[List[Any]]:
@@ -347,7 +339,7 @@ def source_lines(pid: str, stack: List[List[Any]]) -> List[str]:
 def own_collective(pid: str) -> Optional[List[Any]]:
     """Return what the bundled training notes: [number, name, whether it waits in it]."""
     path = in_memory(pid, COLLECTIVE)
-    words = whole(path).split() if path else []
+    words = read(path, _FILE_BYTES).split() if path else []
     if len(words) == 3 and words[0].isdigit():
         return [int(words[0]), words[1], words[2] == "in"]
     return None
@@ -359,7 +351,7 @@ def recorded(pid: str) -> Optional[Dict[str, List[List[Any]]]]:
     Each is [number, name, state]. The process's own thread writes them; one that holds Python's lock cannot.
     """
     path = in_memory(pid, RECORDER)
-    first = whole(path).partition("\n")[0] if path else ""
+    first = read(path, _FILE_BYTES).partition("\n")[0] if path else ""
     words = first.split()
     names = field(read("/proc/" + pid + "/status"), "NSpid").split()
     if path is None or len(words) != 2 or not words[1].isdigit() or words[0] not in names:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.file_chunks import file_chunks
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.job_timelines import brought, timeline_files
 from hpclaunch.job.record import JobRecord
 from hpclaunch.timeline.job_timeline import combined
 from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 
-_CHUNK = 1 << 20
 _MOST = 16
 """Files that are read: the ranks wait for each other in every step, so some ranks show its time."""
 
@@ -49,15 +48,9 @@ def _read(paths: list[Path]) -> list[TimelineFile]:
     refused: list[BadInputError] = []
     for number, path in enumerate(paths):
         try:
-            read.append(read_timeline(str(path), _chunks(path), number))
+            read.append(read_timeline(str(path), file_chunks(path), number))
         except BadInputError as error:
             refused.append(error)
     if not read:
         raise refused[0]
     return read
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            yield chunk

@@ -18,14 +18,14 @@ from tests.lint.test_fuzz import damaged
 from tests.many_seeds import run_many
 from tests.port.fixture_scripts import SCRIPTS, check_report, machine_of, rendered
 
-SITES = [name for name in site_names() if not site_scheduler(load_site(name)).starts_at_once]
+SITES = [site for site in map(load_site, site_names()) if not site_scheduler(site).starts_at_once]
 
 
 def port_damaged(seed: int) -> bool:
     """Port one damaged script; return whether it could be read."""
     path = SCRIPTS[seed % len(SCRIPTS)]
     source = machine_of(path.read_bytes().decode())
-    target = load_site(SITES[seed // len(SCRIPTS) % len(SITES)])
+    target = SITES[seed // len(SCRIPTS) % len(SITES)]
     text = damaged(path, seed).encode(errors="replace").decode().replace("\0", "")
     if source is not None and read_script(text).kind not in (None, source.scheduler.kind):
         source = None

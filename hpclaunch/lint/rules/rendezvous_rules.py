@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule, slurm
-from hpclaunch.lint.program_words import TorchRun, line_of, program_words, torch_run
+from hpclaunch.lint.program_words import TorchRun, line_of, partly_expanded, program_words, torch_run
 from hpclaunch.lint.shell_syntax import Ref
 from hpclaunch.scheduler.directive_reader import whole_number
 
@@ -330,11 +330,11 @@ def hostfile_without_slots(context: Context) -> Iterator[Violation]:
     script = context.script
     for launch in script.launches:
         words = program_words(script, launch)
-        match = re.search(r"--hostfile[= ]+(\S+)", " ".join(words))
+        match = re.search(r"--?hostfile[= ]+(\S+)", " ".join(words))
         if not match or not words[0].endswith("deepspeed") or "slots=" in script.text:
             continue
         for command in script.commands:
-            targets = [redirect.target.visible for redirect in command.redirects]
+            targets = [partly_expanded(script, one.target, command.start) for one in command.redirects]
             if command.name == "scontrol" and match[1] in targets:
                 yield Violation(
                     command.line, f"the lines of {match[1]} have no slots=, which deepspeed needs"

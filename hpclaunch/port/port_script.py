@@ -176,6 +176,8 @@ def _numbers(port: Port) -> dict[Fact, int]:
         found["tasks"] = requested.tasks.value
     elif nodes and requested.tasks_per_node:
         found["tasks"] = nodes * requested.tasks_per_node.value
+    elif nodes and requested.cpus_per_node:
+        found["tasks"] = nodes * requested.cpus_per_node.value  # NSLOTS and PBS_NP count slots
     if requested.cpus_per_task:
         found["cpus per task"] = requested.cpus_per_task.value
     if requested.gpus_per_node:

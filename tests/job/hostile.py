@@ -384,6 +384,8 @@ def _slurm_profile() -> dict[str, Any]:
             "hostnames": [MARK],
             "hostnames_unique": [MARK],
             "gpu_models": [MARK],
+            "modules": [MARK],
+            "modules_source": "s",
             **source,
         },
         "account": {"pattern": MARK, "example": MARK, **source},

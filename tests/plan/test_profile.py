@@ -47,6 +47,13 @@ def test_jobs_of_an_array_share_the_start_up_file() -> None:
     assert '"${HPCLAUNCH_JOB_FOLDER%/*}/startup' in script
 
 
+def test_a_job_of_an_array_that_hangs_is_looked_at_alone() -> None:
+    """LSF gives all jobs of an array one number; they may share a node."""
+    words = ("submit", "--site", "generic-lsf", "--array", "1-3", "--idle-timeout", "10m", "--dry-run")
+    script = CliRunner().invoke(program, [*words, "--", "./solver"], catch_exceptions=False).output
+    assert '"$stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50' in script
+
+
 def test_the_bundled_training_records_itself() -> None:
     script = dry_run("--profile", "3", "mnist")
     steps = "--timeline-ranks all --timeline-steps 3 --timeline-after 10"

@@ -82,6 +82,14 @@ def test_what_cannot_be_read_is_one_message(name: str | None, text: str, said: s
     assert said in answer.output
 
 
+@pytest.mark.parametrize("bad", ["1e999", "NaN", "-Infinity", '"x"', "null"])
+def test_a_time_that_is_none_costs_only_its_event(bad: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "x.json", (RECORDED / "nocache-slow-rank1.json").read_text()
+    path.write_text(re.sub(r'("ts": )\d+', rf"\g<1>{bad}", text, count=40))
+    (verdict,) = json.loads(timeline(path, "--json").stdout)["verdicts"][:1]
+    assert (verdict["kind"], verdict["rank"]) == ("straggler", 1)
+
+
 def test_a_merged_trace_has_all_ranks_by_one_clock(traces: Path, tmp_path: Path) -> None:
     """Clocks were 1.5 s apart from rank to rank; the ends of a collective are at the same time again."""
     merged = tmp_path / "merged.json"
@@ -97,6 +105,16 @@ def test_a_merged_trace_has_all_ranks_by_one_clock(traces: Path, tmp_path: Path)
     for moments in zip(*ends.values(), strict=True):
         assert max(moments) - min(moments) < 1
     assert min(moments) < 60e6
+
+
+def test_a_merged_trace_is_not_taken_for_that_of_a_rank(traces: Path) -> None:
+    """It may be in the folder of those that it was made of."""
+    before = document(traces)
+    assert timeline(traces, "--merge", traces / "all.json").exit_code == 0
+    again = timeline(traces, "--json")
+    assert json.loads(again.stdout) == before
+    assert "all.json: it was written by --merge" in again.stderr
+    assert timeline(traces / "all.json").exit_code == 3
 
 
 def test_a_merged_trace_of_the_runner_names_its_ranks(tmp_path: Path) -> None:

@@ -215,10 +215,14 @@ def _repair(paths: Mapping[str, Path], target: Path) -> None:
     if len(paths) != 1:
         raise click.UsageError("--repair takes one FILE")
     ((name, path),) = paths.items()
-    try:
-        _write(target, repaired(file_chunks(path)))
-    except BadInputError as error:
-        raise BadInputError(f"{name}: {error.message}", error.hint) from None
+
+    def parts() -> Iterator[str]:
+        try:
+            yield from repaired(file_chunks(path))
+        except BadInputError as error:
+            raise BadInputError(f"{name}: {error.message}", error.hint) from None
+
+    _write(target, parts())
 
 
 def _write(path: Path, parts: Iterable[str]) -> None:

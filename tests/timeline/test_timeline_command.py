@@ -139,6 +139,16 @@ def test_a_trace_of_a_profiler_that_was_cut_is_repaired_in_its_form(tmp_path: Pa
     assert found["distributedInfo"] == was["distributedInfo"]
 
 
+def test_a_message_names_the_file_that_is_at_fault_and_one_is_not_several(tmp_path: Path) -> None:
+    recorded = RECORDED / "nocache-slow-rank1.json"
+    there = tmp_path / "nowhere" / "x.json"
+    assert timeline(recorded, "--repair", there).output.startswith(f"hpclaunch: {there}: cannot be written")
+    (tmp_path / "short.json").write_bytes(runner(Training(ranks=1, steps=1)))
+    said = timeline(tmp_path / "short.json").output
+    assert "1 file (runner), 1 rank, 1 step\n" in said
+    assert "verdict: none: 1 step: too few to judge" in said
+
+
 def test_a_file_that_cannot_be_written_leaves_nothing_half(tmp_path: Path) -> None:
     answer = timeline(RECORDED / "nocache-slow-rank1.json", "--html", tmp_path / "missing" / "x.html")
     assert answer.exit_code == 3

@@ -118,7 +118,8 @@ def _no_timeline(record: JobRecord) -> BadInputError:
         f"job {record.id}: --profile has recorded nothing in {record.folder}: either the job has not come to "
         "those steps, or the program gives no hook: it took no step of a torch optimizer and did not import "
         "Horovod",
-        f"hpclaunch logs {record.id}: lines that begin with 'hpclaunch: --profile' say what the ranks saw",
+        f"hpclaunch logs {record.id}: what ranks with torch or Horovod saw is in lines that begin with "
+        "'hpclaunch: --profile'",
     )
 
 
@@ -214,10 +215,14 @@ def _repair(paths: Mapping[str, Path], target: Path) -> None:
     if len(paths) != 1:
         raise click.UsageError("--repair takes one FILE")
     ((name, path),) = paths.items()
-    try:
-        _write(target, repaired(file_chunks(path)))
-    except BadInputError as error:
-        raise BadInputError(f"{name}: {error.message}", error.hint) from None
+
+    def parts() -> Iterator[str]:
+        try:
+            yield from repaired(file_chunks(path))
+        except BadInputError as error:
+            raise BadInputError(f"{name}: {error.message}", error.hint) from None
+
+    _write(target, parts())
 
 
 def _write(path: Path, parts: Iterable[str]) -> None:

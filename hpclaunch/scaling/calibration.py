@@ -1,9 +1,9 @@
 """Parameters from a few measured sizes: what these cannot determine keeps its value and its origin. Pure.
 
-A step is a sum of five terms: computation, and latency and bandwidth within and between nodes. Each has a
-factor, 1 by the parameters' origins with their uncertainty. The factors that fit best to both, the measured
-sizes and the origins, are found, none negative. A factor whose uncertainty the measurement did not reduce
-stays 1.
+A step is a sum of six terms: computation, latency and bandwidth within and between nodes, and waiting for the
+slowest rank. Each has a factor, 1 by the parameters' origins with their uncertainty. The factors that fit
+best to both, the measured sizes and the origins, are found, none negative. A factor whose uncertainty the
+measurement did not reduce stays 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from hpclaunch.scaling.nonnegative import Solution, nonnegative_fit
 
-TERMS = ("compute", "node_latency", "node_bandwidth", "network_latency", "network_bandwidth")
+TERMS = ("compute", "node_latency", "node_bandwidth", "network_latency", "network_bandwidth", "waiting")
 _NOISE = 0.02
 """Relative error of one measured size, at least."""
 _DETERMINED = 0.8
@@ -29,7 +29,7 @@ _FLOOR = 1e-6
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """Factors of the five terms, and how well they are known."""
+    """Factors of the terms, and how well they are known."""
 
     factors: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from statistics import median
 from typing import Literal
 
 import msgspec
@@ -23,6 +24,8 @@ class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int | None = None
     ranks: int | None = None
     """None: as many as GPUs."""
+    deviation_s: float | None = None
+    """Standard deviation of single steps."""
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +37,10 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("seconds",)) -> Measurement:
-    """Read lines of ``gpus`` or ``ranks``, perhaps ``nodes``, and seconds; a size may be repeated.
+    """Read lines of ``gpus`` or ``ranks``, perhaps ``nodes`` and ``deviation_s``, and seconds.
 
-    ``seconds_columns``: the first of these that the file has is read; more columns are ignored. Empty lines
-    and lines that begin with # are comments. Raises BadInputError with file and line.
+    A size may be repeated. ``seconds_columns``: the first of these that the file has is read; more columns
+    are ignored. Empty lines and those that begin with # are comments. Raises BadInputError with the line.
     """
     lines = [
         (n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip() and line.strip()[0] != "#"
@@ -57,14 +60,25 @@ def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("
     unit = _unit(names, [row for _, row in table], f"{file}:{head[0]}")
     times: dict[int, list[float]] = {}
     nodes: dict[int, int] = {}
+    deviations: dict[int, list[float]] = {}
     for where, row in table:
         size = _count(row[unit], where, unit)
         times.setdefault(size, []).append(_time(row[column], where, column))
         if row.get("nodes"):
             nodes[size] = _count(row["nodes"], where, "nodes")
+        if row.get("deviation_s"):
+            deviations.setdefault(size, []).append(_time(row["deviation_s"], where, "deviation_s"))
     if not times:
         raise BadInputError(f"{file}: no measured size below the line of columns")
-    sizes = (MeasuredSize(size=n, seconds=tuple(times[n]), nodes=nodes.get(n)) for n in sorted(times))
+    sizes = (
+        MeasuredSize(
+            size=n,
+            seconds=tuple(times[n]),
+            nodes=nodes.get(n),
+            deviation_s=median(deviations[n]) if n in deviations else None,
+        )
+        for n in sorted(times)
+    )
     return Measurement(unit=unit, sizes=tuple(sizes))
 
 

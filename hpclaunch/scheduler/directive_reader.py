@@ -145,6 +145,8 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """Option name -> what the option is for."""
     account_option: str
     """How the account is given, up to its value: ``--account=``."""
+    account_variable: str = ""
+    """The variable of the submitting shell from which the submit command takes it; empty: it takes none."""
     known_options: frozenset[str] = frozenset()
     """Names that a misspelt option may have meant; empty: names are not checked."""
     dollar_options: frozenset[str] | None = None

@@ -86,4 +86,5 @@ LSF_DIRECTIVES = DirectiveReader(
         "x": "exclusive",
     },
     account_option="-P ",
+    account_variable="LSB_DEFAULTPROJECT",
 )

@@ -247,6 +247,11 @@ def test_directives_that_are_not_read_are_listed() -> None:
     assert fate(ported, 5)[1] == "sbatch reads no directives after the first command"
 
 
+def test_an_indented_line_that_begins_like_a_directive_of_pbs_is_listed() -> None:
+    text = "#!/bin/bash\n  #PBS -l select=1\n #PBS%x -l walltime=1:00:00\n #SBATCH -N 2\nmpiexec ./app\n"
+    assert fate(port(text, source=None), 3)[0] == "left"
+
+
 def test_the_lines_of_a_script_that_is_written_and_started_are_judged_too() -> None:
     body = """\
 WD=/project/x

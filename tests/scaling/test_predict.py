@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,7 @@ def test_the_ranking_names_neighbours_whose_ranges_overlap() -> None:
         (("--gpus", "8,...,9"), 2, "write as in 8,16,...,1024"),
         (("--calibrate", "/nonexistent.csv"), 3, "cannot be read"),
         (("--strategy", "model"), 2, "'model' is not one of"),
+        (("--network-test-allreduce", "ring"), 2, "--network-test-allreduce is for --network-test"),
     ],
 )
 def test_wrong_input_is_refused(site: str, options: tuple[str, ...], code: int, message: str) -> None:
@@ -289,3 +291,50 @@ def test_a_site_without_speeds_needs_them_stated() -> None:
     assert "--tflops T" in answer.stderr
     found = document(*common, "--tflops", 0.05, "--memory-gb-s", 10)
     assert [point["fits"] for point in found["points"] if point["strategy"] == "data"] == [None, None]
+
+
+def test_ranks_that_share_cores_are_named_and_less_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four ranks on the two cores of this machine compute for twice as long."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    speeds = ("--tflops", 0.05, "--memory-gb-s", 10, "--node-gb-s", 10)
+    common = ("--site", "local", "--model", "mlp", "--batch-per-worker", 64, "--strategy", "data", *speeds)
+    two, four = document(*common, "--gpus", "2,4")["points"]
+    assert four["compute_s"] == pytest.approx(2 * two["compute_s"])
+    width = [point["step_s"]["high"] / point["step_s"]["value"] for point in (two, four)]
+    assert width[0] < 1.5 < 2 <= width[1]
+    assert (two["remarks"], len(four["remarks"])) == ([], 1)
+    said = "4 ranks share 2 cores (all in one node: --gpus-per-node is not stated): computing takes 2 times"
+    assert said in predict(*common, "--gpus", "2,4").stdout
+    (alone,) = document(*common, "--gpus", 4, "--gpus-per-node", 1)["points"]
+    assert alone["compute_s"] == pytest.approx(two["compute_s"])
+
+
+def test_the_slowest_of_the_ranks_sets_the_pace(site: str, tmp_path: Path) -> None:
+    """The steps of one GPU deviate by 10 ms: the slowest of 2, 16, 512 is 0.56, 1.77, 3.04 deviations late.
+
+    Expected largest of normal values: 1 / sqrt(pi) of two; Tippett 1925 for the others.
+    """
+    waits = {}
+    for deviation in ("", "0.01"):
+        (tmp_path / "one.csv").write_text(f"gpus,seconds_per_step,deviation_s\n1,0.26,{deviation}\n")
+        options = ("--gpus", "1,2,16,512", "--strategy", "data", "--calibrate", tmp_path / "one.csv")
+        found = vgg(site, *options)
+        waits[deviation] = [point["communication_s"] for point in found["points"]]
+        widths = [point["step_s"]["high"] / point["step_s"]["low"] for point in found["points"]]
+    added = [there - here for here, there in zip(*waits.values(), strict=True)]
+    assert added == pytest.approx([0, 0.00564, 0.01766, 0.0304], rel=0.05, abs=1e-9)
+    assert sorted(widths) == widths
+    (deviation,) = [one for one in found["parameters"] if one["name"] == "step_deviation_s"]
+    assert deviation["origin"] == "measured: steps of one GPU, or rank"
+    assert "not measured: all GPUs are taken to be equally fast" in predict(
+        *("--site", site, "--model", "mlp", "--batch-per-worker", 8, "--gpus", 2)
+    ).stdout.replace("\n", " ")
+
+
+def test_a_calibration_on_one_gpu_says_nothing_of_its_neighbours(site: str, tmp_path: Path) -> None:
+    """The GPUs of a node share memory and power; a size that fills the node has that in it."""
+    one = calibrated(site, tmp_path, {1: 0.26}, "--gpus", "1,4,8", "--strategy", "data")["points"]
+    assert [bool(point["remarks"]) for point in one] == [False, True, True]
+    assert "4 in a node, but at most 1 when it was measured" in one[2]["remarks"][0]
+    node = calibrated(site, tmp_path, {4: 0.3}, "--gpus", "4,8", "--strategy", "data")["points"]
+    assert [point["remarks"] for point in node] == [[], []]

@@ -32,7 +32,8 @@ def job_of_array(record: JobRecord, index: int) -> JobRecord:
         indices = ", ".join(map(str, sorted(record.array)[:20]))
         has = f"its indices are {indices}" if record.array else "it is not an array"
         raise BadInputError(f"job {record.id} has no index {index}: {has}")
-    return replace(record, folder=f"{record.folder}/{index}", state=record.array[index].state, array={})
+    state = record.array[index].state
+    return replace(record, folder=f"{record.folder}/{index}", state=state, array={}, binding=None)
 
 
 def array_paths(record: JobRecord) -> Iterator[str]:

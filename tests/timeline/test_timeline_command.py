@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from hpclaunch.cli.main import program
+from hpclaunch.job.record import ArrayJob
+from hpclaunch.job.store import Store
+from tests.testbed.kit import new_record
 from tests.timeline.made_timelines import Training, always, horovod, kineto, runner
 
 RECORDED = Path(__file__).parents[1] / "data" / "timelines"
@@ -88,6 +92,25 @@ def test_a_time_that_is_none_costs_only_its_event(bad: str, tmp_path: Path) -> N
     path.write_text(re.sub(r'("ts": )\d+', rf"\g<1>{bad}", text, count=40))
     (verdict,) = json.loads(timeline(path, "--json").stdout)["verdicts"][:1]
     assert (verdict["kind"], verdict["rank"]) == ("straggler", 1)
+
+
+def test_each_job_of_an_array_has_its_own_timelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    store = Store()
+    record = new_record(store, "slurm", tmp_path)
+    store.save(replace(record, array={1: ArrayJob(state="done"), 2: ArrayJob(state="done")}))
+    Path(record.folder, "job.sh").touch()
+    for index in (1, 2):
+        folder = Path(record.folder, str(index))
+        (folder / "places").mkdir(parents=True)
+        (folder / "places" / f"n{index}").write_text("0\n1\n2\n3\n")
+        (folder / "t.json").write_bytes(runner(Training(slow_computing=always(index, 50.0))))
+    for index in (1, 2):
+        verdict = document("last", "--index", str(index))["verdicts"][0]
+        assert (verdict["kind"], verdict["rank"], verdict["node"]) == ("straggler", index, f"n{index}")
+    assert f"{record.id} --index 1" in timeline("last").stderr
+    assert "has no index 3" in timeline("last", "--index", "3").stderr
+    assert timeline(RECORDED / "nocache-slow-rank1.json", "--index", "1").exit_code == 2
 
 
 def test_a_merged_trace_has_all_ranks_by_one_clock(traces: Path, tmp_path: Path) -> None:

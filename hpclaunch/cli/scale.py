@@ -358,7 +358,11 @@ def compare(studies: tuple[str, ...], as_json: bool) -> None:
     from hpclaunch.study.study_file import load_study
     from hpclaunch.text_table import text_table
 
-    rows = compared([measurement_of(look_again(load_study(name), _note)) for name in studies])
+    found = [measurement_of(look_again(load_study(name), _note)) for name in studies]
+    if len({study.kind for study in found}) > 1:
+        kinds = ", ".join(f"{study.study} is {study.kind}" for study in found)
+        _note(f"{kinds}: beyond the smallest size they do not do the same work")
+    rows = compared(found)
     if as_json:
         print_document(rows)
         return

@@ -10,7 +10,14 @@ import msgspec
 from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
-from hpclaunch.scaling.study_table import UNIT_NAMES, Boundaries, Kind, Point, study_points
+from hpclaunch.scaling.study_table import (
+    MORE_THAN_LINEAR,
+    UNIT_NAMES,
+    Boundaries,
+    Kind,
+    Point,
+    study_points,
+)
 from hpclaunch.text_table import text_table
 
 _NO_REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType({})
@@ -75,6 +82,8 @@ class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
     work: float | None = None
     """What one step at the smallest size does, such as images."""
     boundaries: Boundaries = Boundaries()
+    seconds_of: str = "step"
+    """What the seconds are of, as the sentence names it."""
 
 
 def study_document(
@@ -149,8 +158,10 @@ def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest)
     text = (
         f"{request.kind.capitalize()} scaling was {measured}. "
         f"The largest size with an efficiency of at least {best.efficiency:.0%} is "
-        f"{size}{on_nodes}: {best.measured_efficiency:.0%}, {best.step_s:.4g} s per step."
+        f"{size}{on_nodes}: {best.measured_efficiency:.0%}, {best.step_s:.4g} s per {request.seconds_of}."
     )
+    if best.measured_efficiency > MORE_THAN_LINEAR:
+        text += f" More than 100% needs an explanation first: {smallest} may have been slowed down."
     if best.hours is not None:
         cost = f", {best.node_hours:,.4g} node-hours" if best.node_hours is not None else ""
         steps = f"{request.steps:,.6g} steps of the smallest size"

@@ -37,8 +37,8 @@ def report_of(
     )
     remarks = {size: _remarks(points, measured[0]) for size, points in by_size.items()}
     odd = {size for size, points in by_size.items() if _differences(points, measured[0])}
-    work = None
-    if study.batch is not None:
+    work, by_elapsed = None, measured[0].measured_by.startswith("elapsed")
+    if study.batch is not None and not by_elapsed:  # how many steps a job has is not known
         work = float(study.batch * (measured[0].ranks if study.kind == "weak" else 1))
     request = StudyRequest(
         name=study.name,
@@ -47,6 +47,7 @@ def report_of(
         steps=steps,
         work=work,
         boundaries=boundaries or Boundaries(),
+        seconds_of="job, start-up included" if by_elapsed else "step",
     )
     measurement = Measurement(unit="gpus" if by_gpus else "ranks", sizes=sizes)
     facts = {size: _facts(points) for size, points in by_size.items()}

@@ -64,7 +64,9 @@ def test_a_study_is_measured_once_and_grows() -> None:
     assert [point["ranks"] for point in shown["points"]] == [1, 2, 4]
     study("--weak", "--name", "other")
     assert runs()[-2:] == ["1 64", "2 64"]
-    rows = json.loads(scale("compare", "mine", "other", "--json").stdout)
+    compared = scale("compare", "mine", "other", "--json")
+    assert "mine is strong, other is weak: beyond the smallest size" in compared.stderr
+    rows = json.loads(compared.stdout)
     assert [row["relative"][1] for row in rows] == [1, 1, None]
     refused = scale(
         "--site", "local", "--ranks", "1", "--weak", "--name", "mine", *METRIC, "--", "true", code=3

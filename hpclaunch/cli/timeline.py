@@ -106,7 +106,7 @@ def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, 
     record = handle.record if index is None else handle.index(index).record
     if record.array:
         raise BadInputError(
-            f"job {record.id} is an array: each of its jobs has timelines of its own",
+            f"job {record.id} is an array: each of its jobs has its own timelines",
             f"name one of its jobs: hpclaunch timeline {record.id} --index {min(record.array)}",
         )
     with handle.connected() as host:

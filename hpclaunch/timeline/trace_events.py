@@ -20,7 +20,7 @@ from hpclaunch.errors import BadInputError
 Event = dict[str, Any]
 
 MERGED: Event = {"hpclaunch": "merged ranks"}
-"""In the head of a trace that was made of those of all ranks, and is no rank's own."""
+"""In the head of a trace that was made of those of all ranks: it does not belong to one rank."""
 LARGEST_EVENT = 16 << 20
 """Characters of one event, or of what precedes the events; what is longer is not a trace."""
 

@@ -38,7 +38,7 @@ def report_of(
     remarks = {size: _remarks(points, measured[0]) for size, points in by_size.items()}
     odd = {size for size, points in by_size.items() if _differences(points, measured[0])}
     work, by_elapsed = None, measured[0].measured_by.startswith("elapsed")
-    if study.batch is not None and not by_elapsed:  # how many steps a job has is not known
+    if study.batch is not None and not by_elapsed:  # the number of steps of a job is not known
         work = float(study.batch * (measured[0].ranks if study.kind == "weak" else 1))
     request = StudyRequest(
         name=study.name,

@@ -86,7 +86,7 @@ def test_points_of_another_environment_are_not_comparable() -> None:
 
 
 def test_elapsed_time_is_no_step() -> None:
-    """How many steps a job has is not known: no throughput, and the sentence says what was measured."""
+    """The number of steps of a job is not known: no throughput, and the sentence says what was measured."""
     how = "elapsed time of the job, start-up included"
     points = [point(n, 20 / n, measured_by=how) for n in (1, 2)]
     document, _ = report_of(study(*points, batch=64))

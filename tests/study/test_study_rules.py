@@ -119,3 +119,6 @@ def test_of_several_figures_the_first_is_left_out() -> None:
     log = "images/s: 10\nimages/s: 1,000.5\nimages/s: 1,200.5\n"
     assert read_metric(r"images/s: (\S+)", log) == pytest.approx(1100.5)
     assert read_metric(r"images/s: (\S+)", "images/s: 10\n") == 10
+    for text in ("inf", "nan", "fast"):
+        with pytest.raises(BadInputError, match=f"'{text}' is not a number"):
+            read_metric(r"images/s: (\S+)", f"images/s: {text}\n")

@@ -83,7 +83,8 @@ def calibrate(
     factors, determined = _only_determined(terms, seconds, before, noise, free)
     errors = _errors(terms, seconds, factors)
     if _root_mean_square(errors) > deviation + _NOISE:  # not without the rest
-        factors, determined = free.parameters, tuple(True for _ in before)
+        factors = free.parameters
+        determined = tuple(any(size[i] for size in terms) for i in range(len(before)))
         errors = _errors(terms, seconds, factors)
     return Calibration(
         factors=tuple(factors),

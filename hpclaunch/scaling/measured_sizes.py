@@ -13,6 +13,7 @@ from hpclaunch.errors import BadInputError
 
 Unit = Literal["gpus", "ranks"]
 _MOST = 10_000_000
+_SHORTEST_S, _LONGEST_S = 1e-9, 1e9
 
 
 class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,4 +127,7 @@ def _time(text: str, where: str, name: str) -> float:
         seconds = math.nan
     if not (math.isfinite(seconds) and seconds > 0):
         raise BadInputError(f"{where}: {name} is {text!r}; it must be a number above 0")
+    if not _SHORTEST_S <= seconds <= _LONGEST_S:
+        bounds = f"from {_SHORTEST_S:g} to {_LONGEST_S:g}"
+        raise BadInputError(f"{where}: {name} is {text!r}; it must be a number {bounds}")
     return seconds

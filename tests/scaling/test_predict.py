@@ -233,6 +233,18 @@ def test_a_measured_size_that_does_not_fit_is_said(site: str, tmp_path: Path) ->
     assert any(text.startswith("64 GPUs") for text in found["calibration"]["remarks"])
 
 
+def test_milliseconds_in_place_of_seconds_are_said(site: str, tmp_path: Path) -> None:
+    slow = calibrated(site, tmp_path, {8: 450, 16: 455}, "--gpus", "64")
+    (remark,) = (text for text in slow["calibration"]["remarks"] if "are these seconds" in text)
+    assert "times what the origins give: are these seconds per step, of vgg16 with 32 samples" in remark
+    not_in_it = {one["name"]: one["origin"] for one in slow["parameters"]}
+    assert "calibrated" not in not_in_it["step_deviation_s"] + not_in_it["node_gb_s"]
+    fast = calibrated(site, tmp_path, {8: 0.00045, 16: 0.000455}, "--gpus", "64")
+    assert any("as the data sheet of the GPU allows" in text for text in fast["calibration"]["remarks"])
+    usual = calibrated(site, tmp_path, {8: 0.45, 16: 0.455}, "--gpus", "64")
+    assert usual["calibration"]["remarks"] == []
+
+
 def test_what_was_not_measured_does_not_become_less_certain() -> None:
     """One rank takes ten times what was stated: the links, of which it says nothing, keep their range."""
     found = calibrate([(0.01, 0, 0, 0, 0)], [0.1], [0.1, 0.3, 0.3, 0.3, 0.3])

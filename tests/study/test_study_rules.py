@@ -86,7 +86,7 @@ def test_points_of_another_environment_are_not_comparable() -> None:
 
 
 def test_elapsed_time_is_no_step() -> None:
-    """How many steps a job has is not known: no throughput, and the sentence says what was measured."""
+    """The number of steps of a job is not known: no throughput, and the sentence says what was measured."""
     how = "elapsed time of the job, start-up included"
     points = [point(n, 20 / n, measured_by=how) for n in (1, 2)]
     document, _ = report_of(study(*points, batch=64))
@@ -119,3 +119,6 @@ def test_of_several_figures_the_first_is_left_out() -> None:
     log = "images/s: 10\nimages/s: 1,000.5\nimages/s: 1,200.5\n"
     assert read_metric(r"images/s: (\S+)", log) == pytest.approx(1100.5)
     assert read_metric(r"images/s: (\S+)", "images/s: 10\n") == 10
+    for text in ("inf", "nan", "fast"):
+        with pytest.raises(BadInputError, match=f"'{text}' is not a number"):
+            read_metric(r"images/s: (\S+)", f"images/s: {text}\n")

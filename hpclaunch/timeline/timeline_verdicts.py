@@ -369,12 +369,8 @@ def _nothing(job: JobTimeline) -> Verdict:
     bound = max(ALWAYS * noise, floor_ms(job)) if noise is not None else None
     by = f" by more than {shown_ms(bound)}" if bound is not None else ""
     hidden = not job.waits and (shares(job)["unseen"] or 0.0) > 0.5 and job.ranks > 1
-    if hidden and {trace.form for trace in job.traces.values()} == {"horovod"}:
-        remedy = (
-            "if steps are slower than expected: HOROVOD_CACHE_CAPACITY=0 shows also whether rank 0 is late"
-        )
-    else:
-        remedy = "none needed"
+    more = "HOROVOD_CACHE_CAPACITY=0 shows also whether rank 0 is late"
+    horovods = hidden and {trace.form for trace in job.traces.values()} == {"horovod"}
     return Verdict(
         kind="none",
         noise_ms=None if noise is None else round(noise, 3),

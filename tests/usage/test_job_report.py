@@ -326,6 +326,7 @@ def test_the_accounting_of_pbs_is_read() -> None:
     [
         (("nosuch",), 3, "no job 'nosuch'"),
         (("4711",), 3, "hpclaunch report 4711 --site SITE"),
+        (("4711[2].srv",), 3, "hpclaunch report 4711[2].srv --site SITE"),
         (("12", "--site", "generic-lsf"), 3, "what LSF keeps of jobs is not read"),
         (("1 rm", "--site", "generic-slurm"), 3, "is not an id of Slurm"),
         (("12", "--site", "nosite"), 3, "nosite"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,7 @@ def _is_ours(job: str) -> bool:
     """Return whether hpclaunch has submitted it, or the text is not a number of a scheduler."""
     from hpclaunch.job.store import NoSuchJobError, Store
 
-    if not job.partition(".")[0].isdigit():
+    if not re.match(r"\d+([._[]|$)", job):
         return True
     try:
         Store().find(job)

@@ -165,6 +165,11 @@ def _report(
     places, figures = _places(record), _figures(record)
     document = summarised(job, places, figures, record.id if record else None)
     if options["merge"]:
+        if all(file.form == "flight-recorder" for file in files):
+            raise BadInputError(
+                "--merge: a dump of the flight recorder has no events that Perfetto shows",
+                "merge the traces of torch.profiler: hpclaunch submit --profile 20",
+            )
         _write(options["merge"], _merged(job, places, paths))
         click.echo(f"note: {options['merge']} has all ranks; https://ui.perfetto.dev shows it", err=True)
     if options["html"]:

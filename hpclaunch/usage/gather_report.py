@@ -16,7 +16,7 @@ from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.fetch_results import fetch
-from hpclaunch.job.follow_job import result_of
+from hpclaunch.job.follow_job import progress_of, result_of
 from hpclaunch.job.job_end import run_folders
 from hpclaunch.job.job_timelines import timeline_files
 from hpclaunch.job.record import JobRecord
@@ -52,6 +52,13 @@ exit 0
 """
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """What the bundled training says of itself while it runs."""
+
+    step: int
+    seconds: float
+
+
 class LostWork(msgspec.Struct, frozen=True):
     """A line of the file ``lost_work``."""
 
@@ -72,6 +79,8 @@ class JobFacts:
     """Index in an array, else None -> node -> its file."""
     binding: BindingVerdict | None = None
     result: Mapping[str, Any] | None = None
+    progress: Progress | None = None
+    """Of a training that has not come to its end."""
     timeline: TimelineDocument | None = None
     lost: tuple[LostWork, ...] = ()
     """Of each run that went on after another one of the same job, as the bundled training counts it."""
@@ -100,7 +109,7 @@ def facts_of_job(host: Host, record: JobRecord) -> JobFacts:
         unknown.append(f"what the scheduler keeps of the job is not known: {error.message}")
     try:
         facts = replace(facts, result=None if record.array else result_of(host, record, to_stderr))
-        facts = replace(facts, lost=_lost_work(host, record))
+        facts = replace(facts, lost=_lost_work(host, record), progress=_progress(host, record))
         timeline, why = _timeline(host, record, _places(facts.binding))
         facts = replace(facts, timeline=timeline)
         unknown += why
@@ -161,6 +170,13 @@ def _samples(host: Host, record: JobRecord) -> dict[int | None, dict[str, NodeFi
         key = int(index) if record.array else None
         found.setdefault(key, {})[node] = read_samples(node, text)
     return found
+
+
+def _progress(host: Host, record: JobRecord) -> Progress | None:
+    try:
+        return msgspec.json.decode(progress_of(host, record) or b"", type=Progress)
+    except msgspec.DecodeError:
+        return None  # there is none, it is just being written, or an older hpclaunch wrote it
 
 
 def _lost_work(host: Host, record: JobRecord) -> tuple[LostWork, ...]:

@@ -16,7 +16,7 @@ from hpclaunch.plan.cost import cost_of
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing
-from hpclaunch.usage.gather_report import JobFacts, planned, planned_as
+from hpclaunch.usage.gather_report import JobFacts, Progress, planned, planned_as
 from hpclaunch.usage.next_request import next_requests
 from hpclaunch.usage.node_samples import NodeFile
 from hpclaunch.usage.node_use import job_energy, mean, node_use, over_time, rank_uses, rounded
@@ -322,7 +322,7 @@ def _speed(facts: JobFacts) -> StepSpeed | None:
     steps, seconds = _number(result.get("steps")), _number((result.get("seconds") or {}).get("training"))
     begun = _number(result.get("resumed_from_step")) or 0
     if steps is None or not seconds:
-        return None
+        return _speed_so_far(facts.progress)
     history = [entry for entry in result.get("history") or [] if isinstance(entry, dict)]
     speeds = [speed for entry in history if (speed := _number(entry.get("images_per_s")))]
     return StepSpeed(
@@ -331,6 +331,13 @@ def _speed(facts: JobFacts) -> StepSpeed | None:
         trend=_trend(speeds),
         source="result",
     )
+
+
+def _speed_so_far(progress: Progress | None) -> StepSpeed | None:
+    if progress is None or not progress.step or progress.seconds <= 0:
+        return None
+    per_second = rounded(progress.step / progress.seconds)
+    return StepSpeed(steps=progress.step, steps_per_s=per_second, trend=None, source="progress")
 
 
 def _number(value: Any) -> float | None:
@@ -370,4 +377,4 @@ def _unknown(
     if times.queue_s is None:
         yield "the time in the queue: the job has not started"
     if _speed(facts) is None and record is not None:
-        yield "steps per second: no timeline and no result of the bundled training is in the job's folder"
+        yield "steps per second: no timeline and nothing of the bundled training is in the job's folder"

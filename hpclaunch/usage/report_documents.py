@@ -128,7 +128,8 @@ class StepSpeed(msgspec.Struct, frozen=True, kw_only=True):
     trend: float | None
     """Change of the speed from the first third to the last one: 0.05 is 5 % faster."""
     source: str
-    """result: of the bundled training; timeline."""
+    """result: of the bundled training; progress: the same where it has not ended, its evaluations included;
+    timeline."""
 
 
 class CostUsed(msgspec.Struct, frozen=True, kw_only=True):

@@ -225,6 +225,16 @@ def test_speed_comes_from_the_result_of_the_bundled_training(store: Store, tmp_p
     assert (speed["steps_per_s"], speed["steps"], speed["trend"], speed["source"]) == (10, 600, 0.1, "result")
 
 
+def test_speed_of_a_training_that_has_not_ended_comes_from_its_progress(store: Store, tmp_path: Path) -> None:
+    record = ended_job(store, tmp_path, bundled=True, state="failed", exit_code=1)
+    progress = Path(record.folder, "progress.json")
+    progress.write_text('{"label": "epoch 1/9", "share": 0.5, "figures": "", "step": 120, "seconds": 8.0}')
+    speed = document("last")["speed"]
+    assert (speed["steps_per_s"], speed["steps"], speed["source"]) == (15, 120, "progress")
+    progress.write_text('{"label": "epoch 1/9", "share": 0.5, "st')
+    assert document("last")["speed"] is None
+
+
 def test_speed_and_waiting_come_from_a_timeline_in_the_folder(store: Store, tmp_path: Path) -> None:
     """Rank 1 computes 50 ms longer in each step: the others wait for it, and it waits least."""
     record = ended_job(store, tmp_path)
@@ -326,6 +336,7 @@ def test_the_accounting_of_pbs_is_read() -> None:
     [
         (("nosuch",), 3, "no job 'nosuch'"),
         (("4711",), 3, "hpclaunch report 4711 --site SITE"),
+        (("4711[2].srv",), 3, "hpclaunch report 4711[2].srv --site SITE"),
         (("12", "--site", "generic-lsf"), 3, "what LSF keeps of jobs is not read"),
         (("1 rm", "--site", "generic-slurm"), 3, "is not an id of Slurm"),
         (("12", "--site", "nosite"), 3, "nosite"),

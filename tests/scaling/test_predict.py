@@ -233,6 +233,18 @@ def test_a_measured_size_that_does_not_fit_is_said(site: str, tmp_path: Path) ->
     assert any(text.startswith("64 GPUs") for text in found["calibration"]["remarks"])
 
 
+def test_of_a_studys_table_weak_and_comparable_times_calibrate(site: str, tmp_path: Path) -> None:
+    """In a strong study each size has other samples per worker."""
+    head = "nodes,ranks,gpus,seconds,kind,comparable,remarks\n"
+    file = tmp_path / "study.csv"
+    file.write_text(f"{head}2,8,8,0.45,weak,true,\n4,16,16,0.455,weak,true,\n8,32,32,9.0,weak,false,\n")
+    options = ("--gpus", 64, "--strategy", "data", "--calibrate", file)
+    assert list(vgg(site, *options)["calibration"]["errors"]) == ["8", "16"]
+    file.write_text(f"{head}2,8,8,0.45,strong,true,\n")
+    answer = predict("--site", site, "--model", "vgg16", "--batch-per-worker", 32, *options)
+    assert (answer.exit_code, "the times of a strong study" in answer.stderr) == (3, True)
+
+
 def test_milliseconds_in_place_of_seconds_are_said(site: str, tmp_path: Path) -> None:
     slow = calibrated(site, tmp_path, {8: 450, 16: 455}, "--gpus", "64")
     (remark,) = (text for text in slow["calibration"]["remarks"] if "are these seconds" in text)

@@ -8,7 +8,6 @@ python -m tests.long_port [COUNT]
 from __future__ import annotations
 
 import sys
-from collections import Counter
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import read_script
@@ -16,16 +15,17 @@ from hpclaunch.port.port_script import port_script
 from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.site.site_scheduler import site_scheduler
 from tests.lint.test_fuzz import damaged
+from tests.many_seeds import run_many
 from tests.port.fixture_scripts import SCRIPTS, check_report, machine_of, rendered
 
-SITES = [name for name in site_names() if not site_scheduler(load_site(name)).starts_at_once]
+SITES = [site for site in map(load_site, site_names()) if not site_scheduler(site).starts_at_once]
 
 
 def port_damaged(seed: int) -> bool:
     """Port one damaged script; return whether it could be read."""
     path = SCRIPTS[seed % len(SCRIPTS)]
     source = machine_of(path.read_bytes().decode())
-    target = load_site(SITES[seed // len(SCRIPTS) % len(SITES)])
+    target = SITES[seed // len(SCRIPTS) % len(SITES)]
     text = damaged(path, seed).encode(errors="replace").decode().replace("\0", "")
     if source is not None and read_script(text).kind not in (None, source.scheduler.kind):
         source = None
@@ -42,15 +42,8 @@ def port_damaged(seed: int) -> bool:
 
 def main(count: int) -> None:
     """Port this many damaged scripts; the number of a script that fails is its seed."""
-    failed: Counter[str] = Counter()
-    read = 0
-    for seed in range(count):
-        try:
-            read += port_damaged(seed)
-        except Exception as error:
-            failed[f"{type(error).__name__}: {str(error)[:200]}"] += 1
-            print(f"seed {seed}: {type(error).__name__}: {str(error)[:200]}", flush=True)
-    print(f"{count} damaged scripts ported, {read} of them read, {failed.total()} failed")
+    read, failed = run_many(port_damaged, count)
+    print(f"{count} damaged scripts ported, {read} of them read, {failed} failed")
     if failed:
         raise SystemExit(1)
 

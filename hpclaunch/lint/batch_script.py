@@ -9,7 +9,7 @@ from functools import cached_property
 
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
 from hpclaunch.lint.placeholders import placeholder_in
-from hpclaunch.lint.script_language import Language, first_code_line, language_of
+from hpclaunch.lint.script_language import Language, code_lines, language_of
 from hpclaunch.lint.shell_reader import read_shell
 from hpclaunch.lint.shell_syntax import Command, Shell, Word, without_beginning
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
@@ -155,8 +155,8 @@ def read_script(text: str) -> Script:
     is_shell = language not in ("python", "other")
     shell = read_shell(text if is_shell else "")
     not_code = _lines_of_texts(shell)
-    first = _first_command(shell) if is_shell else first_code_line(text)
-    directives = read_directives(text, first, not_code)
+    code = _command_lines(shell) if is_shell else code_lines(text)
+    directives = read_directives(text, code, not_code)
     if not is_shell:  # what looks like a directive further down may stand in a text of that language
         directives = tuple(one for one in directives if one.active)
     variables = read_variables(shell)
@@ -173,12 +173,13 @@ def read_script(text: str) -> Script:
     )
 
 
-def _first_command(shell: Shell) -> int | None:
-    """Return the line of the first command; ``...`` alone stands for lines that a page leaves out."""
-    for command in shell.commands:
-        if command.assignments or [word.raw for word in command.words] not in ([], ["..."]):
-            return command.line
-    return None
+def _command_lines(shell: Shell) -> list[int]:
+    """Return the lines of the commands; ``...`` alone stands for lines that a page leaves out."""
+    return [
+        command.line
+        for command in shell.commands
+        if command.assignments or [word.raw for word in command.words] not in ([], ["..."])
+    ]
 
 
 def _reader_of(directives: Sequence[Directive]) -> DirectiveReader | None:

@@ -10,6 +10,8 @@ import msgspec
 from hpclaunch.lint import rules as _rules  # noqa: F401  importing them registers them
 from hpclaunch.lint.batch_script import Script, read_script
 from hpclaunch.lint.lint_rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule, Violation
+from hpclaunch.lint.placeholders import placeholder_in
+from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.site.schema import SiteProfile
 
 
@@ -128,9 +130,10 @@ def _touch(one: Edit, other: Edit) -> bool:
 def site_of(script: Script, profiles: Mapping[str, SiteProfile]) -> str | None:
     """Return the site that matches a script's directives; None: no site or several sites match.
 
-    A site matches if account and queue, or the select line, have its form and nothing contradicts it. If a
-    profile and one that extends it match, the extending one counts. A form of accounts that several sites
-    have (the machines of one operator) tells none of them: others of that operator may have no profile.
+    A site matches if account and queue, or the select line, have its form, or the script loads a module that
+    only this site has and names its queues, and nothing contradicts it. If a profile and one that extends it
+    match, the extending one counts. A form of accounts that several sites have (the machines of one operator)
+    tells none of them: others of that operator may have no profile.
     """
     shared = _shared_patterns(profiles)
     candidates = [name for name, profile in profiles.items() if _is_for_site(script, profile, shared)]
@@ -168,10 +171,20 @@ def _is_for_site(script: Script, profile: SiteProfile, shared: Set[str]) -> bool
         return False
     select = profile.scheduler.select
     by_select = bool(select) and select in script.directive_value("select").split(":")
-    return by_select or bool(account_fits and queues and profile.account.pattern not in shared)
+    by_account = account_fits and profile.account.pattern not in shared
+    return by_select or bool(queues and (by_account or _loads_own_module(script, profile)))
+
+
+def _loads_own_module(script: Script, profile: SiteProfile) -> bool:
+    """Tell whether the script loads a module that only this site has."""
+    patterns = profile.detect.modules
+    return any(re.fullmatch(one, name) for one in patterns for name in ever_loaded(script))
 
 
 def _account_fits(script: Script, profile: SiteProfile) -> bool | None:
     """Tell whether the script's account has the site's form; None: the account or the form is not known."""
     account, pattern = script.directive_value("account"), profile.account.pattern
-    return re.fullmatch(pattern, account) is not None if account and pattern else None
+    if not account or not pattern:
+        return None
+    fits = re.fullmatch(pattern, account) is not None
+    return None if not fits and placeholder_in(account) else fits

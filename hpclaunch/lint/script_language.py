@@ -37,9 +37,7 @@ def _by_interpreter(words: str) -> Language:
     return _SHELLS.get(name, "bash" if name.startswith(("@", "{", "<", "$")) else "other")
 
 
-def first_code_line(text: str) -> int | None:
-    """Return the first line of code of a script in another language; None: there is none."""
+def code_lines(text: str) -> list[int]:
+    """Return the lines of code of a script in another language."""
     lines = enumerate(text.split("\n"), 1)
-    return next(
-        (number for number, line in lines if line.strip() and not line.lstrip().startswith("#")), None
-    )
+    return [number for number, line in lines if line.strip() and not line.lstrip().startswith("#")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader
 from hpclaunch.scheduler.registry import schedulers
@@ -23,20 +24,25 @@ _STARTS = [
     for reader in DIRECTIVE_READERS
 ]
 
-_NAMES = [reader.sentinel.rstrip(":") for reader in DIRECTIVE_READERS if reader.sentinel[0].isalpha()]
-_BEGINNING = re.compile(rf"#({'|'.join(map(re.escape, _NAMES))})\b")
+_BEGINNING = re.compile(
+    "|".join(
+        (r"\s*" if reader.indented else "") + rf"#{re.escape(reader.sentinel.rstrip(':'))}\b"
+        for reader in DIRECTIVE_READERS
+        if reader.sentinel[0].isalpha()
+    )
+)
 
 
-def read_directives(text: str, first_command: int | None, not_code: frozenset[int]) -> tuple[Directive, ...]:
+def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]) -> tuple[Directive, ...]:
     """Read every directive of a script; those where its scheduler reads none are not active.
 
-    ``first_command``: the line of the first command. ``not_code``: lines that belong to here-documents and
+    ``commands``: the lines of the commands, in order. ``not_code``: lines that belong to here-documents and
     other texts. Never raises.
     """
     found: list[Directive] = []
     lines = text.split("\n")
     ends = {
-        "before first command": first_command,
+        "before first command": next(iter(commands), None),
         "lines at top": next((n for n, line in enumerate(lines, 1) if not line.startswith("#")), None),
         "whole script": None,
     }
@@ -49,6 +55,8 @@ def read_directives(text: str, first_command: int | None, not_code: frozenset[in
         end = ends[reader.read_in]
         active = end is None or number < end
         words, last = _joined(lines, number, options, reader) if reader.continued else (options, number)
+        if active and last > number and end is not None:  # a line that continues a directive is no command
+            ends[reader.read_in] = next((one for one in commands if one > max(last, end - 1)), None)
         found += [Directive(reader, number, option, active) for option in reader.read_text(words.strip())]
         number = last
     return tuple(found)

@@ -138,6 +138,7 @@ SLURM_DIRECTIVES = DirectiveReader(
         "time": "walltime",
     },
     account_option="--account=",
+    account_variable="SBATCH_ACCOUNT",
     known_options=_FLAGS | _VALUED | _PLUGINS | _PLUGIN_FLAGS,
     dollar_options=frozenset({"export", "comment", "wrap", "job-name", "mail-user", "export-file"}),
 )

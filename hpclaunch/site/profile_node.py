@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from hpclaunch.cpuset import CpuSet, parse_cpu_list
 from hpclaunch.site.schema import Node, SiteGpu, SiteProfile
@@ -16,9 +17,11 @@ def site_topology(profile: SiteProfile) -> NodeTopology | None:
 
     ``reserved`` holds all threads of the reserved cores.
     """
-    node = profile.node
-    if node is None:
-        return None
+    return None if profile.node is None else _topology(profile.node, profile.name)
+
+
+@lru_cache(maxsize=64)  # lint needs it once per script, port several times
+def _topology(node: Node, site: str) -> NodeTopology:
     return NodeTopology(
         cores=_cores(node),
         numa_nodes=tuple(
@@ -32,7 +35,7 @@ def site_topology(profile: SiteProfile) -> NodeTopology | None:
         gpus=tuple(_gpu(node, index, gpu) for index, gpu in enumerate(node.gpus)),
         nics=tuple(Nic(name=nic.name, numa=nic.numa) for nic in node.nics),
         reserved=_threads(node, parse_cpu_list(node.reserved_cores)),
-        sources=(f"site profile {profile.name}",),
+        sources=(f"site profile {site}",),
     )
 
 

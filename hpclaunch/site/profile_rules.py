@@ -129,7 +129,7 @@ def _profile(part: SiteProfile, _: SiteProfile) -> Iterator[Broken]:
 
 
 def _detect(part: Detect, _: SiteProfile) -> Iterator[Broken]:
-    for field in ("hostnames", "hostnames_unique", "gpu_models"):
+    for field in ("hostnames", "hostnames_unique", "gpu_models", "modules"):
         for number, pattern in enumerate(getattr(part, field)):
             yield from _regex((field, number), pattern)
     for name, pattern in part.env.items():

@@ -113,6 +113,11 @@ class Detect(_Strict, frozen=True, kw_only=True):
     """Strong: regular expressions for whole host names that no other site has."""
     gpu_models: tuple[str, ...] = ()
     """Weak: regular expressions for the GPU's model name."""
+    modules: tuple[str, ...] = ()
+    """Regular expressions for whole names of modules that no other site has. A batch script that loads one
+    and names queues of this site is for this site: ``hpclaunch lint`` and ``port`` know it by them."""
+    modules_source: str | None = None
+    """Key in ``sources`` of the page that states the modules."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 

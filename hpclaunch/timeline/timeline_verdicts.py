@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
 from hpclaunch.timeline.late_ranks import (
@@ -388,7 +389,7 @@ def _too_short(job: JobTimeline) -> Verdict:
     unfinished = next((trace.unfinished[0] for trace in job.traces.values() if trace.unfinished), None)
     return Verdict(
         kind="none",
-        evidence=f"{len(job.steady)} steps are too few to judge"
+        evidence=f"{counted(len(job.steady), 'step')}: too few to judge"
         + (f"; the trace ends within {unfinished}" if unfinished else ""),
         remedy=f"record at least {LEAST_STEPS + 1} steps, better 20",
     )

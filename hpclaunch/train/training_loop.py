@@ -205,6 +205,7 @@ class Training:
             self._report.line(f"resumed from step {self.position.step}, epoch {self.position.epoch + 1}")
         elif self._rank == 0:
             self.engine.initialise()
+        self._report.goes_on_after(self.position.step, self.position.elapsed_s)
         state = self.engine.state()
         for name in sorted(state):
             broadcast(self._comm, state[name])
@@ -319,7 +320,8 @@ class Training:
         position.images_in_epoch = last
         self.images_seen += last - first
         self.own_images += len(labels)
-        self._report.advance(self._epoch_of_epochs(), last / self._images)
+        done_s = position.elapsed_s + time.perf_counter() - start
+        self._report.advance(self._epoch_of_epochs(), last / self._images, position.step, done_s)
         seconds = time.perf_counter() - start
         self._own_s.append(seconds - self._exchange_s[-1])
         self.clock.training += seconds

@@ -321,6 +321,14 @@ def test_a_shellcheck_that_does_not_answer_is_refused(tmp_path: Path) -> None:
         ("#SBATCH -A g123\n#SBATCH -p normal", None),
         ("#PBS -A project_465000001", None),
         ("", None),
+        # Modules that no other site has, with its own queue; an account of another form contradicts them.
+        ("#SBATCH -p standard-g -A <project>\nmodule load LUMI/24.03 partition/G", "lumi-g"),
+        ("#SBATCH -p accel\nml NRIS/GPU", "olivia"),
+        ("#SBATCH -p accel -A NN12345K\nmodule load NRIS/GPU", "olivia"),
+        ("#SBATCH -p accel\nmodule load NRIS/GPU\nsrun ./a\nmodule purge", "olivia"),
+        ("#SBATCH -p normal\nmodule load NRIS/CPU", None),
+        ("#SBATCH -p standard-g -A me\nmodule load LUMI", None),
+        ("module load LUMI", None),
     ],
 )
 def test_the_site_is_taken_from_the_script_only_where_one_fits(directives: str, site: str | None) -> None:

@@ -8,11 +8,11 @@ from hpclaunch.scheduler.directive_readers import read_directives
 
 def active(script: str, first_command: int | None = None) -> list[tuple[str, str | None]]:
     """Name and value of each option that counts."""
-    found = read_directives(script, first_command, frozenset())
+    found = read_directives(script, [first_command] if first_command else [], frozenset())
     return [(each.name, each.value) for each in found if each.active]
 
 
 def requested(script: str) -> RequestedResources:
     """The numbers of a script's directives."""
-    found = read_directives(script, None, frozenset())
+    found = read_directives(script, [], frozenset())
     return found[0].reader.requested(found)

@@ -53,6 +53,12 @@ def loaded(script: Script) -> list[Module]:
     return modules
 
 
+def ever_loaded(script: Script) -> list[str]:
+    """Return the names of all modules that are loaded anywhere, also where they are unloaded later."""
+    commands = [one for one in script.commands if one.name in ("module", "ml")]
+    return [module.name for one in commands for module in _after(one, [])]
+
+
 def _after(command: Command, modules: list[Module]) -> list[Module]:
     """Return the modules that are loaded after a module command, given those before it."""
     verb, names = _verb_and_names(command)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule, slurm
-from hpclaunch.lint.program_words import TorchRun, line_of, program_words, torch_run
+from hpclaunch.lint.program_words import TorchRun, line_of, partly_expanded, program_words, torch_run
 from hpclaunch.lint.shell_syntax import Ref
+from hpclaunch.scheduler.directive_reader import whole_number
 
 _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 _RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")
@@ -74,6 +75,35 @@ def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
     return launch.command.block > 0 or bool(
         re.search(r"\b(ssh|pdsh|clush|pbsdsh|mpiexec|mpirun)\b", script.text)
     )
+
+
+@rule(
+    "torchrun-nodes-differ",
+    "error",
+    what="torchrun's `--nnodes` is another number than that of the nodes on which srun starts it.",
+    why="With more nodes than start it, torchrun waits for the missing ones until it times out. With fewer,"
+    " the nodes that are too many are refused, or train in a job of their own.",
+    remedy="Write `--nnodes=$SLURM_NNODES`.",
+    bad="#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n"
+    "srun torchrun --nnodes=4 --nproc_per_node=4 train.py",
+    good="#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n"
+    "srun torchrun --nnodes=$SLURM_NNODES --nproc_per_node=4 train.py",
+)
+def torchrun_nodes_differ(context: Context) -> Iterator[Violation]:
+    """Compare --nnodes with the number of torchruns that srun starts."""
+    for run in _torch_runs(context.script):
+        started, wanted = _started(context, run.launch), run.number("nnodes")
+        if started and wanted and started != wanted and not _in_loop_or_ssh(run.launch, context.script):
+            message = f"torchrun --nnodes={wanted} starts on {started} {'node' if started == 1 else 'nodes'}"
+            yield Violation(line_of(context.script, run.launch, f"nnodes={wanted}"), message)
+
+
+def _started(context: Context, launch: Launch) -> int | None:
+    """Return how often srun starts a torchrun; None: not known, or several times on a node."""
+    if launch.launcher != "srun" or _tasks_per_node(context, launch) != 1:
+        return None
+    option = launch.option("ntasks")
+    return whole_number(context.script.value(option).text) if option else _nodes(context, launch)
 
 
 @rule(
@@ -168,7 +198,9 @@ def _processes(script: Script, launch: Launch) -> tuple[str, int] | None:
     "rendezvous-localhost",
     "error",
     what="On several nodes the rendezvous is at localhost, or the only host is localhost.",
-    why="Each node looks for rank 0 on itself: the job waits until it times out, or every node trains alone.",
+    why="Each node looks for rank 0 on itself: the job waits until it times out, or every node trains alone."
+    " Without an address torchrun takes localhost, also where MASTER_ADDR is set, and it reads --master_addr"
+    " only without --rdzv_backend (PyTorch 2.13, torch/distributed/run.py).",
     remedy='Use the first node: `MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`.',
     bad="#SBATCH --nodes=2\nexport MASTER_ADDR=localhost\nsrun python train.py",
     good='#SBATCH --nodes=2\nexport MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\n'
@@ -188,6 +220,27 @@ def rendezvous_localhost(context: Context) -> Iterator[Violation]:
             yield Violation(
                 line_of(script, launch, address), f"{address} is this node, the job has {nodes} nodes"
             )
+    for run in _torch_runs(script):
+        if _has_no_address(run) and "PET_" not in script.text and _nodes(context, run.launch) != 1:
+            yield Violation(
+                run.launch.line, f"torchrun has no {_address_option(run)}: it looks on its own node"
+            )
+
+
+def _has_no_address(run: TorchRun) -> bool:
+    """Tell whether srun starts a torchrun for several nodes that is given no address.
+
+    torchrun reads PET_RDZV_ENDPOINT and PET_MASTER_ADDR, but not MASTER_ADDR.
+    """
+    given = "rdzv-endpoint" in run.options or _address_option(run).lstrip("-") in run.options
+    several = run.options.get("nnodes", "1") != "1"
+    return run.launch.launcher == "srun" and several and not given and not _has_open_options(run)
+
+
+def _address_option(run: TorchRun) -> str:
+    """Return the option that gives the address: --master-addr counts for the static backend only."""
+    backend = run.options.get("rdzv-backend", "static")
+    return "--master-addr" if backend == "static" or "$" in backend else "--rdzv-endpoint"
 
 
 def _address(script: Script, launch: Launch) -> str | None:
@@ -277,11 +330,11 @@ def hostfile_without_slots(context: Context) -> Iterator[Violation]:
     script = context.script
     for launch in script.launches:
         words = program_words(script, launch)
-        match = re.search(r"--hostfile[= ]+(\S+)", " ".join(words))
+        match = re.search(r"--?hostfile[= ]+(\S+)", " ".join(words))
         if not match or not words[0].endswith("deepspeed") or "slots=" in script.text:
             continue
         for command in script.commands:
-            targets = [redirect.target.visible for redirect in command.redirects]
+            targets = [partly_expanded(script, one.target, command.start) for one in command.redirects]
             if command.name == "scontrol" and match[1] in targets:
                 yield Violation(
                     command.line, f"the lines of {match[1]} have no slots=, which deepspeed needs"

@@ -362,7 +362,8 @@ def account_pattern(context: Context) -> Iterator[Violation]:
     "error",
     what="A directive that the site requires or advises is missing.",
     why="The scheduler refuses the job (Polaris: `Resource: filesystems is required to be set`). A directive"
-    " that the site only advises is a warning.",
+    " that the site only advises is a warning, and so is an account that sbatch or bsub may take from"
+    " SBATCH_ACCOUNT or LSB_DEFAULTPROJECT.",
     remedy="Add the line, or give the option on the command line of sbatch or qsub.",
     bad="#PBS -A MyProject\n#PBS -l select=1:system=polaris",
     good="#PBS -A MyProject\n#PBS -l select=1:system=polaris\n#PBS -l filesystems=home:eagle\n"
@@ -396,7 +397,11 @@ def _needless(context: Context, advised: AdvisedDirective) -> bool:
 def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation:
     line = f"#{reader.sentinel} {reader.account_option}{profile.account.example or 'PROJECT'}"
     source = cite(profile, profile.account.source)
-    return Violation(None, f"no account is given, and {profile.name} requires one ({source})", f"add {line}")
+    message = f"no account is given, and {profile.name} requires one ({source})"
+    if not reader.account_variable:
+        return Violation(None, message, f"add {line}")
+    remedy = f"add {line}, or set {reader.account_variable} in the shell that submits"
+    return Violation(None, message, remedy, "warning")
 
 
 @rule(

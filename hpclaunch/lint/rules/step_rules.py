@@ -32,7 +32,7 @@ _ENDING = name_set(
 _ONE_TASK = name_set("ntasks n np ntasks-per-node tasks-per-node ppn")
 
 
-def _number(script: Script, launch: Launch, *names: str) -> int | None:
+def option_number(script: Script, launch: Launch, *names: str) -> int | None:
     """Return the number that an option of a launch gives; None: not given, or not known."""
     option = launch.option(*names)
     return whole_number(script.value(option).text) if option else None
@@ -260,7 +260,7 @@ def ranks_differ_from_tasks(context: Context) -> Iterator[Violation]:
     """Compare the ranks of each launch with the tasks of the job."""
     script, tasks = context.script, _tasks(context)
     for launch in script.launches if tasks is not None else ():
-        ranks = _number(script, launch, "ntasks", "n", "np")
+        ranks = option_number(script, launch, "ntasks", "n", "np")
         if ranks is None or tasks is None or not _must_match(context, launch, ranks, tasks):
             continue
         message = f"{ranks} ranks are started, {tasks} tasks are requested"
@@ -295,7 +295,7 @@ def _must_match(context: Context, launch: Launch, ranks: int, tasks: int) -> boo
 def _cpus_suffice(context: Context, launch: Launch, ranks: int, tasks: int) -> bool:
     """Tell whether the job's CPUs are enough for the ranks of an srun, whatever the number of its tasks."""
     each = context.requested.cpus_per_task
-    own = _number(context.script, launch, "cpus-per-task")
+    own = option_number(context.script, launch, "cpus-per-task")
     return ranks * (own or 1) <= tasks * (each.value if each else 1)
 
 
@@ -327,7 +327,7 @@ def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     if not gpus or context.requested.gpus_per_task or re.search(r"VISIBLE_DEVICES|MPS|gpu-bind", script.text):
         return
     for launch in filter(partial(_starts_python, script), _real(script)):
-        ranks = _ranks_per_node(context, launch)
+        ranks = launch_ranks_per_node(context, launch)
         if ranks and gpus < ranks <= _MOST_RANKS:
             yield Violation(launch.line, f"{ranks} ranks per node, {gpus} GPUs per node")
             return
@@ -343,12 +343,12 @@ def _starts_python(script: Script, launch: Launch) -> bool:
     return python and launch.by_launcher and torch_run(script, launch) is None
 
 
-def _ranks_per_node(context: Context, launch: Launch) -> int | None:
+def launch_ranks_per_node(context: Context, launch: Launch) -> int | None:
     """Return the ranks per node of a launch: its own number, else the job's."""
     script = context.script
-    own = _number(script, launch, "ntasks-per-node", "ppn", "perhost")
-    total = _number(script, launch, "ntasks", "n", "np")
-    nodes = _number(script, launch, "nodes") or context.requested.node_count
+    own = option_number(script, launch, "ntasks-per-node", "ppn", "perhost")
+    total = option_number(script, launch, "ntasks", "n", "np")
+    nodes = option_number(script, launch, "nodes") or context.requested.node_count
     if own is not None:
         return own
     if total is not None:
@@ -373,7 +373,7 @@ def depth_on_hyperthreads(context: Context) -> Iterator[Violation]:
     if topology is None or profile is None or not topology.cores:
         return
     for launch in script.launches:
-        depth, ranks = _number(script, launch, "depth", "d"), _number(script, launch, "ppn")
+        depth, ranks = option_number(script, launch, "depth", "d"), option_number(script, launch, "ppn")
         value = script.value(bind_option(launch)).text
         if depth and ranks and value == "depth" and depth * ranks > len(topology.cores):
             cores = f"a node of {profile.name} has {len(topology.cores)} cores"
@@ -402,7 +402,7 @@ def no_cpu_binding(context: Context) -> Iterator[Violation]:
     if re.search(r"VISIBLE_DEVICES|SLURM_CPU_BIND|taskset|numactl|sched_setaffinity", script.text):
         return
     for launch in filter(_is_unbound, _real(script)):
-        if _ranks_per_node(context, launch) == count and _out_of_order(topology, count):
+        if launch_ranks_per_node(context, launch) == count and _out_of_order(topology, count):
             yield Violation(launch.line, "no CPU binding: the ranks' cores are not those next to their GPUs")
             return
 

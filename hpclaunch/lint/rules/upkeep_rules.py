@@ -10,8 +10,9 @@ import msgspec
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Violation, rule
-from hpclaunch.lint.program_words import partly_expanded, program_words
+from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
 from hpclaunch.lint.rules.module_rules import loaded
+from hpclaunch.lint.rules.step_rules import launch_ranks_per_node, option_number
 from hpclaunch.lint.shell_syntax import Command
 
 _WRITTEN = 2026
@@ -25,6 +26,14 @@ _DATED = re.compile(
 _HOMES = re.compile(r"/(?:home|users|global/homes?/[a-z]|ccs/home|gpfs/home)/([a-z][a-z0-9_-]{2,})(?=/)")
 _NO_PERSON = re.compile(r"user|your|name|shared|project|group|software|apps?|public|common")
 _NODE_LOCAL = re.compile(r"(/tmp|/dev/shm|/local/scratch|\$\{?TMPDIR\}?|/mnt/bb)(/|$)")
+_SWITCHED_OFF = re.compile(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec)\s")
+"""A launch that is a comment for now, as in samples with several launches to choose from."""
+_FETCHES = re.compile(
+    r"((ba)?sh -l?c )?"
+    r"(wget|git clone|curl\b.* (-o|-O|--output|--remote-name)|unzip|tar( --[\w=-]+)* -?[a-z]*x[a-z]*)\b"
+)
+_MAYBE_LOCAL = re.compile(r"\$|/tmp|/dev/shm|/local|/mnt/bb")
+_OWN_TARGET = re.compile(r"\$\{?(SLURM_PROCID|SLURM_LOCALID|PMI_RANK|OMPI_COMM_WORLD_(LOCAL_)?RANK)")
 _STARTS_MORE = re.compile(
     r"torchrun|torch\.distributed|deepspeed|accelerate|horovodrun|ray|lightning|jax|launch"
 )
@@ -142,13 +151,17 @@ def personal_path(context: Context) -> Iterator[Violation]:
 def node_local_once(context: Context) -> Iterator[Violation]:
     """Find the first mkdir, cp or rm on a node-local path in the batch script of several nodes."""
     nodes, script = context.requested.node_count, context.script
-    if not nodes or nodes < 2 or not any(one.by_launcher for one in script.launches):
+    if not nodes or nodes < 2 or not (_has_ranks(script) or _SWITCHED_OFF.search(script.text)):
         return
     for command in script.commands:
         path = _local_target(script, command)
         if path and not command.function:
             yield Violation(command.line, f"{command.name} {path} is done on the first of {nodes} nodes only")
             return
+
+
+def _has_ranks(script: Script) -> bool:
+    return any(one.by_launcher for one in script.launches)
 
 
 def _local_target(script: Script, command: Command) -> str | None:
@@ -172,6 +185,10 @@ def gpus_idle(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node that a launch itself gives with the GPUs per node."""
     gpus, launches = _gpus(context), context.script.steps()
     for launch in launches if gpus and len(launches) == 1 else ():
+        run = torch_run(context.script, launch)
+        each = run.number("nproc-per-node") if run else None
+        if gpus and each and each < gpus:
+            yield Violation(launch.line, f"torchrun starts {each} per node, {gpus} GPUs per node")
         option = launch.option("ppn", "ntasks-per-node", "npernode")
         ranks = context.script.value(option).text if option else None
         if ranks == "1" and gpus and gpus > 1 and _is_python(context.script, launch):
@@ -196,3 +213,35 @@ def _is_python(script: Script, launch: Launch) -> bool:
         and not _STARTS_MORE.search(text)
         and re.search(r"(^|\s|/)python3?\s", text) is not None
     )
+
+
+@rule(
+    "files-on-every-rank",
+    "warning",
+    what="A launcher starts a download, a clone or an unpacking in several ranks with one target.",
+    why="The ranks write the same files at the same time: some fail since a file exists, others read halves.",
+    remedy="In one task: `srun --nodes=1 --ntasks=1 ...`; for disks of the nodes in one task per node.",
+    bad="#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\nsrun tar xf data.tar -C /tmp",
+    good="#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
+    "srun --ntasks=2 --ntasks-per-node=1 tar xf data.tar -C /tmp",
+)
+def files_on_every_rank(context: Context) -> Iterator[Violation]:
+    """Find launches of tools that fetch or unpack files, with several ranks per target."""
+    script = context.script
+    for launch in script.launches:
+        text = " ".join(program_words(script, launch)) if launch.by_launcher else ""
+        if not _FETCHES.match(text) or _OWN_TARGET.search(text):
+            continue
+        ranks = _ranks(context, launch)
+        if ranks is not None and (ranks[0] > 1 or (ranks[1] > 1 and not _MAYBE_LOCAL.search(text))):
+            yield Violation(launch.line, f"{ranks[0] * ranks[1]} ranks run {text.split()[0]} with one target")
+
+
+def _ranks(context: Context, launch: Launch) -> tuple[int, int] | None:
+    """Return the ranks per node and the nodes of a launch; None: not known, or one rank."""
+    script = context.script
+    each = launch_ranks_per_node(context, launch)
+    nodes = option_number(script, launch, "nodes") or context.requested.node_count
+    if each is None or nodes is None or option_number(script, launch, "ntasks", "n", "np") == 1:
+        return None
+    return each, nodes

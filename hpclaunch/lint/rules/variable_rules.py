@@ -13,6 +13,7 @@ from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS,
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule, slurm
 from hpclaunch.lint.shell_syntax import Assignment, Command, Ref, Word
+from hpclaunch.scheduler.foreign_words import foreign_words, words_by_variables
 
 _MOST = 12
 """Variables that are named in one script; a usual script has fewer."""
@@ -200,11 +201,18 @@ def variable_value_unknown(context: Context) -> Iterator[Violation]:
                 yield Violation(one.line, f"{name}={text}: known are {', '.join(sorted(values))}")
 
 
+_OF_SCHEDULERS = {
+    "SBATCH": r"SLURM_\w+",
+    "PBS": r"PBS_\w+",
+    "BSUB": r"LSB_\w+",
+    "COBALT": r"COBALT_\w+",
+    "$": r"NSLOTS|PE_HOSTFILE|SGE_TASK_\w+|SGE_O_\w+",
+    "flux:": r"FLUX_JOB_(ID|SIZE|NNODES)|FLUX_TASK_\w+",
+}
+"""Sentinel of a scheduler's directives -> the variables that only it sets."""
 _FOREIGN = {
-    "SBATCH": re.compile(r"PBS_\w+|LSB_\w+|COBALT_\w+|NSLOTS|PE_HOSTFILE"),
-    "PBS": re.compile(r"SLURM_\w+|LSB_\w+|COBALT_\w+|NSLOTS|PE_HOSTFILE"),
-    "BSUB": re.compile(r"SLURM_\w+|PBS_\w+|COBALT_\w+|NSLOTS|PE_HOSTFILE"),
-    "COBALT": re.compile(r"SLURM_\w+|PBS_\w+|LSB_\w+|NSLOTS|PE_HOSTFILE"),
+    own: re.compile("|".join(text for other, text in _OF_SCHEDULERS.items() if other != own))
+    for own in _OF_SCHEDULERS
 }
 """Sentinel of a scheduler's directives -> the variables that only other schedulers set."""
 
@@ -228,7 +236,16 @@ def scheduler_variable_foreign(context: Context) -> Iterator[Violation]:
     known = _tested(script) | script.variables.assignments.keys()
     for name, ref in _first_uses(script).items():
         if pattern.fullmatch(name) and name not in known:
-            yield Violation(ref.line, f"${name} is not set in a job of {script.reader.submit_command}")
+            message = f"${name} is not set in a job of {script.reader.submit_command}"
+            yield Violation(ref.line, message, _own_variable(name, script.reader.kind))
+
+
+def _own_variable(name: str, kind: str) -> str | None:
+    """Return the advice to use the variable of this scheduler that holds the same; None: it has none."""
+    fact = words_by_variables([name]).variables.get(name)
+    own = foreign_words(kind)
+    same = [other for other, holds in own.variables.items() if holds == fact] if own and fact else []
+    return f"write ${same[0]}" if same else None
 
 
 def _first_uses(script: Script) -> dict[str, Ref]:

@@ -345,6 +345,7 @@ def test_the_slowest_of_the_ranks_sets_the_pace(site: str, tmp_path: Path) -> No
         found = vgg(site, *options)
         waits[deviation] = [point["communication_s"] for point in found["points"]]
         widths = [point["step_s"]["high"] / point["step_s"]["low"] for point in found["points"]]
+        assert [point["waiting_s"] > 0 for point in found["points"]] == [False, *[bool(deviation)] * 3]
     added = [there - here for here, there in zip(*waits.values(), strict=True)]
     assert added == pytest.approx([0, 0.00564, 0.01766, 0.0304], rel=0.05, abs=1e-9)
     assert sorted(widths) == widths

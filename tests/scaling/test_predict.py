@@ -257,6 +257,15 @@ def test_milliseconds_in_place_of_seconds_are_said(site: str, tmp_path: Path) ->
     assert usual["calibration"]["remarks"] == []
 
 
+def test_a_level_far_off_is_taken_over_where_sizes_scatter_too() -> None:
+    """13 times the stated computation: the origins must not pull the model back below the measured sizes."""
+    computing = 0.00181
+    terms = [(computing, 0, 0, 0, 0), (computing, 4e-5, 1.9e-5, 0, 0)]
+    found = calibrate(terms, [0.0243, 0.0307], [0.1, 1, 1, 1, 1])
+    assert max(abs(error) for error in found.errors) < 0.2
+    assert found.factors[0] == pytest.approx(13.5, rel=0.2)
+
+
 def test_what_was_not_measured_does_not_become_less_certain() -> None:
     """One rank takes ten times what was stated: the links, of which it says nothing, keep their range."""
     found = calibrate([(0.01, 0, 0, 0, 0)], [0.1], [0.1, 0.3, 0.3, 0.3, 0.3])

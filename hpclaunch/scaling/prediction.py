@@ -89,7 +89,9 @@ class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
     step_s: StepRange
     compute_s: float
     communication_s: float
-    """Waiting for the slowest GPU included."""
+    """Waiting included."""
+    waiting_s: float
+    """For the slowest GPU, where the deviation of the steps on one is known."""
     memory_gib: float
     fits: bool | None
     """None: the memory of a GPU is not known."""
@@ -292,6 +294,7 @@ def _point(
         ),
         compute_s=compute,
         communication_s=seconds - compute,
+        waiting_s=calibration.factors[-1] * terms[-1],
         memory_gib=here.total,
         fits=fits,
         most_gpus=most_of(strategy, groups, request),

@@ -286,14 +286,15 @@ def as_markdown(document: StudyDocument) -> str:
 def as_csv(document: StudyDocument) -> str:
     """Return the table with all its columns, numbers in full."""
     lines = [
-        "nodes,ranks,gpus,seconds,min_s,spread_s,throughput,speedup,efficiency,karp_flatt,comparable,remarks"
+        "nodes,ranks,gpus,seconds,min_s,spread_s,throughput,speedup,efficiency,karp_flatt,kind,comparable,remarks"
     ]
     for point in document.points:
         step = point.step_s
         values = (point.nodes, point.ranks, point.gpus, step.median, step.min, step.spread, point.throughput)
-        more = (point.speedup, point.efficiency, point.karp_flatt, str(point.comparable).lower())
+        more = (point.speedup, point.efficiency, point.karp_flatt)
+        words = (document.kind, str(point.comparable).lower())
         remarks = "; ".join(point.remarks).replace('"', '""')
-        cells = ["" if value is None else str(value) for value in (*values, *more)]
+        cells = ["" if value is None else str(value) for value in (*values, *more, *words)]
         lines.append(",".join([*cells, f'"{remarks}"']))
     return "\n".join(lines)
 

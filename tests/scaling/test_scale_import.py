@@ -169,6 +169,7 @@ def test_a_curve_that_no_law_fits_is_said(tmp_path: Path) -> None:
 def test_csv_markdown_and_text_hold_the_same_efficiencies(tmp_path: Path) -> None:
     found = scale_import(tmp_path, lines(STRONG), "--kind", "strong", "--csv").stdout
     table = list(csv.DictReader(io.StringIO(found)))
+    assert {(row["kind"], row["comparable"]) for row in table} == {("strong", "true")}
     assert [float(row["efficiency"]) for row in table] == [
         pytest.approx(100 / (p * t)) for p, t in STRONG.items()
     ]

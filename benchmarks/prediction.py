@@ -3,9 +3,9 @@
     python benchmarks/prediction.py [--models mlp,mnist-cnn] [--ranks 1,2,4] [--rounds 3] [--epochs 2]
 
 The sizes take turns in each round, one thread per rank; the least seconds per step over the rounds count, of
-the epochs after the first where there are several. The prediction gets one rank's measured step (--calibrate)
-and the allreduce alone on 2 ranks (--network-test); 2 and 4 ranks are predicted. Where ranks share a core,
-the speed that it states is that of a shared core. Prints a table in Markdown.
+the epochs after the first where there are several. The prediction gets one rank's measured step with the
+least deviation of its steps (--calibrate) and the training's allreduce alone on as many ranks, each array
+newly written (--network-test). Prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -47,24 +47,35 @@ def on_ranks(ranks: int, *words: object) -> Any:
     return json.loads(output(HERE / "mpiexec", "-n", ranks, sys.executable, "-m", *words))
 
 
-def step_seconds(model: str, ranks: int, epochs: int) -> float:
-    """The least seconds per step of a training."""
+def measured_step(model: str, ranks: int, epochs: int) -> tuple[float, float]:
+    """The least seconds per step of a training, and the deviation of a rank's steps."""
     training = ("--model", RUNNER[model], "--dataset", "synthetic", "--batch-size", BATCH, "--json")
     found = on_ranks(ranks, "hpclaunch.train", *training, "--epochs", epochs)
     steps = [epoch["seconds"] / epoch["steps"] for epoch in found["history"]]
-    return float(min(steps[1:] or steps))
+    return float(min(steps[1:] or steps)), float(found["step_deviation_s"])
 
 
-def predicted(model: str, ranks: int, one_rank_s: float, test: Path, folder: Path) -> dict[str, float]:
+def allreduce_alone(ranks: int, folder: Path) -> tuple[object, ...]:
+    """The options that name its times, those of the training's allreduce on arrays newly written."""
+    if ranks == 1:
+        return ()
+    test = folder / f"bench-{ranks}.json"
+    words = ("--sizes", "4K,64K,256K,1M,4M,16M", "--algorithms", "ring", "--fresh", "--json")
+    test.write_text(json.dumps(on_ranks(ranks, "hpclaunch.train.bench", *words)))
+    return ("--network-test", test)
+
+
+def predicted(
+    model: str, ranks: int, one_rank: tuple[float, float], exchange: tuple[object, ...], folder: Path
+) -> dict[str, float]:
     """The range of the seconds per step."""
-    sharing = max(1.0, ranks / (os.cpu_count() or 1))
-    (folder / "one.csv").write_text(f"ranks,seconds_per_step\n1,{one_rank_s * sharing}\n")
+    step_s, deviation_s = one_rank
+    (folder / "one.csv").write_text(f"ranks,seconds_per_step,deviation_s\n1,{step_s},{deviation_s}\n")
     words = (sys.executable, "-m", "hpclaunch", "predict", "--site", "local", "--model", model, "--json")
     size = ("--batch-per-worker", BATCH, "--gpus", ranks, "--strategy", "data", "--optimizer", "sgd")
     # Orders of magnitude: the calibration on one rank replaces them.
     speeds = ("--tflops", 0.05, "--memory-gb-s", 10)
-    origins = ("--calibrate", folder / "one.csv", "--network-test", test)
-    found = json.loads(output(*words, *size, *speeds, *origins))
+    found = json.loads(output(*words, *size, *speeds, "--calibrate", folder / "one.csv", *exchange))
     step: dict[str, float] = found["points"][0]["step_s"]
     return step
 
@@ -83,17 +94,16 @@ def main() -> None:
     print("| model | ranks | predicted, ms | range | measured, ms | error |")
     print("|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as scratch:
-        test = Path(scratch) / "bench.json"
-        sizes = "4K,64K,256K,1M,4M,16M"
-        test.write_text(json.dumps(on_ranks(2, "hpclaunch.train.bench", "--sizes", sizes, "--json")))
+        alone = {size: allreduce_alone(size, Path(scratch)) for size in ranks}
         for model in options.models.split(","):
-            times: dict[int, list[float]] = {size: [] for size in (1, *ranks)}
+            times: dict[int, list[tuple[float, float]]] = {size: [] for size in (1, *ranks)}
             for _ in range(options.rounds):
                 for size, measured in times.items():
-                    measured.append(step_seconds(model, size, options.epochs))
+                    measured.append(measured_step(model, size, options.epochs))
             for size in ranks:
-                step = predicted(model, size, min(times[1]), test, Path(scratch))
-                true = min(times[size])
+                least = min(times[1])[0], min(deviation for _, deviation in times[1])
+                step = predicted(model, size, least, alone[size], Path(scratch))
+                true = min(times[size])[0]
                 low, high = 1e3 * step["low"], 1e3 * step["high"]
                 figures = f"{1e3 * step['value']:.2f} | {low:.2f} to {high:.2f} | {1e3 * true:.2f}"
                 print(f"| {model} | {size} | {figures} | {step['value'] / true - 1:+.0%} |", flush=True)

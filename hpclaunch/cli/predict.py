@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,8 @@ def _count(word: str) -> int:
     "--calibrate",
     "measured",
     metavar="FILE.csv",
-    help="Measured sizes of the first --strategy: columns gpus, seconds_per_step; or scale show --csv.",
+    help="Measured sizes of the first --strategy: columns gpus, seconds_per_step, perhaps deviation_s; or "
+    "scale show --csv.",
 )
 @click.option(
     "--optimizer",
@@ -123,6 +125,12 @@ def _count(word: str) -> int:
 )
 @click.option(
     "--network-test-gpus", type=click.IntRange(2), help="GPUs of that test, where its output lacks them."
+)
+@click.option(
+    "--network-test-allreduce",
+    metavar="NAME",
+    help="Which allreduce of hpclaunch.train.bench counts. Default: that of the bundled training, ring on "
+    "one node, hierarchical on several.",
 )
 @click.option(
     "--contention",
@@ -206,10 +214,7 @@ def command(
     from hpclaunch.scaling.prediction_report import as_text
 
     more |= {"gpus_per_worker": gpus_per_worker, "strategies": strategies, "measured": measured}
-    if not more["simulate"]:
-        for name in ("network", "nodes_per_group", "groups", "taper"):
-            if more[name] is not None:
-                raise click.UsageError(f"--{name.replace('_', '-')} is for --simulate.")
+    _refuse_without_effect(more)
     request = _request(site, model, batch, gpus, more)
     prediction = predict_all(request)
     if more["simulate"]:
@@ -222,20 +227,38 @@ def command(
         click.echo(as_text(prediction))
 
 
+_OPTIONS_OF = {
+    "simulate": ("network", "nodes_per_group", "groups", "taper"),
+    "network_test": ("network_test_gpus", "network_test_allreduce"),
+}
+"""Option -> those that have no effect without it."""
+
+
+def _refuse_without_effect(more: dict[str, Any]) -> None:
+    for option, names in _OPTIONS_OF.items():
+        for name in names:
+            if more[name] is not None and not more[option]:
+                spelled = [f"--{word.replace('_', '-')}" for word in (name, option)]
+                raise click.UsageError(f"{spelled[0]} is for {spelled[1]}.")
+
+
 def _request(
     site: str, model: str, batch: int, gpus: tuple[int, ...], more: dict[str, Any]
 ) -> PredictRequest:
     """Return what the options request. Raises BadInputError."""
-    from hpclaunch.scaling.machine_speed import machine_of
+    from hpclaunch.scaling.machine_speed import machine_of, with_step_deviation
     from hpclaunch.scaling.prediction import PredictRequest
     from hpclaunch.scaling.strategy_costs import STRATEGIES
     from hpclaunch.site.load_profile import load_site
+    from hpclaunch.site.site_scheduler import site_scheduler
 
     profile, table = load_site(site), _model(model)
-    machine = machine_of(profile, _speed_options(more), more["gpus_per_node"])
+    here = len(os.sched_getaffinity(0)) if site_scheduler(profile).starts_at_once else None
+    machine = machine_of(profile, _speed_options(more), more["gpus_per_node"], here)
     if more["network_test"]:
-        machine = _tested(machine, more["network_test"], more["network_test_gpus"], 4 * table.weights)
-    billing, measured = profile.billing, more["measured"]
+        machine = _tested(machine, more, 4 * table.weights)
+    billing, measured = profile.billing, _measured(more["measured"]) if more["measured"] else ()
+    machine = with_step_deviation(machine, measured)
     return PredictRequest(
         model=table,
         machine=machine,
@@ -245,7 +268,7 @@ def _request(
         strategies=more["strategies"] or (("data",) if measured else STRATEGIES),
         memory=_memory_options(more),
         segments=more["segments"],
-        measured=_measured(measured) if measured else (),
+        measured=measured,
         samples=more["samples"] or table.samples,
         node_hour=billing.per_node_hour if billing else None,
         cost_unit=billing.unit if billing else None,
@@ -307,13 +330,15 @@ def _model(name_or_file: str) -> Model:
     return read_model(read_tree(folder / f"{name_or_file}.yaml"))
 
 
-def _tested(machine: Machine, file: str, gpus: int | None, message_bytes: int) -> Machine:
+def _tested(machine: Machine, more: dict[str, Any], message_bytes: int) -> Machine:
     from hpclaunch.scaling.link_tests import read_link_test
     from hpclaunch.scaling.machine_speed import with_link_test
     from hpclaunch.site.yaml_tree import read_data
 
-    text = read_data(Path(file)).decode("utf-8", "replace")
-    return with_link_test(machine, read_link_test(text, file, gpus), Path(file).name, message_bytes)
+    file = Path(more["network_test"])
+    text = read_data(file).decode("utf-8", "replace")
+    test = read_link_test(text, str(file), more["network_test_gpus"], more["network_test_allreduce"])
+    return with_link_test(machine, test, file.name, message_bytes)
 
 
 def _measured(file: str) -> tuple[MeasuredSize, ...]:
@@ -321,4 +346,10 @@ def _measured(file: str) -> tuple[MeasuredSize, ...]:
     from hpclaunch.site.yaml_tree import read_data
 
     text = read_data(Path(file)).decode("utf-8-sig", "replace")
-    return read_measurement(text, file, ("seconds_per_step", "seconds")).sizes
+    found = read_measurement(text, file, ("seconds_per_step", "seconds"))
+    if found.kind == "strong":
+        raise BadInputError(
+            f"{file}: the times of a strong study, in which a worker has fewer samples the more there are",
+            "measure with the same samples per worker: hpclaunch scale --weak",
+        )
+    return found.sizes

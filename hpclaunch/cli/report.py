@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @click.option(
     "--site",
     shell_complete=complete_site,
-    help="Site of a JOB that hpclaunch did not submit; its scheduler is asked.",
+    help="Site of a JOB that hpclaunch did not submit; its scheduler is asked. Default: the detected one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="OUT", help="Write one page with pictures.")
@@ -27,9 +28,9 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None) -> Non
     """Show what JOB used: time in the queue and running, CPU, memory, GPUs, energy, speed, cost; and what to
     ask for next time.
 
-    JOB: an id, either end of one, the scheduler's id, a name, or last (the default). With --site it is a
-    number of that site's scheduler, and may be a job that hpclaunch did not submit: of that the accounting of
-    the scheduler tells.
+    JOB: an id, either end of one, the scheduler's id, a name, or last (the default). A number of the site's
+    scheduler may also be that of a job that hpclaunch did not submit, such as a script of --dry-run that you
+    have submitted: of that the accounting of the scheduler tells.
 
     \b
     Examples:
@@ -39,7 +40,7 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None) -> Non
     """
     from hpclaunch.cli._documents import print_document
 
-    document = _foreign(job, site) if site else _of_ours(job)
+    document = _foreign(job, site) if site else _of_ours(job) if _is_ours(job) else _of_this_site(job)
     if html:
         from hpclaunch.atomic_file import write_file
         from hpclaunch.usage.report_page import page
@@ -67,6 +68,33 @@ def _of_ours(job: str) -> ReportDocument:
         record = up_to_date(handle)
         facts = facts_of_job(host, record)
     return job_report(facts, billing_of(record), dt.datetime.now(dt.timezone.utc))
+
+
+def _is_ours(job: str) -> bool:
+    """Return whether hpclaunch has submitted it, or the text is not a number of a scheduler."""
+    from hpclaunch.job.store import NoSuchJobError, Store
+
+    if not re.match(r"\d+([._[]|$)", job):
+        return True
+    try:
+        Store().find(job)
+    except NoSuchJobError:
+        return False
+    return True
+
+
+def _of_this_site(job: str) -> ReportDocument:
+    """Return the report of a job of the scheduler here; BadInputError where the site is not known."""
+    from hpclaunch.errors import BadInputError
+    from hpclaunch.site.detect import detect_here
+
+    site = detect_here().site
+    if site is None:
+        raise BadInputError(
+            f"hpclaunch did not submit a job {job}, and the site of this machine is not known for certain",
+            f"if it is a job of a scheduler: hpclaunch report {job} --site SITE (hpclaunch sites list)",
+        )
+    return _foreign(job, site)
 
 
 def _foreign(job: str, site: str) -> ReportDocument:

@@ -29,7 +29,7 @@ def command(job: str, index: int | None, as_json: bool) -> None:
     """
     from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import up_to_date
-    from hpclaunch.job.job_stacks import stacks_left, stacks_of
+    from hpclaunch.job.job_stacks import stacks_left, stacks_of, state_of
     from hpclaunch.job.refresh import to_stderr
     from hpclaunch.remote.roll_call import text_lines
     from hpclaunch.text_table import printable
@@ -37,9 +37,8 @@ def command(job: str, index: int | None, as_json: bool) -> None:
     handle = find_job(job, to_stderr)
     record = up_to_date(handle)
     with handle.connected() as host:
-        call = (
-            stacks_of(host, record, index) if record.state == "running" else stacks_left(host, record, index)
-        )
+        runs = state_of(record, index) == "running"
+        call = stacks_of(host, record, index) if runs else stacks_left(host, record, index)
     if as_json:
         from hpclaunch.job.stacks_document import stacks_document
 

@@ -47,10 +47,12 @@ def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
     yield "state", shown_state(record) + code
     if record.reason:
         yield "reason", record.reason
-    if hang := record.hang:
-        yield "hung at", hang.finding
-        if hang.remedy:
-            yield "remedy", hang.remedy
+    of_array = ((f"job {index}: ", job.hang) for index, job in sorted(record.array.items()))
+    for whose, hang in (("", record.hang), *of_array):
+        if hang:
+            yield "hung at", whose + hang.finding
+            if hang.remedy:
+                yield "remedy", hang.remedy
     if failure := record.failure:
         if failure.rank is not None or failure.node:
             rank = "" if failure.rank is None else failure.rank

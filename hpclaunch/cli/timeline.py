@@ -27,6 +27,7 @@ _NAMES = ("*.json", "*.json.gz", "*trace*rank*", "*.pickle")
 
 @click.command()
 @click.argument("sources", nargs=-1, metavar="[FILE...|DIR|JOB]", shell_complete=complete_job)
+@click.option("--index", type=int, help="Of a job array: the job of this index.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="OUT", help="Write one page with pictures.")
 @click.option(
@@ -55,7 +56,7 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
       hpclaunch timeline last --merge all-ranks.json
     """
     with ExitStack() as stack:
-        record, paths = _found(sources or ("last",), stack)
+        record, paths = _found(sources or ("last",), options["index"], stack)
         if options["repair"]:
             _repair(paths, options["repair"])
             return
@@ -67,13 +68,17 @@ def _only_folders(sources: tuple[str, ...]) -> bool:
     return all(Path(source).is_dir() for source in sources)
 
 
-def _found(sources: tuple[str, ...], stack: ExitStack) -> tuple[JobRecord | None, dict[str, Path]]:
+def _found(
+    sources: tuple[str, ...], index: int | None, stack: ExitStack
+) -> tuple[JobRecord | None, dict[str, Path]]:
     """Return the files by the names that are shown, and the record of the job whose they are.
 
     BadInputError where nothing is found.
     """
     if len(sources) == 1 and not Path(sources[0]).exists() and "/" not in sources[0]:
-        return _of_job(sources[0], stack)
+        return _of_job(sources[0], index, stack)
+    if index is not None:
+        raise click.UsageError("--index is for a JOB, not for files")
     paths: list[Path] = []
     for source in map(Path, sources):
         if source.is_dir():
@@ -90,7 +95,7 @@ def _found(sources: tuple[str, ...], stack: ExitStack) -> tuple[JobRecord | None
     return None, {str(path): path for path in paths}
 
 
-def _of_job(name: str, stack: ExitStack) -> tuple[JobRecord, dict[str, Path]]:
+def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, dict[str, Path]]:
     """Return the record and the files of a job, copied to this machine if it ran elsewhere."""
     import tempfile
 
@@ -98,9 +103,14 @@ def _of_job(name: str, stack: ExitStack) -> tuple[JobRecord, dict[str, Path]]:
     from hpclaunch.job.job_timelines import brought, timeline_files
 
     handle = find_job(name)
-    record = handle.record
+    record = handle.record if index is None else handle.index(index).record
+    if record.array:
+        raise BadInputError(
+            f"job {record.id} is an array: each of its jobs has its own timelines",
+            f"name one of its jobs: hpclaunch timeline {record.id} --index {min(record.array)}",
+        )
     with handle.connected() as host:
-        files = timeline_files(host, record)
+        files = timeline_files(host, handle.record, index)
         if not files:
             raise _no_timeline(record)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-")))
@@ -118,7 +128,8 @@ def _no_timeline(record: JobRecord) -> BadInputError:
         f"job {record.id}: --profile has recorded nothing in {record.folder}: either the job has not come to "
         "those steps, or the program gives no hook: it took no step of a torch optimizer and did not import "
         "Horovod",
-        f"hpclaunch logs {record.id}: lines that begin with 'hpclaunch: --profile' say what the ranks saw",
+        f"hpclaunch logs {record.id}: what ranks with torch or Horovod saw is in lines that begin with "
+        "'hpclaunch: --profile'",
     )
 
 
@@ -154,6 +165,11 @@ def _report(
     places, figures = _places(record), _figures(record)
     document = summarised(job, places, figures, record.id if record else None)
     if options["merge"]:
+        if all(file.form == "flight-recorder" for file in files):
+            raise BadInputError(
+                "--merge: a dump of the flight recorder has no events that Perfetto shows",
+                "merge the traces of torch.profiler: hpclaunch submit --profile 20",
+            )
         _write(options["merge"], _merged(job, places, paths))
         click.echo(f"note: {options['merge']} has all ranks; https://ui.perfetto.dev shows it", err=True)
     if options["html"]:
@@ -214,10 +230,14 @@ def _repair(paths: Mapping[str, Path], target: Path) -> None:
     if len(paths) != 1:
         raise click.UsageError("--repair takes one FILE")
     ((name, path),) = paths.items()
-    try:
-        _write(target, repaired(file_chunks(path)))
-    except BadInputError as error:
-        raise BadInputError(f"{name}: {error.message}", error.hint) from None
+
+    def parts() -> Iterator[str]:
+        try:
+            yield from repaired(file_chunks(path))
+        except BadInputError as error:
+            raise BadInputError(f"{name}: {error.message}", error.hint) from None
+
+    _write(target, parts())
 
 
 def _write(path: Path, parts: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.binding_report import BindingVerdict, verdict
+from hpclaunch.job.log_extract import EXIT_STATUS, HANG, REASON, hang_left, reason_left
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, array_state
 
@@ -31,14 +32,14 @@ def job_of_array(record: JobRecord, index: int) -> JobRecord:
         indices = ", ".join(map(str, sorted(record.array)[:20]))
         has = f"its indices are {indices}" if record.array else "it is not an array"
         raise BadInputError(f"job {record.id} has no index {index}: {has}")
-    return replace(record, folder=f"{record.folder}/{index}", state=record.array[index].state, array={})
+    state = record.array[index].state
+    return replace(record, folder=f"{record.folder}/{index}", state=state, array={}, binding=None)
 
 
 def array_paths(record: JobRecord) -> Iterator[str]:
     """Yield the files that tell how the jobs ended, where that is not known yet."""
     for index in sorted(open_indices(record)):
-        yield f"{record.folder}/{index}/exit_status"
-        yield f"{record.folder}/{index}/reason"
+        yield from (f"{record.folder}/{index}/{name}" for name in (EXIT_STATUS, REASON, HANG))
 
 
 def with_array_status(
@@ -75,7 +76,8 @@ def _judged(
 ) -> ArrayJob:
     """Return one job with its present state."""
     old = record.array[index]
-    text = files.get(f"{record.folder}/{index}/exit_status", b"").strip()
+    folder = f"{record.folder}/{index}"
+    text = files.get(f"{folder}/{EXIT_STATUS}", b"").strip()
     left = int(text) if text.isdigit() and len(text) <= 3 else None
     if said is None and left is None:
         if not asked:
@@ -92,12 +94,12 @@ def _judged(
     if said.state not in FINAL_STATES:
         return replace(old, state=said.state, reason=said.reason, started=started)
     code = said.exit_code if said.exit_code is not None else left
-    own = files.get(f"{record.folder}/{index}/reason", b"").decode(errors="replace").strip()
     return replace(
         old,
         state=said.state,
         exit_code=None if said.state != "done" and code == 0 else code,
-        reason=(own if said.state == "failed" else "") or said.reason,
+        reason=(reason_left(files, folder) if said.state == "failed" else None) or said.reason,
+        hang=hang_left(files, folder),
         started=started,
         ended=said.ended or old.ended,
     )

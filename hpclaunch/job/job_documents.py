@@ -21,6 +21,7 @@ class ArrayJobDocument(msgspec.Struct, frozen=True, kw_only=True):
     state: JobState
     exit_code: int | None
     reason: str | None
+    hang: Hang | None
 
 
 class BindingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,7 +186,9 @@ def _facts(record: JobRecord) -> dict[str, Any]:
         if record.binding
         else None,
         "array": {
-            str(index): ArrayJobDocument(state=job.state, exit_code=job.exit_code, reason=job.reason)
+            str(index): ArrayJobDocument(
+                state=job.state, exit_code=job.exit_code, reason=job.reason, hang=job.hang
+            )
             for index, job in jobs
         }
         or None,

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.job.array_status import array_verdict, job_of_array, sentence
 from hpclaunch.job.binding_report import BindingVerdict, verdict
 from hpclaunch.job.failed_ranks import FailureLog
 from hpclaunch.job.failure_causes import alone, failure_of, first_death, own_exit_code, refused_mask
-from hpclaunch.job.log_extract import HANG, REASON, RESTARTS, Trace
+from hpclaunch.job.log_extract import RESTARTS, Trace, hang_left, reason_left
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
-from hpclaunch.job.record import ArrayJob, Failure, Hang, JobRecord
+from hpclaunch.job.record import ArrayJob, Failure, JobRecord
 from hpclaunch.scheduler.scheduler_interface import JobState, array_state
 
 _LINE_SHOWN = 200  # characters of a log's line in a reason
@@ -60,19 +59,8 @@ def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now:
     binding = None if never else binding_of(record, traces)
     restarts = restarts_in(files.get(f"{record.folder}/{RESTARTS}"))
     record = replace(record, ended=ended, binding=binding, preflight=preflight, restarts=restarts)
-    record = replace(record, hang=_hang(record, files))
+    record = replace(record, hang=hang_left(files, record.folder))
     return replace(record, failure=_failure(record, logs))
-
-
-def _hang(record: JobRecord, files: Mapping[str, bytes]) -> Hang | None:
-    """Return where the ranks stood when the job hung, which its script has written."""
-    text = files.get(f"{record.folder}/{HANG}")
-    if not text or not (own_reason(files, record) or "").startswith("hung:"):
-        return None
-    try:
-        return msgspec.json.decode(text, type=Hang)
-    except msgspec.DecodeError:
-        return None  # cut, on a full disk
 
 
 def _failure(record: JobRecord, logs: EndLogs) -> Failure | None:
@@ -117,5 +105,4 @@ def restarts_in(text: bytes | None) -> int:
 
 def own_reason(files: Mapping[str, bytes], record: JobRecord) -> str | None:
     """Return the reason of its end that the script itself wrote: a hang, restarts used up."""
-    text = files.get(f"{record.folder}/{REASON}", b"").decode(errors="replace").strip()
-    return text or None
+    return reason_left(files, record.folder)

@@ -10,6 +10,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
+from hpclaunch.job.array_status import job_of_array
 from hpclaunch.job.attached_nodes import PYTHON, SSH
 from hpclaunch.job.node_programs import STANDS, one_text
 from hpclaunch.job.record import JobRecord
@@ -18,7 +19,7 @@ from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import FILE, nodes_in, roll_call
 from hpclaunch.scheduler.registry import get_scheduler
-from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Scheduler
+from hpclaunch.scheduler.scheduler_interface import Attach, JobState, RunningJob, Scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.site_scheduler import site_scheduler
 
@@ -26,6 +27,26 @@ _IDLE = """\
 last=$(stat -c %Y -- "$@" 2> /dev/null | sort -n | tail -n 1)
 [ -z "$last" ] || echo $(($(date +%s) - last))
 """
+
+
+def state_of(record: JobRecord, index: int | None) -> JobState:
+    """Return the state of a job, or of the job of an array with that index.
+
+    Raises BadInputError for an array without an index, which names those that run or hung, and for an index
+    that the job does not have.
+    """
+    if index is not None:
+        return job_of_array(record, index).state
+    if not record.array:
+        return record.state
+    jobs = sorted(record.array.items())
+    told = {
+        "run": [str(i) for i, job in jobs if job.state == "running"],
+        "hung": [str(i) for i, job in jobs if job.hang],
+    }
+    found = "; ".join(f"{what}: {', '.join(indices[:20])}" for what, indices in told.items() if indices)
+    which = found or "none of them runs, and none was ended by --idle-timeout"
+    raise BadInputError(f"job {record.id} is an array", f"name one of its jobs: --index N ({which})")
 
 
 def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[str, Any]:
@@ -56,7 +77,7 @@ def stacks_left(host: Host, record: JobRecord, index: int | None = None) -> dict
         stacks_document(record.id, call)
     except msgspec.DecodeError:
         raise BadInputError(
-            f"job {record.id} is {record.state}, so it has no ranks to look at",
+            f"job {record.id} is {state_of(record, index)}, so it has no ranks to look at",
             "hpclaunch status and hpclaunch logs tell how it ended, or why it waits",
         ) from None
     return call
@@ -70,9 +91,7 @@ def _from_outside(host: Host, scheduler: Scheduler, record: JobRecord, index: in
             "submit with --idle-timeout: the job itself looks before it is ended",
         )
     number = record.scheduler_id or ""
-    if record.array:
-        if index is None:
-            raise BadInputError(f"job {record.id} is an array", "name one of its jobs: --index N")
+    if index is not None:
         number = f"{number}_{index}"
     answer = host.run(attach.query(number), env=dict(scheduler.query_env), timeout_s=LOOK_S)
     job = attach.parse(number, answer)

@@ -21,10 +21,11 @@ _MOST = 4096
 """Files; a job of more ranks is summarised from those of the first ones."""
 
 
-def timeline_files(host: Host, record: JobRecord) -> tuple[RemoteFile, ...]:
+def timeline_files(host: Host, record: JobRecord, index: int | None = None) -> tuple[RemoteFile, ...]:
     """Return the files in the job's folder that have the name of a trace, and what ``--timeline`` named.
 
-    Raises RefusedError where the host does not list them.
+    ``index``: of a job of an array; then those in its own folder. Raises RefusedError where the host does not
+    list them.
     """
     found = {file.source: file for file in list_results(host, record, ()).files}
     for named in _named(record):
@@ -33,7 +34,10 @@ def timeline_files(host: Host, record: JobRecord) -> tuple[RemoteFile, ...]:
     chosen = [
         file
         for file in found.values()
-        if _NAMES.search(file.source) and file.source.rpartition("/")[2] not in _OURS and file.size
+        if _NAMES.search(file.source)
+        and file.source.rpartition("/")[2] not in _OURS
+        and file.size
+        and (index is None or file.source.startswith(f"{record.folder}/{index}/"))
     ]
     return tuple(sorted(chosen, key=lambda file: file.source)[:_MOST])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -15,6 +15,7 @@ from hpclaunch.job.failed_ranks import RANK_LINES, FailureLog
 from hpclaunch.job.failure_causes import SAYS_RANK, SLURM_SAYS
 from hpclaunch.job.known_errors import ERROR_LINES
 from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT_PREFIX
+from hpclaunch.job.record import Hang
 
 SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
 REASON, NEXT_ID, RESTARTS, HANG = "reason", "next_id", "restarts", "hang"
@@ -74,6 +75,22 @@ def read_failures(host: Host, folders: Iterable[str]) -> dict[str, FailureLog]:
         folder: FailureLog(ranks, tuple(errors.splitlines()), tuple(end.splitlines()))
         for folder, ranks, errors, end in zip(parts[::4], parts[1::4], parts[2::4], parts[3::4], strict=False)
     }
+
+
+def reason_left(files: Mapping[str, bytes], folder: str) -> str | None:
+    """Return the reason of its end that the script in this folder has written: a hang, restarts used up."""
+    return files.get(f"{folder}/{REASON}", b"").decode(errors="replace").strip() or None
+
+
+def hang_left(files: Mapping[str, bytes], folder: str) -> Hang | None:
+    """Return where the ranks stood when the job hung, which the script in this folder has written."""
+    text = files.get(f"{folder}/{HANG}")
+    if not text or not (reason_left(files, folder) or "").startswith("hung:"):
+        return None
+    try:
+        return msgspec.json.decode(text, type=Hang)
+    except msgspec.DecodeError:
+        return None  # cut, on a full disk
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):

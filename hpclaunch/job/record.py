@@ -11,16 +11,6 @@ from hpclaunch.job.preflight_report import NodeVerdict
 from hpclaunch.scheduler.scheduler_interface import JobState
 
 
-class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one job of an array."""
-
-    state: JobState = "created"
-    exit_code: int | None = None
-    reason: str | None = None
-    started: str | None = None
-    ended: str | None = None
-
-
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job failed, as far as its log tells."""
 
@@ -45,6 +35,18 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | None = None
     suspects: tuple[int, ...] = ()
     """Ranks that other ranks waited for."""
+
+
+class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of one job of an array."""
+
+    state: JobState = "created"
+    exit_code: int | None = None
+    reason: str | None = None
+    hang: Hang | None = None
+    """Of a job that --idle-timeout has ended."""
+    started: str | None = None
+    ended: str | None = None
 
 
 class JobRecord(msgspec.Struct, kw_only=True):
@@ -87,7 +89,7 @@ class JobRecord(msgspec.Struct, kw_only=True):
     failure: Failure | None = None
     """Of a failed job with a log; of an array that of its first failed job."""
     hang: Hang | None = None
-    """Of a job that --idle-timeout has ended; not of an array, where the logs have it."""
+    """Of a job that --idle-timeout has ended; of an array each job has its own."""
     binding: BindingVerdict | None = None
     """The ranks' reports on their binding; None before the end, or where none was planned."""
     preflight: tuple[NodeVerdict, ...] = ()

@@ -47,6 +47,10 @@ def _digits(digits: Iterable[int]) -> str:
     return "".join(_ALPHABET[digit] for digit in digits)
 
 
+class NoSuchJobError(BadInputError):
+    """No job fits what names one."""
+
+
 class Store:
     """The records of all jobs below one folder."""
 
@@ -172,7 +176,7 @@ class Store:
             return self._newest()
         matches = self._matches(text)
         if not matches:
-            raise BadInputError(
+            raise NoSuchJobError(
                 f"no job {text!r} in {self.jobs}", "hpclaunch jobs lists them; last is the newest"
             )
         if len(matches) > 1:

@@ -17,6 +17,8 @@ ReadText = Callable[[str], str | None]
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+_ENDS_FLAGS = re.compile(r"[mcWX]")
+"""In a word of single letters: what follows is a value."""
 _MAX_FILES = 50
 MPI = "mpi4py"
 """The framework that programs of other frameworks use, too."""
@@ -63,11 +65,30 @@ def _target(words: tuple[str, ...]) -> PythonTarget | None:
         word = words[at]
         if word in _WITH_VALUE:
             at += 1
-        elif not word.startswith("--") and (found := re.search(r"[mc]", word)):
+        elif not word.startswith("--") and (found := _ENDS_FLAGS.search(word)) and found[0] in "mc":
             value = word[found.end() :] or next(iter(words[at + 1 :]), "")
             return PythonTarget(module=value) if found[0] == "m" else PythonTarget(code=value)
         at += 1
     return PythonTarget(file=words[at]) if at < len(words) and words[at] != "-" else None
+
+
+def option_against_startup(argv: tuple[str, ...]) -> str | None:
+    """Return the option by which the first Python of a command reads no start-up file of PYTHONPATH (man
+    python: -E, -I; -S)."""
+    words = iter(argv)
+    if not any(_PYTHON.fullmatch(PurePosixPath(word).name) for word in words):
+        return None
+    for word in words:  # those after the interpreter
+        if not word.startswith("-") or word == "-":
+            return None
+        flags = "" if word.startswith("--") else _ENDS_FLAGS.split(word, maxsplit=1)[0]
+        if found := re.search(r"[EIS]", flags):
+            return f"-{found[0]}"
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif flags not in ("", word) and word[len(flags)] in "mc":
+            return None
+    return None
 
 
 def find_framework(argv: tuple[str, ...], read: ReadText) -> FoundFramework | None:

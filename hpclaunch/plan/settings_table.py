@@ -6,7 +6,7 @@ an option for each row with a group. This module must not import msgspec, which 
 """
 
 # No annotations from __future__: the table is read from the annotations.
-from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 
@@ -255,9 +255,11 @@ class SettingsTable(_Struct):
     )
 
 
-def rows() -> Iterator[Row]:
-    """Yield the table row by row."""
-    group = ""
+@cache
+def rows() -> tuple[Row, ...]:
+    """Return the table row by row."""
+    group, found = "", []
     for name, annotation in SettingsTable.__annotations__.items():
         group = GROUPS.get(name, group)
-        yield Row(name, annotation, group, **getattr(SettingsTable, name))
+        found.append(Row(name, annotation, group, **getattr(SettingsTable, name)))
+    return tuple(found)

@@ -27,6 +27,8 @@ LOOK_S = 60
 """A node answers within 30 s; what starts the processes on the nodes may need some seconds."""
 JOB_VARIABLE = "HPCLAUNCH_JOB_ID"
 """In the environment of all processes of a job of ours."""
+FOLDER_VARIABLE = "HPCLAUNCH_JOB_FOLDER"
+"""The same, and of an array each job has its own."""
 STACKS = "stacks"
 """Folder in the job's folder with the programs of the roll call."""
 RECORDED_COLLECTIVES = 2000
@@ -48,7 +50,7 @@ def look_words(profile: SiteProfile, nodes: int) -> tuple[str, ...]:
     """Return the shell words that print, in the job's script, where the processes on each node stand."""
     scheduler, launcher = site_scheduler(profile), site_launcher(profile)
     launch = () if scheduler.starts_at_once else (*launcher.one_per_node(nodes), *launcher.overlap)
-    variable = scheduler.attach.job_variable if scheduler.attach else JOB_VARIABLE
+    variable = scheduler.attach.job_variable if scheduler.attach else FOLDER_VARIABLE
     asked = (variable, f'"${variable}"', str(STACKS_SIGNAL))
     return (*launch, "python3", "-I", "-c", '"$stands"', *asked)
 

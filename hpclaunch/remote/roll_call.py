@@ -55,13 +55,13 @@ _BLOCKED = {
 }
 """System calls that say more than the Python function around them."""
 _KERNEL_WAITS = (
-    (r"rpc_wait|nfs", "waits for NFS"),
-    (r"ptlrpc|^ll_|cl_sync|osc_|ldlm", "waits for Lustre"),
-    (r"^gpfs|cxiWait", "waits for GPFS"),
-    (r"io_schedule|folio_wait|wait_on_page|blk_", "waits for a disk or file system"),
-    (r"wait_for_partner|fifo_open", "waits for the other end of a FIFO"),
-    (r"pipe_(read|wait)|anon_pipe_read", "reads a pipe"),
-    (r"hrtimer_nanosleep|do_nanosleep", "sleeps"),
+    (r"rpc_wait|nfs", "waiting for NFS"),
+    (r"ptlrpc|^ll_|cl_sync|osc_|ldlm", "waiting for Lustre"),
+    (r"^gpfs|cxiWait", "waiting for GPFS"),
+    (r"io_schedule|folio_wait|wait_on_page|blk_", "waiting for a disk or file system"),
+    (r"wait_for_partner|fifo_open", "waiting for the other end of a FIFO"),
+    (r"pipe_(read|wait)|anon_pipe_read", "reading a pipe"),
+    (r"hrtimer_nanosleep|do_nanosleep", "asleep"),
 )
 _MOST_NAMED = 8
 _INNERMOST = 6
@@ -214,7 +214,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
     else:
         place["what"] = otherwise(now, stack, process.get("lines") or [])
     if now.get("state") == "D":
-        waits = kernel_wait(now) or "waits in the kernel"
+        waits = kernel_wait(now) or "waiting in the kernel"
         place["what"] = "{} ({}, state D)".format(place["what"] or "a system call", waits)
     return place
 
@@ -241,7 +241,7 @@ def otherwise(now: Dict[str, Any], stack: List[List[Any]], lines: List[str]) -> 
         function = stack[max(0, own - 1)][2]
         if function.startswith("_find_and_load"):
             return "import"
-        sleeps = kernel_wait(now) == "sleeps" or "sleep(" in "".join(lines[:1])  # select() before Python 3.11
+        sleeps = kernel_wait(now) == "asleep" or "sleep(" in "".join(lines[:1])  # select() before Python 3.11
         return "sleep()" if own == 0 and sleeps else f"{function}()"
     waits = kernel_wait(now)
     if waits:
@@ -495,6 +495,7 @@ def strangers(nodes: Nodes, found: Ranks) -> List[Dict[str, Any]]:
         if (host, one["pid"]) not in known
         and not HELPERS.match(program_of(one))
         and not _SHELLS.fullmatch(program_of(one))
+        and program_of(one) != "sleep"  # by which the job's script waits between its looks
     ][:20]
 
 

@@ -1,9 +1,9 @@
 """Parameters from a few measured sizes: what these cannot determine keeps its value and its origin. Pure.
 
-A step is a sum of five terms: computation, and latency and bandwidth within and between nodes. Each has a
-factor, 1 by the parameters' origins with their uncertainty. The factors that fit best to both, the measured
-sizes and the origins, are found, none negative. A factor whose uncertainty the measurement did not reduce
-stays 1.
+A step is a sum of six terms: computation, latency and bandwidth within and between nodes, and waiting for the
+slowest rank. Each has a factor, 1 by the parameters' origins with their uncertainty. The factors that fit
+best to both, the measured sizes and the origins, are found, none negative. A factor whose uncertainty the
+measurement did not reduce stays 1.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import msgspec
 
 from hpclaunch.scaling.nonnegative import Solution, nonnegative_fit
 
-TERMS = ("compute", "node_latency", "node_bandwidth", "network_latency", "network_bandwidth")
+TERMS = ("compute", "node_latency", "node_bandwidth", "network_latency", "network_bandwidth", "waiting")
 _NOISE = 0.02
 """Relative error of one measured size, at least."""
 _DETERMINED = 0.8
 """A factor is taken from the measurement if its uncertainty becomes less than this share of what it was."""
 _BIAS = 0.005
 """Mean of the relative errors at the measured sizes, up to which the origins do not pull the model away."""
-_DOUBLINGS = 8
+_DOUBLINGS = 16
 _FLOOR = 1e-6
 """Of an uncertainty: a factor that is known exactly."""
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """Factors of the five terms, and how well they are known."""
+    """Factors of the terms, and how well they are known."""
 
     factors: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
@@ -71,19 +71,19 @@ def calibrate(
     """
     before = [max(uncertainty, _FLOOR) for uncertainty in uncertainties]
     for _ in range(_DOUBLINGS):
-        free = _all_free(terms, seconds, before, _NOISE)
-        errors = _errors(terms, seconds, free.parameters)
-        if not _biased(errors):
+        errors = _errors(terms, seconds, _all_free(terms, seconds, before, _NOISE).parameters)
+        deviation = _root_mean_square(errors)
+        noise = max(_NOISE, deviation)
+        free = _all_free(terms, seconds, before, noise)  # the origins count more where sizes scatter
+        if not (_biased(errors) or _biased(_errors(terms, seconds, free.parameters))):
             break
         measured = [any(size[i] for size in terms) for i in range(len(before))]
         before = [2 * wide if seen else wide for wide, seen in zip(before, measured, strict=True)]
-    deviation = _root_mean_square(errors)
-    noise = max(_NOISE, deviation)
-    free = _all_free(terms, seconds, before, noise)
     factors, determined = _only_determined(terms, seconds, before, noise, free)
     errors = _errors(terms, seconds, factors)
     if _root_mean_square(errors) > deviation + _NOISE:  # not without the rest
-        factors, determined = free.parameters, tuple(True for _ in before)
+        factors = free.parameters
+        determined = tuple(any(size[i] for size in terms) for i in range(len(before)))
         errors = _errors(terms, seconds, factors)
     return Calibration(
         factors=tuple(factors),

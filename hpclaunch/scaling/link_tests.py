@@ -4,6 +4,9 @@ nccl-tests and rccl-tests: ``all_reduce_perf``, out of place. OSU: ``osu_allredu
 hpclaunch.train.bench --json``, ``hpclaunch check --allreduce-test --json``. One latency and one bandwidth do
 not describe a library over all sizes, so the bandwidth is that at the size of the message: between two
 measured sizes along a straight line of logarithms.
+
+Our benchmark measures several algorithms. The one that is asked for counts, else the one that our training
+uses by default, in the memory where a training has its gradients.
 """
 
 from __future__ import annotations
@@ -30,9 +33,12 @@ class LinkTest(msgspec.Struct, frozen=True, kw_only=True):
     """Measured times of one allreduce."""
 
     program: str
+    """With the algorithm, where the output has several."""
     ranks: int
     seconds: dict[int, float]
     """Bytes -> seconds, the smallest first."""
+    fresh: bool | None = None
+    """Whether the array was written before each sum, as gradients are; None: the output does not tell."""
 
     @property
     def latency_s(self) -> float:
@@ -59,50 +65,103 @@ class LinkTest(msgspec.Struct, frozen=True, kw_only=True):
         return self.seconds[sizes[0]]
 
 
-def read_link_test(text: str, file: str, ranks: int | None) -> LinkTest:
-    """Read such an output. ``ranks``: where the output does not state them. Raises BadInputError."""
-    program, stated, rows = _read(text, file)
-    ranks = stated or ranks
-    seconds = {int(size): float(time) * 1e-6 for size, time in rows if int(size) > 0 and float(time) > 0}
+class _Output(msgspec.Struct, frozen=True, kw_only=True):
+    """What an output states."""
+
+    program: str
+    ranks: int | None
+    rows: list[tuple[str, str]]
+    """Bytes and microseconds."""
+    fresh: bool | None = None
+
+
+def read_link_test(text: str, file: str, ranks: int | None, algorithm: str | None = None) -> LinkTest:
+    """Read such an output.
+
+    ``ranks``: where the output does not state them; ``algorithm``: of several in our benchmark's. Raises
+    BadInputError.
+    """
+    found = _read(text, file, algorithm)
+    ranks = found.ranks or ranks
+    seconds = {
+        int(size): float(time) * 1e-6 for size, time in found.rows if int(size) > 0 and float(time) > 0
+    }
     if len(seconds) < 2:
         raise BadInputError(f"{file}: no times of an allreduce were found", f"known are {_KINDS}")
     if ranks is None or ranks < 2:
-        found = "one rank" if ranks == 1 else "no number of ranks"
+        what = "one rank" if ranks == 1 else "no number of ranks"
         raise BadInputError(
-            f"{file}: {found} in the output", "state the GPUs of the test: --network-test-gpus N"
+            f"{file}: {what} in the output", "state the GPUs of the test: --network-test-gpus N"
         )
-    return LinkTest(program=program, ranks=ranks, seconds=dict(sorted(seconds.items())))
+    return LinkTest(program=found.program, ranks=ranks, seconds=seconds, fresh=found.fresh)
 
 
-def _read(text: str, file: str) -> tuple[str, int | None, list[tuple[str, str]]]:
+def _read(text: str, file: str, algorithm: str | None) -> _Output:
     if text.lstrip().startswith("{"):
-        return _check(text) or _bench(text, file)
-    if "busbw" in text:
-        return "nccl-tests", len(_NCCL_RANK.findall(text)) or None, _NCCL.findall(text)
-    return "OSU", None, _OSU.findall(text) if "Allreduce" in text else []
+        found = _check(text)
+        if found is None:
+            return _bench(text, file, algorithm)
+    elif "busbw" in text:
+        ranks = len(_NCCL_RANK.findall(text)) or None
+        found = _Output(program="nccl-tests", ranks=ranks, rows=_NCCL.findall(text))
+    else:
+        rows = _OSU.findall(text) if "Allreduce" in text else []
+        found = _Output(program="OSU", ranks=None, rows=rows)
+    if algorithm is not None:
+        raise BadInputError(
+            f"{file}: the output of {found.program} does not name algorithms",
+            "leave --network-test-allreduce out",
+        )
+    return found
 
 
-def _check(text: str) -> tuple[str, int | None, list[tuple[str, str]]] | None:
+def _check(text: str) -> _Output | None:
     """Read the document of ``hpclaunch check --allreduce-test --json``; None: it is another one."""
     try:
         (times,) = (one["times"] for one in json.loads(text)["checks"] if one["name"] == "allreduce")
         rows = [(str(size), str(1e6 * float(seconds))) for size, seconds in times["seconds"].items()]
-        return "hpclaunch check --allreduce-test", int(times["ranks"]), rows
+        return _Output(program="hpclaunch check --allreduce-test", ranks=int(times["ranks"]), rows=rows)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _bench(text: str, file: str) -> tuple[str, int | None, list[tuple[str, str]]]:
-    """Read our benchmark: of each size the fastest algorithm."""
+class _BenchRow(msgspec.Struct, frozen=True, kw_only=True):
+    algorithm: str
+    buffer: str = "array"
+    bytes: int
+    median_us: float
+
+
+class _Bench(msgspec.Struct, frozen=True, kw_only=True):
+    """The document of ``hpclaunch.train.bench``, as far as it is read here."""
+
+    ranks: int
+    rows: list[_BenchRow]
+    fresh: bool = False
+    ranks_by_host: dict[str, int] = {}
+
+
+def _bench(text: str, file: str, algorithm: str | None) -> _Output:
+    """Read the times of one algorithm of our benchmark."""
     try:
-        found = json.loads(text)
-        fastest: dict[int, float] = {}
-        for row in found["rows"]:
-            size, time = int(row["bytes"]), float(row["median_us"])
-            fastest[size] = min(time, fastest.get(size, math.inf))
-        rows = [(str(size), str(time)) for size, time in fastest.items()]
-        return "hpclaunch.train.bench", int(found["ranks"]), rows
-    except (ValueError, TypeError, KeyError) as error:
-        problem = f"{type(error).__name__}: {error}"
+        found = msgspec.json.decode(text, type=_Bench)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
         what = f"{file}: not the JSON of hpclaunch.train.bench, nor of check --allreduce-test"
-        raise BadInputError(f"{what}: {problem}") from None
+        raise BadInputError(f"{what}: {error}") from None
+    names = list(dict.fromkeys(row.algorithm for row in found.rows))
+    # As hpclaunch.train.allreduce.resolve_allreduce chooses.
+    usual = "ring" if len(found.ranks_by_host) < 2 else "hierarchical"
+    if algorithm is not None and algorithm not in names:
+        raise BadInputError(f"{file}: no times of the allreduce {algorithm}", f"it has {', '.join(names)}")
+    name = algorithm or (usual if usual in names else None)
+    rows = [row for row in found.rows if name in (None, row.algorithm)]
+    windows = [row for row in rows if row.buffer == "window"]  # where a training has its gradients
+    fastest: dict[int, float] = {}
+    for row in windows if name and windows else rows:
+        fastest[row.bytes] = min(row.median_us, fastest.get(row.bytes, math.inf))
+    return _Output(
+        program=f"hpclaunch.train.bench, {name or 'the fastest of ' + ', '.join(names)}",
+        ranks=found.ranks,
+        rows=[(str(size), str(time)) for size, time in fastest.items()],
+        fresh=found.fresh,
+    )

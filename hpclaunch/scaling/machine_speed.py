@@ -5,18 +5,28 @@ Pure.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scaling.gpu_speeds import Precision, Share, gpu_speed, reached_share
 from hpclaunch.scaling.link_tests import LinkTest
+from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.site.schema import Link, SiteProfile
 
 _STATED = 0.1
 """Relative uncertainty of a value that the user states."""
 _MEASURED = 0.3
+_SAME_ARRAY = 1.0
+"""Of a test on this processor that sums one array again and again: its memory is then in the caches of the
+ranks. Summing arrays that were just written takes 1.3 to 3 times as long (docs/explanation/measured.md)."""
 _DATA_SHEET = 1.0
 """Relative uncertainty of a link's speed: programs reach a third of the data sheet, or all of it."""
+
+
+_DEVIATION = 1.0
+"""Delays that all ranks have at the same moment make none of them wait; rare long ones are not normal."""
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,10 +70,18 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """phi: by what the exchange between the workers of a hybrid is slowed down by those next to it."""
     overlap: Parameter
     """Share of the exchange of gradients that the computation hides."""
+    step_deviation_s: Parameter
+    """Standard deviation of single steps on one GPU: the slowest of all sets the pace."""
     gpus_per_node: int | None
     """None: one node."""
     room_gib: float | None
     """Memory of one GPU; None: unknown."""
+    cores: int | None = None
+    """Of a node whose ranks compute on them; None: they compute on GPUs, or unknown."""
+
+    def ranks_per_core(self, gpus: int) -> float:
+        """Return how many ranks share a core, 1 where none do; ``gpus``: GPUs, or ranks, of the job."""
+        return max(1.0, min(gpus, self.gpus_per_node or gpus) / self.cores) if self.cores else 1.0
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters in their order."""
@@ -71,8 +89,13 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(value for value in values if isinstance(value, Parameter))
 
 
-def machine_of(profile: SiteProfile, options: SpeedOptions, gpus_per_node: int | None) -> Machine:
-    """Return the parameters of a site. Raises BadInputError where a speed is not known from anywhere."""
+def machine_of(
+    profile: SiteProfile, options: SpeedOptions, gpus_per_node: int | None, cores_here: int | None = None
+) -> Machine:
+    """Return the parameters of a site; ``cores_here``: of this machine, where jobs run on it.
+
+    Raises BadInputError where a speed is not known from anywhere.
+    """
     node = profile.node
     per_node = gpus_per_node or (len(node.gpus) if node and node.gpus else None)
     contention = options.contention
@@ -99,9 +122,31 @@ def machine_of(profile: SiteProfile, options: SpeedOptions, gpus_per_node: int |
             origin="option --overlap" if options.overlap else "assumed: the exchange follows the computation",
             uncertainty=0.0,
         ),
+        step_deviation_s=Parameter(
+            name="step_deviation_s",
+            value=0.0,
+            unit="s",
+            origin="not measured: all GPUs are taken to be equally fast in every step",
+            uncertainty=0.0,
+        ),
         gpus_per_node=per_node,
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
+        cores=cores_here if node is None else None if node.gpus else node.cores,
     )
+
+
+def with_step_deviation(machine: Machine, measured: Sequence[MeasuredSize]) -> Machine:
+    """Return the machine with the deviation of the steps on one GPU, or rank, where that was measured."""
+    known = [size.deviation_s for size in measured if size.size == 1 and size.deviation_s is not None]
+    if not known:
+        return machine
+    deviation = msgspec.structs.replace(
+        machine.step_deviation_s,
+        value=known[0],
+        origin="measured: steps of one GPU, or rank",
+        uncertainty=_DEVIATION,
+    )
+    return msgspec.structs.replace(machine, step_deviation_s=deviation)
 
 
 def with_link_test(machine: Machine, test: LinkTest, file: str, message_bytes: float) -> Machine:
@@ -109,17 +154,19 @@ def with_link_test(machine: Machine, test: LinkTest, file: str, message_bytes: f
     inside = machine.gpus_per_node is None or test.ranks <= machine.gpus_per_node
     where = "node" if inside else "network"
     origin = f"measured: {test.program} on {test.ranks} GPUs, {file}"
+    if test.fresh is not None:
+        written = "each array newly written" if test.fresh else "one array again and again: without --fresh"
+        origin += f", {written}"
+    error = _SAME_ARRAY if test.fresh is False else _MEASURED
     latency, bandwidth = f"{where}_latency_s", f"{where}_gb_s"
     changes = {
-        latency: Parameter(
-            name=latency, value=test.latency_s, unit="s", origin=origin, uncertainty=_MEASURED
-        ),
+        latency: Parameter(name=latency, value=test.latency_s, unit="s", origin=origin, uncertainty=error),
         bandwidth: Parameter(
             name=bandwidth,
             value=test.bandwidth_gb_s(message_bytes),
             unit="GB/s",
             origin=f"{origin}, at {message_bytes / 1e6:,.4g} MB",
-            uncertainty=_MEASURED,
+            uncertainty=error,
         ),
     }
     return msgspec.structs.replace(machine, **changes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from statistics import median
 from typing import Literal
 
 import msgspec
@@ -12,6 +13,7 @@ from hpclaunch.errors import BadInputError
 
 Unit = Literal["gpus", "ranks"]
 _MOST = 10_000_000
+_SHORTEST_S, _LONGEST_S = 1e-9, 1e9
 
 
 class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,21 +25,26 @@ class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int | None = None
     ranks: int | None = None
     """None: as many as GPUs."""
+    deviation_s: float | None = None
+    """Standard deviation of single steps."""
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """What a CSV file states, by size."""
 
     unit: Unit
+    kind: str | None = None
+    """strong or weak, where the file is a study's table."""
     sizes: tuple[MeasuredSize, ...]
     """The smallest first."""
 
 
 def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("seconds",)) -> Measurement:
-    """Read lines of ``gpus`` or ``ranks``, perhaps ``nodes``, and seconds; a size may be repeated.
+    """Read lines of ``gpus`` or ``ranks``, perhaps ``nodes`` and ``deviation_s``, and seconds.
 
-    ``seconds_columns``: the first of these that the file has is read; more columns are ignored. Empty lines
-    and lines that begin with # are comments. Raises BadInputError with file and line.
+    A size may be repeated. What a study's table marks as not comparable is left out. ``seconds_columns``: the
+    first of these that the file has is read; more columns are ignored. Empty lines and those that begin with
+    # are comments. Raises BadInputError with the line.
     """
     lines = [
         (n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip() and line.strip()[0] != "#"
@@ -53,19 +60,32 @@ def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("
             found = f"{len(cells)} values, but {len(names)} columns: {', '.join(names)}"
             raise BadInputError(f"{file}:{number}: {found}")
     table = [(f"{file}:{number}", dict(zip(names, cells, strict=True))) for number, cells in rows]
+    table = [(where, row) for where, row in table if row.get("comparable") != "false"]
     column = _seconds_column(names, f"{file}:{head[0]}", seconds_columns)
     unit = _unit(names, [row for _, row in table], f"{file}:{head[0]}")
     times: dict[int, list[float]] = {}
     nodes: dict[int, int] = {}
+    deviations: dict[int, list[float]] = {}
     for where, row in table:
         size = _count(row[unit], where, unit)
         times.setdefault(size, []).append(_time(row[column], where, column))
         if row.get("nodes"):
             nodes[size] = _count(row["nodes"], where, "nodes")
+        if row.get("deviation_s"):
+            deviations.setdefault(size, []).append(_time(row["deviation_s"], where, "deviation_s"))
     if not times:
         raise BadInputError(f"{file}: no measured size below the line of columns")
-    sizes = (MeasuredSize(size=n, seconds=tuple(times[n]), nodes=nodes.get(n)) for n in sorted(times))
-    return Measurement(unit=unit, sizes=tuple(sizes))
+    sizes = (
+        MeasuredSize(
+            size=n,
+            seconds=tuple(times[n]),
+            nodes=nodes.get(n),
+            deviation_s=median(deviations[n]) if n in deviations else None,
+        )
+        for n in sorted(times)
+    )
+    kind = table[0][1].get("kind")
+    return Measurement(unit=unit, kind=kind, sizes=tuple(sizes))
 
 
 def _cells(lines: list[tuple[int, str]]) -> list[list[str]]:
@@ -112,4 +132,7 @@ def _time(text: str, where: str, name: str) -> float:
         seconds = math.nan
     if not (math.isfinite(seconds) and seconds > 0):
         raise BadInputError(f"{where}: {name} is {text!r}; it must be a number above 0")
+    if not _SHORTEST_S <= seconds <= _LONGEST_S:
+        bounds = f"from {_SHORTEST_S:g} to {_LONGEST_S:g}"
+        raise BadInputError(f"{where}: {name} is {text!r}; it must be a number {bounds}")
     return seconds

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from statistics import median
+from statistics import NormalDist, median
 
 import msgspec
 
@@ -21,6 +21,7 @@ from hpclaunch.scaling.machine_speed import Machine, Parameter
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.scaling.memory_need import MemoryNeed, MemoryOptions, memory_need, what_would_fit
 from hpclaunch.scaling.model_table import Layer, Model, ModelTable
+from hpclaunch.scaling.node_sharing import node_sharing
 from hpclaunch.scaling.simulated_exchange import Simulation
 from hpclaunch.scaling.strategy_costs import (
     HYBRIDS,
@@ -44,6 +45,8 @@ that no operation counts (the paper's Table VIII has three times the projected c
 seven times with filters, seventy times with channels)."""
 _DOES_NOT_FIT = 0.1
 """Relative error from which a measured size is named."""
+_OTHER_UNIT = 100.0
+"""Times of what the origins give, from which a measured size may be in another unit than seconds."""
 _STAGE_3 = 1.5
 """ZeRO's third stage gathers the parameters in both passes: 3 times the weights, not 2 (arXiv 1910.02054)."""
 
@@ -86,6 +89,9 @@ class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
     step_s: StepRange
     compute_s: float
     communication_s: float
+    """Waiting included."""
+    waiting_s: float
+    """For the slowest GPU, where the deviation of the steps on one is known."""
     memory_gib: float
     fits: bool | None
     """None: the memory of a GPU is not known."""
@@ -98,6 +104,8 @@ class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
     memory: MemoryNeed
     remedies: tuple[str, ...] = ()
     """What would make it fit."""
+    remarks: tuple[str, ...] = ()
+    """What makes the range wider."""
 
 
 class Impossible(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +177,7 @@ def _uncertainties(strategy: Strategy, machine: Machine) -> list[float]:
     whole = strategy in ("serial", "data", "pipeline")
     compute = max(machine.gpu_share.uncertainty, 0.0 if whole else _DIVIDED_LAYERS)
     links = (machine.node_latency_s, machine.node_gb_s, machine.network_latency_s, machine.network_gb_s)
-    return [compute, *(link.uncertainty for link in links)]
+    return [compute, *(link.uncertainty for link in links), machine.step_deviation_s.uncertainty]
 
 
 def division_of(strategy: Strategy, gpus: int, request: PredictRequest) -> Division:
@@ -233,12 +241,22 @@ def terms_of(
         target[0] += share * traffic.messages
         target[1] += share * traffic.elements * width * (slower if target is network else 1.0)
     return (
-        cost.compute_s + cost.update_s,
+        (cost.compute_s + cost.update_s) * machine.ranks_per_core(gpus),
         node[0] * machine.node_latency_s.value,
         node[1] / (machine.node_gb_s.value * 1e9),
         network[0] * machine.network_latency_s.value,
         network[1] / (machine.network_gb_s.value * 1e9),
+        machine.step_deviation_s.value * slowest_of(gpus) if strategy == "data" else 0.0,
     )
+
+
+def slowest_of(count: int) -> float:
+    """Return by how many standard deviations the largest of that many normal values is above the mean.
+
+    Blom's approximation of the expectation (1958, Statistical Estimates and Transformed Beta-Variables), at
+    most 5 % off.
+    """
+    return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
 
 
 def _costs(groups: Sequence[tuple[Layer, ...]], request: PredictRequest) -> list[LayerCost]:
@@ -258,8 +276,10 @@ def _point(
 ) -> PredictedPoint:
     terms = terms_of(strategy, gpus, groups, request)
     seconds = calibration.seconds(terms)
-    deviation = math.hypot(calibration.deviation(terms), KNOWN_ERROR, calibration.noise)
     compute = calibration.factors[0] * terms[0]
+    measured = [size.size for size in request.measured] if calibration.errors else []
+    shared = node_sharing(gpus, request.machine, measured, compute / seconds)
+    deviation = math.hypot(calibration.deviation(terms), KNOWN_ERROR, calibration.noise, shared.deviation)
     division = division_of(strategy, gpus, request)
     need = partial(_need, strategy, gpus, groups, request)
     here = need(request.batch, request.memory)
@@ -274,6 +294,7 @@ def _point(
         ),
         compute_s=compute,
         communication_s=seconds - compute,
+        waiting_s=calibration.factors[-1] * terms[-1],
         memory_gib=here.total,
         fits=fits,
         most_gpus=most_of(strategy, groups, request),
@@ -285,6 +306,7 @@ def _point(
         remedies=()
         if fits is not False or room is None
         else tuple(what_would_fit(need, request.batch, request.memory, room)),
+        remarks=shared.remarks,
     )
 
 
@@ -331,13 +353,31 @@ def _calibrated(
         for gpus, error in errors.items()
         if abs(error) > _DOES_NOT_FIT
     ]
+    remarks += _implausible(found, terms, seconds, request)
     return found, CalibrationReport(strategy=strategy, errors=errors, remarks=tuple(remarks))
+
+
+def _implausible(
+    found: Calibration, terms: Sequence[Sequence[float]], seconds: Sequence[float], request: PredictRequest
+) -> list[str]:
+    """Return what is odd about the measured level as a whole."""
+    machine, remarks = request.machine, []
+    batch = counted(request.batch, "sample")
+    doubt = f"are these seconds per step, of {request.model.name} with {batch} per worker?"
+    times = min(measured / sum(size) for size, measured in zip(terms, seconds, strict=True))
+    if times > _OTHER_UNIT:
+        remarks.append(f"the measured sizes took at least {times:,.0f} times what the origins give: {doubt}")
+    share = _divided(machine.gpu_share.value, found.factors[0])
+    if machine.gpu_tflops.origin.startswith("data sheet") and found.determined[0] and share > 1:
+        faster = f"the measured sizes are {share:,.3g} times as fast as the data sheet of the GPU allows"
+        remarks.append(f"{faster}: {doubt} Or is it another --precision?")
+    return remarks
 
 
 _CALIBRATED_BY = dict(
     zip(
         TERMS,
-        ("gpu_share", "node_latency_s", "node_gb_s", "network_latency_s", "network_gb_s"),
+        ("gpu_share", "node_latency_s", "node_gb_s", "network_latency_s", "network_gb_s", "step_deviation_s"),
         strict=True,
     )
 )

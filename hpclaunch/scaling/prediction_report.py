@@ -20,6 +20,7 @@ def as_text(prediction: Prediction, width: int | None = None) -> str:
     if points:
         lines.append(text_table([_row(point, cost) for point in points], header))
     lines += [f"{one.strategy} on {one.gpus} GPUs: {one.why}" for one in prediction.impossible]
+    lines += dict.fromkeys(remark for point in points for remark in point.remarks)
     lines += _remedies(points)
     lines += ["", *_ranking(prediction)]
     if prediction.calibration:

@@ -15,7 +15,7 @@ from statistics import median
 from hpclaunch.timeline.collective_count import kind_of, size_of
 from hpclaunch.timeline.rank_steps import RankSteps
 from hpclaunch.timeline.rank_trace import RankTrace
-from hpclaunch.timeline.trace_events import Event
+from hpclaunch.timeline.trace_events import Event, microseconds
 
 _RANK_OF_LANE = re.compile(r"(.*) \(rank (\d+)\)", re.DOTALL)
 _UNNAMED = re.compile(r"(.*\bnoname)\.\d+")
@@ -100,7 +100,7 @@ class HorovodReader:
             return
         arguments = event["args"]
         if "start_time_since_epoch_in_micros" in arguments:
-            self._epoch_us = float(arguments["start_time_since_epoch_in_micros"])
+            self._epoch_us = microseconds(arguments["start_time_since_epoch_in_micros"])
             self._begins_within = "steps_before" in arguments
         name = arguments.get("name")
         if not isinstance(name, str):
@@ -118,7 +118,7 @@ class HorovodReader:
         return self._ranks[number]
 
     def _begins(self, event: Event) -> None:
-        lane, name, at = self._lanes[event["pid"]], event["name"], float(event["ts"])
+        lane, name, at = self._lanes[event["pid"]], event["name"], microseconds(event["ts"])
         if lane.opened:
             pass
         elif lane.name != _COMPUTING:
@@ -147,14 +147,14 @@ class HorovodReader:
         number = int(event["name"])
         if 0 <= number < _MOST_RANKS:
             self._asked.add(number)
-            self._lanes[event["pid"]].asked[number] = float(event["ts"])
+            self._lanes[event["pid"]].asked[number] = microseconds(event["ts"])
 
     def _marks(self, event: Event) -> None:
         if event["name"] == "CYCLE_START" and len(self._cycles) < _CYCLES:
-            self._cycles.append(float(event["ts"]))
+            self._cycles.append(microseconds(event["ts"]))
 
     def _ends(self, event: Event) -> None:
-        lane, at = self._lanes[event["pid"]], float(event["ts"])
+        lane, at = self._lanes[event["pid"]], microseconds(event["ts"])
         steps = lane.owner.trace.steps
         if not lane.opened:  # a timeline that was started within it
             return

@@ -16,7 +16,7 @@ from hpclaunch.timeline.collective_count import kind_of, size_of
 from hpclaunch.timeline.intervals import Intervals
 from hpclaunch.timeline.rank_steps import RankSteps
 from hpclaunch.timeline.rank_trace import RankTrace
-from hpclaunch.timeline.trace_events import Event
+from hpclaunch.timeline.trace_events import Event, microseconds
 
 _COLLECTIVE = re.compile(r"(gloo|mpi|ucc|nccl|xccl|hccl):", re.IGNORECASE)
 _KERNEL = re.compile(r"(nccl|rccl|ccl_|oneccl|msccl)", re.IGNORECASE)
@@ -59,8 +59,8 @@ class KinetoReader:
             if event.get("ph") != "X":
                 continue
             try:
-                name, start = event["name"], float(event["ts"])
-                end = start + float(event.get("dur", 0.0))
+                name, start = event["name"], microseconds(event["ts"])
+                end = start + microseconds(event.get("dur", 0.0))
                 self._take(event, name, start, end)
             except (KeyError, TypeError, ValueError, AttributeError):
                 continue  # an event of another form: it is not ours to read

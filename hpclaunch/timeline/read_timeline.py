@@ -12,7 +12,7 @@ from hpclaunch.timeline.flight_recorder import LARGEST, read_dump
 from hpclaunch.timeline.horovod_timeline import HorovodReader
 from hpclaunch.timeline.kineto_trace import KinetoReader
 from hpclaunch.timeline.rank_trace import RankTrace
-from hpclaunch.timeline.trace_events import TraceReader, inflated
+from hpclaunch.timeline.trace_events import MERGED, TraceReader, inflated
 
 _RANK_IN_NAME = re.compile(r"(?:rank|trace|worker|node)[._-]?(\d+)|[._-](\d+)(?=[._]|$)", re.IGNORECASE)
 
@@ -57,6 +57,10 @@ def _read(name: str, chunks: Iterator[bytes], rank: int) -> TimelineFile:
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         kineto = KinetoReader()
         kineto.read(counted)
+        if reader.head.get("otherData") == MERGED:
+            raise BadInputError(
+                "it was written by --merge, for Perfetto", "give the timelines that it was made of"
+            )
         info = reader.head.get("distributedInfo")
         known = info.get("rank") if isinstance(info, dict) else None
         traces = [kineto.finished(known if isinstance(known, int) else rank_in(name, rank), reader.head)]

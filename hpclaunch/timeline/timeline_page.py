@@ -7,6 +7,7 @@ from html import escape
 import msgspec
 
 from hpclaunch.json_document import Document, document_text
+from hpclaunch.plural import counted
 from hpclaunch.timeline.timeline_documents import TimelineDocument, Verdict
 from hpclaunch.timeline.timeline_summary import SHARE_NAMES
 from hpclaunch.timeline.timeline_verdicts import shown_ms
@@ -40,7 +41,7 @@ def page(document: TimelineDocument) -> str:
     title = f"Timeline of job {document.job}" if document.job else "Timeline"
     parts = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>{document.ranks} ranks, {document.steps} steps"
+        f"<p>{counted(document.ranks, 'rank')}, {counted(document.steps, 'step')}"
         + (f", the first {document.first_steps} set apart" if document.first_steps else "")
         + f"; step: median <b id='median'>{_ms(document.step_ms['median'])}</b>, spread "
         f"{_ms(document.step_ms['spread'])}</p>",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.timeline.collective_count import Collective, Tensor, bus_factor
@@ -197,8 +198,8 @@ def _notes(job: JobTimeline) -> list[str]:
 def _damage(whole: bool, repaired: int, lost: int) -> str:
     parts = [
         "it is cut or was never closed" if not whole else "",
-        f"{repaired} names with quotes were not escaped" if repaired else "",
-        f"{lost} damaged places were passed over" if lost else "",
+        f"names with quotes that were not escaped: {repaired}" if repaired else "",
+        f"damaged places that were passed over: {lost}" if lost else "",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -207,9 +208,8 @@ def shown(document: TimelineDocument) -> str:
     """Return the summary as text."""
     forms = sorted({file.format for file in document.files})
     lines = [
-        f"{len(document.files)} file{'s' * (len(document.files) != 1)} ({', '.join(forms)}), "
-        f"{document.ranks} ranks, "
-        f"{document.steps} steps"
+        f"{counted(len(document.files), 'file')} ({', '.join(forms)}), {counted(document.ranks, 'rank')}, "
+        f"{counted(document.steps, 'step')}"
         + (f", the first {document.first_steps} set apart" if document.first_steps else "")
     ]
     times = document.step_ms

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
 from hpclaunch.timeline.late_ranks import (
@@ -18,6 +19,7 @@ from hpclaunch.timeline.late_ranks import (
     lateness_by_rank,
     spread,
 )
+from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import Verdict
 
 FLOOR_SHARE = 0.05
@@ -59,7 +61,7 @@ def verdicts(
     ``places``: where ranks ran, as far as it is known; ``figures``: bandwidths that the site gives.
     """
     if len(job.steady) < LEAST_STEPS:
-        return (_too_short(job),)
+        return (_mismatch(job) or _too_short(job),)
     found: list[tuple[float, Verdict]] = []
     late = late_ranks(job.waits, floor_ms(job))
     small = _small_tensors(job, late)
@@ -72,7 +74,7 @@ def verdicts(
     found += _bandwidth(job, figures)
     ordered = [verdict for _, verdict in sorted(found, key=lambda pair: -pair[0])]
     ordered += _start(job)  # last: it is paid once, and everything else in each step
-    return tuple(ordered) or (_nothing(job),)
+    return tuple(ordered) or (_mismatch(job) or _nothing(job),)
 
 
 def floor_ms(job: JobTimeline) -> float:
@@ -367,28 +369,46 @@ def _nothing(job: JobTimeline) -> Verdict:
     bound = max(ALWAYS * noise, floor_ms(job)) if noise is not None else None
     by = f" by more than {shown_ms(bound)}" if bound is not None else ""
     hidden = not job.waits and (shares(job)["unseen"] or 0.0) > 0.5 and job.ranks > 1
+    more = "HOROVOD_CACHE_CAPACITY=0 shows also whether rank 0 is late"
+    horovods = hidden and {trace.form for trace in job.traces.values()} == {"horovod"}
     return Verdict(
         kind="none",
         noise_ms=None if noise is None else round(noise, 3),
         evidence=f"{len(job.steady)} steps: {compared}{by}; nothing else stands out",
-        remedy="if steps are slower than expected: HOROVOD_CACHE_CAPACITY=0 shows also whether rank 0 is late"
-        if hidden and {trace.form for trace in job.traces.values()} == {"horovod"}
-        else "none needed",
+        remedy=f"if steps are slower than expected: {more}" if horovods else "none needed",
     )
 
 
+def _mismatch(job: JobTimeline) -> Verdict | None:
+    """Return what flight recorders tell of a hang: it is no matter of speed."""
+    for note in sequence_notes(job.traces):
+        return Verdict(
+            kind="none",
+            evidence=f"nothing slows the steps down, but the ranks are not at the same collective: {note}",
+            remedy="the job hangs where they differ: see which of its lines only some ranks execute",
+        )
+    return None
+
+
 def _not_compared(job: JobTimeline) -> str:
-    if {trace.form for trace in job.traces.values()} == {"horovod"} and job.ranks > 1:
-        return "rank 0 does not wait for a rank that is always late; whether it is late itself is not in "
-        "this timeline"
-    return "the ranks' waiting cannot be compared, because the traces of all ranks are needed"
+    forms = {trace.form for trace in job.traces.values()}
+    if forms == {"horovod"} and job.ranks > 1:
+        return (
+            "rank 0 does not wait for a rank that is always late; whether it is late itself is not in this "
+            "timeline"
+        )
+    if len(job.traces) < job.ranks:
+        return "the ranks' waiting cannot be compared, because the traces of all ranks are needed"
+    if job.ranks == 1:
+        return "there is one rank, which waits for no other"
+    return "the traces do not tell how long each rank waits for the others"
 
 
 def _too_short(job: JobTimeline) -> Verdict:
     unfinished = next((trace.unfinished[0] for trace in job.traces.values() if trace.unfinished), None)
     return Verdict(
         kind="none",
-        evidence=f"{len(job.steady)} steps are too few to judge"
+        evidence=f"{counted(len(job.steady), 'step')}: too few to judge"
         + (f"; the trace ends within {unfinished}" if unfinished else ""),
         remedy=f"record at least {LEAST_STEPS + 1} steps, better 20",
     )

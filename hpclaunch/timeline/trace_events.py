@@ -19,12 +19,15 @@ from hpclaunch.errors import BadInputError
 
 Event = dict[str, Any]
 
+MERGED: Event = {"hpclaunch": "merged ranks"}
+"""In the head of a trace that was made of those of all ranks: it does not belong to one rank."""
 LARGEST_EVENT = 16 << 20
 """Characters of one event, or of what precedes the events; what is longer is not a trace."""
 
 _PATIENCE = 1 << 20
 """Characters after which what cannot be read is damaged, not incomplete."""
 _GZIP = b"\x1f\x8b"
+_LATEST_US = 1e18  # 30,000 years
 _BLANK = re.compile(r"[\s,]*")
 _EVENTS_KEY = re.compile(r'"traceEvents"\s*:\s*\[')
 # Horovod 0.28.1 writes the name of a tensor as it is (common/timeline.cc, WriteEvent): quotes and backslashes
@@ -33,7 +36,24 @@ _BAD_NAME = re.compile(
     r'\{"name": "process_name", "ph": "M", "pid": (\d+), "args": \{"name": "(.*?)"\}\},?(?=\n|$)', re.DOTALL
 )
 _NEXT_EVENT = re.compile(r'(?:\}\s*,|\n)\s*(?=\{\s*")')
-_DECODER = json.JSONDecoder()
+# NaN and Infinity, which some profilers write, are not JSON: Perfetto and browsers refuse them.
+DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+
+
+def microseconds(value: Any) -> float:
+    """Return a time of an event; ValueError or TypeError for what is none, such as 1e999."""
+    time = float(value)
+    if not abs(time) < _LATEST_US:
+        raise ValueError(value)
+    return time
+
+
+def event_text(event: Event) -> str:
+    """Return the JSON of an event; a number that JSON does not have becomes null."""
+    try:
+        return json.dumps(event, allow_nan=False)
+    except ValueError:
+        return json.dumps(DECODER.decode(json.dumps(event)))
 
 
 def inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -89,7 +109,7 @@ class TraceReader:
             cut = self._text.rfind("},") + 1
             if cut:
                 try:
-                    events = json.loads("[" + self._text[:cut].lstrip(", \t\r\n") + "]")
+                    events = DECODER.decode("[" + self._text[:cut].lstrip(", \t\r\n") + "]")
                 except (ValueError, RecursionError):
                     yield from self._one_by_one()
                 else:
@@ -143,7 +163,7 @@ class TraceReader:
                 )
                 break
             try:
-                event, at = _DECODER.raw_decode(self._text, at)
+                event, at = DECODER.raw_decode(self._text, at)
             except (ValueError, RecursionError):
                 step = self._recovered(at)
                 if step is None:
@@ -177,7 +197,7 @@ class TraceReader:
 def _object(text: str) -> Event:
     """Return the keys of an object that is cut before one of its keys."""
     try:
-        head = json.loads(text.rstrip().rstrip(",") + "}")
+        head = DECODER.decode(text.rstrip().rstrip(",") + "}")
     except (ValueError, RecursionError):
         return {}
     return head if isinstance(head, dict) else {}

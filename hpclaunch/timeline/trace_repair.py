@@ -3,14 +3,13 @@ memory."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
 from hpclaunch.timeline.job_timeline import JobTimeline, Place
 from hpclaunch.timeline.rank_trace import RankTrace
-from hpclaunch.timeline.trace_events import Event, TraceReader, inflated
+from hpclaunch.timeline.trace_events import DECODER, MERGED, Event, TraceReader, event_text, inflated
 
 _LANES = 1_000_000
 """Numbers of lanes per rank in a merged trace."""
@@ -26,7 +25,7 @@ def repaired(chunks: Iterable[bytes]) -> Iterator[str]:
     for event in reader:
         if first:
             yield _opening(reader)
-        yield ("" if first else ",\n") + json.dumps(event)
+        yield ("" if first else ",\n") + event_text(event)
         first = False
     if first:
         yield _opening(reader)
@@ -36,17 +35,17 @@ def repaired(chunks: Iterable[bytes]) -> Iterator[str]:
 def _opening(reader: TraceReader) -> str:
     if not reader.is_object:
         return "[\n"
-    return f'{{{json.dumps(reader.head)[1:-1]}{", " if reader.head else ""}"traceEvents": [\n'
+    return f'{{{event_text(reader.head)[1:-1]}{", " if reader.head else ""}"traceEvents": [\n'
 
 
 def _closing(tail: str) -> str:
-    """Return what follows the events, as it was where it is whole."""
-    text = tail.strip()
+    """Return what follows the events, where it is whole."""
     try:
-        json.loads(f'{{"traceEvents": []{text}')
+        keys: Event = DECODER.decode(f'{{"traceEvents": []{tail.strip()}')
     except (ValueError, RecursionError):
         return "}\n"
-    return f"{text}\n"
+    del keys["traceEvents"]
+    return f", {event_text(keys)[1:]}\n" if keys else "}\n"
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def merged(
 ) -> Iterator[str]:
     """Yield one trace of all ranks, in pieces; ``opened`` gives the bytes of a file that was read, again."""
     clocks = aligned(job)
-    yield '{"displayTimeUnit": "ms", "traceEvents": [\n'
+    yield f'{{"displayTimeUnit": "ms", "otherData": {event_text(MERGED)}, "traceEvents": [\n'
     first = True
     for file in job.files:
         rewritten = _Rewriter(file.traces, clocks, places or {})
@@ -101,7 +100,7 @@ def merged(
             continue
         for event in TraceReader(inflated(opened(file.name))):
             for written in rewritten.event(event):
-                yield ("" if first else ",\n") + json.dumps(written)
+                yield ("" if first else ",\n") + event_text(written)
                 first = False
     yield "\n]}\n"
 

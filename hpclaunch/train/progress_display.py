@@ -11,12 +11,13 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TextIO
 
-PROGRESS_FILE = "progress.json"
-"""In the folder of HPCLAUNCH_JOB_FOLDER."""
+PROGRESS_FILE, LOST_FILE = "progress.json", "lost_work"
+"""In the folder of HPCLAUNCH_JOB_FOLDER; the second has a line per run that went on after another one."""
 
 _REDRAW_S = 0.1
 _REWRITE_S = 0.2
@@ -35,6 +36,20 @@ class Progress:
     """0..1 of the epoch."""
     figures: str
     """Speed, loss, accuracy of the last steps; empty before they are known."""
+    step: int = 0
+    """Of the whole training."""
+    seconds: float = 0.0
+    """Of the whole training, as a checkpoint counts them."""
+
+
+@dataclass(frozen=True)
+class LostWork:
+    """What an earlier run of this job has done after the checkpoint from which this run goes on."""
+
+    from_step: int
+    """Of the checkpoint; 0: there was none."""
+    steps: int
+    seconds: float
 
 
 def bar_line(progress: Progress, columns: int) -> str:
@@ -73,11 +88,33 @@ class TerminalBar:
 
 
 class ProgressFile:
-    """A small JSON document that is written again and again; a reader ignores one that is cut."""
+    """A small JSON document that is written again and again; a reader ignores one that is cut.
+
+    It is removed at the end of a run. So where there is one at the beginning, an earlier run of this job was
+    ended before its end, and the file tells how far it had come.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path: Path | None = path
         self._not_before = 0.0
+        self._before = _left_in(path)
+
+    def lost_after(self, step: int, seconds: float) -> LostWork | None:
+        """Note and return what an earlier run had done after this point; None: there was no earlier run."""
+        if self._path is None or self._before is None:
+            return None
+        steps, more = self._before[0] - step, self._before[1] - seconds
+        lost = LostWork(step, steps, round(max(0.0, more), 3)) if steps > 0 else LostWork(step, 0, 0.0)
+        with suppress(OSError), self._path.with_name(LOST_FILE).open("a") as file:
+            file.write(json.dumps(asdict(lost)) + "\n")
+        self.remove()  # it is counted: a run that is killed before its first step has lost nothing more
+        return lost
+
+    def remove(self) -> None:
+        """Remove it: what it tells is over."""
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
 
     def show(self, progress: Progress, *, at_once: bool = False) -> None:
         """Write ``progress``, unless the last one was written a moment ago. Cheap: call it every step."""
@@ -90,6 +127,15 @@ class ProgressFile:
             self._path.write_text(json.dumps({**asdict(progress), "time": time.time()}) + "\n")
         except OSError:
             self._path = None  # a full disk must not end the training
+
+
+def _left_in(path: Path) -> tuple[int, float] | None:
+    """Return step and seconds that an earlier run has left; None: there was none, or its file is damaged."""
+    try:
+        found = json.loads(path.read_text())
+        return int(found["step"]), float(found["seconds"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def progress_file(environment: Mapping[str, str] = os.environ) -> ProgressFile | None:

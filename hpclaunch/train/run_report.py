@@ -76,6 +76,7 @@ class Reporter:
         self._bar_is_apart = bar_is_apart
         self._file = file if speaks else None
         self._figures = ""
+        self._work = (0, 0.0)
         self._log: EventLog | None = None
 
     def log_to(self, log: EventLog) -> None:
@@ -97,11 +98,22 @@ class Reporter:
         if problem:
             self._print(problem)
 
-    def advance(self, epoch: str, share: float) -> None:
-        """``share`` (0..1) of the epoch is done. Cheap: call it every step."""
+    def goes_on_after(self, step: int, seconds: float) -> None:
+        """Say, and note in the job's folder, what an earlier run of this job has done after this point."""
+        lost = self._file.lost_after(step, seconds) if self._file else None
+        if lost and lost.steps:
+            since = f"its checkpoint of step {step}" if step else "its start"
+            self.line(
+                f"lost: {lost.steps} step(s), {lost.seconds:.1f} s of training, which an earlier run of this "
+                f"job made after {since}"
+            )
+
+    def advance(self, epoch: str, share: float, step: int, seconds: float) -> None:
+        """``share`` (0..1) of the epoch is done, and so much of the training. Cheap: call it every step."""
+        self._work = (step, seconds)
         for display in (self._bar, self._file):
             if display:
-                display.show(Progress(f"epoch {epoch}", share, self._figures))
+                display.show(Progress(f"epoch {epoch}", share, self._figures, *self._work))
 
     def step(self, epoch: str, step: str, share: float, facts: Mapping[str, Any]) -> None:
         """The figures of the last steps: their speed, mean loss, accuracy, share of communication."""
@@ -109,7 +121,7 @@ class Reporter:
         speed, loss = f"{facts['images_per_s']:,.0f} images/s", f"loss {facts['loss']:.4f}"
         accuracy, communication = facts["accuracy"], facts["communication_share"]
         self._figures = f"{speed}  {loss}  acc {accuracy:.4f}  comm {communication:.0%}"
-        progress = Progress(f"epoch {epoch}", share, self._figures)
+        progress = Progress(f"epoch {epoch}", share, self._figures, *self._work)
         if self._file:
             self._file.show(progress, at_once=True)
         if self._bar:
@@ -129,6 +141,8 @@ class Reporter:
 
     def table(self, result: Mapping[str, Any]) -> None:
         """The end of the run, one fact per line."""
+        if self._file:
+            self._file.remove()
         self.event("result", result)
         for name, value in table_rows(result).items():
             self._print(f"  {name:<15} {value}")

@@ -131,6 +131,7 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "images_per_s_by_rank": by_rank,
         "images_per_s_of_a_rank": sum(by_rank) / ranks,
         "seconds": seconds,
+        "step_deviation_s": training.step_deviation_s(),
         "gradient_bytes": training.engine.gradients.nbytes,
         "bytes_sent_per_rank": _most_bytes_sent(comm, exchange),
         "messages_per_step": training.messages_per_step(),

@@ -95,6 +95,7 @@ class Training:
         self._schedule = options.schedule(self._ranks)
         self._exchange_s: list[float] = []  # of each step, without what is hidden behind computing
         self._messages_s: list[float] = []  # of each step, with it
+        self._own_s: list[float] = []  # of each step, without its exchange
         self._images = len(data.train_labels)
         self._metrics = ALLREDUCES["ring"](comm)  # not the gradients' allreduce, whose bytes are counted
         self._folder = (
@@ -162,6 +163,16 @@ class Training:
         by_rank = np.array(self._comm.allgather(mine))
         return float((by_rank - by_rank.min(axis=0, initial=math.inf)).sum() / self._ranks)
 
+    def step_deviation_s(self) -> float | None:
+        """Standard deviation of a rank's own time in a step, without the exchange, of the mean rank.
+
+        Without the first step, which takes longer. None where too few steps are left. Collective.
+        """
+        own = self._own_s[1:]
+        mine = float(np.std(own)) if len(own) > 1 else None
+        known = [value for value in self._comm.allgather(mine) if value is not None]
+        return sum(known) / len(known) if known else None
+
     def messages_per_step(self) -> float | None:
         """Sums over the ranks in a step, on average; None: not known, or no step was made."""
         messages, steps = self.exchange.messages, len(self._messages_s)
@@ -194,6 +205,7 @@ class Training:
             self._report.line(f"resumed from step {self.position.step}, epoch {self.position.epoch + 1}")
         elif self._rank == 0:
             self.engine.initialise()
+        self._report.goes_on_after(self.position.step, self.position.elapsed_s)
         state = self.engine.state()
         for name in sorted(state):
             broadcast(self._comm, state[name])
@@ -308,8 +320,10 @@ class Training:
         position.images_in_epoch = last
         self.images_seen += last - first
         self.own_images += len(labels)
-        self._report.advance(self._epoch_of_epochs(), last / self._images)
+        done_s = position.elapsed_s + time.perf_counter() - start
+        self._report.advance(self._epoch_of_epochs(), last / self._images, position.step, done_s)
         seconds = time.perf_counter() - start
+        self._own_s.append(seconds - self._exchange_s[-1])
         self.clock.training += seconds
         position.elapsed_s += seconds
         loss = float(np.round(sums.loss / _LOSS_GRAIN)) * _LOSS_GRAIN

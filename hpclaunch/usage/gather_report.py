@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.fetch_results import fetch
-from hpclaunch.job.follow_job import result_of
+from hpclaunch.job.follow_job import progress_of, result_of
 from hpclaunch.job.job_end import run_folders
 from hpclaunch.job.job_timelines import timeline_files
 from hpclaunch.job.record import JobRecord
@@ -28,7 +29,7 @@ from hpclaunch.timeline.timeline_documents import TimelineDocument
 from hpclaunch.timeline.timeline_summary import summarised
 from hpclaunch.usage.node_samples import NodeFile, read_samples
 
-SAMPLES = "samples"
+SAMPLES, LOST_WORK = "samples", "lost_work"
 _MOST_BYTES = 64 << 20
 """Of all samples together; of larger files only each N-th look is read."""
 _MOST_TIMELINE_BYTES = 200 << 20
@@ -51,6 +52,20 @@ exit 0
 """
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """What the bundled training says of itself while it runs."""
+
+    step: int
+    seconds: float
+
+
+class LostWork(msgspec.Struct, frozen=True):
+    """A line of the file ``lost_work``."""
+
+    steps: int
+    seconds: float
+
+
 @dataclass(frozen=True)
 class JobFacts:
     """The facts of a job; pure data."""
@@ -64,7 +79,11 @@ class JobFacts:
     """Index in an array, else None -> node -> its file."""
     binding: BindingVerdict | None = None
     result: Mapping[str, Any] | None = None
+    progress: Progress | None = None
+    """Of a training that has not come to its end."""
     timeline: TimelineDocument | None = None
+    lost: tuple[LostWork, ...] = ()
+    """Of each run that went on after another one of the same job, as the bundled training counts it."""
     unknown: tuple[str, ...] = ()
     """What could not be read, each in a sentence."""
 
@@ -90,6 +109,7 @@ def facts_of_job(host: Host, record: JobRecord) -> JobFacts:
         unknown.append(f"what the scheduler keeps of the job is not known: {error.message}")
     try:
         facts = replace(facts, result=None if record.array else result_of(host, record, to_stderr))
+        facts = replace(facts, lost=_lost_work(host, record), progress=_progress(host, record))
         timeline, why = _timeline(host, record, _places(facts.binding))
         facts = replace(facts, timeline=timeline)
         unknown += why
@@ -112,7 +132,10 @@ def facts_of_other_job(host: Host, scheduler: Scheduler, site: str, job: str) ->
     if not scheduler.is_id(job):
         raise BadInputError(f"{job[:60]!r} is not an id of {scheduler.title}", "give its number")
     accounted = _accounted(host, scheduler, job)
-    why = "hpclaunch did not submit this job: use of single nodes, ranks and GPUs is not known"
+    why = (
+        "use of single nodes, ranks and GPUs: hpclaunch did not submit this job, so that no sampler ran in "
+        "it (a script of --dry-run that is submitted by hand starts none)"
+    )
     return JobFacts(record=None, site=site, scheduler=scheduler.kind, accounted=accounted, unknown=(why,))
 
 
@@ -147,6 +170,22 @@ def _samples(host: Host, record: JobRecord) -> dict[int | None, dict[str, NodeFi
         key = int(index) if record.array else None
         found.setdefault(key, {})[node] = read_samples(node, text)
     return found
+
+
+def _progress(host: Host, record: JobRecord) -> Progress | None:
+    try:
+        return msgspec.json.decode(progress_of(host, record) or b"", type=Progress)
+    except msgspec.DecodeError:
+        return None  # there is none, it is just being written, or an older hpclaunch wrote it
+
+
+def _lost_work(host: Host, record: JobRecord) -> tuple[LostWork, ...]:
+    files = host.read_files([f"{folder}/{LOST_WORK}" for folder in run_folders(record)])
+    found: list[LostWork] = []
+    for line in (line for data in files.values() for line in data.splitlines()):
+        with suppress(msgspec.DecodeError):  # cut on a full disk
+            found.append(msgspec.json.decode(line, type=LostWork))
+    return tuple(found)
 
 
 def _places(verdict: BindingVerdict | None) -> dict[int, Place]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
@@ -13,9 +13,10 @@ from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.job_documents import BindingDocument
 from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.cost import cost_of
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing
-from hpclaunch.usage.gather_report import JobFacts, planned, planned_as
+from hpclaunch.usage.gather_report import JobFacts, Progress, planned, planned_as
 from hpclaunch.usage.next_request import next_requests
 from hpclaunch.usage.node_samples import NodeFile
 from hpclaunch.usage.node_use import job_energy, mean, node_use, over_time, rank_uses, rounded
@@ -29,6 +30,7 @@ from hpclaunch.usage.report_documents import (
     ReportDocument,
     StepSpeed,
 )
+from hpclaunch.walltime import format_walltime
 
 _SCHEDULER_ENERGY = "whole nodes, by the scheduler's accounting"
 
@@ -120,7 +122,9 @@ def _times(facts: JobFacts, now: dt.datetime) -> JobTimes:
     gaps = [
         max(0, after.start - before.end) for found in by_index.values() for before, after in pairwise(found)
     ]
-    restarts = max(record.restarts if record else 0, *(job.runs - 1 for job in accounted), len(gaps))
+    counted_runs = (job.runs - 1 for job in accounted)
+    restarts = max(record.restarts if record else 0, *counted_runs, len(gaps), len(facts.lost))
+    lost = _lost(facts, restarts, runs)
     waited = accounted[0].queued_s if len(accounted) == 1 and begin is not None else None
     several = len(runs) > 1 and runs[0].index is None
     ran = float(sum(run.end - run.start for run in runs)) if several else _seconds(first_rank, end)
@@ -137,7 +141,9 @@ def _times(facts: JobFacts, now: dt.datetime) -> JobTimes:
         limit_s=_limit(facts),
         restarts=restarts,
         between_runs_s=float(sum(gaps)) if gaps else None,
-        lost=_lost(record, restarts),
+        lost=lost.text,
+        lost_steps=lost.steps,
+        lost_s=lost.seconds,
         runs=runs,
     )
 
@@ -175,14 +181,30 @@ def _runs(samples: Mapping[int | None, Mapping[str, NodeFile]]) -> Iterable[JobR
             yield JobRun(index=index, start=start, end=end)
 
 
-def _lost(record: JobRecord | None, restarts: int) -> str | None:
+class _Lost(NamedTuple):
+    text: str | None = None
+    steps: int | None = None
+    seconds: float | None = None
+
+
+def _lost(facts: JobFacts, restarts: int, runs: Sequence[JobRun]) -> _Lost:
+    """Return the work that was made twice, and where that is known from."""
+    record = facts.record
     if not restarts:
-        return None
+        return _Lost()
+    if facts.lost:
+        steps, seconds = sum(one.steps for one in facts.lost), sum(one.seconds for one in facts.lost)
+        how = "counted by the bundled training from its checkpoints and its progress"
+        return _Lost(
+            f"{counted(steps, 'step')}, {seconds:.1f} s of training ({how})", steps, round(seconds, 3)
+        )
     if record is not None and record.restarts >= restarts:
-        return "nothing after the checkpoints: each restart followed one that the program had written"
-    return (
-        "not known: the job was started again and the program has not said when it wrote its last checkpoint"
-    )
+        how = "before each restart the program has said by its exit code that its checkpoint was written"
+        return _Lost(f"none ({how})", 0, 0.0)
+    last_of = {run.index: run for run in runs}
+    before = sum(run.end - run.start for run in runs if run is not last_of[run.index])
+    most = f", at most the {format_walltime(before)} of the runs before" if before else ""
+    return _Lost(f"not known{most}: the program does not tell when it wrote its last checkpoint")
 
 
 def _nodes(facts: JobFacts) -> Iterable[NodeUse]:
@@ -300,7 +322,7 @@ def _speed(facts: JobFacts) -> StepSpeed | None:
     steps, seconds = _number(result.get("steps")), _number((result.get("seconds") or {}).get("training"))
     begun = _number(result.get("resumed_from_step")) or 0
     if steps is None or not seconds:
-        return None
+        return _speed_so_far(facts.progress)
     history = [entry for entry in result.get("history") or [] if isinstance(entry, dict)]
     speeds = [speed for entry in history if (speed := _number(entry.get("images_per_s")))]
     return StepSpeed(
@@ -309,6 +331,13 @@ def _speed(facts: JobFacts) -> StepSpeed | None:
         trend=_trend(speeds),
         source="result",
     )
+
+
+def _speed_so_far(progress: Progress | None) -> StepSpeed | None:
+    if progress is None or not progress.step or progress.seconds <= 0:
+        return None
+    per_second = rounded(progress.step / progress.seconds)
+    return StepSpeed(steps=progress.step, steps_per_s=per_second, trend=None, source="progress")
 
 
 def _number(value: Any) -> float | None:
@@ -348,4 +377,4 @@ def _unknown(
     if times.queue_s is None:
         yield "the time in the queue: the job has not started"
     if _speed(facts) is None and record is not None:
-        yield "steps per second: no timeline and no result of the bundled training is in the job's folder"
+        yield "steps per second: no timeline and nothing of the bundled training is in the job's folder"

@@ -44,7 +44,11 @@ class JobTimes(msgspec.Struct, frozen=True, kw_only=True):
     between_runs_s: float | None
     """Without ranks, between the runs; null where there was one run."""
     lost: str | None
-    """Whether work was done and lost; null where there was one run."""
+    """Work that was done and lost, with where that is known from; null where there was one run."""
+    lost_steps: int | None
+    """Steps of the training that were made again."""
+    lost_s: float | None
+    """Seconds of training that were spent again."""
     runs: tuple[JobRun, ...]
 
 
@@ -124,7 +128,8 @@ class StepSpeed(msgspec.Struct, frozen=True, kw_only=True):
     trend: float | None
     """Change of the speed from the first third to the last one: 0.05 is 5 % faster."""
     source: str
-    """result: of the bundled training; timeline."""
+    """result: of the bundled training; progress: the same where it has not ended, its evaluations included;
+    timeline."""
 
 
 class CostUsed(msgspec.Struct, frozen=True, kw_only=True):

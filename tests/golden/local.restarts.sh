@@ -223,7 +223,7 @@ roll_call=$(cat "$HPCLAUNCH_JOB_FOLDER/stacks/roll_call.py" 2> /dev/null) || rol
 hpclaunch_roll_call() {
   set +e  # whatever fails here, the job is ended
   [ "$stands" ] || return 0
-  answers=$(timeout -k 5 60 python3 -I -c "$stands" HPCLAUNCH_JOB_ID "$HPCLAUNCH_JOB_ID" 50 < /dev/null 2> /dev/null) || :
+  answers=$(timeout -k 5 60 python3 -I -c "$stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50 < /dev/null 2> /dev/null) || :
   python3 -I -c "$roll_call" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_TASKS" 1 "$1" <<< "$answers" \
     || echo 'hpclaunch: stacks: where the ranks stand could not be read' || :
 }

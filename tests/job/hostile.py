@@ -10,6 +10,7 @@ import datetime as dt
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import types
 from collections import Counter
@@ -28,7 +29,7 @@ MARK = "Marker7"
 _NOTES = """\
 #!/bin/bash
 trap '' USR1 TERM  # who is ended early has taken its note
-note=$(mktemp "$HOSTILE_NOTES/XXXXXXXX")
+note=$HOSTILE_NOTES/$EPOCHREALTIME-$$  # no process for a name: a script makes many calls
 printf '%s\\0' "${0##*/}" "$@" > "$note"
 case ${0##*/} in
   scontrol) echo n1 ;;
@@ -144,9 +145,10 @@ class Bash:
         if program and "/" not in program and len(program.encode()) < 255 and program not in ("", ".", ".."):
             self._program(program)
         notes = self.work / "notes"
-        subprocess.run(["rm", "-rf", str(self.work)], check=True)
+        for folder in (self.work, self.home):
+            if folder.exists():
+                shutil.rmtree(folder)
         notes.mkdir(parents=True)
-        subprocess.run(["rm", "-rf", str(self.home)], check=True)
         self.home.mkdir()
         file = self.work / "script"
         file.write_text(script)
@@ -161,7 +163,7 @@ class Bash:
             "HOSTILE_NOTES": str(notes),
             "HOSTILE_PROGRAM": program or "",
             "BASH_FUNC_source%%": '() {  note source "$@"; }',
-            "BASH_FUNC_note%%": '() {  printf \'%s\\0\' "$@" > "$(mktemp "$HOSTILE_NOTES/XXXXXXXX")"; }',
+            "BASH_FUNC_note%%": '() {  printf \'%s\\0\' "$@" > "$HOSTILE_NOTES/$EPOCHREALTIME-$BASHPID"; }',
         }
         done = subprocess.run(
             ["/bin/bash", str(file)], cwd=self.work, env=environment, capture_output=True, timeout=60

@@ -117,18 +117,24 @@ def test_reports_on_jobs_of_ours_and_of_others(
     number = found["scheduler_id"]
     assert report(number, "--site", "generic-slurm")["id"] == found["id"]
 
-    line = ("sbatch", "--parsable", "--account=science", "--output=/dev/null", "--wait")
-    other = accounting_slurm.run(
-        *line, "--wrap", f"{sys.executable} -c 'x = bytearray(300 << 20); import time; time.sleep(3)'"
+    program = (sys.executable, "-c", "x = bytearray(300 << 20); import time; time.sleep(3)")
+    Path("job.sh").write_text(
+        hpclaunch("submit", *size, "--name", "hand", "--dry-run", "--", *program).stdout
     )
+    other = accounting_slurm.run("sbatch", "--parsable", "--wait", "job.sh")
     assert other.returncode == 0, other.stderr
-    found = report(other.stdout.strip(), "--site", "generic-slurm")
+    sites = Path(os.environ["XDG_CONFIG_HOME"], "hpclaunch", "sites")
+    sites.mkdir(parents=True)
+    here = "schema: 1\nname: here\nextends: generic-slurm\ndescription: d\ndetect: {cluster_names: [lab]}\n"
+    Path(sites, "here.yaml").write_text(here)
+    found = report(other.stdout.strip())
     assert (found["id"], found["name"], found["state"], found["tasks"]) == (
         other.stdout.strip(),
-        "wrap",
+        "hand",
         "done",
         None,
     )
+    assert (found["site"], found["scheduler"]) == ("here", "slurm")
     assert found["times"]["wall_s"] >= 3
     assert (found["by_node"], found["by_rank"]) == ([], [])
     memory = next(one for one in found["next"] if one["what"] == "memory")

@@ -64,7 +64,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Bash:
     return Bash(tmp_path_factory.mktemp("bash"))
 
 
-class _NoAliases(yaml.SafeDumper):
+class _NoAliases(yaml.CSafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
@@ -90,7 +90,7 @@ def refused(document: dict[str, Any], folder: Path) -> str | None:
 
 def in_yaml(text: str) -> bool:
     try:
-        return bool(yaml.safe_load(to_yaml([text])) == [text])
+        return bool(yaml.load(to_yaml([text]), yaml.CSafeLoader) == [text])
     except (yaml.YAMLError, UnicodeEncodeError):
         return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -76,7 +77,7 @@ def test_a_hang_is_ended_and_named() -> None:
     job, log = submit("--site", "local", "--idle-timeout", "2s", "--", "sleep", "600")
     assert (job["state"], job["exit_code"]) == ("failed", 124)
     assert "hung: no output and no heartbeat for 2 s" in log
-    assert job["hang"]["finding"].startswith("1 of 1 sleeps; no output since ")
+    assert job["hang"]["finding"].startswith("1 of 1 asleep; no output since ")
 
 
 @pytest.mark.mpi
@@ -143,6 +144,20 @@ PBS = ("--site", "generic-pbs", "--tasks", "2", "--time", "40s", "--warn-before"
 ONCE = ("--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "1")
 TWICE = ("--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
 ARRAY = ("--array", "0-2", *ONCE)
+# A training that dies with its node in the middle of an epoch, so that the site requeues the job.
+REQUEUED = """
+echo "GOT run ${SLURM_RESTART_COUNT:-0}"
+cd "$HPCLAUNCH_JOB_FOLDER"
+"$0" -m hpclaunch.train --dataset synthetic --epochs 6 --checkpoint-dir kept --resume &
+[ -z "${SLURM_RESTART_COUNT:-}" ] || { wait -n; exit; }
+until kill -STOP $! && grep -Eq '"label": "epoch [2-6]/6", "share": 0[.][3-8]' progress.json; do
+  kill -CONT $! && sleep 0.05
+done
+kill -KILL $!
+cp progress.json died.json
+scontrol requeue "$SLURM_JOB_ID"
+sleep 600
+"""
 FULL = {"restarts": ("restarts.new",), "everything": ("restarts.new", "reason.new", "exit_status.new")}
 
 
@@ -165,9 +180,8 @@ def on_slurm(slurm: Slurm, started: Together, on_pbs: Together) -> Together:
     jobs.submit("array", *SLURM, *ARRAY, **may)
     jobs.submit("next", *SLURM, *ONCE, **may_not)
     jobs.submit("array-may-not", *SLURM, *ARRAY, **may_not)
-    requeues = 'echo "GOT run ${SLURM_RESTART_COUNT:-0}"; [ "${SLURM_RESTART_COUNT:-}" ] || '
-    requeues += '{ scontrol requeue "$SLURM_JOB_ID"; sleep 600; }'
-    words = ("--no-exclusive", "--time", "5m", "--mpi", "none", "--", "bash", "-c", requeues)
+    requeued = ("bash", "-c", REQUEUED, sys.executable)
+    words = ("--no-exclusive", "--time", "5m", "--sample", "1", "--mpi", "none", "--", *requeued)
     jobs.submit("site-requeues", *SLURM[:2], *words, **may)
     program = ("--", sys.executable, "-c", FULL_DISK)
     jobs.submit("unseen", *SLURM, "--max-restarts", "1", *program, "1", "next_id.new", **may_not)
@@ -443,6 +457,12 @@ def test_the_log_of_each_run_stays_where_slurm_requeues_the_job(on_slurm: Togeth
     assert (job["state"], job["exit_code"]) == ("done", 0), log
     assert runs(log) == ["GOT run 0", "GOT run 1"]
     assert runs(on_slurm.hpclaunch("site-requeues", "logs").stdout) == runs(log)
+    died = json.loads(Path(job["folder"], "died.json").read_text())
+    went_on = re.search(r"^resumed from step (\d+)", log, re.MULTILINE)
+    assert went_on is not None, log
+    times = json.loads(on_slurm.hpclaunch("site-requeues", "report", "--json").stdout)["times"]
+    assert (times["restarts"], times["lost_steps"]) == (1, died["step"] - int(went_on[1])), times
+    assert 0 < times["lost_s"] < died["seconds"], times
 
 
 @one_group

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +17,30 @@ from tests.testbed.cluster import Slurm
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
+class Array:
+    """An array whose job 2 hangs, and whose job 1 does not."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._folder, self._environment = folder, environment
+        program = '[ "$HPCLAUNCH_ARRAY_INDEX" = 1 ] || exec sleep 600'
+        words = ("--site", "generic-slurm", "--no-exclusive", "--mpi", "none", "--array", "1-2")
+        submit = ("submit", *words, "--idle-timeout", "5s", "--", "bash", "-c", program)
+        self.id = self.hpclaunch(*submit).stdout.strip()
+
+    def hpclaunch(self, *words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "hpclaunch", *words]
+        return subprocess.run(line, capture_output=True, text=True, env=self._environment, cwd=self._folder)
+
+
+@pytest.fixture(scope="module")
+def array(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Array:
+    """Submitted before the other job, so that it hangs meanwhile."""
+    folder = tmp_path_factory.mktemp("array")
+    return Array(folder, {**slurm.environment(), "XDG_STATE_HOME": str(folder)})
+
+
 @pytest.fixture
-def job(slurm: Slurm, tmp_path: Path) -> Iterator[HungJob]:
+def job(slurm: Slurm, array: Array, tmp_path: Path) -> Iterator[HungJob]:
     hung = HungJob(
         tmp_path, "none", "none", "skip", "none", environment={**slurm.environment(), **MPI_VARIABLES}
     )
@@ -39,3 +63,19 @@ def test_a_rank_that_skips_a_collective_is_named_with_its_node_and_after_the_end
     assert (ended["state"], ended["exit_code"]) == ("failed", 124)
     assert (ended["hang"]["kind"], ended["hang"]["suspects"]) == ("mismatch", [2])
     assert job.stacks()["by_rank"][2]["stack"] == found["by_rank"][2]["stack"]
+
+
+def test_each_job_of_an_array_has_its_own_hang(array: Array) -> None:
+    ended = json.loads(array.hpclaunch("wait", array.id, "--json").stdout)
+    assert (ended["state"], ended["hang"]) == ("failed", None)
+    jobs = ended["array"]
+    assert (jobs["1"]["state"], jobs["1"]["hang"]) == ("done", None)
+    assert (jobs["2"]["state"], jobs["2"]["exit_code"], jobs["2"]["hang"]["suspects"]) == ("failed", 124, [])
+    finding = jobs["2"]["hang"]["finding"]
+    assert finding
+    shown = array.hpclaunch("status", array.id).stdout
+    assert f"job 2: {finding[:40]}" in shown
+    assert array.hpclaunch("stacks", array.id, "--index", "2").stdout.startswith(finding[:40])
+    assert "name one of its jobs: --index N (hung: 2)" in array.hpclaunch("stacks", array.id).stderr
+    assert "is done, so it has no ranks" in array.hpclaunch("stacks", array.id, "--index", "1").stderr
+    assert "has no index 7" in array.hpclaunch("stacks", array.id, "--index", "7").stderr

@@ -31,6 +31,14 @@ def test_a_variable_of_the_request_does_not_hide_the_start_up_file() -> None:
     assert script.index("export PYTHONPATH=/mine") < script.index("/startup${PYTHONPATH:+")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("python", "-WError", "-u", "x.py"), ("python", "-m", "ES", "-I"), ("python", "-X", "I", "x.py")],
+)
+def test_other_options_of_python_and_those_of_the_program_do_no_harm(command: tuple[str, ...]) -> None:
+    assert "HPCLAUNCH_PROFILE=" in dry_run("--profile", "3", "--", *command)
+
+
 def test_each_rank_leaves_its_node_where_no_binding_is_reported() -> None:
     place = '>> "$HPCLAUNCH_JOB_FOLDER/places/$(< /proc/sys/kernel/hostname)"'
     assert place in dry_run("--profile", "3", "--", "python", "train.py")
@@ -47,6 +55,13 @@ def test_jobs_of_an_array_share_the_start_up_file() -> None:
     assert '"${HPCLAUNCH_JOB_FOLDER%/*}/startup' in script
 
 
+def test_a_job_of_an_array_that_hangs_is_looked_at_alone() -> None:
+    """LSF gives all jobs of an array one number; they may share a node."""
+    words = ("submit", "--site", "generic-lsf", "--array", "1-3", "--idle-timeout", "10m", "--dry-run")
+    script = CliRunner().invoke(program, [*words, "--", "./solver"], catch_exceptions=False).output
+    assert '"$stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50' in script
+
+
 def test_the_bundled_training_records_itself() -> None:
     script = dry_run("--profile", "3", "mnist")
     steps = "--timeline-ranks all --timeline-steps 3 --timeline-after 10"
@@ -61,6 +76,12 @@ def test_the_bundled_training_records_itself() -> None:
     [
         (("--profile", "3", "--", "./solver"), "--profile has no effect: the command does not start Python"),
         (("--profile-after", "3", "--", "python", "x.py"), "--profile-after has no effect without --profile"),
+        (("--profile", "3", "--", "python", "-uI", "x.py"), "with -I Python reads no start-up file"),
+        (
+            ("--profile", "3", "--", "python3", "-W", "error", "-E", "x.py"),
+            "with -E Python reads no start-up",
+        ),
+        (("--stacks", "--", "python", "-WError", "-S", "-m", "x"), "with -S Python reads no start-up file"),
     ],
 )
 def test_a_command_that_cannot_be_recorded_is_refused(words: tuple[str, ...], said: str) -> None:

@@ -17,6 +17,7 @@ from tests.in_process import hpclaunch_here
 @pytest.mark.parametrize(
     ("line", "target"),
     [
+        ("python -Wignore::DeprecationWarning train.py", PythonTarget(file="train.py")),
         ("python train.py --lr 1", PythonTarget(file="train.py")),
         ("/opt/venv/bin/python3.11 -u -W ignore src/train.py -m x", PythonTarget(file="src/train.py")),
         ("python -Xfaulthandler -X dev train.py", PythonTarget(file="train.py")),

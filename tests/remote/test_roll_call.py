@@ -54,6 +54,14 @@ def allreduce(rank: int) -> dict[str, Any]:
     return process(rank, [IN_TORCH, TRAIN])
 
 
+def test_processes_without_a_rank_are_listed_but_not_what_the_script_waits_by() -> None:
+    """With a watchdog each look of ``hpclaunch stacks`` would list its ``sleep``."""
+    strange = {**process(0), "pid": 9, "variables": {}, "program": ["./solver", "-x"]}
+    waits = {**process(0), "pid": 8, "variables": {}, "program": ["sleep", "3"]}
+    found = called([allreduce(0), allreduce(1), strange, waits], 2)
+    assert [one["program"][0] for one in found["other_processes"]] == ["./solver"]
+
+
 def test_the_rank_in_open_is_named_with_node_gpu_and_file() -> None:
     late = process(6, [LOAD, TRAIN], call="openat", path="/scratch/part-6")
     found = called([*map(allreduce, range(6)), late, *map(allreduce, range(7, 16))], idle_s=545)
@@ -72,7 +80,7 @@ def test_a_stopped_rank_and_one_in_the_kernel() -> None:
     found = called([stopped, nfs, allreduce(2), allreduce(3)])
     assert (found["kind"], found["suspects"]) == ("stopped", [0, 1])
     assert "rank 0 (n1, GPU 0) stopped by a signal (state T)" in found["finding"]
-    assert "(waits for NFS, state D)" in found["finding"]
+    assert "(waiting for NFS, state D)" in found["finding"]
     assert called([nfs, allreduce(2)], 2)["kind"] == "missing"
     assert called([process(0, state="D"), allreduce(1)])["kind"] == "disk"
 

@@ -61,13 +61,50 @@ def test_an_output_of_osu_needs_its_ranks() -> None:
         read_link_test(text, "osu.txt", None)
 
 
-def test_of_our_benchmark_the_fastest_algorithm_counts() -> None:
-    rows = [
-        {"algorithm": name, "ranks": 2, "bytes": size, "median_us": time}
-        for name, size, time in (("ring", 4096, 8.0), ("auto", 4096, 3.0), ("ring", 1048576, 120.0))
+def bench(*rows: tuple[str, str, float], hosts: int = 1, **facts: object) -> str:
+    """A document of our benchmark with two ranks: algorithm, buffer, microseconds of 1 MiB; 4 KiB is 3 us."""
+    common = {"ranks": 2, "ranks_by_host": {f"n{host}": 2 // hosts for host in range(hosts)}}
+    sums = [
+        {"algorithm": name, "ranks": 2, "buffer": buffer, "bytes": size, "median_us": time}
+        for name, buffer, long in rows
+        for size, time in ((4096, 3.0), (1 << 20, long))
     ]
-    test = read_link_test(json.dumps({"ranks": 2, "rows": rows}), "bench.json", None)
-    assert test.seconds == {4096: pytest.approx(3e-6), 1048576: pytest.approx(120e-6)}
+    return json.dumps({**common, **facts, "rows": sums})
+
+
+SUMS = (("ring", "array", 120.0), ("shared", "window", 30.0), ("shared", "array", 80.0))
+
+
+def test_of_our_benchmark_the_allreduce_of_the_training_counts() -> None:
+    """By default a training on one node uses the ring; shared memory, four times as fast, would mislead."""
+
+    def read(text: str, name: str | None = None) -> tuple[str, float]:
+        test = read_link_test(text, "bench.json", None, name)
+        return test.program.removeprefix("hpclaunch.train.bench, "), round(1e6 * test.seconds[1 << 20])
+
+    assert read(bench(*SUMS)) == ("ring", 120)
+    assert read(bench(*SUMS), "shared") == ("shared", 30)
+    several = (*SUMS, ("hierarchical", "array", 200.0))
+    assert read(bench(*several, hosts=2)) == ("hierarchical", 200)
+    assert read(bench(*SUMS[1:])) == ("the fastest of shared", 30)
+    with pytest.raises(BadInputError, match="no times of the allreduce tree"):
+        read_link_test(bench(*SUMS), "bench.json", None, "tree")
+    with pytest.raises(BadInputError, match="the output of nccl-tests does not name algorithms"):
+        read_link_test(NCCL, "nccl.txt", None, "ring")
+
+
+def test_sums_of_the_same_array_are_less_certain(tmp_path: Path) -> None:
+    """They are in the caches, which gradients are not."""
+    (tmp_path / "four.yaml").write_text(SITE)
+    found = []
+    for fresh in (False, True):
+        (tmp_path / "bench.json").write_text(bench(*SUMS, fresh=fresh))
+        options = ("--gpus", 2, "--strategy", "data", "--network-test", tmp_path / "bench.json")
+        parameters = vgg(str(tmp_path / "four.yaml"), *options)["parameters"]
+        found.append({one["name"]: one for one in parameters}["node_gb_s"])
+    assert [one["uncertainty"] for one in found] == [1.0, 0.3]
+    assert "one array again and again: without --fresh" in found[0]["origin"]
+    assert "ring on 2 GPUs, bench.json, each array newly written" in found[1]["origin"]
 
 
 @pytest.mark.parametrize(

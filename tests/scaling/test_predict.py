@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,39 @@ def test_a_measured_size_that_does_not_fit_is_said(site: str, tmp_path: Path) ->
     assert any(text.startswith("64 GPUs") for text in found["calibration"]["remarks"])
 
 
+def test_of_a_studys_table_weak_and_comparable_times_calibrate(site: str, tmp_path: Path) -> None:
+    """In a strong study each size has other samples per worker."""
+    head = "nodes,ranks,gpus,seconds,kind,comparable,remarks\n"
+    file = tmp_path / "study.csv"
+    file.write_text(f"{head}2,8,8,0.45,weak,true,\n4,16,16,0.455,weak,true,\n8,32,32,9.0,weak,false,\n")
+    options = ("--gpus", 64, "--strategy", "data", "--calibrate", file)
+    assert list(vgg(site, *options)["calibration"]["errors"]) == ["8", "16"]
+    file.write_text(f"{head}2,8,8,0.45,strong,true,\n")
+    answer = predict("--site", site, "--model", "vgg16", "--batch-per-worker", 32, *options)
+    assert (answer.exit_code, "the times of a strong study" in answer.stderr) == (3, True)
+
+
+def test_milliseconds_in_place_of_seconds_are_said(site: str, tmp_path: Path) -> None:
+    slow = calibrated(site, tmp_path, {8: 450, 16: 455}, "--gpus", "64")
+    (remark,) = (text for text in slow["calibration"]["remarks"] if "are these seconds" in text)
+    assert "times what the origins give: are these seconds per step, of vgg16 with 32 samples" in remark
+    not_in_it = {one["name"]: one["origin"] for one in slow["parameters"]}
+    assert "calibrated" not in not_in_it["step_deviation_s"] + not_in_it["node_gb_s"]
+    fast = calibrated(site, tmp_path, {8: 0.00045, 16: 0.000455}, "--gpus", "64")
+    assert any("as the data sheet of the GPU allows" in text for text in fast["calibration"]["remarks"])
+    usual = calibrated(site, tmp_path, {8: 0.45, 16: 0.455}, "--gpus", "64")
+    assert usual["calibration"]["remarks"] == []
+
+
+def test_a_level_far_off_is_taken_over_where_sizes_scatter_too() -> None:
+    """13 times the stated computation: the origins must not pull the model back below the measured sizes."""
+    computing = 0.00181
+    terms = [(computing, 0, 0, 0, 0), (computing, 4e-5, 1.9e-5, 0, 0)]
+    found = calibrate(terms, [0.0243, 0.0307], [0.1, 1, 1, 1, 1])
+    assert max(abs(error) for error in found.errors) < 0.2
+    assert found.factors[0] == pytest.approx(13.5, rel=0.2)
+
+
 def test_what_was_not_measured_does_not_become_less_certain() -> None:
     """One rank takes ten times what was stated: the links, of which it says nothing, keep their range."""
     found = calibrate([(0.01, 0, 0, 0, 0)], [0.1], [0.1, 0.3, 0.3, 0.3, 0.3])
@@ -263,6 +297,7 @@ def test_the_ranking_names_neighbours_whose_ranges_overlap() -> None:
         (("--gpus", "8,...,9"), 2, "write as in 8,16,...,1024"),
         (("--calibrate", "/nonexistent.csv"), 3, "cannot be read"),
         (("--strategy", "model"), 2, "'model' is not one of"),
+        (("--network-test-allreduce", "ring"), 2, "--network-test-allreduce is for --network-test"),
     ],
 )
 def test_wrong_input_is_refused(site: str, options: tuple[str, ...], code: int, message: str) -> None:
@@ -289,3 +324,51 @@ def test_a_site_without_speeds_needs_them_stated() -> None:
     assert "--tflops T" in answer.stderr
     found = document(*common, "--tflops", 0.05, "--memory-gb-s", 10)
     assert [point["fits"] for point in found["points"] if point["strategy"] == "data"] == [None, None]
+
+
+def test_ranks_that_share_cores_are_named_and_less_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four ranks on the two cores of this machine compute for twice as long."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    speeds = ("--tflops", 0.05, "--memory-gb-s", 10, "--node-gb-s", 10)
+    common = ("--site", "local", "--model", "mlp", "--batch-per-worker", 64, "--strategy", "data", *speeds)
+    two, four = document(*common, "--gpus", "2,4")["points"]
+    assert four["compute_s"] == pytest.approx(2 * two["compute_s"])
+    width = [point["step_s"]["high"] / point["step_s"]["value"] for point in (two, four)]
+    assert width[0] < 1.5 < 2 <= width[1]
+    assert (two["remarks"], len(four["remarks"])) == ([], 1)
+    said = "4 ranks share 2 cores (all in one node: --gpus-per-node is not stated): computing takes 2 times"
+    assert said in predict(*common, "--gpus", "2,4").stdout
+    (alone,) = document(*common, "--gpus", 4, "--gpus-per-node", 1)["points"]
+    assert alone["compute_s"] == pytest.approx(two["compute_s"])
+
+
+def test_the_slowest_of_the_ranks_sets_the_pace(site: str, tmp_path: Path) -> None:
+    """The steps of one GPU deviate by 10 ms: the slowest of 2, 16, 512 is 0.56, 1.77, 3.04 deviations late.
+
+    Expected largest of normal values: 1 / sqrt(pi) of two; Tippett 1925 for the others.
+    """
+    waits = {}
+    for deviation in ("", "0.01"):
+        (tmp_path / "one.csv").write_text(f"gpus,seconds_per_step,deviation_s\n1,0.26,{deviation}\n")
+        options = ("--gpus", "1,2,16,512", "--strategy", "data", "--calibrate", tmp_path / "one.csv")
+        found = vgg(site, *options)
+        waits[deviation] = [point["communication_s"] for point in found["points"]]
+        widths = [point["step_s"]["high"] / point["step_s"]["low"] for point in found["points"]]
+        assert [point["waiting_s"] > 0 for point in found["points"]] == [False, *[bool(deviation)] * 3]
+    added = [there - here for here, there in zip(*waits.values(), strict=True)]
+    assert added == pytest.approx([0, 0.00564, 0.01766, 0.0304], rel=0.05, abs=1e-9)
+    assert sorted(widths) == widths
+    (deviation,) = [one for one in found["parameters"] if one["name"] == "step_deviation_s"]
+    assert deviation["origin"] == "measured: steps of one GPU, or rank"
+    assert "not measured: all GPUs are taken to be equally fast" in predict(
+        *("--site", site, "--model", "mlp", "--batch-per-worker", 8, "--gpus", 2)
+    ).stdout.replace("\n", " ")
+
+
+def test_a_calibration_on_one_gpu_says_nothing_of_its_neighbours(site: str, tmp_path: Path) -> None:
+    """The GPUs of a node share memory and power; a size that fills the node has that in it."""
+    one = calibrated(site, tmp_path, {1: 0.26}, "--gpus", "1,4,8", "--strategy", "data")["points"]
+    assert [bool(point["remarks"]) for point in one] == [False, True, True]
+    assert "4 in a node, but at most 1 when it was measured" in one[2]["remarks"][0]
+    node = calibrated(site, tmp_path, {4: 0.3}, "--gpus", "4,8", "--strategy", "data")["points"]
+    assert [point["remarks"] for point in node] == [[], []]

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from hpclaunch.cli.main import program
 from hpclaunch.errors import BadInputError
 from hpclaunch.timeline.job_timeline import combined
 from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 from hpclaunch.timeline.timeline_summary import summarised
+from tests.timeline.made_timelines import Training, horovod
 
 
 def dump(names: list[str], *, first: int = 1, step_ms: float = 100.0) -> dict[str, Any]:
@@ -77,6 +80,30 @@ def test_a_rank_in_another_collective_is_named() -> None:
     files = [read(0, dump(usual)), read(1, dump(usual)), read(2, dump(wrong))]
     notes = summarised(combined(files)).notes
     assert any("rank 2 in all_gather [[1000]] #17, other ranks in all_reduce" in note for note in notes)
+    for few in (files, [read(0, dump(usual[:2])), read(1, dump(wrong[-2:]))]):
+        (verdict,) = summarised(combined(few)).verdicts
+        assert verdict.kind == "none"
+        assert "collectives do not match in process group" in verdict.evidence
+        assert "hangs" in verdict.remedy
+
+
+def test_dumps_without_a_fault_say_what_they_cannot_tell(tmp_path: Path) -> None:
+    files = [read(rank, dump(["all_reduce"] * 17)) for rank in range(3)]
+    (verdict,) = summarised(combined(files)).verdicts
+    assert "do not tell how long each rank waits" in verdict.evidence
+    (verdict,) = summarised(combined(files[:2], 3)).verdicts
+    assert "the traces of all ranks are needed" in verdict.evidence
+    path = tmp_path / "dump_rank_0"
+    path.write_text(json.dumps(dump(["all_reduce"] * 17)))
+    answer = CliRunner().invoke(program, ["timeline", str(path), "--merge", str(tmp_path / "all.json")])
+    assert (answer.exit_code, "has no events that Perfetto shows" in answer.output) == (3, True)
+    assert not (tmp_path / "all.json").exists()
+
+
+def test_what_rank_0_cannot_tell_of_itself_is_a_whole_sentence() -> None:
+    training = Training(ranks=2)
+    (verdict,) = summarised(combined([read_timeline("t", [horovod(training, cache=True)])])).verdicts
+    assert verdict.evidence.count("is not in this timeline; nothing else stands out") == 1
 
 
 def test_a_rank_that_left_out_a_collective_is_named() -> None:

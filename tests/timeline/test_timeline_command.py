@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from hpclaunch.cli.main import program
+from hpclaunch.job.record import ArrayJob
+from hpclaunch.job.store import Store
+from tests.testbed.kit import new_record
 from tests.timeline.made_timelines import Training, always, horovod, kineto, runner
 
 RECORDED = Path(__file__).parents[1] / "data" / "timelines"
@@ -82,6 +86,33 @@ def test_what_cannot_be_read_is_one_message(name: str | None, text: str, said: s
     assert said in answer.output
 
 
+@pytest.mark.parametrize("bad", ["1e999", "NaN", "-Infinity", '"x"', "null"])
+def test_a_time_that_is_none_costs_only_its_event(bad: str, tmp_path: Path) -> None:
+    path, text = tmp_path / "x.json", (RECORDED / "nocache-slow-rank1.json").read_text()
+    path.write_text(re.sub(r'("ts": )\d+', rf"\g<1>{bad}", text, count=40))
+    (verdict,) = json.loads(timeline(path, "--json").stdout)["verdicts"][:1]
+    assert (verdict["kind"], verdict["rank"]) == ("straggler", 1)
+
+
+def test_each_job_of_an_array_has_its_own_timelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    store = Store()
+    record = new_record(store, "slurm", tmp_path)
+    store.save(replace(record, array={1: ArrayJob(state="done"), 2: ArrayJob(state="done")}))
+    Path(record.folder, "job.sh").touch()
+    for index in (1, 2):
+        folder = Path(record.folder, str(index))
+        (folder / "places").mkdir(parents=True)
+        (folder / "places" / f"n{index}").write_text("0\n1\n2\n3\n")
+        (folder / "t.json").write_bytes(runner(Training(slow_computing=always(index, 50.0))))
+    for index in (1, 2):
+        verdict = document("last", "--index", str(index))["verdicts"][0]
+        assert (verdict["kind"], verdict["rank"], verdict["node"]) == ("straggler", index, f"n{index}")
+    assert f"{record.id} --index 1" in timeline("last").stderr
+    assert "has no index 3" in timeline("last", "--index", "3").stderr
+    assert timeline(RECORDED / "nocache-slow-rank1.json", "--index", "1").exit_code == 2
+
+
 def test_a_merged_trace_has_all_ranks_by_one_clock(traces: Path, tmp_path: Path) -> None:
     """Clocks were 1.5 s apart from rank to rank; the ends of a collective are at the same time again."""
     merged = tmp_path / "merged.json"
@@ -97,6 +128,16 @@ def test_a_merged_trace_has_all_ranks_by_one_clock(traces: Path, tmp_path: Path)
     for moments in zip(*ends.values(), strict=True):
         assert max(moments) - min(moments) < 1
     assert min(moments) < 60e6
+
+
+def test_a_merged_trace_is_not_taken_for_that_of_a_rank(traces: Path) -> None:
+    """It may be in the folder of those that it was made of."""
+    before = document(traces)
+    assert timeline(traces, "--merge", traces / "all.json").exit_code == 0
+    again = timeline(traces, "--json")
+    assert json.loads(again.stdout) == before
+    assert "all.json: it was written by --merge" in again.stderr
+    assert timeline(traces / "all.json").exit_code == 3
 
 
 def test_a_merged_trace_of_the_runner_names_its_ranks(tmp_path: Path) -> None:
@@ -119,6 +160,16 @@ def test_a_trace_of_a_profiler_that_was_cut_is_repaired_in_its_form(tmp_path: Pa
     assert found["traceEvents"] == was["traceEvents"][: len(found["traceEvents"])]
     assert len(found["traceEvents"]) > len(was["traceEvents"]) / 2
     assert found["distributedInfo"] == was["distributedInfo"]
+
+
+def test_a_message_names_the_file_that_is_at_fault_and_one_is_not_several(tmp_path: Path) -> None:
+    recorded = RECORDED / "nocache-slow-rank1.json"
+    there = tmp_path / "nowhere" / "x.json"
+    assert timeline(recorded, "--repair", there).output.startswith(f"hpclaunch: {there}: cannot be written")
+    (tmp_path / "short.json").write_bytes(runner(Training(ranks=1, steps=1)))
+    said = timeline(tmp_path / "short.json").output
+    assert "1 file (runner), 1 rank, 1 step\n" in said
+    assert "verdict: none: 1 step: too few to judge" in said
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing_half(tmp_path: Path) -> None:

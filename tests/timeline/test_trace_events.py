@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.timeline.trace_events import TraceReader, inflated
+from hpclaunch.timeline.trace_repair import repaired
 
 EVENTS: list[dict[str, Any]] = [
     {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "allreduce.\u00e9}, {"}},
@@ -66,6 +67,20 @@ def test_a_damaged_place_in_the_middle_costs_only_itself() -> None:
     reader = TraceReader([text.encode()])
     assert list(reader) == EVENTS
     assert reader.lost == 1
+
+
+@pytest.mark.parametrize("text", ["[%s]", '{"a": %s, "traceEvents": [%s], "b": %s}'])
+def test_numbers_that_json_does_not_have_become_null_in_a_repaired_trace(text: str) -> None:
+    """Perfetto refuses a file with NaN."""
+    bad = '{"ph": "X", "ts": 1, "args": {"a": NaN, "b": -Infinity, "c": 1e999, "d": "NaN"}}'
+    whole = text.replace("[%s]", f"[{bad}]").replace("%s", "NaN")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    found = json.loads("".join(repaired([whole.encode()])), parse_constant=refuse)
+    event = {"ph": "X", "ts": 1, "args": {"a": None, "b": None, "c": None, "d": "NaN"}}
+    assert found == ([event] if text == "[%s]" else {"a": None, "traceEvents": [event], "b": None})
 
 
 def test_compressed_data_that_is_cut_ends_there() -> None:

@@ -57,7 +57,7 @@ def test_auto_does_not_measure_where_bits_must_not_depend_on_time() -> None:
     assert first["parameters_sha256"] == second["parameters_sha256"]
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_a_resumed_run_knows_what_topk_held_back(tmp_path: Path, ranks: int) -> None:
     options = (*SYNTHETIC[:2], "--compression", "topk")
     whole = train(ranks, *options, "--epochs", "2")

@@ -83,7 +83,7 @@ def test_no_two_micro_batches_of_a_run_have_the_same_number() -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [1, 3, pytest.param(2, marks=pytest.mark.long)])
 def test_gradients_are_the_same_fused_overlapped_and_accumulated(ranks: int) -> None:
     run_program(ranks, "exchanges")
 

@@ -35,7 +35,7 @@ def outcome(result: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [3, pytest.param(1, marks=pytest.mark.long)])
 def test_all_ways_train_to_the_same_bits(packed: Path, plain: Path, tmp_path: Path, ranks: int) -> None:
     expected = outcome(train(ranks, "--data", packed, *COMMON))
     for reading in FROM_FILES:

@@ -161,7 +161,7 @@ def parameters(folder: Path) -> Any:
     return read_checkpoint(max(folder.glob("*.npz"))).arrays["parameters"]
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_it_learns(ranks: int) -> None:
     result = train(ranks, "--dataset", "synthetic", "--epochs", "1", "--allreduce", "shared")
     assert result["test_accuracy"] > 0.9

@@ -34,7 +34,7 @@ def events(path: Path) -> list[dict[str, Any]]:
 def test_a_file_gets_plain_lines() -> None:
     stream = io.StringIO()
     report = Reporter(stream, speaks=True)
-    report.advance("2/3", 0.4)
+    report.advance("2/3", 0.4, 4, 1.5)
     report.step("2/3", "7/10", 0.7, FACTS)
     assert stream.getvalue() == (
         "epoch 2/3  step 7/10  12,346 images/s  loss 0.5000  accuracy 0.9000  communication 12%\n"
@@ -60,7 +60,7 @@ def test_other_ranks_are_silent() -> None:
     stream = io.StringIO()
     report = Reporter(stream, speaks=False, bar=TerminalBar(stream))
     report.line("x")
-    report.advance("1/1", 0.5)
+    report.advance("1/1", 0.5, 1, 0.5)
     report.step("1/1", "1/1", 1.0, FACTS)
     assert stream.getvalue() == ""
 
@@ -98,15 +98,40 @@ def test_at_most_ten_plain_lines_per_epoch(digits: Path) -> None:
 def test_progress_goes_to_a_file_that_another_process_reads(tmp_path: Path) -> None:
     file = progress_file({"HPCLAUNCH_JOB_FOLDER": str(tmp_path)})
     report = Reporter(io.StringIO(), speaks=True, file=file)
-    report.advance("2/3", 0.25)
+    report.advance("2/3", 0.25, 12, 3.5)
     first = json.loads((tmp_path / "progress.json").read_text())
     assert (first["label"], first["share"], first["figures"]) == ("epoch 2/3", 0.25, "")
-    report.advance("2/3", 0.26)
+    assert (first["step"], first["seconds"]) == (12, 3.5)
+    report.advance("2/3", 0.26, 13, 3.6)
     assert json.loads((tmp_path / "progress.json").read_text())["share"] == 0.25, "not at every step"
     report.step("2/3", "7/10", 0.5, FACTS)
     second = json.loads((tmp_path / "progress.json").read_text())
     assert second["figures"] == "12,346 images/s  loss 0.5000  acc 0.9000  comm 12%"
     assert progress_file({}) is None
+
+
+def test_a_run_that_follows_one_that_was_killed_counts_its_lost_work(tmp_path: Path) -> None:
+    def goes_on(step: int, seconds: float, *, killed_at_once: bool = False) -> str:
+        stream = io.StringIO()
+        report = Reporter(stream, speaks=True, file=progress_file({"HPCLAUNCH_JOB_FOLDER": str(tmp_path)}))
+        report.goes_on_after(step, seconds)
+        if not killed_at_once:
+            report.advance("1/3", 0.5, 134, 13.45)
+        return stream.getvalue()
+
+    assert goes_on(0, 0.0) == "", "the first run"
+    assert "lost: 14 step(s), 1.4 s of training" in goes_on(120, 12.0, killed_at_once=True)
+    assert goes_on(120, 12.0) == "", "nothing is counted twice"
+    assert goes_on(135, 13.5) == "", "its checkpoint is newer than its last progress"
+    assert "after its start" in goes_on(0, 0.0)
+    lines = [json.loads(line) for line in (tmp_path / "lost_work").read_text().splitlines()]
+    assert lines == [
+        {"from_step": 120, "steps": 14, "seconds": 1.45},
+        {"from_step": 135, "steps": 0, "seconds": 0.0},
+        {"from_step": 0, "steps": 134, "seconds": 13.45},
+    ]
+    (tmp_path / "progress.json").write_text('{"step": 13')
+    assert goes_on(3, 0.0) == "", "a cut file tells nothing"
 
 
 def test_a_progress_file_that_cannot_be_written_is_given_up(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_the_result_accounts_for_images_steps_and_bytes(digits: Path, ranks: int
     parts = seconds["compute"] + seconds["communication"] + seconds["data"]
     assert parts == pytest.approx(seconds["training"])
     assert result["images_per_s"] == pytest.approx(602 / seconds["training"])
+    assert 0 < result["step_deviation_s"] < seconds["training"]
     assert set(result["versions"]) == {"python", "numpy", "mpi4py", "mpi"}
 
 

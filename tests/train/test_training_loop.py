@@ -27,7 +27,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
 
 
-@pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (2, 4))])
 def test_the_mean_gradient_of_ranks_is_that_of_the_whole_batch(ranks: int) -> None:
     run_program(ranks, "mean_gradient")
 

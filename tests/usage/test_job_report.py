@@ -145,13 +145,24 @@ def test_a_job_that_came_back_after_a_checkpoint_lost_nothing(store: Store, tmp_
     times = document("last")["times"]
     assert [(run["start"] - START, run["end"] - START) for run in times["runs"]] == [(0, 300), (1000, 1300)]
     assert (times["restarts"], times["between_runs_s"]) == (1, 700)
-    assert times["lost"].startswith("nothing after the checkpoints")
+    assert times["lost"].startswith("none (before each restart the program has said")
+    assert (times["lost_steps"], times["lost_s"]) == (0, 0)
     assert times["run_s"] == 600
     (time,) = (one for one in document("last")["next"] if one["what"] == "time")
     assert time["ask"] == "00:15:00"
     assert "it ran 00:10:00 in 2 runs of 00:30:00 each; in one run; x 1.25" in time["text"]
     store.save(replace(store.load(record.id), restarts=0))
-    assert document("last")["times"]["lost"].startswith("not known")
+    times = document("last")["times"]
+    assert times["lost"].startswith("not known, at most the 00:05:00 of the runs before")
+    assert (times["lost_steps"], times["lost_s"]) == (None, None)
+    lines = [
+        '{"from_step": 120, "steps": 14, "seconds": 3.25}',
+        '{"from_step": 150, "steps": 1, "seconds": 2}',
+    ]
+    Path(record.folder, "lost_work").write_text("\n".join([*lines, '{"from_step": 1', ""]))
+    times = document("last")["times"]
+    assert (times["restarts"], times["lost_steps"], times["lost_s"]) == (2, 15, 5.25)
+    assert re.search(r"restarts +2, .*; work lost: 15 steps, 5\.2 s of training", report("last").stdout)
 
 
 def test_arrays_have_all_their_jobs(store: Store, tmp_path: Path) -> None:
@@ -212,6 +223,16 @@ def test_speed_comes_from_the_result_of_the_bundled_training(store: Store, tmp_p
     Path(record.folder, "result.json").write_text(json.dumps(result))
     speed = document("last")["speed"]
     assert (speed["steps_per_s"], speed["steps"], speed["trend"], speed["source"]) == (10, 600, 0.1, "result")
+
+
+def test_speed_of_a_training_that_has_not_ended_comes_from_its_progress(store: Store, tmp_path: Path) -> None:
+    record = ended_job(store, tmp_path, bundled=True, state="failed", exit_code=1)
+    progress = Path(record.folder, "progress.json")
+    progress.write_text('{"label": "epoch 1/9", "share": 0.5, "figures": "", "step": 120, "seconds": 8.0}')
+    speed = document("last")["speed"]
+    assert (speed["steps_per_s"], speed["steps"], speed["source"]) == (15, 120, "progress")
+    progress.write_text('{"label": "epoch 1/9", "share": 0.5, "st')
+    assert document("last")["speed"] is None
 
 
 def test_speed_and_waiting_come_from_a_timeline_in_the_folder(store: Store, tmp_path: Path) -> None:
@@ -314,6 +335,8 @@ def test_the_accounting_of_pbs_is_read() -> None:
     ("words", "code", "said"),
     [
         (("nosuch",), 3, "no job 'nosuch'"),
+        (("4711",), 3, "hpclaunch report 4711 --site SITE"),
+        (("4711[2].srv",), 3, "hpclaunch report 4711[2].srv --site SITE"),
         (("12", "--site", "generic-lsf"), 3, "what LSF keeps of jobs is not read"),
         (("1 rm", "--site", "generic-slurm"), 3, "is not an id of Slurm"),
         (("12", "--site", "nosite"), 3, "nosite"),

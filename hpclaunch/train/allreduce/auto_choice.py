@@ -23,6 +23,8 @@ from .tree import TreeAllreduce
 _TREE_BYTES = 1 << 16
 # Many short samples: other programs disturb the fastest of them least.
 _SAMPLE_S = 1e-4
+# Where ranks share cores they must take turns as often as in a loop of sums, not start together by a barrier.
+_SAMPLE_CROWDED_S = 2e-3
 _LEAST_CALLS, _MOST_CALLS = 4, 20
 _SLOW_S = 1e-2  # a sum this slow waits for other programs: repeating it tells little and takes long
 # Longer arrays do not fit the caches, so what was called before makes no difference to a single call.
@@ -67,6 +69,7 @@ class AutoAllreduce(Algorithm):
         self._measuring_bytes = 0
         self._crowded = _share_cores(comm)
         self._least_rounds = _LEAST_ROUNDS_CROWDED if self._crowded else _LEAST_ROUNDS
+        self._sample_s = _SAMPLE_CROWDED_S if self._crowded else _SAMPLE_S
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in memory that the node's ranks share, which serves all candidates."""
@@ -147,7 +150,7 @@ class AutoAllreduce(Algorithm):
         ]
         first = self._slowest(np.min(trials, axis=0))
         least = np.where((array.nbytes < _LONG_BYTES) & (first < _SLOW_S), _LEAST_CALLS, 1)
-        calls = np.clip(_SAMPLE_S / first, least, _MOST_CALLS).astype(int)
+        calls = np.clip(self._sample_s / first, least, _MOST_CALLS).astype(int)
         rounds = int(np.clip(_BUDGET_S / (first * calls).sum(), self._least_rounds, _MOST_ROUNDS))
         samples = [
             [

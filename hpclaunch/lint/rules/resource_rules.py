@@ -17,6 +17,8 @@ from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.node_topology import Core, NodeTopology
 from hpclaunch.walltime import format_walltime
 
+_DEFAULT_QOS = "normal"
+"""A QOS that Slurm's database has from the start (slurm.schedmd.com/qos.html)."""
 _NO_LIMIT = ("unlimited", "infinite", "-1")
 # A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
@@ -303,14 +305,19 @@ def queue_unknown(context: Context) -> Iterator[Violation]:
     profile = context.profile
     if profile is None or not profile.queues:
         return
+    for name, line in _unknown_queues(context, profile):
+        near = get_close_matches(name, profile.queues, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(profile.queues)}"
+        yield Violation(line, f"{name} is not one of the queues in the profile of {profile.name}", meant)
+
+
+def _unknown_queues(context: Context, profile: SiteProfile) -> Iterator[tuple[str, int]]:
+    """Yield name and line of each queue that the profile does not know and that not every Slurm has."""
+    default = {one.line for one in context.directives if one.role == "qos" and one.value == _DEFAULT_QOS}
     for names, line, queue in context.queues:
         for name in names.split(",") if queue is None else ():
-            if name not in profile.queues:
-                near = get_close_matches(name, profile.queues, n=1)
-                meant = f"did you mean {near[0]}?" if near else f"known: {', '.join(profile.queues)}"
-                yield Violation(
-                    line, f"{name} is not one of the queues in the profile of {profile.name}", meant
-                )
+            if name not in profile.queues and not (name == _DEFAULT_QOS and line in default):
+                yield name, line
 
 
 @rule(

@@ -17,7 +17,7 @@ from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.topology.node_topology import NodeTopology
 
 _STARTS_ITSELF = re.compile(
-    r"(?i)\b(submitit|dask|ray|parsl|snakemake|nextflow|slurm|srun|mpi(run|exec)|launch|horovodrun|deepspeed|"
+    r"(?i)(?<![a-z])(submitit|dask|ray|vllm|parsl|snakemake|nextflow|slurm|srun|mpi(run|exec)|launch|horovodrun|deepspeed|"
     r"accelerate|torchrun|jupyter|wandb|ssh|pdsh|spawn|lightning|mlflow|hydra|runner?)"
 )
 _SETUP = name_set(

@@ -380,7 +380,7 @@ def _nothing(job: JobTimeline) -> Verdict:
 
 
 def _mismatch(job: JobTimeline) -> Verdict | None:
-    """Return what flight recorders tell of a hang: it is no matter of speed."""
+    """Return what flight recorders tell of a hang, which has nothing to do with speed."""
     for note in sequence_notes(job.traces):
         return Verdict(
             kind="none",

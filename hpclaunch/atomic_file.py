@@ -16,8 +16,12 @@ def write_file(path: Path, data: bytes, mode: int = 0o644, *, durable: bool = Tr
     """Write a whole file, new or in place of an older one.
 
     ``mode``: its permissions, whatever the umask is; ``durable``: it is on the disk when this returns.
+    A device, a pipe and /dev/stdout are written to and stay.
     Raises OSError; the older file is then unchanged.
     """
+    if path.is_char_device() or path.is_fifo() or (path.parent == Path("/dev") and path.is_symlink()):
+        path.write_bytes(data)
+        return
     temporary = _temporary(path)
     try:
         write_new_file(temporary, data, mode, durable=durable)

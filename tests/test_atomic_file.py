@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,24 @@ def test_a_failed_write_leaves_the_older_file_and_nothing_else(tmp_path: Path) -
     with pytest.raises(FileNotFoundError):
         write_file(tmp_path / "missing" / "file", b"x")
     assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_a_pipe_and_what_dev_links_to_are_written_to_and_stay(tmp_path: Path) -> None:
+    """Root could otherwise put a file in the place of /dev/null or /dev/stdout."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(pipe, b"text")
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+    assert list(tmp_path.iterdir()) == [pipe]
+    with pytest.raises(OSError, match="No space left"):
+        write_file(Path("/dev/full"), b"text")
+    assert Path("/dev/full").is_char_device()
+    line = "from pathlib import Path; from hpclaunch.atomic_file import write_file; "
+    line += "write_file(Path('/dev/stdout'), b'text')"
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True)
+    assert (done.stdout, Path("/dev/stdout").is_symlink()) == (b"text", True)
 
 
 def test_a_new_file_replaces_none(tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ def with_simulation(
     parameters = {parameter.name: parameter for parameter in prediction.parameters}
     nodes, link = -(-max(request.gpus) // per_node), parameters["network_gb_s"].value
     shape = network_shape(load_site(site), stated, nodes, link)
-    computed = {point.gpus: point.compute_s for point in prediction.points if point.strategy == "data"}
+    data = [point for point in prediction.points if point.strategy == "data"]
+    computed = {point.gpus: point.compute_s + point.waiting_s for point in data}
     with tempfile.TemporaryDirectory(prefix="hpclaunch-") as folder:
         runs = _Replay(Path(folder), shape, parameters, per_node, 4 * request.model.weights)
         found = []

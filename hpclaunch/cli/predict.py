@@ -346,4 +346,10 @@ def _measured(file: str) -> tuple[MeasuredSize, ...]:
     from hpclaunch.site.yaml_tree import read_data
 
     text = read_data(Path(file)).decode("utf-8-sig", "replace")
-    return read_measurement(text, file, ("seconds_per_step", "seconds")).sizes
+    found = read_measurement(text, file, ("seconds_per_step", "seconds"))
+    if found.kind == "strong":
+        raise BadInputError(
+            f"{file}: the times of a strong study, in which a worker has fewer samples the more there are",
+            "measure with the same samples per worker: hpclaunch scale --weak",
+        )
+    return found.sizes

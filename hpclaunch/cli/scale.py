@@ -125,6 +125,20 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, text: str | None)
     return tuple(found)
 
 
+def _one_group(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Return a regular expression with one group."""
+    import re
+
+    try:
+        groups = 1 if text is None else re.compile(text).groups
+    except re.error as error:
+        raise click.BadParameter(f"'{text}' is not a regular expression: {error}") from None
+    if groups != 1:
+        hint = r"put the figure into parentheses, as in 'images/s: (\S+)'; (?:...) groups without one"
+        raise click.BadParameter(f"'{text}' has {groups} groups; {hint}")
+    return text
+
+
 @command.command(cls=SubmitCommand, params=setting_options(_SIZES))
 @click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
 @click.option("--nodes", callback=_whole_numbers, metavar="N,N,...", help="Sizes of the study, in nodes.")
@@ -138,7 +152,12 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, text: str | None)
     metavar="N",
     help="Samples per step, of each rank (weak), of all (strong). {batch} in the command: per rank.",
 )
-@click.option("--metric", metavar="REGEX", help="The figure that the program prints: 'images/s: (\\S+)'.")
+@click.option(
+    "--metric",
+    callback=_one_group,
+    metavar="REGEX",
+    help="The figure that the program prints: 'images/s: (\\S+)'.",
+)
 @click.option(
     "--metric-is",
     type=click.Choice(["rate", "seconds"]),
@@ -358,7 +377,11 @@ def compare(studies: tuple[str, ...], as_json: bool) -> None:
     from hpclaunch.study.study_file import load_study
     from hpclaunch.text_table import text_table
 
-    rows = compared([measurement_of(look_again(load_study(name), _note)) for name in studies])
+    found = [measurement_of(look_again(load_study(name), _note)) for name in studies]
+    if len({study.kind for study in found}) > 1:
+        kinds = ", ".join(f"{study.study} is {study.kind}" for study in found)
+        _note(f"{kinds}: beyond the smallest size they do not do the same work")
+    rows = compared(found)
     if as_json:
         print_document(rows)
         return
@@ -388,16 +411,14 @@ def _print_study(
     document: StudyDocument, law: FittedLaw | None, form: str | None, svg: str | None, html: str | None
 ) -> None:
     """Print the study in one form; write the files."""
-    from pathlib import Path
-
-    from hpclaunch.atomic_file import write_file
     from hpclaunch.cli._documents import print_document
+    from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.scaling.study_picture import as_html, as_svg
     from hpclaunch.scaling.study_report import as_csv, as_markdown, as_text
 
     for name, draw in ((svg, as_svg), (html, as_html)):
         if name:
-            write_file(Path(name), draw(document, law).encode())
+            LocalHost().write_file(name, draw(document, law).encode())
             click.echo(f"{name}: written", err=True)
     if form == "json":
         print_document(document)

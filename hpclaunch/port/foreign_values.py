@@ -11,7 +11,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.shell_reader import read_shell
@@ -60,6 +60,8 @@ class Value:
     """Variables whose value is not known here."""
     seen: str = ""
     """What can be read of the text, without what is known at run time only."""
+    splits: bool = False
+    """It is not quoted, so bash makes several words of it."""
 
 
 _NOTHING = Value("", "")
@@ -103,7 +105,7 @@ class Values:
             return [Value(text, _in_quotes(text)) for text in value.plain.split()]
         if unquoted and value.shell is not None and "\\" not in value.shell and re.search(r"\s", value.shell):
             return [Value(None if "$" in text else text, text) for text in value.shell.split()]
-        return [value]
+        return [replace(value, splits=unquoted)]
 
     def translated(self, text: str) -> tuple[str, list[str]]:
         """Return a text that a shell will read with the scheduler's variables as the target has them, and the

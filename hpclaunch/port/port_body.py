@@ -22,10 +22,11 @@ from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
-_PRINTS = INFORMATION_COMMANDS | name_set(
+_PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
     "sleep wait sync clear tput ldd lstopo nvcc gcc sinfo squeue qstat sacct sstat seff jobinfo id whoami"
-    " uname free top ps : [ [[ test let shift return break continue"
+    " uname free top ps : let shift return break continue"
 )
+_CONDITION = "undecided: a condition: a job file has no place for it, so what depends on it is judged alone"
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
 _ENVIRONMENTS = (
     "conda",
@@ -111,10 +112,12 @@ def content_lines(port: Port) -> dict[int, str]:
                 first = redirect.line + 1
                 inside |= set(range(first, first + redirect.body.count("\n")))
     found = {}
+    unread = {number for number, _ in script.unread}
     for number, line in enumerate(script.text.split("\n"), 1):
         bare = line.strip()
         comment = bare.startswith("#") and not is_directive_like(line) and number not in inside
-        if bare and not (comment and not (number == 1 and bare.startswith("#!"))):
+        comment = comment and number not in unread and not (number == 1 and bare.startswith("#!"))
+        if bare and not comment:
             found[number] = line.rstrip("\r")
     return found
 
@@ -189,6 +192,10 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     if needed:
         return fill_in(port, one.name)
     if one.name in used_names(port):
+        value = port.values.named(one.name, one.offset + 1)
+        if value.plain is None and value.shell is None:
+            why = "undecided: its value is known at run time only, so what uses it is to be filled in"
+            return Verdict("left out", why=why)
         to = "its value stands in the command, the sizes or the variables that use it"
         return Verdict("changed", to, "a variable of the script only, no program sees it", JOB_FILE)
     return Verdict("left out", why="only lines that are left out use it, or none")
@@ -240,7 +247,9 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
     if any(redirect.body is not None for redirect in command.redirects):
         why = f"undecided: it writes a file when the job starts: write that file once on {port.here}"
         return Verdict("left out", why=why)
-    if name in _PRINTS or name in INFORMATION_COMMANDS:
+    if command.condition or name in ("[", "[[", "test"):
+        return Verdict("left out", why=_CONDITION)
+    if name in _PRINTS:
         return Verdict("left out", why="it prints or waits only; hpclaunch status and logs show the job")
     return Verdict(
         "left out",

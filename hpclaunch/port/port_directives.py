@@ -12,7 +12,7 @@ from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_state import JOB_FILE, Port
 from hpclaunch.port.port_variables import port_variable
-from hpclaunch.scheduler.directive_reader import Directive
+from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive
 from hpclaunch.scheduler.foreign_words import MailEvent, Subject
 from hpclaunch.walltime import format_walltime
 
@@ -22,8 +22,13 @@ _LOG = "stdout and stderr go to out.log in the job's folder, which hpclaunch log
 def port_directives(port: Port) -> None:
     """Judge every directive of the script."""
     reader = port.script.reader
+    later = {id(one) for component in port.script.components[1:] for one in component}
     for directive in port.script.directives:
-        if directive.reader is not reader:
+        if id(directive) in later or (later and directive.name in COMPONENT_SEPARATORS):
+            why = "undecided: a job file has one component; this one is for the first of the script"
+            port.do("hetjob: port each other component as a job of its own")
+            verdict = Verdict("left out", why=why)
+        elif directive.reader is not reader:
             why = f"a directive of {directive.reader.submit_command}, which another scheduler reads"
             verdict = Verdict("left out", why=why)
         elif not directive.active:
@@ -33,6 +38,10 @@ def port_directives(port: Port) -> None:
         else:
             verdict = _judge(port, directive)
         port.verdicts.note([directive.line], verdict)
+    for line, name in port.script.unread:
+        port.do(f"directives of {name} are not read: fill in what they request")
+        why = f"undecided: a directive of {name}, which is not read"
+        port.verdicts.note([line], Verdict("left out", why=why))
     _mail(port)
 
 
@@ -121,6 +130,9 @@ def _sizes(port: Port, directive: Directive) -> Verdict:
     sizes = port.sizes
     if sizes is None:
         return Verdict("left out", why="undecided: the sizes cannot be read")
+    if "gpu" in directive.name and port.source_sizes.gpus is None:
+        port.do(f"GPUs: {directive.text}: how many these are per node is not known")
+        return Verdict("left out", why=f"undecided: {directive.text}: how many per node is not known")
     keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
     to = ", ".join(f"{key}: {port.settings[key]}" for key in keys if key in port.settings)
     if sizes.same and port.same_scheduler and _says_the_same(port, directive):
@@ -201,7 +213,11 @@ def _export(port: Port, directive: Directive) -> Verdict:
         name, _, value = part.strip().partition("=")
         said.append(port_variable(port, name, Value(value, value)))
     fates = {verdict.fate for verdict in said}
-    to = "; ".join(verdict.to or verdict.fate for verdict in said)
+    names = [part.strip().partition("=")[0] for part in named]
+    to = "; ".join(
+        verdict.to or (f"env: {name}" if verdict.fate == "kept" else f"{name} is left out: {verdict.why}")
+        for name, verdict in zip(names, said, strict=True)
+    )
     if fates == {"left out"}:
         return Verdict("left out", why="; ".join(verdict.why for verdict in said))
     return Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
@@ -270,7 +286,11 @@ def _mail_option(port: Port, directive: Directive) -> Verdict:
     if write is None or not (events or user):
         return Verdict("left out", why=f"how {port.scheduler.title} sends mail for it is not known")
     to = ", ".join(write(events, user))
-    return port.rewritten(f"directives: {to}") if to else Verdict("left out", why="it requests no mail")
+    if not to:
+        return Verdict("left out", why="it requests no mail")
+    lost = _lost_mail(port, directive) if port.words.options.get(directive.name) == "mail events" else []
+    why = f"left out: {', '.join(lost)}: mail is sent at the begin, the end and a failure" if lost else ""
+    return port.rewritten(f"directives: {to}", why)
 
 
 def mail_of(port: Port) -> tuple[frozenset[MailEvent], str | None]:
@@ -283,7 +303,15 @@ def mail_of(port: Port) -> tuple[frozenset[MailEvent], str | None]:
             events |= port.words.read_mail(directive.name, directive.value or "")
         elif subject == "mail user" and re.fullmatch(r"[\w.@+,-]+", directive.value or ""):
             user = directive.value
+            events |= port.words.mail_by_user
     return events, user
+
+
+def _lost_mail(port: Port, directive: Directive) -> list[str]:
+    """Return the words of an option for mail that mean no event which a job file can say."""
+    value = directive.value or ""
+    words = re.split(r"[\s,]+", value) if re.search(r"[A-Z]{3}|,", value) else list(value)
+    return [word for word in words if word and not port.words.read_mail(directive.name, word)]
 
 
 def _mail(port: Port) -> None:

@@ -22,9 +22,10 @@ from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, image_name
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
-from hpclaunch.port.ported_command import command_words, placeholder, port_command
+from hpclaunch.port.ported_command import by_name, command_words, placeholder, port_command
 from hpclaunch.port.written_script import find_written, read_written
 from hpclaunch.scheduler.directive_reader import RequestedResources
+from hpclaunch.site.schema import SiteProfile
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
 """How the words of a launch by hpclaunch's own script begin; the third is $rank_start."""
@@ -50,7 +51,15 @@ def program_of(port: Port, launch: Launch, values: Values) -> list[Piece]:
     """Return the words of a launch's program; not those by which hpclaunch's script starts a rank."""
     program = read_options(launch, values).program
     begin = [piece.word.text if piece.word.text is not None else "" for piece in program[:4]]
-    return program[4:] if port.own and begin == _PROGRAM_OF_HPCLAUNCH else program
+    program = program[4:] if port.own and begin == _PROGRAM_OF_HPCLAUNCH else program
+    return program[: _end_of_first(launch, program)]
+
+
+def _end_of_first(launch: Launch, program: list[Piece]) -> int:
+    """Return where the first of several programs ends: ``mpiexec -n 1 ./a : -n 2 ./b``."""
+    several = launch.launcher in ("srun", "mpiexec", "aprun")
+    colons = [at for at, piece in enumerate(program) if several and piece.word.raw == ":"]
+    return colons[0] if colons else len(program)
 
 
 # --- sizes -------------------------------------------------------------------------------------------------
@@ -144,11 +153,19 @@ def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int
     if requested.gpus:
         return requested.gpus.value
     if source is not None and source.node is not None:
-        whole = source.scheduler.select is not None or source.scheduler.launcher == "jsrun"
+        reader = port.script.reader
+        with_gpus = reader is not None and not reader.requests_gpus and _owns_nodes(port, source)
+        whole = with_gpus or source.scheduler.select is not None or source.scheduler.launcher == "jsrun"
         if not source.node.gpus:
             return 0
         return len(source.node.gpus) * nodes if whole and nodes else None
     return None
+
+
+def _owns_nodes(port: Port, source: SiteProfile) -> bool:
+    """Tell whether the queue of the script gives whole nodes."""
+    queue = source.queues.get(port.script.directive_value("queue"))
+    return queue is not None and queue.whole_node
 
 
 def _own_gpus(port: Port) -> int | None:
@@ -271,8 +288,13 @@ def judge_launch(port: Port) -> None:
     by_line: dict[int, list[Verdict]] = {}
     for option in read.options:
         by_line.setdefault(option.word.line, []).append(_option_verdict(port, launch, option))
-    for word in dict.fromkeys(piece.word for piece in read.program):
+    end = _end_of_first(launch, read.program)
+    for word in dict.fromkeys(piece.word for piece in read.program[:end]):
         by_line.setdefault(word.line, []).append(_word_verdict(port, word))
+    for piece in read.program[end:]:
+        port.do("command: the launch starts several programs (:), the job file has the first one")
+        why = "undecided: a job file has one program: port the others as jobs of their own"
+        by_line.setdefault(piece.word.line, []).append(Verdict("left out", why=why))
     first = _first_verdict(port, launch)
     port.verdicts.note([launch.line], first)
     for assignment in launch.command.assignments:
@@ -300,6 +322,9 @@ def _first_verdict(port: Port, launch: Launch) -> Verdict:
     sized = known and any(option.name in known.sizes for option in options)
     if port.sizes is not None and not sized:
         said.append(port.sizes.said)
+    if launch.command.block and not port.own:
+        said.append("it stands in a block of the shell, and the job file starts it once, in any case")
+        port.do(f"command: line {launch.line} starts it in a condition or a loop, the job file in any case")
     why = "; ".join([starts, *said])
     source = port.cited(port.target.scheduler.source)
     return Verdict("changed", f"command: {' '.join(words)}", why, source)
@@ -311,7 +336,7 @@ def _word_verdict(port: Port, word: Word) -> Verdict:
         return _taken_off(port, word)
     if values and all(value.plain is not None for value in values) and word.text is not None:
         return KEPT
-    texts = [shell_word(value) or '"${' + placeholder(value) + '}"' for value in values or []]
+    texts = [shell_word(value) or by_name(value) for value in values or []]
     why = f"{word.raw} is read here, its variables have the values of the job on {port.here}"
     return Verdict("changed", " ".join(texts) or "in the command", why, JOB_FILE)
 
@@ -320,11 +345,24 @@ def _taken_off(port: Port, word: Word) -> Verdict:
     """Return the verdict on a word that is not one of the command: a container's, or another launcher's."""
     container = port.target.software.container
     source = port.cited(container.source if container else None)
+    if _is_of_inner(port, word):
+        why = f"without {port.command.inner}: hpclaunch starts one rank for each of its workers"
+        to = "the ranks, and where they find each other, as hpclaunch's script sets them"
+        return Verdict("changed", to, why, SCRIPT_OF_HPCLAUNCH)
     if port.command.image:
         to = f"container: {port.command.image}"
         why = f"the container runs with the binds and the GPU option of {port.here}"
         return Verdict("changed", to, why, source)
     return Verdict("changed", "in the command", "hpclaunch starts the program itself", JOB_FILE)
+
+
+def _is_of_inner(port: Port, word: Word) -> bool:
+    """Tell whether a word is torchrun's or one of its options, in the launch of this script."""
+    if port.written is not None or port.launch is None or not port.command.inner:
+        return False
+    names = re.compile(rf"(.*/)?{re.escape(port.command.inner)}")
+    starts = [one.start for one in port.launch.program if names.fullmatch(one.visible)]
+    return bool(starts) and word.start >= starts[0]
 
 
 def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict:

@@ -92,7 +92,7 @@ def port_script(
             f"site {target.name} has no queue: jobs there need no batch script",
             f"hpclaunch submit --site {target.name} -- COMMAND runs the program",
         )
-    requested = script.reader.requested(script.active_directives) if script.reader else RequestedResources()
+    requested = script.reader.requested(script.components[0]) if script.reader else RequestedResources()
     port = Port(
         script=script,
         source=source,

@@ -239,14 +239,14 @@ def command_words(found: PortedCommand, exports: list[str], stdin: str | None) -
         plain = ["mnist", *plain[3:]]
     if not exports and stdin is None and all(text is not None for text in plain):
         return tuple(text for text in plain if text is not None)
-    words = [shell_word(word) or _by_name(word) for word in found.words]
+    words = [shell_word(word) or by_name(word) for word in found.words]
     lines = [*exports, f"exec {' '.join(words)}" + (f" < {stdin}" if stdin else "")]
     return ("bash", "-c", "\n".join(lines))
 
 
-def _by_name(word: Value) -> str:
+def by_name(word: Value) -> str:
     """Return a word that this script cannot say as the variable of ``env`` that the user fills in."""
-    return f'"${{{placeholder(word)}}}"'
+    return f"${{{placeholder(word)}}}" if word.splits else f'"${{{placeholder(word)}}}"'
 
 
 def placeholder(word: Value) -> str:

@@ -23,7 +23,7 @@ _DETERMINED = 0.8
 """A factor is taken from the measurement if its uncertainty becomes less than this share of what it was."""
 _BIAS = 0.005
 """Mean of the relative errors at the measured sizes, up to which the origins do not pull the model away."""
-_DOUBLINGS = 8
+_DOUBLINGS = 16
 _FLOOR = 1e-6
 """Of an uncertainty: a factor that is known exactly."""
 
@@ -71,19 +71,19 @@ def calibrate(
     """
     before = [max(uncertainty, _FLOOR) for uncertainty in uncertainties]
     for _ in range(_DOUBLINGS):
-        free = _all_free(terms, seconds, before, _NOISE)
-        errors = _errors(terms, seconds, free.parameters)
-        if not _biased(errors):
+        errors = _errors(terms, seconds, _all_free(terms, seconds, before, _NOISE).parameters)
+        deviation = _root_mean_square(errors)
+        noise = max(_NOISE, deviation)
+        free = _all_free(terms, seconds, before, noise)  # the origins count more where sizes scatter
+        if not (_biased(errors) or _biased(_errors(terms, seconds, free.parameters))):
             break
         measured = [any(size[i] for size in terms) for i in range(len(before))]
         before = [2 * wide if seen else wide for wide, seen in zip(before, measured, strict=True)]
-    deviation = _root_mean_square(errors)
-    noise = max(_NOISE, deviation)
-    free = _all_free(terms, seconds, before, noise)
     factors, determined = _only_determined(terms, seconds, before, noise, free)
     errors = _errors(terms, seconds, factors)
     if _root_mean_square(errors) > deviation + _NOISE:  # not without the rest
-        factors, determined = free.parameters, tuple(True for _ in before)
+        factors = free.parameters
+        determined = tuple(any(size[i] for size in terms) for i in range(len(before)))
         errors = _errors(terms, seconds, factors)
     return Calibration(
         factors=tuple(factors),

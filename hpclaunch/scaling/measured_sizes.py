@@ -13,6 +13,7 @@ from hpclaunch.errors import BadInputError
 
 Unit = Literal["gpus", "ranks"]
 _MOST = 10_000_000
+_SHORTEST_S, _LONGEST_S = 1e-9, 1e9
 
 
 class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """What a CSV file states, by size."""
 
     unit: Unit
+    kind: str | None = None
+    """strong or weak, where the file is a study's table."""
     sizes: tuple[MeasuredSize, ...]
     """The smallest first."""
 
@@ -39,8 +42,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("seconds",)) -> Measurement:
     """Read lines of ``gpus`` or ``ranks``, perhaps ``nodes`` and ``deviation_s``, and seconds.
 
-    A size may be repeated. ``seconds_columns``: the first of these that the file has is read; more columns
-    are ignored. Empty lines and those that begin with # are comments. Raises BadInputError with the line.
+    A size may be repeated. What a study's table marks as not comparable is left out. ``seconds_columns``: the
+    first of these that the file has is read; more columns are ignored. Empty lines and those that begin with
+    # are comments. Raises BadInputError with the line.
     """
     lines = [
         (n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip() and line.strip()[0] != "#"
@@ -56,6 +60,7 @@ def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("
             found = f"{len(cells)} values, but {len(names)} columns: {', '.join(names)}"
             raise BadInputError(f"{file}:{number}: {found}")
     table = [(f"{file}:{number}", dict(zip(names, cells, strict=True))) for number, cells in rows]
+    table = [(where, row) for where, row in table if row.get("comparable") != "false"]
     column = _seconds_column(names, f"{file}:{head[0]}", seconds_columns)
     unit = _unit(names, [row for _, row in table], f"{file}:{head[0]}")
     times: dict[int, list[float]] = {}
@@ -79,7 +84,8 @@ def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("
         )
         for n in sorted(times)
     )
-    return Measurement(unit=unit, sizes=tuple(sizes))
+    kind = table[0][1].get("kind")
+    return Measurement(unit=unit, kind=kind, sizes=tuple(sizes))
 
 
 def _cells(lines: list[tuple[int, str]]) -> list[list[str]]:
@@ -126,4 +132,7 @@ def _time(text: str, where: str, name: str) -> float:
         seconds = math.nan
     if not (math.isfinite(seconds) and seconds > 0):
         raise BadInputError(f"{where}: {name} is {text!r}; it must be a number above 0")
+    if not _SHORTEST_S <= seconds <= _LONGEST_S:
+        bounds = f"from {_SHORTEST_S:g} to {_LONGEST_S:g}"
+        raise BadInputError(f"{where}: {name} is {text!r}; it must be a number {bounds}")
     return seconds

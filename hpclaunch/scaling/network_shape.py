@@ -27,6 +27,14 @@ LINK_LATENCY_S = 1e-7
 """Of each link and its switch; ABCI's switches take 90 to 400 ns (arXiv 2104.09075)."""
 
 
+_FIGURES: dict[NetworkKind, tuple[str, ...]] = {
+    "fat-tree": ("nodes_per_group", "taper"),
+    "dragonfly": ("nodes_per_group", "groups", "taper"),
+    "torus": (),
+}
+"""Kind -> the options that describe it."""
+
+
 class NetworkOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the user states."""
 
@@ -58,6 +66,11 @@ def network_shape(
     """Return the network for jobs of up to ``nodes`` nodes. Raises BadInputError where it is not known."""
     known = profile.fabric.network
     kind, origin = _kind(profile, options.network)
+    for name in ("nodes_per_group", "groups", "taper"):
+        if getattr(options, name) is not None and name not in _FIGURES[kind]:
+            raise BadInputError(
+                f"--{name.replace('_', '-')} has no effect on a {kind}", f"its figures are {_names(kind)}"
+            )
     if kind == "torus":
         return _torus(nodes, origin)
     if known and (known.layout == "fat-tree") != (kind == "fat-tree"):
@@ -88,6 +101,11 @@ def network_shape(
         "many groups as a group has switches",
         "simulate fewer nodes, or state larger groups: --nodes-per-group N",
     )
+
+
+def _names(kind: NetworkKind) -> str:
+    options = [f"--{name.replace('_', '-')}" for name in _FIGURES[kind]]
+    return ", ".join([*options, "--network-gb-s", "--network-latency-us"])
 
 
 def _kind(profile: SiteProfile, stated: NetworkKind | None) -> tuple[NetworkKind, str]:

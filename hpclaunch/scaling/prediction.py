@@ -45,6 +45,8 @@ that no operation counts (the paper's Table VIII has three times the projected c
 seven times with filters, seventy times with channels)."""
 _DOES_NOT_FIT = 0.1
 """Relative error from which a measured size is named."""
+_OTHER_UNIT = 100.0
+"""Times of what the origins give, from which a measured size may be in another unit than seconds."""
 _STAGE_3 = 1.5
 """ZeRO's third stage gathers the parameters in both passes: 3 times the weights, not 2 (arXiv 1910.02054)."""
 
@@ -87,7 +89,9 @@ class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
     step_s: StepRange
     compute_s: float
     communication_s: float
-    """Waiting for the slowest GPU included."""
+    """Waiting included."""
+    waiting_s: float
+    """For the slowest GPU, where the deviation of the steps on one is known."""
     memory_gib: float
     fits: bool | None
     """None: the memory of a GPU is not known."""
@@ -290,6 +294,7 @@ def _point(
         ),
         compute_s=compute,
         communication_s=seconds - compute,
+        waiting_s=calibration.factors[-1] * terms[-1],
         memory_gib=here.total,
         fits=fits,
         most_gpus=most_of(strategy, groups, request),
@@ -348,7 +353,25 @@ def _calibrated(
         for gpus, error in errors.items()
         if abs(error) > _DOES_NOT_FIT
     ]
+    remarks += _implausible(found, terms, seconds, request)
     return found, CalibrationReport(strategy=strategy, errors=errors, remarks=tuple(remarks))
+
+
+def _implausible(
+    found: Calibration, terms: Sequence[Sequence[float]], seconds: Sequence[float], request: PredictRequest
+) -> list[str]:
+    """Return what is odd about the measured level as a whole."""
+    machine, remarks = request.machine, []
+    batch = counted(request.batch, "sample")
+    doubt = f"are these seconds per step, of {request.model.name} with {batch} per worker?"
+    times = min(measured / sum(size) for size, measured in zip(terms, seconds, strict=True))
+    if times > _OTHER_UNIT:
+        remarks.append(f"the measured sizes took at least {times:,.0f} times what the origins give: {doubt}")
+    share = _divided(machine.gpu_share.value, found.factors[0])
+    if machine.gpu_tflops.origin.startswith("data sheet") and found.determined[0] and share > 1:
+        faster = f"the measured sizes are {share:,.3g} times as fast as the data sheet of the GPU allows"
+        remarks.append(f"{faster}: {doubt} Or is it another --precision?")
+    return remarks
 
 
 _CALIBRATED_BY = dict(

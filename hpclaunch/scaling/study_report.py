@@ -10,7 +10,14 @@ import msgspec
 from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
-from hpclaunch.scaling.study_table import UNIT_NAMES, Boundaries, Kind, Point, study_points
+from hpclaunch.scaling.study_table import (
+    MORE_THAN_LINEAR,
+    UNIT_NAMES,
+    Boundaries,
+    Kind,
+    Point,
+    study_points,
+)
 from hpclaunch.text_table import text_table
 
 _NO_REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType({})
@@ -75,6 +82,8 @@ class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
     work: float | None = None
     """What one step at the smallest size does, such as images."""
     boundaries: Boundaries = Boundaries()
+    seconds_of: str = "step"
+    """What the seconds are of, as the sentence names it."""
 
 
 def study_document(
@@ -149,8 +158,10 @@ def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest)
     text = (
         f"{request.kind.capitalize()} scaling was {measured}. "
         f"The largest size with an efficiency of at least {best.efficiency:.0%} is "
-        f"{size}{on_nodes}: {best.measured_efficiency:.0%}, {best.step_s:.4g} s per step."
+        f"{size}{on_nodes}: {best.measured_efficiency:.0%}, {best.step_s:.4g} s per {request.seconds_of}."
     )
+    if best.measured_efficiency > MORE_THAN_LINEAR:
+        text += f" More than 100% needs an explanation first: {smallest} may have been slowed down."
     if best.hours is not None:
         cost = f", {best.node_hours:,.4g} node-hours" if best.node_hours is not None else ""
         steps = f"{request.steps:,.6g} steps of the smallest size"
@@ -275,14 +286,15 @@ def as_markdown(document: StudyDocument) -> str:
 def as_csv(document: StudyDocument) -> str:
     """Return the table with all its columns, numbers in full."""
     lines = [
-        "nodes,ranks,gpus,seconds,min_s,spread_s,throughput,speedup,efficiency,karp_flatt,comparable,remarks"
+        "nodes,ranks,gpus,seconds,min_s,spread_s,throughput,speedup,efficiency,karp_flatt,kind,comparable,remarks"
     ]
     for point in document.points:
         step = point.step_s
         values = (point.nodes, point.ranks, point.gpus, step.median, step.min, step.spread, point.throughput)
-        more = (point.speedup, point.efficiency, point.karp_flatt, str(point.comparable).lower())
+        more = (point.speedup, point.efficiency, point.karp_flatt)
+        words = (document.kind, str(point.comparable).lower())
         remarks = "; ".join(point.remarks).replace('"', '""')
-        cells = ["" if value is None else str(value) for value in (*values, *more)]
+        cells = ["" if value is None else str(value) for value in (*values, *more, *words)]
         lines.append(",".join([*cells, f'"{remarks}"']))
     return "\n".join(lines)
 

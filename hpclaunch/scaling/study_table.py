@@ -17,7 +17,7 @@ from hpclaunch.scaling.measured_sizes import MeasuredSize, Unit
 Kind = Literal["strong", "weak"]
 UNIT_NAMES: dict[Unit, str] = {"gpus": "GPUs", "ranks": "ranks"}
 
-_MORE_THAN_LINEAR = 1.03
+MORE_THAN_LINEAR = 1.03
 """Efficiency above which a point is named super-linear: more than the noise of a quiet machine."""
 _COLLAPSE = 0.7
 """Share of the efficiency of the size before, below which a point is named collapsed."""
@@ -145,7 +145,7 @@ def _notable(
     where = (
         f"; between {before.size} and {size} {UNIT_NAMES[unit]} the job crosses {crossed}" if crossed else ""
     )
-    if efficiency > _MORE_THAN_LINEAR:
+    if efficiency > MORE_THAN_LINEAR:
         return [
             f"super-linear: check what else differs from the smallest size (caches, input, other jobs){where}"
         ]

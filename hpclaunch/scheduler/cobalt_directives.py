@@ -64,6 +64,7 @@ COBALT_DIRECTIVES = DirectiveReader(
         "time": "walltime",
     },
     account_option="-A ",
+    requests_gpus=False,
     retired="the machines that had it, ALCF's Theta and ThetaGPU, are switched off",
     known_options=_FLAGS | _VALUED,
     # Cobalt itself expands $jobid and $COBALT_JOBID there (man qsub, jobid expansion).

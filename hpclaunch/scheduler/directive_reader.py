@@ -147,6 +147,8 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """How the account is given, up to its value: ``--account=``."""
     account_variable: str = ""
     """The variable of the submitting shell from which the submit command takes it; empty: it takes none."""
+    requests_gpus: bool = True
+    """Scripts request GPUs; False: a node comes with all of its GPUs."""
     known_options: frozenset[str] = frozenset()
     """Names that a misspelt option may have meant; empty: names are not checked."""
     dollar_options: frozenset[str] | None = None

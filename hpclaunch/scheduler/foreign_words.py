@@ -80,6 +80,8 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
     """Where the options are described."""
     read_mail: Callable[[str, str], frozenset[MailEvent]] = lambda name, value: frozenset()
     """Reads a ``mail events`` option, its name and value."""
+    mail_by_user: frozenset[MailEvent] = frozenset()
+    """The events of which an address alone requests mail."""
     write_mail: Callable[[frozenset[MailEvent], str | None], tuple[str, ...]] | None = None
     """Writes the options that send mail, without the sentinel; None: not known."""
     read_array: Callable[[str], str | None] = lambda text: text or None
@@ -347,6 +349,7 @@ _COBALT = ForeignWords(
             "after": "dependencies",
             "export": "env",
             "folder": "cwd",
+            "mail user": "notify",
             "name": "jobname",
             "nodes": "nodecount",
             "nothing": "debug held interactive umask run_project debuglog user_list run_users",
@@ -365,6 +368,7 @@ _COBALT = ForeignWords(
             "rank": "ALPS_APP_PE",
         }
     ),
+    mail_by_user=frozenset({"begin", "end"}),
     read_after=_read_cobalt_after,
 )
 

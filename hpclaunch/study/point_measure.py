@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import math
 import re
 from statistics import median
 from typing import Any
@@ -92,15 +93,17 @@ def pop_factors(result: dict[str, Any] | None) -> tuple[float | None, float | No
 
 def read_metric(pattern: str, log: str) -> float:
     """Return the median of the numbers that the pattern's group finds, without the first of several."""
-    found = re.findall(pattern, log)
     numbers = []
-    for text in found:
+    for text in re.findall(pattern, log):
         try:
-            numbers.append(float(str(text).replace(",", "")))
+            number = float(text.replace(",", ""))
         except ValueError:
-            raise BadInputError(f"--metric {pattern!r}: {text!r} is not a number") from None
+            number = math.nan
+        if not math.isfinite(number):
+            raise BadInputError(f"--metric '{pattern}': '{text}' is not a number")
+        numbers.append(number)
     if not numbers or min(numbers) <= 0:
-        raise BadInputError(f"--metric {pattern!r}: no number above 0 was found in the job's output")
+        raise BadInputError(f"--metric '{pattern}': no number above 0 was found in the job's output")
     return median(numbers[1:] or numbers)
 
 

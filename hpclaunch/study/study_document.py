@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpclaunch.errors import BadInputError
+from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Measurement
 from hpclaunch.scaling.scaling_laws import FittedLaw
 from hpclaunch.scaling.study_report import PointFacts, StudyDocument, StudyRequest, study_document
@@ -16,12 +16,18 @@ def report_of(
     steps: float | None = None,
     boundaries: Boundaries | None = None,
 ) -> tuple[StudyDocument, FittedLaw | None]:
-    """Return the document and the law. Raises BadInputError where nothing is measured yet."""
+    """Return the document and the law.
+
+    Raises BadInputError where nothing is measured yet, HpclaunchError where the jobs failed.
+    """
     measured = [point for point in study.points if point.seconds is not None]
     if not measured:
-        failed = [point.remark for point in study.points if point.remark]
-        why = f": {failed[0]}" if failed else ""
-        raise BadInputError(f"the study {study.name} has measured nothing yet{why}")
+        failed = [point for point in study.points if point.remark]
+        why = f": {failed[0].remark}" if failed else ""
+        message = f"the study {study.name} has measured nothing yet{why}"
+        if any(point.nodes for point in failed):  # its job failed, rather than to print a figure
+            raise HpclaunchError(message)
+        raise BadInputError(message)
     by_gpus = all(point.gpus for point in measured)
     by_size: dict[int, list[StudyPoint]] = {}
     for point in measured:
@@ -37,8 +43,8 @@ def report_of(
     )
     remarks = {size: _remarks(points, measured[0]) for size, points in by_size.items()}
     odd = {size for size, points in by_size.items() if _differences(points, measured[0])}
-    work = None
-    if study.batch is not None:
+    work, by_elapsed = None, measured[0].measured_by.startswith("elapsed")
+    if study.batch is not None and not by_elapsed:  # the number of steps of a job is not known
         work = float(study.batch * (measured[0].ranks if study.kind == "weak" else 1))
     request = StudyRequest(
         name=study.name,
@@ -47,6 +53,7 @@ def report_of(
         steps=steps,
         work=work,
         boundaries=boundaries or Boundaries(),
+        seconds_of="job, start-up included" if by_elapsed else "step",
     )
     measurement = Measurement(unit="gpus" if by_gpus else "ranks", sizes=sizes)
     facts = {size: _facts(points) for size, points in by_size.items()}

@@ -77,7 +77,7 @@ def test_a_hang_is_ended_and_named() -> None:
     job, log = submit("--site", "local", "--idle-timeout", "2s", "--", "sleep", "600")
     assert (job["state"], job["exit_code"]) == ("failed", 124)
     assert "hung: no output and no heartbeat for 2 s" in log
-    assert job["hang"]["finding"].startswith("1 of 1 sleeps; no output since ")
+    assert job["hang"]["finding"].startswith("1 of 1 asleep; no output since ")
 
 
 @pytest.mark.mpi

@@ -148,7 +148,7 @@ def test_a_value_that_only_the_run_knows_is_filled_in_by_the_user() -> None:
         "EXTRA": "FILL_IN_EXTRA",
         "FILL_IN_WORD": "FILL_IN_FILL_IN_WORD",
     }
-    assert ported.settings["command"][2] == 'exec python train.py --run "${RUN}" "${EXTRA}" "${FILL_IN_WORD}"'
+    assert ported.settings["command"][2] == 'exec python train.py --run "${RUN}" ${EXTRA} "${FILL_IN_WORD}"'
     assert fate(ported, 7)[1] == "env RUN=FILL_IN_RUN"
 
 
@@ -360,3 +360,84 @@ srun bash -c '$CMD'
 def test_a_program_of_a_very_long_name_renders() -> None:
     """No file system takes the name, so the file is missing like any other."""
     assert "a" * 300 in port(HEAD + f"srun ./{'a' * 300}\n").job_file
+
+
+SLURM = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4 --gpus-per-node=4 -t 10\n"
+
+
+def test_events_of_mail_that_a_job_file_cannot_say_are_named() -> None:
+    mail = "#SBATCH --mail-type=END,TIME_LIMIT_80\n"
+    ported = port(f"{SLURM}{mail}srun ./app\n", source=None, to="leonardo")
+    (line,) = [one for one in ported.report.changed if one.line == 3]
+    assert "TIME_LIMIT_80" in line.why
+    assert line.to == "directives: --mail-type=END"
+    whole = port(f"{SLURM}#SBATCH --mail-type=END,FAIL\nsrun ./app\n", source=None, to="leonardo")
+    assert fate(whole, 3)[0] == "kept"
+
+
+def test_mail_of_cobalt_is_carried() -> None:
+    text = "#!/bin/bash\n#COBALT -n 2 -t 60 -q full-node -M me@example.org\nmpirun -np 16 -npernode 8 ./app\n"
+    ported = port(text, source="thetagpu", to="leonardo")
+    assert ported.settings["directives"] == ("--mail-type=BEGIN,END", "--mail-user=me@example.org")
+    # A node of ThetaGPU comes with its 8 GPUs.
+    sizes = {key: ported.settings[key] for key in ("nodes", "tasks_per_node", "gpus_per_task")}
+    assert sizes == {"nodes": 4, "tasks_per_node": 4, "gpus_per_task": 1}
+
+
+def test_slots_per_host_of_lsf_give_the_nodes_and_their_gpus() -> None:
+    head = '#!/bin/bash\n#BSUB -n 32\n#BSUB -R "span[ptile=16]"\n#BSUB -gpu "num=4"\n#BSUB -W 10\n'
+    ported = port(head + "mpirun -np 8 ./app\n", source=None, to="leonardo")
+    assert (ported.settings["nodes"], ported.settings["tasks_per_node"]) == (2, 4)
+    assert ported.settings["gpus_per_task"] == 1
+
+
+def test_gpus_of_grid_engine_are_left_to_the_user() -> None:
+    ported = port("#!/bin/bash\n#$ -pe mpi 8\n#$ -l gpu=4\nmpirun ./app\n", source=None, to="leonardo")
+    assert fate(ported, 3) == ("left", "undecided: -l gpu=4: how many per node is not known")
+    assert any(text.startswith("GPUs: -l gpu=4") for text in ported.to_do)
+
+
+def test_directives_of_a_scheduler_that_is_not_read_are_listed() -> None:
+    ported = port("#!/bin/bash\n#OAR -l nodes=2\nmpirun ./app\n", source=None)
+    assert fate(ported, 2) == ("left", "undecided: a directive of OAR, which is not read")
+    assert any("OAR" in text for text in ported.to_do)
+
+
+def test_a_heterogeneous_job_is_its_first_component() -> None:
+    text = f"{SLURM}#SBATCH hetjob\n#SBATCH -N 1 -n 1\nsrun --het-group=0 ./a x : --het-group=1 ./b\n"
+    ported = port(text, source=None, to="leonardo")
+    assert (ported.settings["nodes"], ported.settings["command"]) == (2, ("./a", "x"))
+    assert {fate(ported, line)[0] for line in (3, 4)} == {"left"}
+    assert any(text.startswith("hetjob") for text in ported.to_do)
+    assert any("several programs" in text for text in ported.to_do)
+
+
+def test_conditions_and_files_are_left_to_the_user_with_the_reason() -> None:
+    text = f"{SLURM}if [ -n $X ]; then\nsrun ./a\nfi\ncp -r runs /store\nmkdir out\necho done\n"
+    ported = port(text, source=None, to="leonardo")
+    assert "a condition" in fate(ported, 3)[1]
+    assert any("in any case" in text for text in ported.to_do)
+    assert {fate(ported, line)[1].partition(":")[0] for line in (6, 7)} == {"undecided"}
+    assert "prints" in fate(ported, 8)[1]
+
+
+def test_a_value_of_the_run_that_was_not_quoted_stays_several_words() -> None:
+    text = f'{SLURM}LR=$(python lr.py)\nARGS="--lr $LR --batch 32"\nsrun ./a $ARGS "$ARGS"\n'
+    ported = port(text, source=None, to="leonardo")
+    assert ported.settings["command"] == ("bash", "-c", 'exec ./a ${ARGS} "${ARGS}"')
+    assert ported.settings["env"] == {"ARGS": "FILL_IN_ARGS"}
+    assert fate(ported, 3)[1].startswith("undecided: its value is known at run time only")
+
+
+def test_the_line_of_torchrun_says_what_becomes_of_its_options() -> None:
+    text = (
+        f"{SLURM}srun apptainer exec x.sif \\\n torchrun --nproc_per_node=4 --rdzv_endpoint=a:1 \\\n t.py\n"
+    )
+    ported = port(text, source=None, to="leonardo")
+    assert fate(ported, 4)[1] == "the ranks, and where they find each other, as hpclaunch's script sets them"
+
+
+def test_exported_names_of_a_directive_stand_in_env() -> None:
+    text = "#!/bin/bash\n#PBS -l select=1:ncpus=4\n#PBS -v MODE=fast,NCCL_NET=IB\nmpiexec -n 1 ./a\n"
+    ported = port(text, source=None, to="leonardo")
+    assert fate(ported, 3)[1].startswith("env: MODE; NCCL_NET is left out")

@@ -233,6 +233,39 @@ def test_a_measured_size_that_does_not_fit_is_said(site: str, tmp_path: Path) ->
     assert any(text.startswith("64 GPUs") for text in found["calibration"]["remarks"])
 
 
+def test_of_a_studys_table_weak_and_comparable_times_calibrate(site: str, tmp_path: Path) -> None:
+    """In a strong study each size has other samples per worker."""
+    head = "nodes,ranks,gpus,seconds,kind,comparable,remarks\n"
+    file = tmp_path / "study.csv"
+    file.write_text(f"{head}2,8,8,0.45,weak,true,\n4,16,16,0.455,weak,true,\n8,32,32,9.0,weak,false,\n")
+    options = ("--gpus", 64, "--strategy", "data", "--calibrate", file)
+    assert list(vgg(site, *options)["calibration"]["errors"]) == ["8", "16"]
+    file.write_text(f"{head}2,8,8,0.45,strong,true,\n")
+    answer = predict("--site", site, "--model", "vgg16", "--batch-per-worker", 32, *options)
+    assert (answer.exit_code, "the times of a strong study" in answer.stderr) == (3, True)
+
+
+def test_milliseconds_in_place_of_seconds_are_said(site: str, tmp_path: Path) -> None:
+    slow = calibrated(site, tmp_path, {8: 450, 16: 455}, "--gpus", "64")
+    (remark,) = (text for text in slow["calibration"]["remarks"] if "are these seconds" in text)
+    assert "times what the origins give: are these seconds per step, of vgg16 with 32 samples" in remark
+    not_in_it = {one["name"]: one["origin"] for one in slow["parameters"]}
+    assert "calibrated" not in not_in_it["step_deviation_s"] + not_in_it["node_gb_s"]
+    fast = calibrated(site, tmp_path, {8: 0.00045, 16: 0.000455}, "--gpus", "64")
+    assert any("as the data sheet of the GPU allows" in text for text in fast["calibration"]["remarks"])
+    usual = calibrated(site, tmp_path, {8: 0.45, 16: 0.455}, "--gpus", "64")
+    assert usual["calibration"]["remarks"] == []
+
+
+def test_a_level_far_off_is_taken_over_where_sizes_scatter_too() -> None:
+    """13 times the stated computation: the origins must not pull the model back below the measured sizes."""
+    computing = 0.00181
+    terms = [(computing, 0, 0, 0, 0), (computing, 4e-5, 1.9e-5, 0, 0)]
+    found = calibrate(terms, [0.0243, 0.0307], [0.1, 1, 1, 1, 1])
+    assert max(abs(error) for error in found.errors) < 0.2
+    assert found.factors[0] == pytest.approx(13.5, rel=0.2)
+
+
 def test_what_was_not_measured_does_not_become_less_certain() -> None:
     """One rank takes ten times what was stated: the links, of which it says nothing, keep their range."""
     found = calibrate([(0.01, 0, 0, 0, 0)], [0.1], [0.1, 0.3, 0.3, 0.3, 0.3])
@@ -321,6 +354,7 @@ def test_the_slowest_of_the_ranks_sets_the_pace(site: str, tmp_path: Path) -> No
         found = vgg(site, *options)
         waits[deviation] = [point["communication_s"] for point in found["points"]]
         widths = [point["step_s"]["high"] / point["step_s"]["low"] for point in found["points"]]
+        assert [point["waiting_s"] > 0 for point in found["points"]] == [False, *[bool(deviation)] * 3]
     added = [there - here for here, there in zip(*waits.values(), strict=True)]
     assert added == pytest.approx([0, 0.00564, 0.01766, 0.0304], rel=0.05, abs=1e-9)
     assert sorted(widths) == widths

@@ -191,5 +191,8 @@ def test_networks_from_profiles() -> None:
     for nodes, sides in ((2, (2, 1, 1)), (64, (4, 4, 4)), (512, (8, 8, 8)), (2978, (15, 15, 14))):
         shape = network_shape(load_site("local"), NetworkOptions(network="torus"), nodes, 10)
         assert (shape.layout, shape.nodes) == (sides, sides[0] * sides[1] * sides[2])
+    for network, options in (("torus", {"nodes_per_group": 4}), ("fat-tree", {"groups": 3})):
+        with pytest.raises(BadInputError, match=rf"has no effect on a {network}"):
+            network_shape(load_site("abci"), NetworkOptions(network=network, **options), 64, 10)  # type: ignore[arg-type]
     with pytest.raises(BadInputError, match="300 nodes are 75 groups of 4"):
         network_shape(load_site("lumi-g"), NetworkOptions(nodes_per_group=4), 300, 10)

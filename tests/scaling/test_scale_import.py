@@ -169,6 +169,7 @@ def test_a_curve_that_no_law_fits_is_said(tmp_path: Path) -> None:
 def test_csv_markdown_and_text_hold_the_same_efficiencies(tmp_path: Path) -> None:
     found = scale_import(tmp_path, lines(STRONG), "--kind", "strong", "--csv").stdout
     table = list(csv.DictReader(io.StringIO(found)))
+    assert {(row["kind"], row["comparable"]) for row in table} == {("strong", "true")}
     assert [float(row["efficiency"]) for row in table] == [
         pytest.approx(100 / (p * t)) for p, t in STRONG.items()
     ]
@@ -206,6 +207,7 @@ def test_the_picture_and_the_page(tmp_path: Path) -> None:
         ("gpus,seconds\n1,2\n2,x\n", "times.csv:3: seconds is 'x'"),
         ("gpus,seconds\n1,-2\n", "seconds is '-2'; it must be a number above 0"),
         ("gpus,seconds\n1,nan\n", "seconds is 'nan'"),
+        ("gpus,seconds\n1,1e-300\n", "seconds is '1e-300'; it must be a number from 1e-09 to 1e+09"),
         ("gpus,seconds\n0,2\n", "times.csv:2: gpus is '0'"),
         ("gpus,seconds\n1,2,3\n", "times.csv:2: 3 values, but 2 columns"),
         ("gpus,gpus,seconds\n1,2,3\n", "the column gpus appears twice"),

@@ -60,11 +60,15 @@ def test_a_study_is_measured_once_and_grows() -> None:
     assert runs() == ["1 64", "2 32", "4 16"]
     added = scale("add", "mine", "--sizes", "3", "--repeats", "1", "--json", code=3)
     assert "not divisible by 3 ranks" in added.stderr
+    refused = scale("show", "mine", "--html", "nosuch/a.html", code=3)
+    assert "nosuch/a.html: cannot be written: No such file or directory" in refused.stderr
     shown = json.loads(scale("show", "mine", "--json").stdout)
     assert [point["ranks"] for point in shown["points"]] == [1, 2, 4]
     study("--weak", "--name", "other")
     assert runs()[-2:] == ["1 64", "2 64"]
-    rows = json.loads(scale("compare", "mine", "other", "--json").stdout)
+    compared = scale("compare", "mine", "other", "--json")
+    assert "mine is strong, other is weak: beyond the smallest size" in compared.stderr
+    rows = json.loads(compared.stdout)
     assert [row["relative"][1] for row in rows] == [1, 1, None]
     refused = scale(
         "--site", "local", "--ranks", "1", "--weak", "--name", "mine", *METRIC, "--", "true", code=3
@@ -128,6 +132,8 @@ def test_the_bundled_training_measures_its_steps_without_the_first_epoch() -> No
         (("--strong", "--", "true"), "give the sizes"),
         (("--strong", "--ranks", "1"), "name the bundled training"),
         (("--strong", "--ranks", "1,x", "--", "true"), "'x' is not a whole number above 0"),
+        (("--strong", "--metric", "(", "--", "true"), "'(' is not a regular expression"),
+        (("--strong", "--metric", "images", "--", "true"), "'images' has 0 groups; put the figure into"),
     ],
 )
 def test_wrong_usage(words: tuple[str, ...], message: str) -> None:
@@ -145,6 +151,11 @@ def test_elapsed_time_is_a_last_resort_and_says_so() -> None:
     facts = document["facts"]["1"]
     assert (len(facts["jobs"]), facts["binding"]) == (1, True)
     assert set(facts["fingerprint"]) == {"profile", "versions", "code", "environment"}
+
+
+def test_a_study_whose_jobs_fail_has_failed() -> None:
+    size = ("--site", "local", "--ranks", "1", "--repeats", "1", "--weak")
+    assert "ended with exit status 1" in scale(*size, "--", "false", code=1).stderr
 
 
 def test_an_unknown_study_is_refused() -> None:

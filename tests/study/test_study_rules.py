@@ -85,6 +85,25 @@ def test_points_of_another_environment_are_not_comparable() -> None:
     assert document.recommended.ranks == 8
 
 
+def test_elapsed_time_is_no_step() -> None:
+    """The number of steps of a job is not known: no throughput, and the sentence says what was measured."""
+    how = "elapsed time of the job, start-up included"
+    points = [point(n, 20 / n, measured_by=how) for n in (1, 2)]
+    document, _ = report_of(study(*points, batch=64))
+    assert [p.throughput for p in document.points] == [None, None]
+    assert document.recommended is not None
+    assert "10 s per job, start-up included." in document.recommended.sentence
+
+
+def test_a_super_linear_size_is_recommended_with_its_doubt() -> None:
+    document, _ = report_of(study(point(1, 10), point(2, 4)))
+    assert document.recommended is not None
+    assert "2 ranks (2 nodes): 125%, 4 s per step. More than 100% needs" in document.recommended.sentence
+    plain, _ = report_of(study(point(1, 10), point(2, 5)))
+    assert plain.recommended is not None
+    assert "More than 100%" not in plain.recommended.sentence
+
+
 def test_pop_factors_of_our_runner() -> None:
     """Ranks useful for 4 and 6 s of 8 s: the mean wait is 1 s."""
     balance, communication = pop_factors({"seconds": {"training": 8, "compute": 5, "waiting": 1}})
@@ -100,3 +119,6 @@ def test_of_several_figures_the_first_is_left_out() -> None:
     log = "images/s: 10\nimages/s: 1,000.5\nimages/s: 1,200.5\n"
     assert read_metric(r"images/s: (\S+)", log) == pytest.approx(1100.5)
     assert read_metric(r"images/s: (\S+)", "images/s: 10\n") == 10
+    for text in ("inf", "nan", "fast"):
+        with pytest.raises(BadInputError, match=f"'{text}' is not a number"):
+            read_metric(r"images/s: (\S+)", f"images/s: {text}\n")

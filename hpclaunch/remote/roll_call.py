@@ -63,6 +63,8 @@ _KERNEL_WAITS = (
     (r"pipe_(read|wait)|anon_pipe_read", "reading a pipe"),
     (r"hrtimer_nanosleep|do_nanosleep", "asleep"),
 )
+_MAIN = "the main program"
+"""Of Python: code outside of functions."""
 _MOST_NAMED = 8
 _INNERMOST = 6
 """Calls of a stack that are shown; further ones only where they are the program's own."""
@@ -242,7 +244,9 @@ def otherwise(now: Dict[str, Any], stack: List[List[Any]], lines: List[str]) -> 
         if function.startswith("_find_and_load"):
             return "import"
         sleeps = kernel_wait(now) == "asleep" or "sleep(" in "".join(lines[:1])  # select() before Python 3.11
-        return "sleep()" if own == 0 and sleeps else f"{function}()"
+        if own == 0 and sleeps:
+            return "sleep()"
+        return _MAIN if function == "<module>" else f"{function}()"
     waits = kernel_wait(now)
     if waits:
         return waits
@@ -320,7 +324,7 @@ def blocked_worker(process: Dict[str, Any]) -> Dict[str, Any]:
 def words_of(report: Dict[str, Any]) -> str:
     """Return where a rank stands, in words."""
     text = report["what"]
-    if report["collective"] or text == "import" or text.endswith("()"):
+    if report["collective"] or text in ("import", _MAIN) or text.endswith("()"):
         text = "in " + text
     if report["number"] is not None:
         text += " #{}".format(report["number"])

@@ -380,7 +380,7 @@ def _nothing(job: JobTimeline) -> Verdict:
 
 
 def _mismatch(job: JobTimeline) -> Verdict | None:
-    """Return what flight recorders tell of a hang: it is no matter of speed."""
+    """Return what flight recorders tell of a hang, which has nothing to do with speed."""
     for note in sequence_notes(job.traces):
         return Verdict(
             kind="none",
@@ -400,8 +400,8 @@ def _not_compared(job: JobTimeline) -> str:
     if len(job.traces) < job.ranks:
         return "the ranks' waiting cannot be compared, because the traces of all ranks are needed"
     if job.ranks == 1:
-        return "there is one rank, which waits for no other"
-    return "the traces do not tell how long each rank waits for the others"
+        return "there is one rank only"
+    return "the traces do not tell how long each rank waits for other ranks"
 
 
 def _too_short(job: JobTimeline) -> Verdict:

@@ -53,7 +53,7 @@ exit 0
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """What the bundled training says of itself while it runs."""
+    """How far the bundled training has come."""
 
     step: int
     seconds: float

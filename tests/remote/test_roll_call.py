@@ -62,6 +62,12 @@ def test_processes_without_a_rank_are_listed_but_not_what_the_script_waits_by() 
     assert [one["program"][0] for one in found["other_processes"]] == ["./solver"]
 
 
+def test_code_outside_of_functions_is_the_main_program() -> None:
+    script = ["/home/me/train.py", 3, "<module>"]
+    found = called([process(rank, [script], state="R") for rank in range(3)])
+    assert found["finding"].startswith("3 of 3 in the main program (train.py:3)")
+
+
 def test_the_rank_in_open_is_named_with_node_gpu_and_file() -> None:
     late = process(6, [LOAD, TRAIN], call="openat", path="/scratch/part-6")
     found = called([*map(allreduce, range(6)), late, *map(allreduce, range(7, 16))], idle_s=545)

@@ -59,7 +59,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         return
     scripts = _usage(options)
     known = _known_baseline(options["baseline"])
-    found = {}
+    found: dict[str, tuple[Finding, ...]] = {}
     for script in scripts:
         data = read_script_file(script)
         text = data.decode("utf-8", errors="replace")
@@ -67,7 +67,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         findings = _choose(options, text, _lint(script, text, profile))
         if options["fixing"]:
             findings = _choose(options, *_fix(script, data, findings, profile))
-        found[script] = _not_known(known, script, findings)
+        found[script] = _not_known(known, script, _not_before(found, findings))
     if options["write_baseline"]:
         _write_baseline(options["write_baseline"], found)
         return
@@ -129,6 +129,12 @@ def _choose(options: dict[str, Any], text: str, findings: tuple[Finding, ...]) -
     from hpclaunch.lint.chosen_findings import chosen, without_ignored
 
     return chosen(without_ignored(text, findings), options["select"], options["ignore"])
+
+
+def _not_before(found: dict[str, tuple[Finding, ...]], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Leave out what was found in a Python file that another script launches, too."""
+    before = {one for each in found.values() for one in each if one.file is not None}
+    return tuple(one for one in findings if one not in before)
 
 
 def _known_baseline(name: str | None) -> Baseline | None:
@@ -199,12 +205,13 @@ def _lint(script: str, text: str, profile: SiteProfile | None) -> tuple[Finding,
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.lint.lint_rule import Files
     from hpclaunch.lint.lint_script import find_faults, in_order
-    from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
+    from hpclaunch.lint.script_language import language_of
+    from hpclaunch.lint.shellcheck import LANGUAGES, find_shellcheck, run_shellcheck
 
     here = Path.cwd()
     folders = (here,) if script == "-" else (here, (here / script).parent)
     findings = find_faults(text, profile, Files(folders))
-    program = find_shellcheck()
+    program = find_shellcheck() if language_of(text) in LANGUAGES else None
     also = run_shellcheck(program, text, LocalHost()) if program is not None else ()
     return in_order((*findings, *also))
 

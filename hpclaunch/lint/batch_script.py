@@ -155,7 +155,7 @@ def read_script(text: str) -> Script:
     is_shell = language not in ("python", "other")
     shell = read_shell(text if is_shell else "")
     not_code = _lines_of_texts(shell)
-    code = _command_lines(shell) if is_shell else code_lines(text)
+    code = _command_lines(text, shell) if is_shell else code_lines(text)
     directives = read_directives(text, code, not_code)
     if not is_shell:  # what looks like a directive further down may stand in a text of that language
         directives = tuple(one for one in directives if one.active)
@@ -173,12 +173,13 @@ def read_script(text: str) -> Script:
     )
 
 
-def _command_lines(shell: Shell) -> list[int]:
+def _command_lines(text: str, shell: Shell) -> list[int]:
     """Return the lines of the commands; ``...`` alone stands for lines that a page leaves out."""
     return [
         command.line
         for command in shell.commands
-        if command.assignments or [word.raw for word in command.words] not in ([], ["..."])
+        if (command.assignments or [word.raw for word in command.words] not in ([], ["..."]))
+        and not text.startswith(("{%", "{#"), command.start)  # a line of a template's own language
     ]
 
 

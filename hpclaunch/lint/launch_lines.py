@@ -18,7 +18,7 @@ from hpclaunch.lint.command_options import (
     SRUN_SHORT,
     SRUN_VALUED,
 )
-from hpclaunch.lint.shell_syntax import Command, Part, Word
+from hpclaunch.lint.shell_syntax import Assignment, Command, Part, Word
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.scheduler.directive_reader import name_set
 
@@ -29,6 +29,7 @@ _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"singularity", "apptainer", "podman"})
 _WRAPPERS = name_set("time /usr/bin/time exec nohup command nice stdbuf env numactl timeout catchsegv")
 _SHOWS_BINDING = re.compile(r"(?i)(hello|echo)[-_]?\w*|\w*(affinity|xthi)\w*|[a-z]+_check")
+_SHORTEST_LIST = 4
 _LIST_OPTIONS = frozenset({"cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind"})
 _LIST_PIECE = re.compile(r"[0-9A-Fa-fxX,:*-]*\d[0-9A-Fa-fxX,:*-]*|,")
 
@@ -141,8 +142,7 @@ def _with_options_of_variables(words: list[Word], variables: Variables | None) -
             if not word.raw.startswith(("-", "$")) and not (at and words[at - 1].raw.startswith("-")):
                 return [*found, *words[at + 1 :]]  # the program: what follows are its own words
             continue
-        line = _line_of_value(word, variables) if variables else word.line
-        found += [_text_word(piece, line) for piece in text.split()]
+        found += [_text_word(piece, _line_of_piece(piece, word, variables)) for piece in text.split()]
     return found
 
 
@@ -152,10 +152,17 @@ def _options_in(word: Word, variables: Variables) -> str | None:
     return text if text and text.lstrip().startswith("-") else None
 
 
-def _line_of_value(word: Word, variables: Variables) -> int:
-    """Return the line on which the variable that a word is has its value."""
-    via = variables.expand(word).via
-    return via[0].line if via else word.line
+def _line_of_piece(piece: str, word: Word, variables: Variables | None) -> int:
+    """Return the line on which an option in a variable has its value; that of a list may be another one."""
+    via = variables.expand(word).via if variables else ()
+    made = [one for one in via[1:] if _is_list_in(one, piece)] or via[:1]
+    return made[0].line if made else word.line
+
+
+def _is_list_in(made: Assignment, piece: str) -> bool:
+    """Tell whether a piece of the options holds the text that a variable is set to."""
+    text = (made.value.text if made.value else None) or ""
+    return len(text) >= _SHORTEST_LIST and text in piece
 
 
 def _unwrapped(words: list[Word]) -> list[Word]:

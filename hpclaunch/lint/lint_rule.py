@@ -149,6 +149,13 @@ class Files:
                 continue
         return None
 
+    def shown(self, name: str) -> str:
+        """Return a file as seen from the first folder, which is where the command runs."""
+        path = self.find(name)
+        if path is None or path == self.folders[0] / name:
+            return name
+        return str(path.relative_to(self.folders[0]) if path.is_relative_to(self.folders[0]) else path)
+
     def text(self, name: str) -> str | None:
         """Return a file's text; None: it does not exist or cannot be read."""
         path = self.find(name)

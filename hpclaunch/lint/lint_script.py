@@ -169,10 +169,15 @@ def _is_for_site(script: Script, profile: SiteProfile, shared: Set[str]) -> bool
     account_fits = _account_fits(script, profile)
     if account_fits is False or any(name not in profile.queues for name in queues):
         return False
-    select = profile.scheduler.select
-    by_select = bool(select) and select in script.directive_value("select").split(":")
     by_account = account_fits and profile.account.pattern not in shared
-    return by_select or bool(queues and (by_account or _loads_own_module(script, profile)))
+    by_queue = queues and (by_account or _loads_own_module(script, profile))
+    return bool(by_queue) or _has_select(script, profile)
+
+
+def _has_select(script: Script, profile: SiteProfile) -> bool:
+    """Tell whether the script's select line has the words that this site requires."""
+    select = profile.scheduler.select
+    return bool(select) and select in script.directive_value("select").split(":")
 
 
 def _loads_own_module(script: Script, profile: SiteProfile) -> bool:

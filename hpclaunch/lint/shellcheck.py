@@ -11,6 +11,7 @@ from typing import Any
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.lint.lint_rule import Finding, Severity
+from hpclaunch.lint.script_language import Language
 
 LIMIT_S = 30
 PREFIX = "shellcheck-SC"
@@ -24,6 +25,10 @@ _LEFT_OUT = {
     "SC2154": "modules set variables; mask-undefined-variable and variable-name-mismatch are more exact",
     "SC2155": "the sites' own pages write export X=$(command)",
 }
+
+
+LANGUAGES: tuple[Language, ...] = ("bash", "sh", "ksh")
+"""Shellcheck reads no other ones (SC1071)."""
 
 
 def find_shellcheck() -> Path | None:

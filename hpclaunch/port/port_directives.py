@@ -26,7 +26,7 @@ def port_directives(port: Port) -> None:
     for directive in port.script.directives:
         if id(directive) in later or (later and directive.name in COMPONENT_SEPARATORS):
             why = "undecided: a job file has one component; this one is for the first of the script"
-            port.do("hetjob: port each other component as a job of its own")
+            port.do("hetjob: port each other component as another job")
             verdict = Verdict("left out", why=why)
         elif directive.reader is not reader:
             why = f"a directive of {directive.reader.submit_command}, which another scheduler reads"

@@ -293,7 +293,7 @@ def judge_launch(port: Port) -> None:
         by_line.setdefault(word.line, []).append(_word_verdict(port, word))
     for piece in read.program[end:]:
         port.do("command: the launch starts several programs (:), the job file has the first one")
-        why = "undecided: a job file has one program: port the others as jobs of their own"
+        why = "undecided: a job file has one program: port each other one as another job"
         by_line.setdefault(piece.word.line, []).append(Verdict("left out", why=why))
     first = _first_verdict(port, launch)
     port.verdicts.note([launch.line], first)

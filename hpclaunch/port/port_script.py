@@ -30,6 +30,7 @@ from hpclaunch.port.port_state import Port
 from hpclaunch.port.ported_command import FILL_IN, port_command
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.foreign_words import Fact, ForeignWords, foreign_words, words_by_variables
+from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.walltime import format_walltime
@@ -176,6 +177,8 @@ def _numbers(port: Port) -> dict[Fact, int]:
         found["tasks"] = requested.tasks.value
     elif nodes and requested.tasks_per_node:
         found["tasks"] = nodes * requested.tasks_per_node.value
+    elif nodes and requested.cpus_per_node:
+        found["tasks"] = nodes * requested.cpus_per_node.value  # NSLOTS and PBS_NP count slots
     if requested.cpus_per_task:
         found["cpus per task"] = requested.cpus_per_task.value
     if requested.gpus_per_node:
@@ -189,7 +192,7 @@ def _set_account(port: Port) -> None:
     rule = port.target.account
     given = port.script.directive_value("account")
     own = port.same_machine and given and (not rule.pattern or re.fullmatch(rule.pattern, given))
-    if own and given and re.fullmatch(r"[\w.:/+=@-]+", given):
+    if own and given and PLAIN_WORD.fullmatch(given):
         port.set("account", given)
         return
     if not (rule.required or given):

@@ -55,7 +55,7 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
         end = ends[reader.read_in]
         active = end is None or number < end
         words, last = _joined(lines, number, options, reader) if reader.continued else (options, number)
-        if active and last > number and end is not None:  # a line that continues a directive is no command
+        if active and last > number and end is not None:  # a line that continues a directive is not a command
             ends[reader.read_in] = next((one for one in commands if one > max(last, end - 1)), None)
         found += [Directive(reader, number, option, active) for option in reader.read_text(words.strip())]
         number = last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from hpclaunch.scheduler.directive_reader import (
@@ -43,10 +44,20 @@ def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
             yield option
 
 
+_ON_ONE_HOST = re.compile(
+    r"-pe\s+(smp|shm|shared\w*|threads?|threaded|p?threads|openmp|omp|multicore|make)\s"
+)
+"""Names that sites give to environments on one host; each site chooses its own."""
+
+
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
+    walltime = given_number(last_directive(directives, "l:h_rt"), pbs_time_s)
+    slots = given_number(last_directive(directives, "pe"), _slots)
+    if slots and _ON_ONE_HOST.match(slots.text):  # perhaps ranks, perhaps threads of one process
+        return RequestedResources(nodes=slots._replace(value=1), cpus_per_node=slots, walltime_s=walltime)
     return RequestedResources(
-        tasks=given_number(last_directive(directives, "pe"), _slots),
-        walltime_s=given_number(last_directive(directives, "l:h_rt"), pbs_time_s),
+        tasks=slots,
+        walltime_s=walltime,
     )
 
 

@@ -367,3 +367,31 @@ def test_the_page_of_rules_is_not_stale(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "reference" / "lint.md").read_text()
     assert page == rules_page(all_rules())
     assert run_lint("--rules", "--markdown", cwd=tmp_path).stdout == page
+
+
+def test_a_finding_in_a_python_file_has_its_own_place_once(tmp_path: Path) -> None:
+    """Two scripts launch the same file; it lies next to them, not where lint runs."""
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    script = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4 -c 2 -t 10\nsrun python train.py\n"
+    for name in ("a.sh", "b.sh"):
+        (jobs / name).write_text(script)
+    (jobs / "train.py").write_text(
+        "import horovod.keras as hvd\nm = torch.nn.DataParallel(n)\n"
+        "é = 1; x = LearningRateWarmupCallback(warmup_epochs=5)\n"
+    )
+    found = [
+        one for one in findings_of(run_lint("--json", "jobs", cwd=tmp_path)) if one["file"].endswith("py")
+    ]
+    assert [(one["file"], one["line"], one["column"]) for one in found] == [
+        ("jobs/train.py", 2, 14),
+        ("jobs/train.py", 3, 12),
+    ]
+
+
+@pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#!/bin/csh", "#!/bin/zsh"])
+def test_shellcheck_reads_no_language_that_it_does_not_know(first: str, tmp_path: Path) -> None:
+    (tmp_path / "job").write_text(f"{first}\n#SBATCH -N 1 -t 10\nsrun ./a\n")
+    assert find_shellcheck() is not None
+    found = findings_of(run_lint("--json", "job", cwd=tmp_path))
+    assert [one["rule"] for one in found if one["rule"].startswith("shellcheck")] == []

@@ -101,8 +101,10 @@ def test_an_account_is_a_placeholder_of_the_right_form() -> None:
     assert settings(text, source="polaris", to="polaris")["account"] == "Proj"
 
 
-def test_an_account_that_cannot_be_written_is_a_placeholder_on_the_same_machine_too() -> None:
-    text = "#!/bin/bash\n#PBS -A <Proj>\n#PBS -l select=1:system=polaris\n#PBS -q debug\nmpiexec -n 4 ./app\n"
+@pytest.mark.parametrize("account", ["<Proj>", "--time=3"])
+def test_an_account_that_cannot_be_written_is_a_placeholder_on_the_same_machine_too(account: str) -> None:
+    head = f"#!/bin/bash\n#PBS -A {account}\n#PBS -l select=1:system=polaris\n#PBS -q debug\n"
+    text = f"{head}mpiexec -n 4 ./app\n"
     assert settings(text, source="polaris", to="polaris")["account"] == "FILL_IN_ACCOUNT"
 
 

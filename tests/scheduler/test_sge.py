@@ -87,12 +87,19 @@ def test_a_node_stands_once_per_rank_in_the_file_for_mpirun(tmp_path: Path) -> N
 
 
 def test_what_the_directives_request() -> None:
-    text = "#!/bin/bash\n#$-pe smp 4-8\n#$ -l h_rt=1:00:00,mem_free=4.0G -o out.log ### its output\n"
+    text = "#!/bin/bash\n#$-pe mpi 4-8\n#$ -l h_rt=1:00:00,mem_free=4.0G -o out.log ### its output\n"
     numbers = requested(text)
     assert numbers.tasks is not None
     assert numbers.walltime_s is not None
     assert (numbers.tasks.value, numbers.walltime_s.value) == (8, 3600)
     assert active(text)[-2:] == [("l:mem_free", "4.0G"), ("o", "out.log")]
+
+
+def test_slots_on_one_host_may_be_threads() -> None:
+    numbers = requested("#!/bin/bash\n#$ -pe smp 8\n#$ -l h_rt=1:00:00\n")
+    assert numbers.tasks is None
+    assert numbers.cpus_per_node is not None
+    assert (numbers.node_count, numbers.cpus_per_node.value) == (1, 8)
 
 
 @pytest.mark.parametrize(

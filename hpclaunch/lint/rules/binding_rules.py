@@ -313,7 +313,7 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
 def _gets_some_gpus(context: Context, gpus: int) -> bool:
     """Tell whether the job gets some of a node's GPUs, so that it is not known which ones."""
     given = context.requested.gpus_per_node
-    return given is not None and 0 < given.value < gpus and not context.owns_node
+    return given is not None and 0 < given.value < gpus
 
 
 def _starts_wrapper(launch: Launch) -> bool:

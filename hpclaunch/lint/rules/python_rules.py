@@ -56,8 +56,10 @@ _CALLBACKS = {
 def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
     """Check the calls of Horovod's callbacks in the Python files that are launched."""
     for name, source in _launched(context):
-        for line, message in _wrong_calls(source) if "horovod" in source else ():
-            yield Violation(line, message, file=name)
+        for call, message in _wrong_calls(source) if "horovod" in source else ():
+            line = source.encode().split(b"\n")[call.lineno - 1]
+            column = len(line[: call.col_offset].decode(errors="replace")) + 1  # ast counts bytes
+            yield Violation(call.lineno, message, file=name, column=column)
 
 
 def _launched(context: Context) -> Iterator[tuple[str, str]]:
@@ -67,7 +69,7 @@ def _launched(context: Context) -> Iterator[tuple[str, str]]:
     for name in filter(None, names):
         source = context.files.text(name)
         if source:
-            yield name, source
+            yield context.files.shown(name), source
 
 
 @rule(
@@ -85,13 +87,14 @@ def data_parallel(context: Context) -> Iterator[Violation]:
     if context.requested.all_tasks < 2:
         return
     for name, source in _launched(context):
-        match = re.search(r"(?m)^[^#\n]*\bDataParallel\(", source)
+        match = re.search(r"(?m)^([^#\n]*)\bDataParallel\(", source)
         if match and "DistributedDataParallel(" not in source:
             line = source.count("\n", 0, match.start()) + 1
-            yield Violation(line, "DataParallel works in one process", file=name)
+            column = len(match[1]) + 1
+            yield Violation(line, "DataParallel works in one process", file=name, column=column)
 
 
-def _wrong_calls(source: str) -> Iterator[tuple[int, str]]:
+def _wrong_calls(source: str) -> Iterator[tuple[ast.Call, str]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the file are not reported
@@ -103,7 +106,7 @@ def _wrong_calls(source: str) -> Iterator[tuple[int, str]]:
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         signature = _CALLBACKS.get(called)
         if signature is not None and (message := _mistake(call, signature)):
-            yield call.lineno, f"{called}: {message}"
+            yield call, f"{called}: {message}"
 
 
 def _mistake(call: ast.Call, signature: Signature) -> str | None:

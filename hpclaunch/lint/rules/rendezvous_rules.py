@@ -82,7 +82,7 @@ def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
     "error",
     what="torchrun's `--nnodes` is another number than that of the nodes on which srun starts it.",
     why="With more nodes than start it, torchrun waits for the missing ones until it times out. With fewer,"
-    " the nodes that are too many are refused, or train in a job of their own.",
+    " the nodes that are too many are refused, or train as another job.",
     remedy="Write `--nnodes=$SLURM_NNODES`.",
     bad="#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n"
     "srun torchrun --nnodes=4 --nproc_per_node=4 train.py",
@@ -216,15 +216,18 @@ def rendezvous_localhost(context: Context) -> Iterator[Violation]:
         if text and _HERE.fullmatch(text):
             yield Violation(one.line, f"MASTER_ADDR is {text}, the job has {nodes} nodes")
     for launch in script.launches:
-        if (address := _address(script, launch)) and _nodes(context, launch) != 1:
-            yield Violation(
-                line_of(script, launch, address), f"{address} is this node, the job has {nodes} nodes"
-            )
-    for run in _torch_runs(script):
-        if _has_no_address(run) and "PET_" not in script.text and _nodes(context, run.launch) != 1:
-            yield Violation(
-                run.launch.line, f"torchrun has no {_address_option(run)}: it looks on its own node"
-            )
+        if _nodes(context, launch) != 1:
+            yield from _looks_here(script, launch, nodes)
+
+
+def _looks_here(script: Script, launch: Launch, nodes: int) -> Iterator[Violation]:
+    """Report a launch whose rendezvous is on its own node, because it says so or by default."""
+    if address := _address(script, launch):
+        line = line_of(script, launch, address)
+        yield Violation(line, f"{address} is this node, the job has {nodes} nodes")
+    run = torch_run(script, launch)
+    if run is not None and _has_no_address(run) and "PET_" not in script.text:
+        yield Violation(launch.line, f"torchrun has no {_address_option(run)}: it looks on its own node")
 
 
 def _has_no_address(run: TorchRun) -> bool:

@@ -10,7 +10,7 @@ from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option
 from hpclaunch.lint.launch_lines import Launch, python_files
-from hpclaunch.lint.lint_rule import Context, Violation, pbs, rule, slurm
+from hpclaunch.lint.lint_rule import Context, Versions, Violation, pbs, rule, slurm
 from hpclaunch.lint.program_words import program_words, torch_run
 from hpclaunch.lint.shell_syntax import Command
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
@@ -474,6 +474,8 @@ def _runs_something(command: Command) -> bool:
     versions=(
         slurm("man sbatch: the job's exit code is that of the script"),
         pbs("PBS User's Guide, Exit_status"),
+        Versions("sge", "Grid Engine", "man accounting, exit_status: that of the job script"),
+        Versions("lsf", "LSF", "IBM's Job exit information: a job that ends with 0 is DONE"),
     ),
 )
 def status_lost(context: Context) -> Iterator[Violation]:

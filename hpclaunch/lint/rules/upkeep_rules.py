@@ -14,6 +14,7 @@ from hpclaunch.lint.program_words import partly_expanded, program_words, torch_r
 from hpclaunch.lint.rules.module_rules import loaded
 from hpclaunch.lint.rules.step_rules import launch_ranks_per_node, option_number
 from hpclaunch.lint.shell_syntax import Command
+from hpclaunch.plural import counted
 
 _WRITTEN = 2026
 """The year in which these rules were written."""
@@ -185,14 +186,20 @@ def gpus_idle(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node that a launch itself gives with the GPUs per node."""
     gpus, launches = _gpus(context), context.script.steps()
     for launch in launches if gpus and len(launches) == 1 else ():
-        run = torch_run(context.script, launch)
-        each = run.number("nproc-per-node") if run else None
-        if gpus and each and each < gpus:
-            yield Violation(launch.line, f"torchrun starts {each} per node, {gpus} GPUs per node")
-        option = launch.option("ppn", "ntasks-per-node", "npernode")
-        ranks = context.script.value(option).text if option else None
-        if ranks == "1" and gpus and gpus > 1 and _is_python(context.script, launch):
-            yield Violation(launch.line, f"1 rank per node, {gpus} GPUs per node")
+        started = _started_per_node(context.script, launch)
+        if gpus and started and started[0] < gpus:
+            yield Violation(launch.line, f"{started[1]} per node, {gpus} GPUs per node")
+
+
+def _started_per_node(script: Script, launch: Launch) -> tuple[int, str] | None:
+    """Return how many ranks a launch itself starts per node, in words, too; None: not known, or many."""
+    run = torch_run(script, launch)
+    each = run.number("nproc-per-node") if run else None
+    if each:
+        return each, f"torchrun starts {counted(each, 'rank')}"
+    option = launch.option("ppn", "ntasks-per-node", "npernode")
+    one = option is not None and script.value(option).text == "1" and _is_python(script, launch)
+    return (1, "1 rank") if one else None
 
 
 def _gpus(context: Context) -> int | None:
@@ -230,18 +237,16 @@ def files_on_every_rank(context: Context) -> Iterator[Violation]:
     script = context.script
     for launch in script.launches:
         text = " ".join(program_words(script, launch)) if launch.by_launcher else ""
-        if not _FETCHES.match(text) or _OWN_TARGET.search(text):
-            continue
-        ranks = _ranks(context, launch)
-        if ranks is not None and (ranks[0] > 1 or (ranks[1] > 1 and not _MAYBE_LOCAL.search(text))):
-            yield Violation(launch.line, f"{ranks[0] * ranks[1]} ranks run {text.split()[0]} with one target")
+        if _FETCHES.match(text) and not _OWN_TARGET.search(text):
+            each, nodes = _ranks(context, launch)
+            if each > 1 or (nodes > 1 and not _MAYBE_LOCAL.search(text)):
+                yield Violation(launch.line, f"{each * nodes} ranks run {text.split()[0]} with one target")
 
 
-def _ranks(context: Context, launch: Launch) -> tuple[int, int] | None:
-    """Return the ranks per node and the nodes of a launch; None: not known, or one rank."""
+def _ranks(context: Context, launch: Launch) -> tuple[int, int]:
+    """Return the ranks per node and the nodes of a launch; one of each where they are not known."""
     script = context.script
     each = launch_ranks_per_node(context, launch)
     nodes = option_number(script, launch, "nodes") or context.requested.node_count
-    if each is None or nodes is None or option_number(script, launch, "ntasks", "n", "np") == 1:
-        return None
-    return each, nodes
+    known = each and nodes and option_number(script, launch, "ntasks", "n", "np") != 1
+    return (each, nodes) if known and each and nodes else (1, 1)

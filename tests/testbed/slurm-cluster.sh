@@ -235,7 +235,8 @@ for i in $(seq "$NODES"); do
     hostname "$1" && mount --bind "$2/hosts" /etc/hosts && mount -t tmpfs -o mode=1777 shm /dev/shm && c=$2 n=$1; shift 2; exec env "$@" slurmd -N "$n" -f "$c/slurm.conf"' sh "$n" "$LAB" ${FAKE[@]+"${FAKE[@]}"} </dev/null || exit 1
 done
 if [ "$OWNER" ] && ! alive "$LAB/pid/watch.pid"; then
-  setsid bash -c 'while kill -0 "$1" 2>/dev/null; do sleep 1; done; exec "$2" stop' watch "$OWNER" "$(readlink -f "$0")" >/dev/null 2>&1 </dev/null &
+  # tail waits without a process per second, as a loop of sleeps would start: there are many of these
+  setsid bash -c 'tail -f --pid="$1" /dev/null; exec "$2" stop' watch "$OWNER" "$(readlink -f "$0")" >/dev/null 2>&1 </dev/null &
   echo $! > "$LAB/pid/watch.pid"
 fi
 wait_for 20 nodes_up || { echo "nodes did not come up:" >&2; timeout 5 sinfo -N -o '%N %T %E' >&2; tail -n 5 "$LAB/log/slurmctld.log" "$LAB/log/slurmd-n1.log" >&2; exit 1; }

@@ -153,6 +153,8 @@ def _folders_of_its_own(
         if any(request.node.get_closest_marker(marker) for marker in ("mpi", "slurm")):
             for name, value in MPI_VARIABLES.items():
                 patch.setenv(name, value)
+            # A killed mpiexec of Open MPI 5.0 leaves its folder ompi.PID; a later one with this PID fails.
+            patch.setenv("PRTE_MCA_prte_tmpdir_base", str(home))
         yield
 
 

@@ -92,6 +92,13 @@ KNOWN_ERRORS = (
         " site (hpclaunch resubmit --exclude-bad-nodes)",
     ),
     KnownError(
+        "folder of a killed mpiexec",
+        r"PMIx server.s listener thread failed to start",
+        "start the job again: an mpiexec that was killed left its folder ompi.NUMBER in TMPDIR (else /tmp),"
+        " and this one had the same process number (tried with Open MPI 5.0.11); remove such folders of"
+        " processes that have ended",
+    ),
+    KnownError(
         "MPI did not start",
         r"PMI2?_Init.*(fail|error)|PMI[xX].*(ERROR|UNREACHABLE|NOT-FOUND)|OPAL ERROR|MPI_Init.*(fail"
         r"|abort|error)"

@@ -253,7 +253,7 @@ int main(void) { int n; MPI_Init(0, 0); MPI_Comm_size(&ompi_mpi_comm_world, &n);
         ("none", "done", ["GOT 1"] * 2),
     ],
 )
-def test_a_program_linked_with_another_mpi_than_the_plugins_is_not_started(
+def test_a_program_linked_with_another_mpi_than_the_plugins_is_ended(
     on_slurm: Slurm, tmp_path: Path, plugin: str | None, state: str, sizes: list[str]
 ) -> None:
     """On purpose, with ``--mpi none``, it is; left open, the plugin fits."""
@@ -267,11 +267,14 @@ def test_a_program_linked_with_another_mpi_than_the_plugins_is_not_started(
     words = ("--site", "generic-slurm", "--nodes", "2", *mpi, "--wait", "--json", "--")
     answer = hpclaunch("submit", *words, str(tmp_path / "size"))
     assert ("fits libopen-pal.so, with which" in answer.stderr) == (plugin is None)
-    assert [line for line in answer.stderr.splitlines() if line.startswith("GOT")] == sizes
+    said = [line for line in answer.stderr.splitlines() if line.startswith("GOT")]
     record = record_of(json.loads(answer.stdout)["id"])
     assert record["state"] == state
-    if state == "failed":
+    if state == "failed":  # rank 0 looks for all; the other one may say its size before it is ended
+        assert said in ([], ["GOT 1"])
         assert "each rank would run alone" in record["reason"]
+    else:
+        assert said == sizes
 
 
 def test_a_mask_with_a_reserved_core_is_refused_by_slurm(on_lumig: Slurm, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from hpclaunch.scaling.machine_speed import Machine
 
 _SHARED_CORES = 0.5
 """Relative deviation where ranks share cores: a rank of an exchange waits until the scheduler gives a core to
-its neighbour. Four ranks on two cores took 0.9 and 1.15 times the formulas (docs/explanation/measured.md), and up
-to 1.8 times in earlier runs."""
+its neighbour. Four ranks on two cores took 0.9 and 1.15 times the formulas (docs/explanation/measured.md),
+and up to 1.8 times in earlier runs."""
 _NEIGHBOURS = 0.15
 """Relative deviation of the computation where a node has more GPUs, or ranks, at work than any measured size
 had. On ABCI VGG16 took 1.13 times the model on the 4 GPUs of a node (public logs of arXiv 2104.09075), the

@@ -34,7 +34,7 @@ def run_result(
     """The same on all ranks; collective, before the training is closed."""
     return {
         **_requested(comm, options, data, training),
-        **_reached(comm, options, training),
+        **_reached(options, training),
         **_speed(comm, training),
         **_scaling(comm, training, baseline),
         "peak_memory_bytes": _peak_memory(comm, training.engine),
@@ -84,10 +84,9 @@ def _requested(comm: MPI.Intracomm, options: Options, data: Source, training: Tr
     }
 
 
-def _reached(comm: MPI.Intracomm, options: Options, training: Training) -> dict[str, Any]:
+def _reached(options: Options, training: Training) -> dict[str, Any]:
     position = training.position
     last, best = position.history[-1], training.best_epoch()
-    elapsed_s = largest(comm, position.elapsed_s)
     assert best is not None  # noqa: S101
     return {
         "steps": position.step,
@@ -100,7 +99,7 @@ def _reached(comm: MPI.Intracomm, options: Options, training: Training) -> dict[
         if options.keep_best and options.checkpoint_dir
         else None,
         "target_accuracy": options.target_accuracy,
-        "seconds_to_target_accuracy": elapsed_s if training.reached_target() else None,
+        "seconds_to_target_accuracy": position.elapsed_s if training.reached_target() else None,
         "history": position.history,
     }
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from .allreduce import ALLREDUCES
 from .allreduce.chunks import Array
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
-from .collective import AgreedError, broadcast, on_all_ranks, on_rank_0, same_everywhere
+from .collective import AgreedError, broadcast, largest, on_all_ranks, on_rank_0, same_everywhere
 from .data.epoch_partition import epoch_order, rank_shares, steps_per_epoch
 from .data.image_sources import Source
 from .data.prefetch import prefetched
@@ -382,7 +382,7 @@ class Training:
             0,
             position.step,
             Sums(),
-            position.elapsed_s + evaluation_s,
+            largest(self._comm, position.elapsed_s + evaluation_s),  # a checkpoint has one time
             [*position.history, entry],
         )
         self._report.epoch(self._options.epochs, entry)

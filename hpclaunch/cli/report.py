@@ -40,7 +40,7 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None) -> Non
     """
     from hpclaunch.cli._documents import print_document
 
-    document = _foreign(job, site) if site else _of_ours(job) if _is_ours(job) else _of_this_site(job)
+    document = _foreign(job, site) if site else _of_ours_or_here(job)
     if html:
         from hpclaunch.atomic_file import write_file
         from hpclaunch.usage.report_page import page
@@ -70,17 +70,16 @@ def _of_ours(job: str) -> ReportDocument:
     return job_report(facts, billing_of(record), dt.datetime.now(dt.timezone.utc))
 
 
-def _is_ours(job: str) -> bool:
-    """Return whether hpclaunch has submitted it, or the text is not a number of a scheduler."""
-    from hpclaunch.job.store import NoSuchJobError, Store
+def _of_ours_or_here(job: str) -> ReportDocument:
+    """Return the report of a job that hpclaunch submitted, else of the scheduler's job of that number."""
+    from hpclaunch.job.store import NoSuchJobError
 
-    if not re.match(r"\d+([._[]|$)", job):
-        return True
     try:
-        Store().find(job)
+        return _of_ours(job)
     except NoSuchJobError:
-        return False
-    return True
+        if not re.match(r"\d+([._[]|$)", job):
+            raise
+    return _of_this_site(job)
 
 
 def _of_this_site(job: str) -> ReportDocument:

@@ -248,5 +248,6 @@ def _ranks(context: Context, launch: Launch) -> tuple[int, int]:
     script = context.script
     each = launch_ranks_per_node(context, launch)
     nodes = option_number(script, launch, "nodes") or context.requested.node_count
-    known = each and nodes and option_number(script, launch, "ntasks", "n", "np") != 1
-    return (each, nodes) if known and each and nodes else (1, 1)
+    if each and nodes and option_number(script, launch, "ntasks", "n", "np") != 1:
+        return each, nodes
+    return 1, 1

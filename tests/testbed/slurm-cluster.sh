@@ -41,6 +41,7 @@ endpids() {  # end processes we started, by their pid files (TERM to all, then w
   for _ in $(seq 60); do local left=; for p in "${ps[@]}"; do running "$p" && left=1; done; [ "$left" ] || return 0; sleep 0.05; done
   for p in "${ps[@]}"; do running "$p" && kill -9 "$p"; done; }
 wait_for() { local end=$((SECONDS+$1)); shift; while :; do "$@" >/dev/null 2>&1 && return 0; [ $SECONDS -ge $end ] && return 1; sleep 0.05; done; }
+failed() { echo "slurm-cluster.sh: $1 did not start; the end of $2:" >&2; tail -n 40 "$2" >&2; exit 1; }
 nodes_up() { [ "$(sinfo -h -N -o '%N %t' | sort -u | grep -cE ' (idle|mix|alloc|comp)$')" -ge "$NODES" ]; }
 
 if [ "$ACTION" = env ]; then echo "export SLURM_CONF=$SLURM_CONF"; exit 0; fi
@@ -64,7 +65,7 @@ mkdir -p "$LAB"/{state,log,munge,pid,dev}; chmod 755 "$LAB"; chmod 711 "$LAB/mun
 if ! alive "$LAB/munge/munged.pid"; then
   [ -s "$LAB/munge/munge.key" ] || (umask 077; head -c 128 /dev/urandom > "$LAB/munge/munge.key")
   munged --force --key-file="$LAB/munge/munge.key" --socket="$LAB/munge/munge.sock" --pid-file="$LAB/munge/munged.pid" \
-         --log-file="$LAB/munge/munged.log" --seed-file="$LAB/munge/munged.seed" || exit 1
+         --log-file="$LAB/munge/munged.log" --seed-file="$LAB/munge/munged.seed" || failed "munged" "$LAB/munge/munged.log"
 fi
 # --- hosts file for the nodes, fake GPU devices, config
 { echo "127.0.0.1 localhost"; [ "$NET" = netns ] && echo "$CTLIP $HOST" || echo "127.0.0.1 $HOST"
@@ -144,15 +145,17 @@ else rm -f "$SLURM_CONF.new"; fi
 # --- accounting database
 if [ "$ACCT" = dbd ]; then
   if ! alive "$LAB/pid/mariadbd.pid"; then
+    # a mariadbd that starts removes the temporary tables of all others whose folder for them is the same
+    tmp=$LAB/mysql-tmp; mkdir -p "$tmp"
     if [ ! -d "$LAB/mysql/mysql" ]; then
-      mariadb-install-db --no-defaults --datadir="$LAB/mysql" --user="$ME" --auth-root-authentication-method=normal --skip-test-db > "$LAB/log/mysql-install.log" 2>&1 || exit 1
+      TMPDIR=$tmp mariadb-install-db --no-defaults --datadir="$LAB/mysql" --user="$ME" --auth-root-authentication-method=normal --skip-test-db > "$LAB/log/mysql-install.log" 2>&1 || failed "mariadb-install-db" "$LAB/log/mysql-install.log"
     fi
     # one statement per line; 127.0.0.1 is looked up and comes in as slurm@localhost
     printf '%s;\n' "CREATE DATABASE IF NOT EXISTS slurm_acct" "CREATE USER IF NOT EXISTS slurm@localhost IDENTIFIED BY 'lab'" \
       "GRANT ALL ON slurm_acct.* TO slurm@localhost" > "$LAB/mysql.init"
-    mariadbd --no-defaults --user="$ME" --datadir="$LAB/mysql" --socket="$LAB/mysql.sock" --pid-file="$LAB/pid/mariadbd.pid" --bind-address=127.0.0.1 --port=$((PORT+101)) \
+    TMPDIR=$tmp mariadbd --no-defaults --user="$ME" --datadir="$LAB/mysql" --socket="$LAB/mysql.sock" --pid-file="$LAB/pid/mariadbd.pid" --bind-address=127.0.0.1 --port=$((PORT+101)) \
       --skip-log-bin --innodb-buffer-pool-size=64M --innodb-lock-wait-timeout=900 --init-file="$LAB/mysql.init" > "$LAB/log/mariadbd.log" 2>&1 < /dev/null &
-    wait_for 20 mariadb-admin --no-defaults --protocol=tcp -h 127.0.0.1 -P $((PORT+101)) -u slurm -plab ping || { echo "mariadbd did not start" >&2; exit 1; }
+    wait_for 20 mariadb-admin --no-defaults --protocol=tcp -h 127.0.0.1 -P $((PORT+101)) -u slurm -plab ping || failed "mariadbd" "$LAB/log/mariadbd.log"
   fi
   if ! alive "$LAB/pid/slurmdbd.pid"; then
     cat > "$LAB/slurmdbd.conf" <<EOF
@@ -171,8 +174,8 @@ StorageUser=slurm
 StoragePass=lab
 StorageLoc=slurm_acct
 EOF
-    chmod 600 "$LAB/slurmdbd.conf"; slurmdbd || exit 1
-    wait_for 20 sacctmgr -n list cluster || { echo "slurmdbd did not answer" >&2; exit 1; }
+    chmod 600 "$LAB/slurmdbd.conf"; slurmdbd || failed "slurmdbd" "$LAB/log/slurmdbd.log"
+    wait_for 20 sacctmgr -n list cluster || failed "slurmdbd" "$LAB/log/slurmdbd.log"
     [ -n "$(sacctmgr -nP list cluster lab)" ] || sacctmgr -i add cluster lab > /dev/null
   fi
 fi
@@ -180,7 +183,7 @@ fi
 port_free() { ! (exec 3<>"/dev/tcp/$1/$2") 2>/dev/null; }
 alive "$LAB/pid/slurmctld.pid" || port_free 127.0.0.1 "$PORT" || { echo "slurm-cluster.sh: port $PORT is in use (another lab? set PORT)" >&2; exit 3; }
 # --- the controller, then one slurmd per node in its own UTS + mount (+ net) namespace
-alive "$LAB/pid/slurmctld.pid" || slurmctld -i -f "$SLURM_CONF" || exit 1
+alive "$LAB/pid/slurmctld.pid" || slurmctld -i -f "$SLURM_CONF" || failed "slurmctld" "$LAB/log/slurmctld.log"
 if [ "$NET" = netns ]; then
   ip link show "$BR" >/dev/null 2>&1 || { ip link add "$BR" type bridge && ip addr add "$SUBNET.1/24" dev "$BR" && ip link set "$BR" up; } || exit 1
 fi
@@ -232,7 +235,7 @@ for i in $(seq "$NODES"); do
   fi
   # own host name (Open MPI/PMIx look local peers up by it), own /etc/hosts, own /dev/shm (shared-memory file names clash otherwise)
   $IN unshare $NSFLAGS --uts --mount --propagation private sh -c '
-    hostname "$1" && mount --bind "$2/hosts" /etc/hosts && mount -t tmpfs -o mode=1777 shm /dev/shm && c=$2 n=$1; shift 2; exec env "$@" slurmd -N "$n" -f "$c/slurm.conf"' sh "$n" "$LAB" ${FAKE[@]+"${FAKE[@]}"} </dev/null || exit 1
+    hostname "$1" && mount --bind "$2/hosts" /etc/hosts && mount -t tmpfs -o mode=1777 shm /dev/shm && c=$2 n=$1; shift 2; exec env "$@" slurmd -N "$n" -f "$c/slurm.conf"' sh "$n" "$LAB" ${FAKE[@]+"${FAKE[@]}"} </dev/null || failed "slurmd of $n" "$LAB/log/slurmd-$n.log"
 done
 if [ "$OWNER" ] && ! alive "$LAB/pid/watch.pid"; then
   # tail waits without a process per second, as a loop of sleeps would start: there are many of these

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Generator, Iterator
+from heapq import merge
 from itertools import count
 from pathlib import Path
 
@@ -104,11 +105,25 @@ def _is_real(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests out that are marked ``long``; put slow ones first, so that all workers end together."""
+    """Leave tests out that are marked ``long``; put slow ones first, so that all workers end together.
+
+    Those with servers wait most of the time, the other slow ones compute: they come in turn, so that cores
+    are neither idle nor crowded.
+    """
     if not LONG and (left_out := [item for item in items if item.get_closest_marker("long")]):
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: (not _is_real(item), not item.get_closest_marker("slow")))
+    kinds: dict[str, list[pytest.Item]] = {"waiting": [], "computing": [], "fast": []}
+    for item in items:
+        kinds[_kind(item)].append(item)
+    turns = ([(i / len(kind), item) for i, item in enumerate(kind)] for kind in list(kinds.values())[:2])
+    items[:] = [item for _, item in merge(*turns, key=lambda turn: turn[0])] + kinds["fast"]
+
+
+def _kind(item: pytest.Item) -> str:
+    if item.get_closest_marker("slurm") or item.get_closest_marker("sshd"):
+        return "waiting"
+    return "computing" if item.get_closest_marker("slow") else "fast"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -96,8 +96,8 @@ def test_the_tests_environment_serves_the_training_too(toy: Toy) -> None:
 
 def test_tests_run_every_check_and_name_those_that_failed(toy: Toy, tmp_path: Path) -> None:
     done = toy.run("tests", "-k", "a b", cwd=tmp_path, TOY_EXIT_ruff="1", TOY_EXIT_mypy="2")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ruff", "ruff", "mypy", "pytest"]
-    assert f"'-k', 'a b'] {toy.root}" in done.stdout.splitlines()[-1]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["ruff", "ruff", "pytest", "mypy"]
+    assert f"'-k', 'a b'] {toy.root}" in done.stdout.splitlines()[2]
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "bootstrap: failed: ruff ruff mypy"
     assert toy.run("tests").returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -72,6 +73,18 @@ def test_long_tests_run_where_they_are_wanted(tmp_path: Path) -> None:
     words = ("-q", "-c", ROOT / "pyproject.toml", "-p", "tests.conftest", file)
     assert "1 passed, 1 deselected" in run_pytest(*words, HPCLAUNCH_TEST_LONG="0").stdout
     assert "2 passed" in run_pytest(*words, HPCLAUNCH_TEST_LONG="1").stdout
+
+
+def test_a_group_runs_in_one_worker(tmp_path: Path) -> None:
+    """Which starts the jobs, servers and builds that its tests share; pytest-xdist ignores groups silently."""
+    lines = ("import os, pytest", "@pytest.mark.xdist_group('g')", "@pytest.mark.parametrize('n', range(6))")
+    lines += ("def test_one(n):", "    print('WORKER', os.environ['PYTEST_XDIST_WORKER'])")
+    file = tmp_path / "test_grouped.py"
+    file.write_text("\n".join(lines))
+    words = ("-c", ROOT / "pyproject.toml", "-p", "tests.conftest", "-n", "3", "--dist", "loadgroup", "-rP")
+    workers = re.findall(r"^WORKER (\w+)$", run_pytest(*words, file).stdout, re.MULTILINE)
+    assert len(workers) == 6
+    assert len(set(workers)) == 1
 
 
 def test_every_test_has_a_time_limit_and_those_with_servers_or_ranks_are_slow(

@@ -81,7 +81,7 @@ _REAL = ("slurm", "sshd", "mpi", "simgrid")
 _REAL_LIMIT_S = 900  # default of the other tests: timeout in pyproject.toml
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Make a test's environment the same however the tests were started.
 
     An outer job's variables are taken out, and those that change how Python writes: without bytecode each
@@ -89,6 +89,7 @@ def pytest_configure() -> None:
     start: a shell without job control starts background commands with SIGINT ignored, nohup with SIGHUP
     ignored, and a child inherits that.
     """
+    config.option.loadscopereorder = False  # pytest-xdist takes the order that is made below
     for name in [n for n in os.environ if n.startswith(_FOREIGN) and not n.startswith(_OURS)]:
         del os.environ[name]
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
@@ -104,26 +105,33 @@ def _is_real(item: pytest.Item) -> bool:
     return any(item.get_closest_marker(marker) for marker in _REAL)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave tests out that are marked ``long``; put slow ones first, so that all workers end together.
 
-    Those with servers wait most of the time, the other slow ones compute: they come in turn, so that cores
-    are neither idle nor crowded.
+    A module's slow tests run in one worker, which makes what they share once. Modules with servers wait most
+    of the time, the other slow ones compute: they come in turn, so that cores are neither idle nor crowded.
     """
     if not LONG and (left_out := [item for item in items if item.get_closest_marker("long")]):
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=left_out)
-    kinds: dict[str, list[pytest.Item]] = {"waiting": [], "computing": [], "fast": []}
+    modules: dict[Path, list[pytest.Item]] = {}
     for item in items:
-        kinds[_kind(item)].append(item)
-    turns = ([(i / len(kind), item) for i, item in enumerate(kind)] for kind in list(kinds.values())[:2])
-    items[:] = [item for _, item in merge(*turns, key=lambda turn: turn[0])] + kinds["fast"]
+        if item.get_closest_marker("slow"):
+            modules.setdefault(item.path, []).append(item)
+            if not item.get_closest_marker("xdist_group"):
+                item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    waiting: list[list[pytest.Item]] = []
+    computing: list[list[pytest.Item]] = []
+    for module in modules.values():
+        (waiting if any(map(_waits, module)) else computing).append(module)
+    turns = ([(i / len(kind), module) for i, module in enumerate(kind)] for kind in (waiting, computing))
+    slow = [item for _, module in merge(*turns, key=lambda turn: turn[0]) for item in module]
+    items[:] = slow + [item for item in items if not item.get_closest_marker("slow")]
 
 
-def _kind(item: pytest.Item) -> str:
-    if item.get_closest_marker("slurm") or item.get_closest_marker("sshd"):
-        return "waiting"
-    return "computing" if item.get_closest_marker("slow") else "fast"
+def _waits(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(marker) for marker in ("slurm", "sshd"))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

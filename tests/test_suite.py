@@ -29,6 +29,14 @@ def test_after_it():
     pass
 """
 
+GROUPED = """
+import os, pytest
+@pytest.mark.xdist_group("g")
+@pytest.mark.parametrize("n", range(6))
+def test_one(n):
+    print("WORKER", os.environ["PYTEST_XDIST_WORKER"])
+"""
+
 
 def run_pytest(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run tests with this suite's settings in a process that has SIGINT ignored."""
@@ -76,11 +84,9 @@ def test_long_tests_run_where_they_are_wanted(tmp_path: Path) -> None:
 
 
 def test_a_group_runs_in_one_worker(tmp_path: Path) -> None:
-    """Which starts the jobs, servers and builds that its tests share; pytest-xdist ignores groups silently."""
-    lines = ("import os, pytest", "@pytest.mark.xdist_group('g')", "@pytest.mark.parametrize('n', range(6))")
-    lines += ("def test_one(n):", "    print('WORKER', os.environ['PYTEST_XDIST_WORKER'])")
+    """Which makes what its tests share; a pytest-xdist that ignores groups does so silently."""
     file = tmp_path / "test_grouped.py"
-    file.write_text("\n".join(lines))
+    file.write_text(GROUPED)
     words = ("-c", ROOT / "pyproject.toml", "-p", "tests.conftest", "-n", "3", "--dist", "loadgroup", "-rP")
     workers = re.findall(r"^WORKER (\w+)$", run_pytest(*words, file).stdout, re.MULTILINE)
     assert len(workers) == 6

@@ -19,7 +19,7 @@ from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.cluster import Slurm
 from tests.testbed.kit import submit
 
-pytestmark = [pytest.mark.slurm, pytest.mark.xdist_group("accounting")]  # one cluster for all
+pytestmark = pytest.mark.slurm
 HOST, SLURM = LocalHost(), get_scheduler("slurm")
 WORK = """
 import glob, os, signal, time

@@ -25,7 +25,7 @@ JOB = """\
 #PBS -N theirs
 #PBS -l select=1:mpiprocs=2
 for rank in 0 1; do
-  PMI_RANK=$rank PMI_LOCAL_RANK=$rank PMI_SIZE=2 CUDA_VISIBLE_DEVICES=$rank taskset -c 0 sleep 600 &
+  taskset -c 0 env PMI_RANK=$rank PMI_LOCAL_RANK=$rank PMI_SIZE=2 CUDA_VISIBLE_DEVICES=$rank sleep 600 &
 done
 wait
 """

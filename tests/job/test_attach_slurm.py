@@ -13,7 +13,7 @@ import pytest
 
 from tests.testbed.cluster import Slurm
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.xdist_group("attach")]  # jobs for all
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 # Two NUMA nodes of a core each, and GPUs in the reverse order.
 PROFILE = """\

@@ -14,7 +14,7 @@ from tests.conftest import MPI_VARIABLES
 from tests.job.hung_job import LINES, HungJob
 from tests.testbed.cluster import Slurm
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.xdist_group("stacks")]  # jobs for all
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
 class Array:

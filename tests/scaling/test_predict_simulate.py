@@ -15,7 +15,6 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.scaling.network_shape import NetworkOptions, network_shape
 from hpclaunch.site.load_profile import load_site
 
-pytestmark = pytest.mark.xdist_group("replay")  # compiled once, by one worker
 MODEL = """\
 schema: 1
 name: one

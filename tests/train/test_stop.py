@@ -15,7 +15,6 @@ from hpclaunch.train.stop_signals import checkpoint_exit_code
 from tests.train.interrupted import killed, signalled
 from tests.train.mpirun import train, write_digits
 
-pytestmark = pytest.mark.xdist_group("stop")  # one worker trains what all compare with
 COMMON = ("--batch-size", "4", "--epochs", "20", "--seed", "5")
 
 

@@ -8,8 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,27 @@ def train(ranks: int, *options: str | Path, **extra: str) -> dict[str, Any]:
     assert done.returncode == 0, done.stdout + done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result
+
+
+class Answer(NamedTuple):
+    """What the ranks answered to one command line."""
+
+    codes: set[int]
+    """Exit codes: one where all ranks agree."""
+    stdout: str
+    """Of all ranks, by rank."""
+    stderr: str
+
+
+def refusals(
+    *cases: Sequence[Sequence[str | Path]], module: str = "hpclaunch.train.command_line"
+) -> list[Answer]:
+    """The answers to command lines that train nothing, each by rank, of ranks that are started once."""
+    given = json.dumps([[list(map(str, options)) for options in by_rank] for by_rank in cases])
+    done = run_ranks(len(cases[0]), sys.executable, "-m", "tests.train.ranks.refusals", module, given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    answers = [tuple(zip(*by_rank, strict=True)) for by_rank in json.loads(done.stdout)]
+    return [Answer(set(codes), "".join(out), "".join(err)) for codes, out, err in answers]
 
 
 def write_digits(folder: Path, train_images: int, test_images: int) -> Path:

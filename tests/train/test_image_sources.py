@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import os
 import shutil
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.train.mpirun import RUNNER, run_program, run_ranks, train, write_digits
+from tests.train.mpirun import refusals, run_program, train, write_digits
 
 FROM_FILES = ("shard", "mpi-io", "scatter")
 COMMON = ("--batch-size", "20", "--epochs", "2", "--seed", "3")
@@ -59,50 +60,56 @@ def test_prefetching_changes_no_bit(plain: Path, reading: str) -> None:
     assert outcome(ahead) == outcome(not_ahead)
 
 
+@functools.cache
+def whole_run(plain: Path) -> tuple[Path, tuple[Any, ...]]:
+    """The checkpoints of steps 3 and 6, and how the run ended."""
+    folder = plain / "checkpoints"
+    common = ("--data", plain, *COMMON, "--checkpoint-dir", folder)
+    result = train(2, *common, "--checkpoint-every", "3", "--keep", "9")
+    for path in folder.glob("*.npz"):
+        if path.stem[-10:] not in {"0000000003", "0000000006"}:
+            path.unlink()
+    return folder, outcome(result)
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("reading", FROM_FILES)
 def test_a_run_resumes_in_the_middle_of_an_epoch_read_another_way(
     plain: Path, tmp_path: Path, reading: str
 ) -> None:
+    checkpoints, whole = whole_run(plain)
+    shutil.copytree(checkpoints, tmp_path, dirs_exist_ok=True)
     common = ("--data", plain, *COMMON, "--checkpoint-dir", tmp_path)
-    whole = train(2, *common, "--checkpoint-every", "3", "--keep", "9")
-    for path in tmp_path.glob("*.npz"):
-        if path.stem[-10:] not in {"0000000003", "0000000006"}:
-            path.unlink()
     resumed = train(2, *common, "--resume", "--reading", reading)
     assert resumed["resumed_from_step"] == 6
-    assert outcome(resumed) == outcome(whole)
+    assert outcome(resumed) == whole
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("reading", FROM_FILES)
-def test_images_of_several_nodes_arrive_where_they_are_wanted(plain: Path, reading: str) -> None:
-    run_program(4, "readings", reading, plain)
+def test_images_of_several_nodes_arrive_where_they_are_wanted(plain: Path) -> None:
+    run_program(4, "readings", ",".join(FROM_FILES), plain)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("reading", FROM_FILES)
-def test_damaged_files_are_one_message(plain: Path, tmp_path: Path, reading: str) -> None:
-    shutil.copytree(plain, tmp_path, dirs_exist_ok=True)
+def test_damaged_files_and_synthetic_digits_are_refused_with_one_message(plain: Path, tmp_path: Path) -> None:
+    for path in plain.glob("*ubyte"):
+        shutil.copy(path, tmp_path)
     os.truncate(tmp_path / IMAGES, 10_000)
-    done = run_ranks(2, *RUNNER, "--data", tmp_path, "--reading", reading)
-    assert done.returncode == 3
-    assert done.stderr.count(f"{tmp_path / IMAGES}: cut: 10,000 bytes") == 1
-    assert "Traceback" not in done.stderr
+    sources: tuple[tuple[str | Path, ...], ...] = (("--data", tmp_path), ("--dataset", "synthetic"))
+    cases = [(source, reading) for source in sources for reading in FROM_FILES]
+    answers = refusals(*([(*source, "--reading", reading)] * 2 for source, reading in cases))
+    for (source, reading), done in zip(cases, answers, strict=True):
+        message = f"--reading {reading}: synthetic digits are drawn"
+        if "synthetic" not in source:
+            message = f"{tmp_path / IMAGES}: cut: 10,000 bytes"
+        assert done.codes == {3}, (source, reading)
+        assert done.stderr.count(message) == 1, (source, reading)
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("reading", FROM_FILES)
-def test_synthetic_digits_cannot_be_read(reading: str) -> None:
-    done = run_ranks(2, *RUNNER, "--dataset", "synthetic", "--reading", reading)
-    assert done.returncode == 3
-    assert done.stderr.count(f"--reading {reading}: synthetic digits are drawn") == 1
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("reading", FROM_FILES)
-def test_a_node_that_sees_other_files_is_named(plain: Path, tmp_path: Path, reading: str) -> None:
-    run_program(4, "readings", reading, plain, tmp_path)
+def test_a_node_that_sees_other_files_is_named(plain: Path, tmp_path: Path) -> None:
+    run_program(4, "readings", ",".join(FROM_FILES), plain, tmp_path)
 
 
 @pytest.mark.mpi

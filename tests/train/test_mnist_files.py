@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.train.data import dataset, mnist_files
+from hpclaunch.train.data import dataset, mnist_download, mnist_files
 from hpclaunch.train.data.dataset import Dataset, load_dataset
 from hpclaunch.train.run_errors import BadDataError, BadRequestError
 from tests.train.mirror import (
@@ -102,6 +102,13 @@ def test_good_mirror_fills_the_cache_and_is_asked_once(tmp_path: Path) -> None:
     assert [line.split()[0] for line in lines] == ["downloading", "downloaded"] * 4
 
 
+def test_what_speaks_http_is_loaded_for_a_download_only() -> None:
+    """Every rank of every run would load it at its start."""
+    show = "import sys, hpclaunch.train.command_line; print({'ssl', 'socket', 'email'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", show], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 def test_default_cache_is_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with serving(good_answers()) as mirror:
@@ -172,7 +179,7 @@ def test_no_mirror_answers_mnist_is_an_error(tmp_path: Path, dead_mirror: str) -
 
 
 def test_mute_mirror_counts_as_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mnist_files, "CONNECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(mnist_download, "CONNECT_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as mute:  # accepts, as the kernel does, and never answers
         url = f"http://127.0.0.1:{mute.getsockname()[1]}/"
         data = load_dataset("auto", cache_dir=tmp_path, mirrors=[url], log=lambda line: None)

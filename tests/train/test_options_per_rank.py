@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.train.mpirun import RUNNER, environment, mpiexec, write_digits
+from tests.train.mpirun import RUNNER, Answer, environment, mpiexec, refusals, write_digits
 
 pytestmark = pytest.mark.mpi
 LIMIT_S = 60
@@ -45,31 +46,42 @@ DIFFERENT: list[tuple[tuple[str, ...], int, str]] = [
     (("--resume",), 3, "rank 2: --resume without --checkpoint-dir"),
     (("--help",), 2, "--help is on rank 2 only"),
 ]
-# Where rank 0 is the odd one: in every run an option that differs, one that is refused, and the help.
-FIRST = [
-    pytest.param(
-        *case,
-        True,
-        marks=[] if case[0] in (("--epochs", "2"), ("--bogus",), ("--help",)) else pytest.mark.long,
-    )
-    for case in DIFFERENT
-]
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "message", "odd_first"), [*((*case, False) for case in DIFFERENT), *FIRST]
-)
-def test_one_message_and_the_same_exit_status_on_all_ranks(
-    digits: Path, tmp_path: Path, options: tuple[str, ...], code: int, message: str, odd_first: bool
-) -> None:
+@functools.cache
+def refused(digits: Path) -> dict[tuple[tuple[str, ...], bool], Answer]:
+    """What the ranks answer to each of `DIFFERENT`; with True it is rank 0 that is the odd one."""
     common: tuple[str | Path, ...] = ("--data", digits, "--epochs", "1")
-    odd = (*common, *(option.format(tmp=tmp_path) for option in options))
-    done = run_each(odd, common, common) if odd_first else run_each(common, common, odd)
-    assert done.returncode == code, done.stderr
+    lines = {}
+    for options, _, _ in DIFFERENT:
+        odd = (*common, *(option.format(tmp=digits) for option in options))
+        lines[options, False], lines[options, True] = (common, common, odd), (odd, common, common)
+    return dict(zip(lines, refusals(*lines.values()), strict=True))
+
+
+@pytest.mark.parametrize("odd_first", [False, True])
+@pytest.mark.parametrize(("options", "code", "message"), DIFFERENT)
+def test_one_message_and_the_same_exit_status_on_all_ranks(
+    digits: Path, options: tuple[str, ...], code: int, message: str, odd_first: bool
+) -> None:
+    done = refused(digits)[options, odd_first]
+    assert done.codes == {code}, done.stderr
     assert done.stderr.count("hpclaunch.train: ") == 1, done.stderr
     assert "epoch" not in done.stdout
     if not odd_first:
         assert done.stderr.count(message) == 1, done.stderr
+
+
+@pytest.mark.parametrize("odd_first", [False, True])
+@pytest.mark.parametrize(("options", "code"), [(("--epochs", "2"), 3), (("--bogus",), 2)])
+def test_ranks_that_differ_end_the_launcher_with_their_exit_status(
+    digits: Path, options: tuple[str, ...], code: int, odd_first: bool
+) -> None:
+    common: tuple[str | Path, ...] = ("--data", digits, "--epochs", "1")
+    odd = (*common, *options)
+    done = run_each(odd, common, common) if odd_first else run_each(common, common, odd)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("hpclaunch.train: ") == 1, done.stderr
 
 
 @pytest.mark.parametrize(

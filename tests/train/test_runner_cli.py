@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -14,7 +15,7 @@ import pytest
 
 import hpclaunch.train
 from hpclaunch.train.launch_environment import launcher_local_rank, launcher_rank, threads_per_rank
-from tests.train.mpirun import RUNNER, environment, run_ranks, train, write_digits
+from tests.train.mpirun import RUNNER, Answer, environment, refusals, run_ranks, train, write_digits
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +91,7 @@ def test_without_json_progress_and_table_go_to_stdout_once(digits: Path) -> None
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("epoch 2/2 done") == 1
     assert done.stdout.count("  test accuracy") == 1 + 2  # the table's, and one an epoch
+    assert done.stdout.count("  peak memory") == 1
     assert "\r" not in done.stdout.replace("\r\n", "\n")
 
 
@@ -158,15 +160,13 @@ def test_the_result_has_the_peak_memory_of_each_rank(digits: Path) -> None:
     assert result["peak_memory_bytes"]["device"] is None
     larger = train(2, "--data", digits, "--epochs", "1", "--model", "cnn", "--batch-size", "150")
     assert min(larger["peak_memory_bytes"]["host"]) > max(host) + 20e6
-    done = run_ranks(2, *RUNNER, "--data", digits, "--epochs", "1")
-    assert "  peak memory" in done.stdout
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     "options",
     [
-        ("--allreduce", "auto"),
+        pytest.param(("--allreduce", "auto"), marks=pytest.mark.long),  # in test_compressed_training, too
         ("--allreduce", "shared"),
         ("--allreduce", "mpi"),
         ("--overlap", "--fusion-bytes", "100000"),
@@ -175,7 +175,7 @@ def test_the_result_has_the_peak_memory_of_each_rank(digits: Path) -> None:
     ],
 )
 def test_a_deterministic_run_has_the_same_bits_again(digits: Path, options: tuple[str, ...]) -> None:
-    command = ("--epochs", "2", "--batch-size", "7", "--deterministic", *options)
+    command = ("--epochs", "1", "--batch-size", "7", "--deterministic", *options)
     one, other = train(3, "--data", digits, *command), train(3, "--data", digits, *command)
     assert one["deterministic"] is True
     assert one["parameters_sha256"] == other["parameters_sha256"]
@@ -203,15 +203,48 @@ BAD_VALUES = {
 }
 
 
+WRONG_USAGE = [("--bogus",), ("--epochs", "many"), ("--model", "resnet")]
+
+
+@functools.cache
+def refused(digits: Path) -> dict[tuple[str, ...], Answer]:
+    """What two ranks answer to each of these options."""
+    options: list[tuple[str, ...]] = [*(options for options, _ in BAD_VALUES.values()), *WRONG_USAGE]
+    lines: list[tuple[str | Path, ...]] = [("--json", "--data", digits, *given) for given in options]
+    return dict(zip(options, refusals(*((line, line) for line in lines)), strict=True))
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("case", BAD_VALUES)
 def test_bad_values_end_all_ranks_with_one_message_and_exit_3(digits: Path, case: str) -> None:
     options, message = BAD_VALUES[case]
-    done = run_ranks(2, *RUNNER, "--json", "--data", digits, *options)
-    assert done.returncode == 3
+    done = refused(digits)[options]
+    assert done.codes == {3}
     assert done.stdout == ""
     assert done.stderr.count(message) == 1
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("options", WRONG_USAGE)
+def test_wrong_usage_is_said_once_and_exits_2(digits: Path, options: tuple[str, ...]) -> None:
+    done = refused(digits)[options]
+    assert done.codes == {2}
+    assert done.stderr.count("usage:") == 1
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [(("--epochs", "0"), 3, "--epochs 0: too small"), (("--bogus",), 2, "usage:")],
+)
+def test_a_refusal_is_the_launchers_exit_code(
+    digits: Path, options: tuple[str, ...], code: int, said: str
+) -> None:
+    done = run_ranks(2, *RUNNER, "--json", "--data", digits, *options)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert done.stderr.count(said) == 1
 
 
 @pytest.mark.mpi
@@ -254,14 +287,6 @@ def test_a_diverging_run_stops_with_one_message(digits: Path) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.count("the loss is not finite at step") == 1
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("options", [("--bogus",), ("--epochs", "many"), ("--model", "resnet")])
-def test_wrong_usage_is_said_once_and_exits_2(options: tuple[str, ...]) -> None:
-    done = run_ranks(2, *RUNNER, *options)
-    assert done.returncode == 2
-    assert done.stderr.count("usage:") == 1
 
 
 @pytest.mark.mpi

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -94,16 +96,21 @@ def test_the_file_is_whole_after_each_write_and_holds_all(
 
 
 WRITER = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from hpclaunch.train.timeline_writer import Timeline
-timeline = Timeline(Path(sys.argv[1]), time.perf_counter())
-lanes = [timeline.lane(f"layer {number}") for number in range(8)]
-print("on", flush=True)
-while True:
-    for lane in lanes:
-        timeline.phase(lane, "ALLREDUCE", time.perf_counter(), time.perf_counter())
-    timeline.flush()
+for _ in sys.stdin:
+    if child := os.fork():
+        os.waitpid(child, 0)
+        print("ended", flush=True)
+        continue
+    timeline = Timeline(Path(sys.argv[1]), time.perf_counter())
+    lanes = [timeline.lane(f"layer {number}") for number in range(8)]
+    print(os.getpid(), flush=True)
+    while True:
+        for lane in lanes:
+            timeline.phase(lane, "ALLREDUCE", time.perf_counter(), time.perf_counter())
+        timeline.flush()
 """
 
 
@@ -113,14 +120,20 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_all_lines_but_the_last_who
     moments = random.Random(5)
     path = tmp_path / "timeline.json"
     most = 0
-    for _ in range(15):
-        command = [sys.executable, "-c", WRITER, str(path)]
-        with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE) as writer:
-            assert writer.stdout is not None
-            writer.stdout.readline()
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(
+        command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as starts_writers:
+        assert starts_writers.stdin is not None
+        assert starts_writers.stdout is not None
+        for _ in range(15):
+            print("another", file=starts_writers.stdin, flush=True)
+            writer = int(starts_writers.stdout.readline())
             time.sleep(moments.uniform(0, 0.05))
-            writer.kill()
-        most = max(most, len(read_killed(path)))
+            os.kill(writer, signal.SIGKILL)
+            assert starts_writers.stdout.readline() == "ended\n"
+            most = max(most, len(read_killed(path)))
+        starts_writers.stdin.close()
     assert most > 1000
 
 
@@ -151,9 +164,14 @@ def test_a_file_that_cannot_grow_ends_the_timeline_and_nothing_else(tmp_path: Pa
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("names")
+
+
 @given(st.text(max_size=400))
-def test_any_name_is_escaped(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
-    path = tmp_path_factory.mktemp("timeline") / "timeline.json"
+def test_any_name_is_escaped(names: Path, name: str) -> None:
+    path = names / "timeline.json"
     timeline = Timeline(path, time.perf_counter())
     assert timeline.lane(name) == timeline.lane(name) == 1
     timeline.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -27,6 +28,12 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
 
 
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For the larger network: 101, so that the last step is short and unequal."""
+    return write_digits(tmp_path_factory.mktemp("few"), 101, 20)
+
+
 @pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (2, 4))])
 def test_the_mean_gradient_of_ranks_is_that_of_the_whole_batch(ranks: int) -> None:
     run_program(ranks, "mean_gradient")
@@ -50,16 +57,16 @@ def test_four_ranks_train_as_one_with_the_same_step(digits: Path, tmp_path: Path
 
 @pytest.mark.parametrize(("model", "optimizer"), [("cnn", "adadelta"), ("mlp", "sgd")])
 def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(
-    digits: Path, tmp_path: Path, model: str, optimizer: str
+    few: Path, tmp_path: Path, model: str, optimizer: str
 ) -> None:
-    common = ("--data", digits, "--model", model, "--optimizer", optimizer, "--batch-size", "25")
+    common = ("--data", few, "--model", model, "--optimizer", optimizer, "--batch-size", "10")
     whole = train(2, *common, "--epochs", "3")
     folder = ("--checkpoint-dir", tmp_path / "checkpoints")
     train(2, *common, "--epochs", "1", *folder)
     resumed = train(2, *common, "--epochs", "3", *folder, "--resume")
-    assert resumed["resumed_from_step"] == 7
+    assert resumed["resumed_from_step"] == 6
     assert whole["resumed_from_step"] is None
-    assert resumed["steps"] == whole["steps"] == 21
+    assert resumed["steps"] == whole["steps"] == 18
     assert resumed["parameters_sha256"] == whole["parameters_sha256"]
     assert facts(resumed["history"]) == facts(whole["history"])
 
@@ -74,7 +81,7 @@ def facts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_a_killed_run_resumes_in_the_middle_of_an_epoch(digits: Path, tmp_path: Path) -> None:
     """SIGKILL on every process; then the same bits as without it."""
-    options = ("--data", digits, "--batch-size", "4", "--epochs", "8", "--seed", "5")
+    options = ("--data", digits, "--batch-size", "4", "--epochs", "5", "--seed", "5")
     whole = train(2, *options)
     folder = tmp_path / "checkpoints"
     interrupted = (*RUNNER, *options, "--checkpoint-dir", folder, "--checkpoint-every", "5")
@@ -201,6 +208,13 @@ def test_a_full_disk_ends_the_run_with_one_message_and_nothing_is_lost(digits: P
     assert resumed["parameters_sha256"] == train(2, *common, "--epochs", "3")["parameters_sha256"]
 
 
+@functools.cache
+def a_checkpoint(digits: Path) -> Path:
+    folder = digits / "checkpoints"
+    train(1, "--data", digits, "--epochs", "1", "--checkpoint-dir", folder)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
@@ -209,11 +223,8 @@ def test_a_full_disk_ends_the_run_with_one_message_and_nothing_is_lost(digits: P
         (("--seed", "1"), "a checkpoint of seed 0, but this run has seed 1"),
     ],
 )
-def test_a_checkpoint_of_another_run_is_refused(
-    digits: Path, tmp_path: Path, option: tuple[str, str], message: str
-) -> None:
-    common = ("--data", digits, "--checkpoint-dir", tmp_path)
-    train(1, *common, "--epochs", "1")
+def test_a_checkpoint_of_another_run_is_refused(digits: Path, option: tuple[str, str], message: str) -> None:
+    common = ("--data", digits, "--checkpoint-dir", a_checkpoint(digits))
     refused = run_ranks(1, *RUNNER, *common, "--epochs", "2", "--resume", *option)
     assert refused.returncode == 3
     assert message in refused.stderr

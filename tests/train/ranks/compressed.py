@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce.algorithm import Algorithm
@@ -127,6 +125,9 @@ def check(case: Case) -> None:
 
 
 def any_case(kind: str) -> None:
+    from hypothesis import given, settings  # by rank 0 alone: loading it takes as long as many cases
+    from hypothesis import strategies as st
+
     @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True)
     @given(
         st.builds(

@@ -1,6 +1,7 @@
-"""A way of reading on ranks that stand for two nodes: every image must arrive, or its node be named.
+"""Ways of reading on ranks that stand for two nodes: every image must arrive, or its node be named.
 
-Arguments: the way, a folder of uncompressed files; then perhaps a scratch folder for faulty ones.
+Arguments: the ways with commas between them, a folder of uncompressed files; then perhaps a scratch folder
+for faulty ones.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def check_images(way: str, folder: Path) -> None:
 
 def check_refusal(way: str, folder: Path, fault: str, scratch: Path) -> None:
     """The second node sees other files than the first."""
-    own = scratch / f"second node, {fault}"
+    own = scratch / f"second node, {way}, {fault}"
     if COMM.Get_rank() == 0:
         shutil.copytree(folder, own)
         images = own / "train-images-idx3-ubyte"
@@ -80,12 +81,15 @@ def check_refusal(way: str, folder: Path, fault: str, scratch: Path) -> None:
 
 
 if __name__ == "__main__":
-    way, data = sys.argv[1], Path(sys.argv[2])
+    data = Path(sys.argv[2])
     NODE = COMM.Split(int(SECOND_NODE), COMM.Get_rank())
     # All ranks are on one machine; where they stand is divided by hand.
     with mock.patch.object(image_sources, "_node", return_value=NODE):
-        if len(sys.argv) > 3:
-            for wrong in ("missing", "longer", "other"):
-                check_refusal(way, data, wrong, Path(sys.argv[3]))
-        else:
-            check_images(way, data)
+        for way in sys.argv[1].split(","):
+            if COMM.Get_rank() == 0:
+                print(way, flush=True)  # shown where it fails
+            if len(sys.argv) > 3:
+                for wrong in ("missing", "longer", "other"):
+                    check_refusal(way, data, wrong, Path(sys.argv[3]))
+            else:
+                check_images(way, data)

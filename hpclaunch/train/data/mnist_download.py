@@ -1,0 +1,156 @@
+"""One file of the data set over HTTP: whole, within limits, or the reason why not.
+
+Imported where a file is missing only: what speaks HTTP takes every rank a tenth of its start to load.
+"""
+
+from __future__ import annotations
+
+import http.client
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .mnist_files import Log, RemoteFile
+
+CONNECT_TIMEOUT_S = 15.0  # also the longest silence inside a transfer
+TRANSFER_TIMEOUT_S = 900.0  # one file, from a mirror that never falls silent
+_CHUNK_BYTES = 1 << 16
+
+
+class UnreachableError(Exception):
+    """This mirror did not answer."""
+
+
+class DamagedError(Exception):
+    """This mirror answered, but not with the right file."""
+
+
+def download(url: str, file: RemoteFile, log: Log) -> bytes:
+    """All of ``url``, no longer than ``file`` can be, else UnreachableError or DamagedError."""
+    request = urllib.request.Request(url, headers={"User-Agent": "hpclaunch"})  # noqa: S310 (checked)
+    try:
+        answer = _opener().open(request, timeout=CONNECT_TIMEOUT_S)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise DamagedError(f"answered {error.code} {error.reason}") from error
+    except urllib.error.URLError as error:
+        raise UnreachableError(str(error.reason)) from error
+    except OSError as error:
+        raise UnreachableError(str(error) or type(error).__name__) from error
+    except http.client.HTTPException as error:
+        raise DamagedError(f"answered with something that is not HTTP ({error!r})") from error
+    with answer:
+        return _body(answer, url, file, log)
+
+
+def _body(answer: http.client.HTTPResponse, url: str, file: RemoteFile, log: Log) -> bytes:
+    """The body of an answer, read in pieces up to the announced length and within the limits."""
+    announced = _announced_length(answer)
+    if announced is not None and announced > file.most_bytes:
+        raise DamagedError(f"announces {announced:,} bytes, but {file.name} has {file.most_bytes:,} at most")
+    body = bytearray()
+    deadline = time.monotonic() + TRANSFER_TIMEOUT_S
+    with _Progress(url, announced, log) as progress:
+        while True:
+            try:
+                piece = answer.read1(_CHUNK_BYTES)
+            except (OSError, http.client.HTTPException) as error:
+                raise DamagedError(f"cut after {len(body):,} bytes ({error!r})") from error
+            if not piece:
+                break
+            body += piece
+            progress.show(len(body))
+            if len(body) > file.most_bytes:
+                raise DamagedError(f"sends more than the {file.most_bytes:,} bytes of {file.name}")
+            if time.monotonic() > deadline:
+                raise DamagedError(f"too slow: {len(body):,} bytes in {TRANSFER_TIMEOUT_S:.0f} s")
+    if announced is not None and len(body) != announced:
+        raise DamagedError(f"cut: {len(body):,} bytes of {announced:,}")
+    return bytes(body)
+
+
+def _announced_length(answer: http.client.HTTPResponse) -> int | None:
+    text = answer.headers.get("Content-Length", "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to http(s) only, and never from https to http."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """The request to follow, as urllib makes it; raises HTTPError for a scheme that is refused."""
+        scheme = urllib.parse.urlsplit(newurl).scheme
+        if scheme != "https" and scheme != req.type:
+            raise urllib.error.HTTPError(newurl, code, f"(redirect to {scheme} refused)", headers, fp)
+        fp.close()  # else urllib reads the redirect's own body, however long it is
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """An opener that knows http and https and nothing else: urllib's default also opens file: and ftp:."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(),
+        _Redirects(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+class _Progress:
+    """How far a transfer is: a bar on a terminal's stderr, else one line at its start and at its end."""
+
+    def __init__(self, url: str, total_bytes: int | None, log: Log) -> None:
+        self._url = url
+        self._total = total_bytes
+        self._log = log
+        self._bar = sys.stderr.isatty()
+        self._shown_at = float("-inf")
+        self._bytes = 0
+
+    def __enter__(self) -> _Progress:
+        self._log(f"downloading {self._url}" + (f" ({self._total:,} bytes)" if self._total else ""))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar:
+            self._draw()
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+        elif exception == (None, None, None):
+            self._log(f"downloaded {self._url.rpartition('/')[2]}: {self._bytes:,} bytes")
+
+    def show(self, done_bytes: int) -> None:
+        """Note how many bytes have come; draws at most ten times a second."""
+        self._bytes = done_bytes
+        if self._bar and time.monotonic() - self._shown_at > 0.1:
+            self._shown_at = time.monotonic()
+            self._draw()
+
+    def _draw(self) -> None:
+        name = self._url.rpartition("/")[2]
+        megabytes = f"{self._bytes / 1e6:.1f} MB"
+        if self._total:
+            filled = 30 * min(self._bytes, self._total) // self._total
+            megabytes = (
+                f"[{'#' * filled}{'.' * (30 - filled)}] {self._bytes / 1e6:.1f}/{self._total / 1e6:.1f} MB"
+            )
+        sys.stderr.write(f"\r{name} {megabytes}")
+        sys.stderr.flush()

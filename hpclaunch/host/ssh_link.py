@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from select import select
 from typing import TYPE_CHECKING
 
 from hpclaunch.errors import BadInputError, RefusedError
@@ -154,8 +156,16 @@ def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
 def _by_command(login: Login) -> ProxyCommand:
     from paramiko import ProxyCommand
 
+    class Command(ProxyCommand):
+        """One whose end is the end of the connection: paramiko 5.1 reads on until its time is over."""
+
+        def recv(self, size: int) -> bytes:
+            if not select([self.process.stdout], [], [], self.timeout)[0]:
+                raise TimeoutError
+            return os.read(self.process.stdout.fileno(), size)
+
     try:
-        return ProxyCommand(shlex.join(["sh", "-c", f"exec {login.proxy_command}"]))  # as ssh runs it
+        return Command(shlex.join(["sh", "-c", f"exec {login.proxy_command}"]))  # as ssh runs it
     except (OSError, ValueError) as error:
         raise RefusedError(
             f"{login.destination}: ProxyCommand {login.proxy_command!r} cannot be run: {error}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from select import select
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.known_hosts import (
@@ -160,9 +160,10 @@ def _by_command(login: Login) -> ProxyCommand:
         """One whose end is the end of the connection: paramiko 5.1 reads on until its time is over."""
 
         def recv(self, size: int) -> bytes:
-            if not select([self.process.stdout], [], [], self.timeout)[0]:
+            output: Any = self.process.stdout
+            if not select([output], [], [], self.timeout)[0]:
                 raise TimeoutError
-            return os.read(self.process.stdout.fileno(), size)
+            return os.read(output.fileno(), size)
 
     try:
         return Command(shlex.join(["sh", "-c", f"exec {login.proxy_command}"]))  # as ssh runs it

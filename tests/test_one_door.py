@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hpclaunch.scheduler import registry
-from tests.parsed import parsed
+from tests.parsed import nodes
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hpclaunch"
@@ -21,9 +21,9 @@ EXCEPTIONS = {
 }
 
 
-def deciding(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def deciding(among: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield (line, name) of each scheduler's name that is compared, a case, a ``Literal`` or a key."""
-    for node in ast.walk(tree):
+    for node in among:
         parts: list[ast.AST | None] = []
         if isinstance(node, ast.Compare):
             parts = [node.left, *node.comparators]
@@ -55,12 +55,13 @@ def _leaves(part: ast.AST | None) -> Iterator[ast.AST]:
         yield part
 
 
+@pytest.mark.xdist_group("syntax trees")
 def test_no_name_of_a_scheduler_decides_anything_outside_of_its_room() -> None:
     found = {
         f"{path.relative_to(PACKAGE).as_posix()}:{name}": f"{path.relative_to(ROOT)}:{line}: {name!r}"
         for path in sorted(PACKAGE.rglob("*.py"))
         if path.relative_to(PACKAGE).parts[0] != "scheduler"
-        for line, name in deciding(parsed(path))
+        for line, name in deciding(nodes(path))
     }
     assert [where for key, where in found.items() if key not in EXCEPTIONS] == []
     assert EXCEPTIONS.keys() <= found.keys(), "an exception that is not needed any more"
@@ -79,12 +80,12 @@ def test_no_name_of_a_scheduler_decides_anything_outside_of_its_room() -> None:
     ],
 )
 def test_a_decision_is_found(source: str) -> None:
-    assert list(deciding(ast.parse(source)))
+    assert list(deciding(ast.walk(ast.parse(source))))
 
 
 @pytest.mark.parametrize("source", ["kind == 'srun'", "title = 'slurm'", "f('pbs')", "{'kind': 'slurm'}"])
 def test_what_decides_nothing_is_not(source: str) -> None:
-    assert list(deciding(ast.parse(source))) == []
+    assert list(deciding(ast.walk(ast.parse(source)))) == []
 
 
 def test_the_registry_names_what_the_schedulers_have() -> None:

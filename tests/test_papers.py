@@ -78,6 +78,7 @@ def named_functions(words: Iterator[str]) -> list[str]:
     return [word[:-2] for word in words if re.fullmatch(r"[\w.]+\(\)", word)]
 
 
+@pytest.mark.xdist_group("syntax trees")
 @pytest.mark.parametrize("page", PAGES_OF_CODE)
 def test_every_file_and_function_that_a_page_names_exists(page: str) -> None:
     text = (ROOT / page).read_text()

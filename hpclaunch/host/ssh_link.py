@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from select import select
+from typing import TYPE_CHECKING, Any
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.known_hosts import (
@@ -154,8 +156,17 @@ def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
 def _by_command(login: Login) -> ProxyCommand:
     from paramiko import ProxyCommand
 
+    class Command(ProxyCommand):
+        """One whose end is the end of the connection: paramiko 5.1 reads on until its time is over."""
+
+        def recv(self, size: int) -> bytes:
+            output: Any = self.process.stdout
+            if not select([output], [], [], self.timeout)[0]:
+                raise TimeoutError
+            return os.read(output.fileno(), size)
+
     try:
-        return ProxyCommand(shlex.join(["sh", "-c", f"exec {login.proxy_command}"]))  # as ssh runs it
+        return Command(shlex.join(["sh", "-c", f"exec {login.proxy_command}"]))  # as ssh runs it
     except (OSError, ValueError) as error:
         raise RefusedError(
             f"{login.destination}: ProxyCommand {login.proxy_command!r} cannot be run: {error}"

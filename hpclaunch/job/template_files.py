@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 
 import jinja2
@@ -17,8 +18,14 @@ from hpclaunch.software.shell_quoting import literal
 
 def script_templates() -> jinja2.Environment:
     """Return the templates: sandboxed, strict about undefined names, with the filters that they use."""
+    return templates_in(resource_dir("templates"))
+
+
+@lru_cache(maxsize=1)
+def templates_in(folder: Path) -> jinja2.Environment:
+    """Return the templates in a folder; a process reads each once, and again where its file has changed."""
     environment = ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader(resource_dir("templates")),
+        loader=FileSystemLoader(folder),
         bytecode_cache=_CachedTemplates(),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -33,6 +40,8 @@ def script_templates() -> jinja2.Environment:
 
 def comment(text: str) -> str:
     """Make a text safe inside one comment line: no line break may end it, no mark may change its look."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else " " for char in text)
 
 

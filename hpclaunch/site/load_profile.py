@@ -12,7 +12,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site.profile_cache import read_cached_profile, write_cached_profile
+from hpclaunch.site.profile_cache import digest_of_names, read_cached_profile, write_cached_profile
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.user_folders import user_config_folder
 
@@ -52,10 +52,15 @@ def load_site(name_or_path: str) -> SiteProfile:
     known = _all_files()
     if _is_path(name_or_path):
         return _load(name_or_path, known).profile
-    if (profile := read_cached_profile(name_or_path, known)) is not None:
+    return _named(name_or_path, known, digest_of_names(known))
+
+
+def _named(name: str, known: Known, names: str) -> SiteProfile:
+    """Return a named profile, cached or read."""
+    if (profile := read_cached_profile(name, names)) is not None:
         return profile
-    loaded = _load(name_or_path, known)
-    write_cached_profile(name_or_path, known, loaded.files, loaded.digests, loaded.profile)
+    loaded = _load(name, known)
+    write_cached_profile(name, names, loaded.files, loaded.digests, loaded.profile)
     return loaded.profile
 
 
@@ -78,9 +83,11 @@ def load_all() -> tuple[dict[str, SiteProfile], dict[str, str]]:
     """Return all profiles by name, and the messages about those that cannot be read."""
     profiles: dict[str, SiteProfile] = {}
     broken: dict[str, str] = {}
-    for name in site_names():
+    known = _all_files()
+    names = digest_of_names(known)
+    for name in sorted(known):
         try:
-            profiles[name] = load_site(name)
+            profiles[name] = _named(name, known, names)
         except BadInputError as error:
             broken[name] = str(error)
     return profiles, broken

@@ -43,6 +43,7 @@ _PROSE = ("description", "note", "quota", "purge", "striping", "alternatives", "
 """Fields that people read and no script holds, or as a comment only."""
 _ANY_LAUNCHER = ("taskset", "none")
 """Bindings that are options of no launcher."""
+_NESTED = (msgspec.Struct, dict, tuple)
 
 
 def broken_rules(profile: SiteProfile) -> Iterator[Broken]:
@@ -83,16 +84,17 @@ def _own_texts(part: msgspec.Struct) -> Iterator[tuple[KeyPath, str]]:
 
 def structs_of(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, msgspec.Struct]]:
     """Yield every struct in a value, the outer ones first, with its key path."""
+    items: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, msgspec.Struct):
         yield path, value
-        for name in value.__struct_fields__:
-            yield from structs_of(getattr(value, name), (*path, name))
+        items = [(name, getattr(value, name)) for name in value.__struct_fields__]
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from structs_of(item, (*path, key))
+        items = value.items()
     elif isinstance(value, tuple):
-        for number, item in enumerate(value):
-            yield from structs_of(item, (*path, number))
+        items = enumerate(value)
+    for key, item in items:
+        if isinstance(item, _NESTED):
+            yield from structs_of(item, (*path, key))
 
 
 def _launcher(profile: SiteProfile) -> Launcher | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ def parse_data(data: bytes, path: Path) -> Tree:
     return parse_tree(text, shown)
 
 
+@lru_cache(maxsize=16)  # many profiles extend the same one
 def parse_tree(text: str, file: str) -> Tree:
     """Read YAML text; ``file`` is its name in messages. Raises BadInputError with file and line."""
     try:

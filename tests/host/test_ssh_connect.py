@@ -53,7 +53,8 @@ def refusal(destination: str, ask: Callable[[str, bool], str] = never) -> Hpclau
 
 
 def keygen(path: Path, *options: str) -> Path:
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", *options, "-f", str(path)], check=True)
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-a", "1", "-N", "", *options, "-f", str(path)]
+    subprocess.run(words, check=True)
     return path
 
 
@@ -132,8 +133,8 @@ def test_a_revoked_key_is_refused_even_where_it_is_known(plain_sshd: Sshd, home:
 
 
 def test_the_known_type_of_key_is_requested(start_sshd: Callable[..., Sshd], home: Path) -> None:
-    for kind in ("ecdsa", "rsa"):
-        subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-f", str(home / kind)], check=True)
+    for kind, bits in (("ecdsa", "256"), ("rsa", "2048")):
+        keygen(home / kind, "-t", kind, "-b", bits)
     server = start_sshd(config=f"HostKey {home}/ecdsa\nHostKey {home}/rsa")
     for kind in ("ecdsa", "rsa"):
         known = home / f"known-{kind}"
@@ -180,7 +181,9 @@ def test_a_key_with_a_passphrase_is_opened_by_the_third_answer(plain_sshd: Sshd,
     key = home / "locked"
     key.write_text(plain_sshd.key.read_text())
     key.chmod(0o600)
-    subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", str(key)], check=True)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-a", "1", "-p", "-P", "", "-N", "secret", "-f", str(key)], check=True
+    )
     configure(home, plain_sshd.host_block("there").replace(str(plain_sshd.key), str(key)))
     asked: list[tuple[str, bool]] = []
 
@@ -387,7 +390,8 @@ def test_a_proxy_command_is_run_by_a_shell(plain_sshd: Sshd, home: Path) -> None
     [
         (("HostName 127.0.0.1", "Port 1"), "there cannot be reached: 127.0.0.1 port 1: Connection refused"),
         (("HostName no-such-host.invalid",), "there cannot be reached: no-such-host.invalid port 22"),
-        (("HostName 127.0.0.1", "ProxyCommand exit 3"), "there: no ssh connection"),
+        # The end of the command is the end of the connection, however long an answer may take.
+        (("HostName 127.0.0.1", "ConnectTimeout 86400", "ProxyCommand exit 3"), "there: no ssh connection"),
     ],
 )
 def test_a_host_that_cannot_be_reached(home: Path, settings: tuple[str, ...], words: str) -> None:

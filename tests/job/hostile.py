@@ -38,10 +38,21 @@ case ${0##*/} in
   srun | mpiexec | mpirun | jsrun | flux | singularity | apptainer)
     while [ $# -gt 1 ] && [ "$1 $2" != 'bash -c' ]; do shift; done
     if [ $# -gt 1 ]; then exec "$@"; fi ;;
-  program7 | "$HOSTILE_PROGRAM") env -0 > "$note.env" ;;
+  program7 | "$HOSTILE_PROGRAM")
+    mapfile -d '' -t variables < /proc/$$/environ
+    printf '%s\\0' "${variables[@]}" > "$note.env" ;;
 esac
 exit 0
 """
+# What the job's own shell calls, as functions of it: they take their notes without a process, as module does.
+_FUNCTIONS = {
+    "source": 'note source "$@"',
+    "module": 'note module "$@"',
+    "conda": 'note conda "$@"',
+    "ls": 'note ls "$@"',
+    "scontrol": 'note scontrol "$@"; echo n1',
+    "note": 'printf \'%s\\0\' "$@" > "$HOSTILE_NOTES/$EPOCHREALTIME-$BASHPID"',
+}
 _PROGRAMS = (
     *("srun", "mpiexec", "mpirun", "jsrun", "flux", "scontrol", "module", "conda", "ls", "taskset"),
     *("singularity", "apptainer", "eessi_container.sh", "python3", "program7", "sbatch", MARK),
@@ -162,8 +173,7 @@ class Bash:
             "HOME": str(self.home),
             "HOSTILE_NOTES": str(notes),
             "HOSTILE_PROGRAM": program or "",
-            "BASH_FUNC_source%%": '() {  note source "$@"; }',
-            "BASH_FUNC_note%%": '() {  printf \'%s\\0\' "$@" > "$HOSTILE_NOTES/$EPOCHREALTIME-$BASHPID"; }',
+            **{f"BASH_FUNC_{name}%%": f"() {{  {does}; }}" for name, does in _FUNCTIONS.items()},
         }
         done = subprocess.run(
             ["/bin/bash", str(file)], cwd=self.work, env=environment, capture_output=True, timeout=60

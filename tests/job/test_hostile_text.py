@@ -88,6 +88,7 @@ def refused(document: dict[str, Any], folder: Path) -> str | None:
         return None
 
 
+@cache
 def in_yaml(text: str) -> bool:
     try:
         return bool(yaml.load(to_yaml([text]), yaml.CSafeLoader) == [text])
@@ -148,7 +149,18 @@ JOBS: tuple[dict[str, Any], ...] = (
 )
 
 
-def scripts_of(document: dict[str, Any], folder: Path) -> list[str] | None:
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[list[Layer]]:
+    """The settings of these jobs at the site ``here``."""
+    file = tmp_path_factory.mktemp("jobs") / "job.yaml"
+    found = []
+    for job in JOBS:
+        file.write_text(to_yaml({"site": "here", "account": MARK, **job}))
+        found.append(read_layers(JobSettings(), file))
+    return found
+
+
+def scripts_of(jobs: list[list[Layer]], document: dict[str, Any], folder: Path) -> list[str] | None:
     """Return the scripts of some jobs at a site; None where its profile, or the jobs there, are refused."""
     site = folder / "here.yaml"
     site.write_text(to_yaml(document))
@@ -158,23 +170,25 @@ def scripts_of(document: dict[str, Any], folder: Path) -> list[str] | None:
         return None
     with pytest.MonkeyPatch.context() as patch:  # read once for all of them: it takes most of the time
         patch.setattr("hpclaunch.job.prepare.load_site", lambda _: profile)
-        scripts = [refused({"site": "here", "account": MARK, **job}, folder) for job in JOBS]
-    return [script for script in scripts if script] if all(scripts) else None
+        try:
+            return [dry_run(prepare(layers, SubmitMode(here=False)))[1] for layers in jobs]
+        except BadInputError:
+            return None
 
 
 @pytest.mark.parametrize("path", PROFILE_FIELDS, ids=lambda path: ".".join(map(str, path)))
-def test_every_text_of_a_profile(path: KeyPath, bash: Bash, tmp_path: Path) -> None:
+def test_every_text_of_a_profile(path: KeyPath, bash: Bash, jobs: list[list[Layer]], tmp_path: Path) -> None:
     document = next((each for each in profile_documents() if has(each, path)), None)
     assert document, f"no profile of the tests has {path}: add it there"
-    usual, before = USUAL, scripts_of(with_text(document, path, USUAL), tmp_path)
+    usual, before = USUAL, scripts_of(jobs, with_text(document, path, USUAL), tmp_path)
     if before is None:
-        usual, before = value_at(document, path), scripts_of(document, tmp_path)
+        usual, before = value_at(document, path), scripts_of(jobs, document, tmp_path)
     assert before is not None
     seen = cache(lambda script: bash.observe(script, usual))  # only where the field is in a script
     for text in filter(in_yaml, few_hostile_texts(bash.canary)):
         if path in PROGRAMS:
             text = as_program(path, text)
-        after = scripts_of(with_text(document, path, text), tmp_path)
+        after = scripts_of(jobs, with_text(document, path, text), tmp_path)
         expected = text if path in UNCHANGED or path[0] not in EXPANDED else expanded(text, bash.home)
         for one, other in zip(before, after or before, strict=True):
             if without_comments(one) == without_comments(other):

@@ -41,6 +41,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def script() -> str:
+    """Return the script that another process would write."""
+    template_files.templates_in.cache_clear()
     settings = JobSettings(site="lumi-g", account="project_465000001", command=("mnist",), binding="strict")
     return prepare.dry_run(prepare.prepare(read_layers(settings, None)))[1]
 
@@ -115,3 +117,19 @@ def test_kept_templates_stay_strict_and_sandboxed(
     with pytest.raises(error):
         script()
     assert compiled == []
+
+
+def test_a_process_reads_a_template_once_while_its_file_is_unchanged(
+    templates: Path, compiled: list[str]
+) -> None:
+    first = script()
+    shutil.rmtree(os.environ["XDG_CACHE_HOME"])
+    compiled.clear()
+    settings = JobSettings(site="lumi-g", account="project_465000001", command=("mnist",), binding="strict")
+    layers = read_layers(settings, None)
+    assert prepare.dry_run(prepare.prepare(layers))[1] == first
+    assert compiled == []
+    path = templates / "_job.sh.j2"
+    path.write_text(path.read_text().replace("set -eo pipefail", "set -ex pipefail"))
+    os.utime(path, ns=(1, 1))
+    assert "set -ex pipefail" in prepare.dry_run(prepare.prepare(layers))[1]

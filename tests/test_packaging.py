@@ -256,11 +256,15 @@ main()
             {"yaml", "jinja2", "tempfile", "shutil", "hashlib", "hpclaunch.scheduler.slurm"},
         ),
         (
+            ["sites", "list"],
+            {"yaml", "jinja2", "tempfile"},
+        ),
+        (
             LUMI_DRY_RUN,
             {"yaml", "socket", "hpclaunch.scheduler.pbs", "hpclaunch.software.eessi"},
         ),
     ],
-    ids=["jobs", "dry-run"],
+    ids=["jobs", "sites", "dry-run"],
 )
 def test_the_second_time_a_command_loads_only_what_it_uses(
     arguments: list[str], unused: set[str], tmp_path: Path

@@ -12,7 +12,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site.profile_cache import read_cached_profile, write_cached_profile
+from hpclaunch.site.profile_cache import ProfileCache
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.user_folders import user_config_folder
 
@@ -52,11 +52,7 @@ def load_site(name_or_path: str) -> SiteProfile:
     known = _all_files()
     if _is_path(name_or_path):
         return _load(name_or_path, known).profile
-    if (profile := read_cached_profile(name_or_path, known)) is not None:
-        return profile
-    loaded = _load(name_or_path, known)
-    write_cached_profile(name_or_path, known, loaded.files, loaded.digests, loaded.profile)
-    return loaded.profile
+    return _load_by_name(name_or_path, known, ProfileCache(known))
 
 
 def site_reference(name_or_path: str) -> str:
@@ -78,9 +74,11 @@ def load_all() -> tuple[dict[str, SiteProfile], dict[str, str]]:
     """Return all profiles by name, and the messages about those that cannot be read."""
     profiles: dict[str, SiteProfile] = {}
     broken: dict[str, str] = {}
-    for name in site_names():
+    known = _all_files()
+    cache = ProfileCache(known)
+    for name in sorted(known):
         try:
-            profiles[name] = load_site(name)
+            profiles[name] = _load_by_name(name, known, cache)
         except BadInputError as error:
             broken[name] = str(error)
     return profiles, broken
@@ -90,6 +88,14 @@ def profile_digest(profile: SiteProfile) -> str:
     """Return the sha256 of the profile as JSON with sorted keys and no defaults, in hexadecimal."""
     text = json.dumps(msgspec.to_builtins(profile), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _load_by_name(name: str, known: Known, cache: ProfileCache) -> SiteProfile:
+    if (profile := cache.read(name)) is not None:
+        return profile
+    loaded = _load(name, known)
+    cache.write(name, loaded.files, loaded.digests, loaded.profile)
+    return loaded.profile
 
 
 def _load(name_or_path: str, known: Known) -> Loaded:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,10 @@ ROOT = Path(__file__).parents[1]
 TOY = Path(__file__).parent / "data" / "toy_project"
 QUICK_VENV = Path(__file__).parent / "testbed" / "quick_venv.py"
 PYTHON = f'exec {sys.executable} "$@"'
-# The same, but that an environment is made in less time.
+# The newcomer of test_docs_site.py sets up with the real ensurepip; this makes an environment in less time.
 QUICK_PYTHON = f'[ "$1 $2" = "-m venv" ] && exec {sys.executable} {QUICK_VENV} "$3"; {PYTHON}'
+# One that shows that it was to make an environment.
+NO_ENVIRONMENT = f'[ "$1 $2" = "-m venv" ] && echo "none made by $0" && exit 1; {PYTHON}'
 # What bootstrap.sh uses of the system besides python3; all of it is essential on Debian.
 SYSTEM_TOOLS = ("sh", "cat", "cksum", "date", "dirname", "flock", "grep", "head", "rm", "sed", "tail")
 
@@ -28,10 +31,11 @@ SYSTEM_TOOLS = ("sh", "cat", "cksum", "date", "dirname", "flock", "grep", "head"
 class Toy:
     """A toy project with our bootstrap.sh, and a system on which only some commands exist."""
 
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "it's a checkout"
-        shutil.copytree(TOY, self.root)
-        shutil.copy(ROOT / "bootstrap.sh", self.root)
+    def __init__(self, folder: Path, root: Path | None = None) -> None:
+        self.root = root or folder / "it's a checkout"
+        if root is None:
+            shutil.copytree(TOY, self.root)
+            shutil.copy(ROOT / "bootstrap.sh", self.root)
         self.bin = folder / "bin"
         self.bin.mkdir()
         for tool in SYSTEM_TOOLS:
@@ -64,43 +68,61 @@ def toy(tmp_path: Path) -> Toy:
     return Toy(tmp_path)
 
 
-def test_sets_up_from_nothing_and_passes_arguments_folder_and_status(toy: Toy, tmp_path: Path) -> None:
-    toy.add_command("python3", PYTHON)
-    arguments = ("--", "--data", "two words", "$(touch x)", "it's", "")
-    done = toy.run("mnist", *arguments, cwd=tmp_path, TOY_EXIT_hpclaunch="7")
-    expected = ["submit", "--site", "local", "--tasks", "2", "mnist", *arguments]
-    assert done.stdout == f"hpclaunch {expected} {tmp_path}\n"
+ARGUMENTS = ("--", "--data", "two words", "$(touch x)", "it's", "")
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Toy, subprocess.CompletedProcess[str]]:
+    """A toy that was set up for the training, and how that ended; it stays as it is."""
+    toy = Toy(tmp_path_factory.mktemp("first"))
+    done = toy.run("mnist", *ARGUMENTS, cwd=toy.bin, TOY_EXIT_hpclaunch="7")
+    toy.root.rename(toy.bin.parent / "kept")
+    return toy, done
+
+
+@pytest.fixture
+def installed(first_run: tuple[Toy, subprocess.CompletedProcess[str]], tmp_path: Path) -> Generator[Toy]:
+    """A copy of that toy, at its old place, for an environment knows its own."""
+    root = first_run[0].root
+    shutil.copytree(root.parent / "kept", root, symlinks=True)
+    yield Toy(tmp_path, root)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def test_sets_up_from_nothing_and_passes_arguments_folder_and_status(
+    first_run: tuple[Toy, subprocess.CompletedProcess[str]],
+) -> None:
+    toy, done = first_run
+    expected = ["submit", "--site", "local", "--tasks", "2", "mnist", *ARGUMENTS]
+    assert done.stdout == f"hpclaunch {expected} {toy.bin}\n"
     assert done.returncode == 7
     assert "installing hpclaunch[all]" in done.stderr
 
 
-def test_an_up_to_date_environment_is_used_again_and_a_changed_one_completed(toy: Toy) -> None:
-    first = toy.run("mnist")
-    made = (toy.root / ".venv" / "pyvenv.cfg").stat().st_mtime_ns
-    again = toy.run("mnist")
-    with (toy.root / "pyproject.toml").open("a") as file:
+def test_an_up_to_date_environment_is_used_again_and_a_changed_one_completed(installed: Toy) -> None:
+    made = (installed.root / ".venv" / "pyvenv.cfg").stat().st_mtime_ns
+    again = installed.run("mnist")
+    with (installed.root / "pyproject.toml").open("a") as file:
         file.write("# changed\n")
-    changed = toy.run("mnist")
-    assert "installing" in first.stderr
+    changed = installed.run("mnist")
     assert again.stderr == ""
     assert "installing" in changed.stderr
-    assert {first.stdout, again.stdout, changed.stdout} == {first.stdout}
-    assert (toy.root / ".venv" / "pyvenv.cfg").stat().st_mtime_ns == made
+    assert again.stdout.startswith("hpclaunch ['submit'")
+    assert changed.stdout == again.stdout
+    assert (installed.root / ".venv" / "pyvenv.cfg").stat().st_mtime_ns == made
 
 
-def test_the_tests_environment_serves_the_training_too(toy: Toy) -> None:
-    assert toy.run("mnist").returncode == 0
-    assert "hpclaunch[all,dev]" in toy.run("tests").stderr
-    assert "installing" not in toy.run("mnist").stderr
-
-
-def test_tests_run_every_check_and_name_those_that_failed(toy: Toy, tmp_path: Path) -> None:
-    done = toy.run("tests", "-k", "a b", cwd=tmp_path, TOY_EXIT_ruff="1", TOY_EXIT_mypy="2")
+def test_tests_run_every_check_and_name_those_that_failed(installed: Toy, tmp_path: Path) -> None:
+    """In the completed environment of the training, which serves the training afterwards, too."""
+    done = installed.run("tests", "-k", "a b", cwd=tmp_path, TOY_EXIT_ruff="1", TOY_EXIT_mypy="2")
+    assert "hpclaunch[all,dev]" in done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["ruff", "ruff", "pytest", "mypy"]
-    assert f"'-k', 'a b'] {toy.root}" in done.stdout.splitlines()[2]
+    assert f"'-k', 'a b'] {installed.root}" in done.stdout.splitlines()[2]
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "bootstrap: failed: ruff ruff mypy"
-    assert toy.run("tests").returncode == 0
+    assert installed.run("tests").returncode == 0
+    training = installed.run("mnist")
+    assert (training.returncode, training.stderr) == (0, "")
 
 
 def test_a_killed_set_up_is_started_afresh(toy: Toy, tmp_path: Path) -> None:
@@ -119,15 +141,17 @@ def test_a_killed_set_up_is_started_afresh(toy: Toy, tmp_path: Path) -> None:
     assert not (toy.root / ".venv" / "left-behind").exists()
 
 
-def test_a_moved_checkout_and_a_lost_interpreter_are_set_up_afresh(toy: Toy, tmp_path: Path) -> None:
-    assert toy.run("mnist").returncode == 0
-    toy.root = toy.root.rename(tmp_path / "moved")
-    moved = toy.run("mnist")
+def test_a_moved_checkout_and_a_lost_interpreter_are_set_up_afresh(installed: Toy, tmp_path: Path) -> None:
+    installed.root = installed.root.rename(tmp_path / "moved")
+    (installed.root / ".venv" / "left-behind").touch()
+    moved = installed.run("mnist")
     assert moved.returncode == 0, moved.stderr
-    interpreter = toy.root / ".venv" / "bin" / "python"
+    assert not (installed.root / ".venv" / "left-behind").exists()
+    interpreter = installed.root / ".venv" / "bin" / "python"
     interpreter.unlink()
     interpreter.symlink_to("/nonexistent/python3")
-    assert toy.run("mnist").returncode == 0
+    installed.add_command("python3", NO_ENVIRONMENT)
+    assert f"none made by {installed.bin}/python3" in installed.run("mnist").stderr
 
 
 def test_two_at_once_do_not_disturb_each_other(toy: Toy) -> None:
@@ -158,8 +182,8 @@ def test_a_python_too_old_is_named_and_a_newer_one_beside_it_used(toy: Toy) -> N
     assert old.returncode == 1
     assert "Python 3.10 or newer is needed; found only" in old.stderr
     assert "bin/python3, version 3.9.18" in old.stderr
-    toy.add_command("python3.12", QUICK_PYTHON)
-    assert toy.run("mnist").returncode == 0
+    toy.add_command("python3.12", NO_ENVIRONMENT)
+    assert f"none made by {toy.bin}/python3.12" in toy.run("mnist").stderr
 
 
 def test_no_python_at_all_is_said(toy: Toy) -> None:
@@ -178,8 +202,9 @@ def test_an_unreachable_index_is_said_in_one_message(toy: Toy) -> None:
     assert "the package index could not be reached" in done.stderr
     assert "HTTPS_PROXY" in done.stderr
     assert "Traceback" not in done.stderr
-    (toy.root / "pyproject.toml").write_text(text)
-    assert toy.run("mnist").returncode == 0
+    assert (
+        toy.root / ".venv" / "bootstrap-state"
+    ).read_text() == "making\n"  # begins afresh, as after a kill
 
 
 def test_an_installation_that_fails_shows_the_end_of_the_log(toy: Toy) -> None:

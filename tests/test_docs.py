@@ -47,7 +47,9 @@ PAGES_WITH_COMMANDS = [page for page in PAGES if blocks(page) and page not in EL
 @pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    outer = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    # Pages use the cache of all tests: the first command that reads a profile is the newcomer's.
+    own = ("XDG_CONFIG_", "XDG_STATE_", "XDG_DATA_")
+    outer = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     environment = {**outer, "HOME": str(tmp_path), "PATH": path, "COLUMNS": "110"}
     for commands, prints in blocks(page):
         answer = subprocess.run(

@@ -101,6 +101,7 @@ def terminal_of_a_newcomer(folder: Path, users_environment: dict[str, str]) -> d
     configuration = users_environment.get("XDG_CONFIG_HOME", str(Path.home() / ".config"))
     cache = users_environment.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
     pip = {"PIP_CONFIG_FILE": f"{configuration}/pip/pip.conf", "PIP_CACHE_DIR": f"{cache}/pip"}
+    pip["PIP_COMPILE"] = "0"  # of the modules that pip installs few are loaded
     home = folder / "a new home"
     home.mkdir()
     return {**pip, **outer, "HOME": str(home), "PATH": os.pathsep.join(path), "COLUMNS": "110"}

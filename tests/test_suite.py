@@ -87,7 +87,7 @@ def test_a_group_runs_in_one_worker(tmp_path: Path) -> None:
     """Which makes what its tests share; a pytest-xdist that ignores groups does so silently."""
     file = tmp_path / "test_grouped.py"
     file.write_text(GROUPED)
-    words = ("-c", ROOT / "pyproject.toml", "-p", "tests.conftest", "-n", "3", "--dist", "loadgroup", "-rP")
+    words = ("-c", ROOT / "pyproject.toml", "-p", "tests.conftest", "-n", "2", "--dist", "loadgroup", "-rP")
     workers = re.findall(r"^WORKER (\w+)$", run_pytest(*words, file).stdout, re.MULTILINE)
     assert len(workers) == 6
     assert len(set(workers)) == 1

@@ -51,11 +51,12 @@ def list_sites(as_json: bool, as_markdown: bool) -> None:
     Example: hpclaunch sites list
     """
     from hpclaunch.cli._terminal import terminal_table
-    from hpclaunch.site.fact_sources import markdown
-    from hpclaunch.site.load_profile import load_all
     from hpclaunch.site.site_documents import listed_sites
 
     if as_markdown:
+        from hpclaunch.site.fact_sources import markdown
+        from hpclaunch.site.load_profile import load_all
+
         click.echo(markdown(load_all()[0]), nl=False)
         return
     sites = listed_sites()

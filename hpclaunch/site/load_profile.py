@@ -12,7 +12,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site.profile_cache import digest_of_names, read_cached_profile, write_cached_profile
+from hpclaunch.site.profile_cache import ProfileCache
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.user_folders import user_config_folder
 
@@ -52,16 +52,7 @@ def load_site(name_or_path: str) -> SiteProfile:
     known = _all_files()
     if _is_path(name_or_path):
         return _load(name_or_path, known).profile
-    return _named(name_or_path, known, digest_of_names(known))
-
-
-def _named(name: str, known: Known, names: str) -> SiteProfile:
-    """Return a named profile, cached or read."""
-    if (profile := read_cached_profile(name, names)) is not None:
-        return profile
-    loaded = _load(name, known)
-    write_cached_profile(name, names, loaded.files, loaded.digests, loaded.profile)
-    return loaded.profile
+    return _load_by_name(name_or_path, known, ProfileCache(known))
 
 
 def site_reference(name_or_path: str) -> str:
@@ -84,10 +75,10 @@ def load_all() -> tuple[dict[str, SiteProfile], dict[str, str]]:
     profiles: dict[str, SiteProfile] = {}
     broken: dict[str, str] = {}
     known = _all_files()
-    names = digest_of_names(known)
+    cache = ProfileCache(known)
     for name in sorted(known):
         try:
-            profiles[name] = _named(name, known, names)
+            profiles[name] = _load_by_name(name, known, cache)
         except BadInputError as error:
             broken[name] = str(error)
     return profiles, broken
@@ -97,6 +88,14 @@ def profile_digest(profile: SiteProfile) -> str:
     """Return the sha256 of the profile as JSON with sorted keys and no defaults, in hexadecimal."""
     text = json.dumps(msgspec.to_builtins(profile), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _load_by_name(name: str, known: Known, cache: ProfileCache) -> SiteProfile:
+    if (profile := cache.read(name)) is not None:
+        return profile
+    loaded = _load(name, known)
+    cache.write(name, loaded.files, loaded.digests, loaded.profile)
+    return loaded.profile
 
 
 def _load(name_or_path: str, known: Known) -> Loaded:

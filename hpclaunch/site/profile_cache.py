@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,62 +47,57 @@ class _Cached(msgspec.Struct, frozen=True, kw_only=True):
     profile: SiteProfile
 
 
-def digest_of_names(known: Known) -> str:
-    """Return the digest of the names of all profiles and of their places."""
-    texts: list[str] = []
-    for name, candidates in sorted(known.items()):
-        texts += [name, *map(os.path.realpath, candidates), ""]
-    return _digest(map(os.fsencode, texts))
+class ProfileCache:
+    """The cached profiles, while ``known`` are the files of all names. Made for one look, not to be kept."""
 
+    def __init__(self, known: Known) -> None:
+        self._known = known
 
-def read_cached_profile(name: str, names: str) -> SiteProfile | None:
-    """Return the cached profile of a site; None where there is none, or what it was made from has changed.
+    def read(self, name: str) -> SiteProfile | None:
+        """Return the cached profile of a site; None: there is none, or what it was made from has changed."""
+        data = read_cached(_cache_name(name))
+        if data is None:
+            return None
+        try:
+            found = msgspec.json.decode(data, type=_Cached)
+            digests = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in found.files]
+            return found.profile if found.key == self._key(name, found.files, digests) else None
+        except (
+            OSError,
+            ValueError,
+        ):  # damaged (msgspec raises ValueErrors), or one of its files is gone
+            return None
 
-    ``names``: what ``digest_of_names`` returns.
-    """
-    data = read_cached(_cache_name(name))
-    if data is None:
-        return None
-    try:
-        found = msgspec.json.decode(data, type=_Cached)
-        digests = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in found.files]
-        return found.profile if found.key == _key(name, names, found.files, digests) else None
-    except (OSError, ValueError):  # damaged (msgspec's errors are ValueErrors), or one of its files is gone
-        return None
+    def write(self, name: str, files: Iterable[Path], digests: Iterable[str], profile: SiteProfile) -> None:
+        """Cache the profile of a site, which was made from ``files`` when they had these sha256 digests."""
+        paths = tuple(map(str, files))
+        try:
+            key = self._key(name, paths, digests)
+            data = msgspec.json.encode(_Cached(key=key, files=paths, profile=profile))
+        except (OSError, ValueError):  # the code cannot be read, or a path is not valid Unicode
+            return
+        write_cached(_cache_name(name), data)
 
+    def _key(self, name: str, files: Sequence[str], digests: Iterable[str]) -> str:
+        """Return the digest of everything that determines the profile; raises OSError for unreadable code."""
+        digest = self._same_for_all.copy()
+        _add(digest, name, *(text for pair in zip(files, digests, strict=True) for text in pair))
+        return digest.hexdigest()
 
-def write_cached_profile(
-    name: str, names: str, files: Iterable[Path], digests: Iterable[str], profile: SiteProfile
-) -> None:
-    """Cache the profile of a site, which was made from ``files`` when they had these sha256 digests."""
-    paths = tuple(map(str, files))
-    try:
-        key = _key(name, names, paths, digests)
-        data = msgspec.json.encode(_Cached(key=key, files=paths, profile=profile))
-    except (OSError, ValueError):  # the code cannot be read, or a path is not valid Unicode
-        return
-    write_cached(_cache_name(name), data)
+    @cached_property
+    def _same_for_all(self) -> hashlib._Hash:
+        digest = hashlib.sha256()
+        _add(digest, msgspec.__version__, "")
+        for other, candidates in sorted(self._known.items()):
+            _add(digest, other, *map(os.path.realpath, candidates), "")
+        _add(digest, *((_PACKAGE / module).read_bytes() for module in CODE))
+        return digest
 
 
 def _cache_name(name: str) -> str:
     return f"sites/{name}.json"
 
 
-def _key(name: str, names: str, files: Sequence[str], digests: Iterable[str]) -> str:
-    """Return the digest of everything that determines the profile; raises OSError for unreadable code."""
-    texts = [name, msgspec.__version__, names, digest_of_code(_PACKAGE)]
-    texts += [text for pair in zip(files, digests, strict=True) for text in pair]
-    return _digest(map(os.fsencode, texts))
-
-
-@cache
-def digest_of_code(package: Path) -> str:
-    """Return the digest of the code that reads profiles; it is the same as long as the process lives."""
-    return _digest((package / module).read_bytes() for module in CODE)
-
-
-def _digest(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
+def _add(digest: hashlib._Hash, *parts: str | bytes) -> None:
+    for part in map(os.fsencode, parts):
         digest.update(b"%d:" % len(part) + part)
-    return digest.hexdigest()

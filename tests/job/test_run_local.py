@@ -191,6 +191,14 @@ def test_cancel_finds_who_left_the_session_or_cleared_the_environment(store: Sto
     assert cancel_job(store, HOST, record) == record
 
 
+def test_cancel_ends_what_the_job_starts_when_it_is_told_to_end(store: Store, tmp_path: Path) -> None:
+    body = f"trap 'setsid sleep 1000 & exit' TERM; touch {tmp_path}/ready; sleep 1000 & wait"
+    record = submit(store, "local", body, tmp_path)
+    until((tmp_path / "ready").exists)
+    cancel_job(store, HOST, record)
+    assert marked_processes(record) == []
+
+
 def test_cancel_spares_a_stranger_with_the_same_pid(store: Store, tmp_path: Path) -> None:
     stranger = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     try:

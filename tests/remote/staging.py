@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import py_compile
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,8 @@ from pathlib import Path
 from hpclaunch.package_data import resource_dir
 
 STAGE = str(resource_dir("remote") / "stage.py")
+# Each process would compile the program first; jobs run the file itself (tests/job/test_staging.py).
+_COMPILED = py_compile.compile(STAGE, doraise=True)
 
 
 class Nodes:
@@ -63,7 +66,7 @@ class Nodes:
 
 def _popen(*argv: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, STAGE, *argv],
+        [sys.executable, "-I", "-S", str(_COMPILED), *argv],  # it needs the standard library only
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -88,12 +91,15 @@ def content(path: Path) -> dict[str, str]:
     return found
 
 
-def make_data_set(folder: Path, sizes: Sequence[int] = (3_000_000, 5, 0)) -> Path:
-    """A folder with files, empty ones, links and a program."""
+def make_data_set(folder: Path, sizes: Sequence[int] = (1_200_000, 5, 0)) -> Path:
+    """A folder with files, empty ones, links and a program; by default two blocks travel."""
     (folder / "train" / "0").mkdir(parents=True)
     (folder / "empty").mkdir()
     for number, size in enumerate(sizes):
-        (folder / "train" / f"{number} of 'all'.bin").write_bytes(os.urandom(size))
+        repeated = os.urandom(999_983)  # prime: exchanged blocks would show
+        with (folder / "train" / f"{number} of 'all'.bin").open("wb") as file:
+            for start in range(0, size, len(repeated)):
+                file.write(repeated[: size - start])
     (folder / "train" / "0" / "small").write_text("1")
     (folder / "run").write_text("#!/bin/sh\n")
     (folder / "run").chmod(0o755)

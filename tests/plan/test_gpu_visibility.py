@@ -20,7 +20,6 @@ from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
-from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from tests.plan.test_golden import ACCOUNTS
 from tests.profiles import shipped
@@ -56,7 +55,7 @@ def test_sites_with_gpus_are_found() -> None:
 
 
 def plan(site: str, framework: Any, **counts: Any) -> LaunchPlan:
-    profile = load_site(site)
+    profile = shipped(site)
     request = JobRequest(
         site=site, account=ACCOUNTS.get(site), command=Command(argv=("./a",)), framework=framework, **counts
     )
@@ -85,7 +84,7 @@ def _environment_of(setup: str, rank: int) -> dict[str, str]:
 def test_set_device_of_the_local_rank_takes_a_gpu_that_is_the_ranks_own(
     site: str, framework: str | None
 ) -> None:
-    node = site_topology(load_site(site))
+    node = site_topology(shipped(site))
     assert node is not None
     count = len(node.gpus)
     by_local_rank = framework not in ("mpi4py", "none")

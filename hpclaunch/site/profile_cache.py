@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,10 +62,7 @@ class ProfileCache:
             found = msgspec.json.decode(data, type=_Cached)
             digests = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in found.files]
             return found.profile if found.key == self._key(name, found.files, digests) else None
-        except (
-            OSError,
-            ValueError,
-        ):  # damaged (msgspec raises ValueErrors), or one of its files is gone
+        except (OSError, ValueError):  # damaged (msgspec raises ValueErrors), or a file of it is gone
             return None
 
     def write(self, name: str, files: Iterable[Path], digests: Iterable[str], profile: SiteProfile) -> None:
@@ -87,11 +84,18 @@ class ProfileCache:
     @cached_property
     def _same_for_all(self) -> hashlib._Hash:
         digest = hashlib.sha256()
-        _add(digest, msgspec.__version__, "")
+        _add(digest, code_digest(_PACKAGE), msgspec.__version__, "")
         for other, candidates in sorted(self._known.items()):
             _add(digest, other, *map(os.path.realpath, candidates), "")
-        _add(digest, *((_PACKAGE / module).read_bytes() for module in CODE))
         return digest
+
+
+@cache
+def code_digest(package: Path) -> bytes:
+    """Return the digest of the code, as this process found it first: it goes on with what it has loaded."""
+    digest = hashlib.sha256()
+    _add(digest, *((package / module).read_bytes() for module in CODE))
+    return digest.digest()
 
 
 def _cache_name(name: str) -> str:

@@ -168,7 +168,7 @@ def test_events_are_those_of_the_run(digits: Path, tmp_path: Path) -> None:
 def test_events_of_a_killed_run_are_whole_and_its_resume_goes_on_below(digits: Path, tmp_path: Path) -> None:
     log = tmp_path / "events.jsonl"
     options = (
-        *("--data", digits, "--epochs", "8", "--batch-size", "4", "--log-json", log, "--resume"),
+        *("--data", digits, "--epochs", "14", "--batch-size", "4", "--log-json", log, "--resume"),
         *("--checkpoint-dir", tmp_path / "checkpoints"),
     )
     assert killed(2, 0.05, *options) != 0

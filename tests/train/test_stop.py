@@ -15,7 +15,7 @@ from hpclaunch.train.stop_signals import checkpoint_exit_code
 from tests.train.interrupted import killed, signalled
 from tests.train.mpirun import train, write_digits
 
-COMMON = ("--batch-size", "4", "--epochs", "8", "--seed", "5")
+COMMON = ("--batch-size", "4", "--epochs", "14", "--seed", "5")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_a_signal_to_one_rank_stops_all_behind_a_checkpoint(
     code: int,
 ) -> None:
     options = ("--data", digits, *COMMON, "--checkpoint-dir", tmp_path)
-    status, text = signalled(2, number, "epoch 2/8  step", *options, **extra)
+    status, text = signalled(2, number, "epoch 2/14  step", *options, **extra)
     assert status == code, text
     assert text.count("asked to stop: checkpoint written after step") == 1
     assert "Traceback" not in text
@@ -65,10 +65,10 @@ def test_a_signal_to_one_rank_stops_all_behind_a_checkpoint(
 
 @pytest.mark.mpi
 def test_without_a_folder_the_run_says_so_and_goes_on(digits: Path) -> None:
-    status, text = signalled(2, signal.SIGUSR1, "epoch 2/8  step", "--data", digits, *COMMON)
+    status, text = signalled(2, signal.SIGUSR1, "epoch 2/14  step", "--data", digits, *COMMON)
     assert status == 0, text
     assert text.count("without --checkpoint-dir nothing can be saved: going on") == 1
-    assert "epoch 8/8 done" in text
+    assert "epoch 14/14 done" in text
 
 
 @pytest.mark.mpi

@@ -81,7 +81,7 @@ def facts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_a_killed_run_resumes_in_the_middle_of_an_epoch(digits: Path, tmp_path: Path) -> None:
     """SIGKILL on every process; then the same bits as without it."""
-    options = ("--data", digits, "--batch-size", "4", "--epochs", "5", "--seed", "5")
+    options = ("--data", digits, "--batch-size", "4", "--epochs", "8", "--seed", "5")
     whole = train(2, *options)
     folder = tmp_path / "checkpoints"
     interrupted = (*RUNNER, *options, "--checkpoint-dir", folder, "--checkpoint-every", "5")

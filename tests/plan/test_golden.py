@@ -230,32 +230,8 @@ def shells() -> dict[str, str]:
 SHELLS = shells()
 
 
-def enough() -> set[str]:
-    """Shells that together have every line of all, but for comments and other numbers."""
-    left = {
-        name: {
-            re.sub(r"\d+", "N", line) for line in text.split("\n") if not re.match(r"\s*# (?!shell)", line)
-        }
-        for name, text in SHELLS.items()
-    }
-    chosen: set[str] = set()
-    while True:
-        name = max(left, key=lambda each: len(left[each]))
-        if not (seen := left[name]):
-            return chosen
-        chosen.add(name)
-        left = {each: lines - seen for each, lines in left.items()}
-    return chosen
-
-
-ENOUGH = enough()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [name if name in ENOUGH else pytest.param(name, marks=pytest.mark.long) for name in SHELLS],
-)
+@pytest.mark.parametrize("name", SHELLS)
 def test_shellcheck_finds_nothing(name: str) -> None:
     # SC1091: module scripts of the site are not here; SC2016: a command's own shell expands its words
     answer = subprocess.run(

@@ -215,29 +215,18 @@ def shellcheck() -> str:
     return str(beside) if beside.exists() else shutil.which("shellcheck") or "shellcheck"
 
 
-def shells() -> dict[str, str]:
-    """Both shells of each golden script: the job's, and each rank's inside it."""
-    found = {}
-    for path in sorted(GOLDEN.glob("*.sh")):
-        before, begin, rest = path.read_text().partition("<<'HPCLAUNCH_RANK' || :\n")
-        rank, end, after = rest.partition("HPCLAUNCH_RANK\n")
-        assert end, f"{path.name} has no shell of a rank"
-        found[path.stem] = before + begin + end + after
-        found[f"{path.stem}.rank"] = "#!/bin/bash\n" + rank
-    return found
-
-
-SHELLS = shells()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", cases())
 def test_shellcheck_finds_nothing(name: str) -> None:
-    # SC1091: module scripts of the site are not here; SC2016: a command's own shell expands its words
-    answer = subprocess.run(
-        [shellcheck(), "--severity=style", "--exclude=SC1091,SC2016", "-"],
-        input=SHELLS[name],
-        capture_output=True,
-        text=True,
-    )
-    assert (answer.returncode, answer.stdout) == (0, "")
+    """Both shells of a script: the job's, and each rank's inside it."""
+    script = (GOLDEN / f"{name}.sh").read_text()
+    rank = script.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
+    for text in (script, "#!/bin/bash\n" + rank):
+        # SC1091: module scripts of the site are not here; SC2016: a command's own shell expands its words
+        answer = subprocess.run(
+            [shellcheck(), "--severity=style", "--exclude=SC1091,SC2016", "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+        )
+        assert (answer.returncode, answer.stdout) == (0, "")

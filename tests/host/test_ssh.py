@@ -135,7 +135,7 @@ def test_the_folder_for_jobs_is_the_users_there(
 ) -> None:
     home = host.run(["sh", "-c", 'printf %s "$HOME"']).stdout
     assert state_folder(host) == f"{home}/.local/state/hpclaunch"
-    server = start_sshd(config=f'SetEnv "XDG_STATE_HOME={tmp_path}/a state"')
+    server = start_sshd(variables={"XDG_STATE_HOME": f"{tmp_path}/a state"})
     (tmp_path / "config").write_text(server.host_block("other"))
     with connect("other", config=tmp_path / "config") as other:
         assert state_folder(other) == f"{tmp_path}/a state/hpclaunch"
@@ -399,7 +399,7 @@ def lying(start_sshd: Callable[..., Sshd], tmp_path: Path) -> Callable[[str], Ss
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "tar").write_text(f"#!/bin/sh\n# a fake tar\n{text}\n")
         (tmp_path / "bin" / "tar").chmod(0o755)
-        server = start_sshd(config=f"SetEnv PATH={tmp_path}/bin:{os.environ['PATH']}")
+        server = start_sshd(variables={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
         (tmp_path / "config").write_text(server.host_block("lies"))
         return SshHost("lies", config=tmp_path / "config")
 

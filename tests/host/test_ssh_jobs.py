@@ -87,9 +87,7 @@ def cutting(
         text = CUTTING_SBATCH.format(calls=tmp_path / "calls", sbatch=shutil.which("sbatch"), body=body)
         (programs / "sbatch").write_text(text)
         (programs / "sbatch").chmod(0o755)
-        server = start_sshd(
-            slurm, config=f"SetEnv SLURM_CONF={slurm.conf} PATH={programs}:{os.environ['PATH']}"
-        )
+        server = start_sshd(slurm, variables={"PATH": f"{programs}:{os.environ['PATH']}"})
         (tmp_path / "config").write_text(server.host_block("login"))
         return server, SshHost("login", config=tmp_path / "config")
 

@@ -119,7 +119,7 @@ def lying(start_sshd: Callable[..., Sshd], home: Path, tmp_path: Path) -> Callab
         ).decode()
         (programs / "find").write_text(f"#!/bin/sh\n# a fake find\necho {text} | base64 -d\n")
         (programs / "find").chmod(0o755)
-        reach(home, start_sshd(config=f"SetEnv PATH={programs}:{os.environ['PATH']}"))
+        reach(home, start_sshd(variables={"PATH": f"{programs}:{os.environ['PATH']}"}))
 
     return start
 

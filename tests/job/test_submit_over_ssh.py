@@ -23,8 +23,7 @@ def server(
 ) -> Sshd:
     """The sshd of a login node that this user reaches as ``login``."""
     there = tmp_path / "there it's"
-    settings = f'SLURM_CONF={slurm.conf} PATH={os.environ["PATH"]} "XDG_STATE_HOME={there}"'
-    server = start_sshd(slurm, config=f"SetEnv {settings}")
+    server = start_sshd(slurm, variables={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(there)})
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True, mode=0o700)
     (home / ".ssh" / "config").write_text(server.host_block("login"))

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -142,16 +143,24 @@ class Slurm:
 class Sshd:
     """One OpenSSH server on loopback with keys of its own; its users are on a client of the cluster, if any.
 
-    ``config``: lines that go before the server's own settings; ``pam``: the text of its PAM service.
+    ``config``: lines that go before the server's own settings; ``variables``: of its users' environment;
+    ``pam``: the text of its PAM service.
     """
 
-    def __init__(self, cluster: Slurm | None = None, config: str = "", pam: str = "") -> None:
+    def __init__(
+        self,
+        cluster: Slurm | None = None,
+        config: str = "",
+        variables: Mapping[str, str] | None = None,
+        pam: str = "",
+    ) -> None:
         """Choose the folder and the port; start nothing."""
         self.folder = Path(tempfile.mkdtemp(prefix="sshd-"))
         self.port = free_ports(1)
         self.key, self.known_hosts = self.folder / "id_ed25519", self.folder / "known_hosts"
         self._settings = {"SSHLAB": str(self.folder), "SSHPORT": str(self.port), "SSHEXTRA": config}
         self._settings |= {"SSHPAM": pam, "OWNER": str(os.getpid())}
+        self._settings["SSHENV"] = " ".join(f'"{name}={value}"' for name, value in (variables or {}).items())
         self._environment = cluster.environment() if cluster else _environment()
 
     def start(self) -> Sshd:

@@ -205,8 +205,17 @@ mpiexec -n 2 \
 launcher=$!
 trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
 
+# Waiting needs no process but the shell that waits, so nothing is left when that is killed. KILL: a shell that is
+# just starting can lose a TERM.
+hpclaunch_sleep() {
+  read -rt "$1" <> <(:) || :  # a pipe in which nothing arrives
+}
+hpclaunch_stop() {
+  { kill -KILL "$1" && wait "$1"; } 2> /dev/null || :  # wait: bash reports the end there, not in the log
+}
+
 # local gives no signal before the walltime limit: this shell sends it to itself.
-( trap 'kill $!' TERM; sleep 480 & wait $! && kill -USR1 $$ ) &
+( hpclaunch_sleep 480; kill -USR1 $$ ) &
 timer=$!
 
 # The watchdog: no output and no heartbeat for 300 s is a hang.
@@ -221,23 +230,21 @@ hpclaunch_idle() {  # seconds since the last output or heartbeat
 stands=$(cat "$HPCLAUNCH_JOB_FOLDER/stacks/stands.py" 2> /dev/null) || stands=
 roll_call=$(cat "$HPCLAUNCH_JOB_FOLDER/stacks/roll_call.py" 2> /dev/null) || roll_call=
 hpclaunch_roll_call() {
-  set +e  # whatever fails here, the job is ended
   [ "$stands" ] || return 0
   answers=$(timeout -k 5 60 python3 -I -c "$stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50 < /dev/null 2> /dev/null) || :
   python3 -I -c "$roll_call" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_TASKS" 1 "$1" <<< "$answers" \
     || echo 'hpclaunch: stacks: where the ranks stand could not be read' || :
 }
 (
-  trap 'kill $!' TERM
-  while { sleep 75 & wait $!; }; do
+  while hpclaunch_sleep 75; do
     idle=$(hpclaunch_idle)
     if [ "$idle" -ge 300 ]; then
-      hpclaunch_roll_call "$idle" > "$HPCLAUNCH_JOB_FOLDER/stacks.txt" & wait $! || [ $? -lt 128 ] || break
+      hpclaunch_roll_call "$idle" > "$HPCLAUNCH_JOB_FOLDER/stacks.txt" || :  # whatever fails, the job is ended
       [ "$(hpclaunch_idle)" -ge 300 ] || continue  # it has gone on meanwhile
       cat "$HPCLAUNCH_JOB_FOLDER/stacks.txt" || :
       hpclaunch_write reason "hung: no output and no heartbeat for 300 s; ended by --idle-timeout" || :
       kill -TERM "$launcher"
-      sleep 10
+      hpclaunch_sleep 10
       kill -KILL "$launcher"
       break
     fi
@@ -250,8 +257,8 @@ while caught='' status=0; do
   # A caught signal makes wait return 128+N before the launcher has ended.
   [ "$caught" ] && [ "$status" -gt 128 ] || break
 done
-kill "$timer" 2> /dev/null || :
-kill "$watchdog" 2> /dev/null || :
+hpclaunch_stop "$timer"
+hpclaunch_stop "$watchdog"
 grep -q '^hung:' "$HPCLAUNCH_JOB_FOLDER/reason" 2> /dev/null && exit 124
 
 if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then

@@ -311,8 +311,17 @@ mpiexec -n 4 --ppn 4 --cpu-bind list:24-31:16-23:8-15:0-7 \
 launcher=$!
 trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
 
+# Waiting needs no process but the shell that waits, so nothing is left when that is killed. KILL: a shell that is
+# just starting can lose a TERM.
+hpclaunch_sleep() {
+  read -rt "$1" <> <(:) || :  # a pipe in which nothing arrives
+}
+hpclaunch_stop() {
+  { kill -KILL "$1" && wait "$1"; } 2> /dev/null || :  # wait: bash reports the end there, not in the log
+}
+
 # pbs gives no signal before the walltime limit: this shell sends it to itself.
-( trap 'kill $!' TERM; sleep 1680 & wait $! && kill -USR1 $$ ) &
+( hpclaunch_sleep 1680; kill -USR1 $$ ) &
 timer=$!
 
 while caught='' status=0; do
@@ -320,7 +329,7 @@ while caught='' status=0; do
   # A caught signal makes wait return 128+N before the launcher has ended.
   [ "$caught" ] && [ "$status" -gt 128 ] || break
 done
-kill "$timer" 2> /dev/null || :
+hpclaunch_stop "$timer"
 
 if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
   # From here on the job is not done: each way out has an exit status that says so.

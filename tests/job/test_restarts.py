@@ -22,6 +22,7 @@ from tests.conftest import MPI_VARIABLES
 from tests.testbed.cluster import Slurm
 
 FAKES = Path(__file__).parents[1] / "fakes"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 # A program that keeps the agreement: on the signal it leaves with the agreed code, and when called again it
 # goes on. It ends well in the run whose number is its first argument.
@@ -85,6 +86,40 @@ def test_a_heartbeat_keeps_a_silent_job_alive() -> None:
     beat = 'for i in 1 2 3 4 5 6 7 8; do : > "$HPCLAUNCH_HEARTBEAT"; sleep 0.5; done'
     job, _ = submit("--site", "local", "--idle-timeout", "2s", "--", "bash", "-c", beat)
     assert (job["state"], job["exit_code"]) == ("done", 0)
+
+
+# Ends the waiting shells of a job's script as the script does, each time a little later after their start.
+ENDED_EARLY = """
+set -eo pipefail
+trap : EXIT
+trap 'exit 143' TERM
+trap 'caught=1' USR1
+{functions}
+for ((i = 0; i < 1000; i++)); do
+{start}
+  for ((spin = 0; spin < i; spin++)); do :; done
+{end}
+  ! kill -0 "$timer" 2> /dev/null && ! kill -0 "$watchdog" 2> /dev/null
+done
+"""
+
+
+@pytest.mark.slow
+def test_timer_and_watchdog_end_at_once_however_short_the_launch() -> None:
+    """With a process that sleeps and a trap that ends it, a signal could come before there was one."""
+    script = (GOLDEN / "local.restarts.sh").read_text()
+
+    def found(*patterns: str) -> str:
+        matches = [re.search(pattern, script, re.DOTALL | re.MULTILINE) for pattern in patterns]
+        return "\n".join(match[0] for match in matches if match)
+
+    program = ENDED_EARLY.format(
+        functions=found(r"^hpclaunch_sleep\(\) {$.*?^}$", r"^hpclaunch_stop\(\) {$.*?^}$"),
+        start=found(r"^[^\n]*\ntimer=\$!$", r"^\($.*?^watchdog=\$!$"),
+        end=found(r'^[^\n]*"\$timer"[^\n]*$', r'^[^\n]*"\$watchdog"[^\n]*$'),
+    )
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,8 @@ run_tests() {
     types=$venv/mypy.log
     mypy >"$types" 2>&1 & # on one core, while the tests begin
     mypy=$!
-    # Two cores are kept busy by three workers, since many tests wait; each takes the next test when it is free.
-    check pytest -n 3 --dist loadgroup --durations=20 "$@"
+    # Two cores are kept busy by four workers, since many tests wait; each takes the next test when it is free.
+    check pytest -n 4 --dist loadgroup --durations=20 "$@"
     wait "$mypy" || failed="$failed mypy"
     cat "$types"
     [ -z "$failed" ] || die "failed:$failed"

@@ -94,6 +94,8 @@ def pytest_configure(config: pytest.Config) -> None:
         del os.environ[name]
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
         os.environ.pop(name, None)
+    # Starting the threads of numpy's OpenBLAS takes longer than what most tests compute.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -95,7 +95,7 @@ trap : EXIT
 trap 'exit 143' TERM
 trap 'caught=1' USR1
 {functions}
-for ((i = 0; i < 1000; i++)); do
+for ((i = 0; i < 400; i++)); do
 {start}
   for ((spin = 0; spin < i; spin++)); do :; done
 {end}

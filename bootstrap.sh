@@ -83,8 +83,10 @@ set_up() {
         problem=$("$python" -m venv "$venv" 2>&1) || die "cannot make $venv:" "$problem"
     fi
     echo making >"$state"
-    PIP_ROOT_USER_ACTION=ignore "$venv/bin/python" -m pip install --quiet --no-input --no-user --disable-pip-version-check \
-        -c "$root/.ci/constraints.txt" -e "${root}[$1]" >"$log" 2>&1 </dev/null || explain_failure
+    # --no-compile: Python compiles what is used, when it is first used: a part of these packages.
+    PIP_ROOT_USER_ACTION=ignore "$venv/bin/python" -m pip install --quiet --no-compile --no-input --no-user \
+        --disable-pip-version-check -c "$root/.ci/constraints.txt" \
+        -e "${root}[$1]" >"$log" 2>&1 </dev/null || explain_failure
     printf '%s %s' "$1" "$wanted" >"$state"
     exec 9<&-
 }

@@ -100,7 +100,7 @@ for ((i = 0; i < 400; i++)); do
 {start}
   for ((spin = 0; spin < i; spin++)); do :; done
 {end}
-  ! kill -0 "$timer" 2> /dev/null && ! kill -0 "$watchdog" 2> /dev/null
+  if kill -KILL "$timer" "$watchdog"; then echo "left at $i"; exit 1; fi 2> /dev/null
 done
 """
 
@@ -112,6 +112,7 @@ def test_timer_and_watchdog_end_at_once_however_short_the_launch() -> None:
 
     def found(*patterns: str) -> str:
         matches = [re.search(pattern, script, re.DOTALL | re.MULTILINE) for pattern in patterns]
+        assert all(matches), patterns
         return "\n".join(match[0] for match in matches if match)
 
     program = ENDED_EARLY.format(
@@ -120,7 +121,7 @@ def test_timer_and_watchdog_end_at_once_however_short_the_launch() -> None:
         end=found(r'^[^\n]*"\$timer"[^\n]*$', r'^[^\n]*"\$watchdog"[^\n]*$'),
     )
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=100)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize(

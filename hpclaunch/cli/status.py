@@ -58,8 +58,11 @@ def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
             rank = "" if failure.rank is None else failure.rank
             where = f" on {failure.node}" if failure.node else ""
             yield "rank", f"{rank}{where}, exit code {failure.exit_code}".strip()
+        elif failure.stderr_lines:
+            yield "rank", f"{failure.stderr_rank} (its stderr has these lines; no launcher names a rank)"
+        names = {failure.stderr_lines: "in log", 0: "in stderr" if failure.stderr_lines else "in log"}
         for number, line in enumerate(failure.lines):
-            yield ("in log" if number == 0 else ""), line
+            yield names.get(number, ""), line
         if failure.remedy:
             yield "remedy", f"{failure.cause}: {failure.remedy}"
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.job.binding_report import PREFIX
-from hpclaunch.job.failed_ranks import ENDED_BY_LAUNCHER, FailureLog, failed_ranks, first_failed_rank
-from hpclaunch.job.known_errors import recognise
+from hpclaunch.job.failed_ranks import (
+    ENDED_BY_KILL,
+    ENDED_BY_LAUNCHER,
+    FailedRank,
+    FailureLog,
+    RankWords,
+    failed_ranks,
+    first_failed_rank,
+)
+from hpclaunch.job.known_errors import KnownError, recognise
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
 
@@ -43,9 +52,7 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     rank = first_failed_rank(log.ranks)
     if rank and rank.exit_code == ENDED_BY_LAUNCHER:  # a limit or a lost node has ended all of them
         rank = None
-    error, lines = recognise(log.errors)
-    if error is None:
-        lines = tuple(line.strip() for line in log.end if not _NOT_THE_PROGRAMS.search(line))[-_LAST_LINES:]
+    error, lines = _decisive(rank, log)
     node = rank.node if rank else None
     if rank and node is None and record.binding:
         node = next((r.host for r in record.binding.ranks if str(r.rank) == rank.rank), None)
@@ -56,7 +63,36 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         cause=error.cause if error else None,
         remedy=error.remedy if error else None,
         lines=lines,
+        stderr_rank=log.own.rank if log.own else None,
+        stderr_lines=_own_count(log.own, lines) if log.own else 0,
     )
+
+
+def _decisive(rank: FailedRank | None, log: FailureLog) -> tuple[KnownError | None, tuple[str, ...]]:
+    """Return the known error and its lines, or the last lines: the rank's own words first, then the log's.
+
+    A rank that SIGKILL has ended does not know why: then the log counts as much as its own words.
+    """
+    own = log.own or RankWords("")
+    if rank and rank.exit_code != ENDED_BY_KILL:
+        error, lines = recognise(own.errors)
+        if error:
+            return error, lines
+    error, lines = recognise((*own.errors, *log.errors))
+    if error:
+        return error, lines
+    first = _last_lines(own.end)
+    return None, (*first, *(line for line in _last_lines(log.end) if line not in first))
+
+
+def _last_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(line.strip() for line in lines if not _NOT_THE_PROGRAMS.search(line))[-_LAST_LINES:]
+
+
+def _own_count(own: RankWords, lines: tuple[str, ...]) -> int:
+    """Return how many of the lines, which begin with the rank's own, stand in its stderr."""
+    known = frozenset(line.strip() for line in (*own.errors, *own.end))
+    return len(list(takewhile(known.__contains__, lines)))
 
 
 def own_exit_code(code: int | None, log: FailureLog) -> int | None:

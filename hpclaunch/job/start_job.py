@@ -34,7 +34,7 @@ from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.preflight_plan import PROBE
-from hpclaunch.plan.script_text import SAMPLER, render
+from hpclaunch.plan.script_text import RANK_STDERR, SAMPLER, render
 from hpclaunch.plan.staging_plan import STAGE, split_item
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
@@ -93,8 +93,8 @@ def _send_parts(
         send_files(host, _runner(), f"{folder}/runner")
     if plan.preflight is not None:
         host.write_file(f"{folder}/{PROBE}", probe_file())
-    if not plan.request.no_sample:
-        host.write_file(f"{folder}/{SAMPLER}", (resource_dir("remote") / SAMPLER).read_bytes())
+    for name in (RANK_STDERR, *(() if plan.request.no_sample else (SAMPLER,))):
+        host.write_file(f"{folder}/{name}", (resource_dir("remote") / name).read_bytes())
     if needs_startup(prepared.request):
         host.make_folder(f"{folder}/{STARTUP}", private=True)
         for name, there in STARTUP_FILES.items():

@@ -130,6 +130,10 @@ mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
 # The samples of each node, a file per node; those of runs before a restart stay.
 mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
+# What each rank last wrote to its stderr, in this run.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # rank and local rank, for this shell only
@@ -158,6 +162,8 @@ export ROCR_VISIBLE_DEVICES=0,2,4,6,1,3,5,7
 own=('0,4' '1,5' '2,6' '3,7')
 # of these JAX takes the rank's own (from 0.4.33 on; before, that of the local rank)
 export JAX_LOCAL_DEVICE_IDS="${own[LOCAL_RANK]}"
+# Its stderr goes to the launcher and, the end of it, to a file: launchers lose lines when they end a job.
+[ ! -r "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" "$HPCLAUNCH_JOB_FOLDER" "$RANK"
 # The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
 # In a function, so that no variable of the program's environment is changed.
 hpclaunch_report() {

@@ -148,6 +148,10 @@ mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
 # The samples of each node, a file per node; those of runs before a restart stay.
 mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
+# What each rank last wrote to its stderr, in this run.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
@@ -164,6 +168,8 @@ bus=(0000:07:00.0 0000:46:00.0 0000:85:00.0 0000:c7:00.0)
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
 # CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
+# Its stderr goes to the launcher and, the end of it, to a file: launchers lose lines when they end a job.
+[ ! -r "${HPCLAUNCH_JOB_FOLDER%/*}/rank_stderr.sh" ] || . "${HPCLAUNCH_JOB_FOLDER%/*}/rank_stderr.sh" "$HPCLAUNCH_JOB_FOLDER" "$RANK"
 # The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
 # In a function, so that no variable of the program's environment is changed.
 hpclaunch_report() {

@@ -185,7 +185,7 @@ def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
     """Return node -> why: a failed preflight, a report of Slurm, or ranks not bound as planned."""
     found = failed_nodes(record.preflight or read_preflight(log))
     for rank in record.binding.ranks if record.binding else ():
-        if not rank.ok:
+        if rank.wrong:
             found.setdefault(rank.host, f"rank {rank.rank} did not get its binding ({rank.verdict})")
     for line in log.splitlines():
         for pattern in _NODE_WORDS:

@@ -109,7 +109,8 @@ hpclaunch_sample() {
   [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$host" & ) < /dev/null > /dev/null 2>&1
 }
 hpclaunch_sample
-# Become the program.
+# Become the program, which has no other child left of this shell.
+[ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"
 exec -- "$@"
 HPCLAUNCH_RANK
 

@@ -27,7 +27,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     stderr_rank: str | None = None
     """The rank whose stderr was read: the first that failed; if no launcher names it, one with an error."""
     stderr_lines: int = 0
-    """How many of the lines, the first ones, are in its stderr; the others are in the log."""
+    """How many of the lines, the first ones, are in its stderr; those after them are in the log."""
 
 
 class Hang(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,8 +3,8 @@
 #
 #   . rank_stderr.sh FOLDER RANK    in the shell of a rank, which then becomes the program
 #
-# Launchers lose lines when they end a job: mpiexec of Open MPI 5.0.11 (PRRTE) at an abort, srun and Flux' shell when
-# they are killed. FOLDER/stderr/RANK holds at least the last 64 KiB, with those before them in RANK.before, together
+# Launchers lose lines when they end a job: mpiexec of Open MPI 5.0.11 (PRRTE) at an abort, srun of Slurm 22.05.8 when
+# one rank fails, the shell of Flux 0.88 with exit-on-error. FOLDER/stderr/RANK holds at least the last 64 KiB, with those before them in RANK.before, together
 # at most 700 KiB. A rank that writes nothing has no file. HPCLAUNCH_RANK_STDERR=off in the job's environment: no copy.
 #
 # Two processes: tee, and a shell that collects what tee reads and writes it at most once per second and at the end, so

@@ -247,7 +247,7 @@ hpclaunch_report() {
     done
     [ "$here" ] || verdict='memory-on-another-numa-node'
   done
-  # A policy that chooses nodes by itself may choose the rank's own only.
+  # A policy that prefers or interleaves may name the rank's own nodes only.
   rest=${foreign:+$foreign,}
   if [ -z "${numa[LOCAL_RANK]}" ]; then doubt+=$rest rest=''; fi
   while [ "$rest" ]; do

@@ -301,7 +301,7 @@ def test_gpus_that_are_named_by_other_than_a_number(
 ) -> None:
     """As a wrapper, or a script that was changed by hand, names them: what cannot be compared is never ok."""
     fake_polaris_node(tmp_path, shown)
-    usual = 'export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"\n'
+    usual = "export CUDA_VISIBLE_DEVICES=0,1,2,3\n"
     for option, ends in (("warn", False), ("strict", found not in ("ok", "not-judged"))):
         shell = rank_shell(*POLARIS, "--binding", option)
         assert usual in shell
@@ -314,7 +314,7 @@ def test_gpus_that_are_named_by_other_than_a_number(
         command = [
             "bash",
             "-c",
-            shell.replace(usual, f"export CUDA_VISIBLE_DEVICES={gpus}\n"),
+            shell.replace(usual, f"export CUDA_VISIBLE_DEVICES=0,1,{gpus},3\n"),
             "rank",
             "true",
         ]

@@ -46,5 +46,6 @@ hpclaunch_copy_stderr() {
 if [ "${HPCLAUNCH_RANK_STDERR:-}" != off ] && [ -d "$1/stderr" ]; then
   # set -m: a process group of its own. The shell in between ends at once.
   exec 2> >(set -m; hpclaunch_copy_stderr "$1/stderr/$2" <&0 > /dev/null &)
+  # shellcheck disable=SC2034  # the script waits for it
   hpclaunch_copier=$!
 fi

@@ -76,6 +76,18 @@ def test_the_words_of_a_rank_whose_launcher_drops_them(on_slurm: tuple[str, ...]
     assert words.endswith("ModuleNotFoundError: No module named 'no_such_module'\n")
 
 
+@pytest.mark.slurm
+def test_the_words_of_each_job_of_an_array(on_slurm: tuple[str, ...]) -> None:
+    program = 'echo "OSError: [Errno 122] Disk quota exceeded: $HPCLAUNCH_ARRAY_INDEX" >&2; exit 9'
+    facts = ended(*on_slurm, "--array", "4-5", "--env", "SLURM_STDERRMODE=none", "--", "bash", "-c", program)
+    failure = facts["failure"]
+    assert (failure["lines"], failure["stderr_rank"]) == (
+        ["OSError: [Errno 122] Disk quota exceeded: 4"],
+        "0",
+    )
+    assert hpclaunch("logs", "--index", "5", "--rank", "0").stdout.endswith("exceeded: 5\n")
+
+
 @pytest.mark.mpi
 def test_the_same_on_this_machine(tmp_path: Path) -> None:
     facts = ended("--site", "local", "--tasks", "2", "--", "bash", "-c", PROGRAM)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.lint.shellcheck import find_shellcheck
 from hpclaunch.package_data import resource_dir
 
 FILE = resource_dir("remote") / "rank_stderr.sh"
@@ -162,3 +163,8 @@ def test_it_can_be_switched_off_and_needs_its_folder(tmp_path: Path) -> None:
     (tmp_path / "stderr").rmdir()
     assert subprocess.run(command, capture_output=True).stderr == b"words\n"
     assert not (tmp_path / "stderr").exists()
+
+
+def test_shellcheck_finds_nothing_in_it() -> None:
+    done = subprocess.run([str(find_shellcheck()), str(FILE)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")

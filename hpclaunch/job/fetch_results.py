@@ -22,7 +22,7 @@ from hpclaunch.job.record import JobRecord
 
 _TIMEOUT_S = 300.0
 # What hpclaunch itself put into the job's folder.
-_PROGRAMS = ("probe.py", "stage.py", "sampler.sh", "rank_stderr.sh")
+_PROGRAMS = ("probe.py", "stage.py", "sampler.sh", "rank_stderr.sh", "mpi_session.sh")
 _OURS = ("runner", "submission", *_PROGRAMS, "startup", "log_start")
 # base64 carries names that are not UTF-8.
 _FIND = """

@@ -41,7 +41,7 @@ from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.retired_site import refuse_submission
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 
 def start(
@@ -93,7 +93,12 @@ def _send_parts(
         send_files(host, _runner(), f"{folder}/runner")
     if plan.preflight is not None:
         host.write_file(f"{folder}/{PROBE}", probe_file())
-    for name in (RANK_STDERR, *(() if plan.request.no_sample else (SAMPLER,))):
+    programs = [
+        RANK_STDERR,
+        "" if plan.request.no_sample else SAMPLER,
+        site_launcher(plan.profile).session_file,
+    ]
+    for name in filter(None, programs):
         host.write_file(f"{folder}/{name}", (resource_dir("remote") / name).read_bytes())
     if needs_startup(prepared.request):
         host.make_folder(f"{folder}/{STARTUP}", private=True)

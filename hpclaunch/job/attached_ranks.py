@@ -184,10 +184,14 @@ def _judge_node(
         if number not in verdicts and (far := _far_gpu(topology, cpus[number], chosen[number])):
             verdicts[number] = "gpu-on-another-numa-node"
             problems.setdefault("wrong-gpu", f"rank {one.rank}: {far}")
-        verdicts.setdefault(number, _memory_verdict(one.main.mems, cpus[number], topology))
-        if verdicts[number] in ("ok", NOT_JUDGED):
-            verdicts[number] = _gpu_verdict(one, topology) or verdicts[number]
+        verdicts.setdefault(number, _other_verdict(one, cpus[number], topology))
     return [_report(one, verdicts[number], number, topology, plan) for number, one in enumerate(ranks)]
+
+
+def _other_verdict(one: _Rank, cpus: CpuSet, topology: NodeTopology | None) -> str:
+    """Judge what is not about cores: the memory policy, and GPUs that are hidden or have no known name."""
+    found = (_memory_verdict(one.main.mems, cpus, topology), _gpu_verdict(one, topology))
+    return max(found, key=lambda each: (each != "ok") + (each not in ("ok", NOT_JUDGED)))
 
 
 def _visible(one: _Rank, topology: NodeTopology | None) -> tuple[int, ...]:
@@ -221,12 +225,11 @@ def _address(name: str, gpus: Mapping[str, str]) -> str:
     return next((gpus[uuid] for uuid in gpus if name.startswith("GPU-") and uuid.startswith(name)), "")
 
 
-def _gpu_verdict(one: _Rank, topology: NodeTopology | None) -> str | None:
-    """Return the verdict on GPUs that are hidden or named by no known name; None: nothing is to be added."""
+def _gpu_verdict(one: _Rank, topology: NodeTopology | None) -> str:
     if None in _numbers_of_gpus(one, topology):
         return NOT_JUDGED
     hidden = not _gpu_names(one.main) and _gpu_variable(one.main)
-    return "no-such-gpu" if hidden and topology and topology.gpus else None
+    return "no-such-gpu" if hidden and topology and topology.gpus else "ok"
 
 
 def _memory_verdict(mems: str, cpus: CpuSet, topology: NodeTopology | None) -> str:
@@ -304,18 +307,20 @@ def _details(one: _Rank) -> RankDetails:
 def _finding(reports: list[RankReport], ranks: list[_Rank]) -> tuple[str, bool]:
     """Return the finding in a sentence, and whether all ranks of the job were seen."""
     size = max((one.size for one in ranks if one.size), default=len(ranks))
-    wrong = [one for one in reports if one.wrong]
-    open_ = [str(one.rank) for one in reports if not one.ok and not one.wrong]
-    seen = f"; {len(reports)} of {size} ranks were seen" if len(reports) < size else ""
-    if open_ and not wrong:
-        names = ", ".join(open_[:8]) + ", ..." * (len(open_) > 8)
-        return f"{len(open_)} of {len(reports)} ranks could not be judged: rank {names}{seen}", not seen
-    if not wrong:
-        words = f"all {len(reports)} ranks that were seen" if seen else f"all {len(reports)} ranks"
-        return f"{words} have a right binding{seen}", not seen
-    names = ", ".join(f"{one.rank} ({one.verdict})" for one in wrong[:8])
-    more = ", ..." if len(wrong) > 8 else ""
-    return f"{len(wrong)} of {len(reports)} ranks have a wrong binding: rank {names}{more}{seen}", not seen
+    missing = len(reports) < size
+    wrong = [f"{one.rank} ({one.verdict})" for one in reports if one.wrong]
+    doubtful = [str(one.rank) for one in reports if not one.ok]
+    if wrong:
+        words = f"{len(wrong)} of {len(reports)} ranks have a wrong binding: rank {_first(wrong)}"
+    elif doubtful:
+        words = f"{len(doubtful)} of {len(reports)} ranks could not be judged: rank {_first(doubtful)}"
+    else:
+        words = f"all {len(reports)} ranks{' that were seen' * missing} have a right binding"
+    return words + f"; {len(reports)} of {size} ranks were seen" * missing, not missing
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:8]) + ", ..." * (len(names) > 8)
 
 
 def _option(profile: SiteProfile, plan: NodeBinding) -> str:

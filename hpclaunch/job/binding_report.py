@@ -2,7 +2,7 @@
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -110,28 +110,40 @@ def _is_within(cpus: str, others: str) -> bool:
 def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
     """Return whether all ranks got and kept their binding, and the finding in a sentence."""
     reports = list(reports)
-    wrong = [f"{report.rank} ({report.verdict})" for report in reports if report.wrong]
-    open_ = [f"{report.rank} ({_not_compared(report)})" for report in reports if report.verdict == NOT_JUDGED]
-    left = [f"{report.rank} ({report.left[0]})" for report in reports if report.left]
-    changed = [f"{report.rank} ({report.later[0]})" for report in reports if report.later and not report.left]
-    bad = (
-        (wrong, f"{len(wrong)} of {tasks} ranks did not get their binding: rank {_first(wrong)}"),
-        (open_, f"{len(open_)} of {tasks} ranks could not be judged: rank {_first(open_)}"),
-        (len(reports) < tasks, f"{len(reports)} of {tasks} ranks reported their binding"),
+    of = f"of {tasks} ranks"
+    bad = [
+        _counted(f"{of} did not get their binding", reports, lambda one: one.verdict if one.wrong else ""),
+        _counted(f"{of} could not be judged", reports, _not_compared),
+        f"{len(reports)} {of} reported their binding" * (len(reports) < tasks),
+    ]
+    left = _counted(
+        "left it for other CPUs while running", reports, lambda one: "".join(map(str, one.left[:1]))
     )
-    found = [text for applies, text in bad if applies]
-    if not found:
-        found.append("the rank got its binding" if tasks == 1 else f"all {tasks} ranks got their binding")
-    ok = not (wrong or open_ or left) and len(reports) == tasks
-    if left:
-        found.append(f"{len(left)} left it for other CPUs while running: rank {_first(left)}")
-    if changed:
-        found.append(f"{len(changed)} changed it within their CPUs while running: rank {_first(changed)}")
-    return ok, "; ".join(found)
+    got = (
+        ""
+        if any(bad)
+        else "the rank got its binding"
+        if tasks == 1
+        else f"all {tasks} ranks got their binding"
+    )
+    changed = _counted("changed it within their CPUs while running", reports, _changed_within)
+    return not (any(bad) or left), "; ".join(filter(None, (*bad, got, left, changed)))
+
+
+def _counted(what: str, reports: list[RankReport], why: Callable[[RankReport], str]) -> str:
+    """Return to how many ranks that applies, and the first ones, each with why; empty: to none."""
+    named = [f"{report.rank} ({reason})" for report in reports if (reason := why(report))]
+    return f"{len(named)} {what}: rank {_first(named)}" if named else ""
+
+
+def _changed_within(report: RankReport) -> str:
+    return str(report.later[0]) if report.later and not report.left else ""
 
 
 def _not_compared(report: RankReport) -> str:
-    """Return what of a rank could not be judged: its GPUs, or its memory policy."""
+    """Return what of a rank could not be judged: its GPUs, or its memory policy; empty: nothing."""
+    if report.verdict != NOT_JUDGED:
+        return ""
     if report.gpus.replace(",", "").isdigit() or report.gpus in ("", "none"):
         return f"memory policy {report.mems}"
     return f"GPU {report.gpus}"

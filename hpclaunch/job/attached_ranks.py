@@ -169,23 +169,35 @@ def _judge_node(
 ) -> list[RankReport]:
     """Return the reports of one node's ranks, in the order of their local ranks."""
     cpus = [_cpus(one.main.cpus) for one in ranks]
-    node = topology or NodeTopology(
-        cores=tuple(Core(cpus=(cpu,)) for cpu in sorted(frozenset().union(*cpus)))
-    )
-    masks = ",".join(to_mask(each) if each else "0x0" for each in cpus)
-    verdicts: dict[int, str] = {}
     chosen = [_visible(one, topology) for one in ranks]
-    for found in judge(node, "mask", masks, tasks=len(ranks)).findings:
-        if found.rank is None or (found.problem == "wrong-gpu" and chosen[found.rank]):
-            continue
-        verdicts.setdefault(found.rank, _PROBLEMS.get(found.problem, found.problem))
-        problems.setdefault(found.problem, f"rank {ranks[found.rank].rank}: {found.message}; {found.remedy}")
+    verdicts = _core_verdicts(ranks, cpus, topology, chosen, problems)
     for number, one in enumerate(ranks):
         if number not in verdicts and (far := _far_gpu(topology, cpus[number], chosen[number])):
             verdicts[number] = "gpu-on-another-numa-node"
             problems.setdefault("wrong-gpu", f"rank {one.rank}: {far}")
         verdicts.setdefault(number, _other_verdict(one, cpus[number], topology))
     return [_report(one, verdicts[number], number, topology, plan) for number, one in enumerate(ranks)]
+
+
+def _core_verdicts(
+    ranks: list[_Rank],
+    cpus: list[CpuSet],
+    topology: NodeTopology | None,
+    chosen: list[tuple[int, ...]],
+    problems: dict[str, str],
+) -> dict[int, str]:
+    """Return the verdicts on ranks whose cores are wrong, by their place on the node."""
+    node = topology or NodeTopology(
+        cores=tuple(Core(cpus=(cpu,)) for cpu in sorted(frozenset().union(*cpus)))
+    )
+    masks = ",".join(to_mask(each) if each else "0x0" for each in cpus)
+    verdicts: dict[int, str] = {}
+    for found in judge(node, "mask", masks, tasks=len(ranks)).findings:
+        if found.rank is None or (found.problem == "wrong-gpu" and chosen[found.rank]):
+            continue
+        verdicts.setdefault(found.rank, _PROBLEMS.get(found.problem, found.problem))
+        problems.setdefault(found.problem, f"rank {ranks[found.rank].rank}: {found.message}; {found.remedy}")
+    return verdicts
 
 
 def _other_verdict(one: _Rank, cpus: CpuSet, topology: NodeTopology | None) -> str:

@@ -53,12 +53,9 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     if rank and rank.exit_code == ENDED_BY_LAUNCHER:  # a limit or a lost node has ended all of them
         rank = None
     error, lines = _decisive(rank, log)
-    node = rank.node if rank else None
-    if rank and node is None and record.binding:
-        node = next((r.host for r in record.binding.ranks if str(r.rank) == rank.rank), None)
     return Failure(
         rank=rank.rank if rank else None,
-        node=node,
+        node=_node_of(rank, record) if rank else None,
         exit_code=rank.exit_code if rank else None,
         cause=error.cause if error else None,
         remedy=error.remedy if error else None,
@@ -66,6 +63,12 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         stderr_rank=log.own.rank if log.own else None,
         stderr_lines=_own_count(log.own, lines) if log.own else 0,
     )
+
+
+def _node_of(rank: FailedRank, record: JobRecord) -> str | None:
+    """Return the node that the launcher names, else the one from which the rank reported its binding."""
+    reports = record.binding.ranks if record.binding else ()
+    return rank.node or next((one.host for one in reports if str(one.rank) == rank.rank), None)
 
 
 def _decisive(rank: FailedRank | None, log: FailureLog) -> tuple[KnownError | None, tuple[str, ...]]:

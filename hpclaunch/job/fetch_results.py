@@ -23,7 +23,7 @@ from hpclaunch.job.record import JobRecord
 _TIMEOUT_S = 300.0
 # What hpclaunch itself put into the job's folder.
 _OURS = (
-    *("runner", "submission", "probe.py", "stage.py", "sampler.sh", "mpi_session.sh"),
+    *("runner", "submission", "probe.py", "stage.py", "sampler.sh", "mpi_session.sh", "private_folders.sh"),
     *("startup", "log_start"),
 )
 # base64 carries names that are not UTF-8.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import pty
 import subprocess
@@ -25,12 +24,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own, with an empty ~/.ssh, and no agent."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    (tmp_path / "home" / ".ssh").mkdir(parents=True)
-    return tmp_path / "home"
+def home(ssh_home: Path) -> Path:
+    return ssh_home
 
 
 def configure(home: Path, *blocks: str) -> None:
@@ -169,12 +164,6 @@ def test_a_damaged_key_does_not_stop_the_next_one(plain_sshd: Sshd, home: Path) 
     only = plain_sshd.host_block("there").replace(str(plain_sshd.key), f"{home}/damaged")
     configure(home, only)
     assert f"{home}/damaged cannot be used" in refusal("there").message
-
-
-def test_the_users_own_keys_are_found(plain_sshd: Sshd, home: Path) -> None:
-    (home / ".ssh" / "id_ed25519").write_text(plain_sshd.key.read_text())
-    (home / ".ssh" / "known_hosts").write_text(plain_sshd.known_hosts.read_text())
-    assert works(f"root@127.0.0.1:{plain_sshd.port}" if os.geteuid() == 0 else f"127.0.0.1:{plain_sshd.port}")
 
 
 def test_a_key_with_a_passphrase_is_opened_by_the_third_answer(plain_sshd: Sshd, home: Path) -> None:
@@ -419,14 +408,3 @@ def test_without_paramiko_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) ->
 def test_paramiko_is_imported_only_for_a_connection() -> None:
     program = "import hpclaunch.host.ssh, hpclaunch.host.sync, sys; sys.exit('paramiko' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
-
-
-def test_a_certificate_next_to_the_key_is_shown(start_sshd: Callable[..., Sshd], home: Path) -> None:
-    authority, key = keygen(home / "ca"), keygen(home / "key")
-    user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
-    words = ["ssh-keygen", "-q", "-s", str(authority), "-I", "me", "-n", user, f"{key}.pub"]
-    subprocess.run(words, check=True)
-    server = start_sshd(config=f"TrustedUserCAKeys {authority}.pub")
-    configure(home, server.host_block("there").replace(str(server.key), str(key)))
-    assert works("there")
-    assert base64.b64decode((home / "key-cert.pub").read_text().split()[1])

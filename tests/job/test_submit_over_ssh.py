@@ -18,16 +18,11 @@ pytestmark = pytest.mark.slurm
 
 
 @pytest.fixture
-def server(
-    slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Sshd:
+def server(slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, ssh_home: Path) -> Sshd:
     """The sshd of a login node that this user reaches as ``login``."""
     there = tmp_path / "there it's"
     server = start_sshd(slurm, variables={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(there)})
-    home = tmp_path / "home"
-    (home / ".ssh").mkdir(parents=True, mode=0o700)
-    (home / ".ssh" / "config").write_text(server.host_block("login"))
-    monkeypatch.setenv("HOME", str(home))
+    (ssh_home / ".ssh" / "config").write_text(server.host_block("login"))
     return server
 
 
@@ -194,7 +189,7 @@ def test_a_remote_folder_that_cannot_be_used_is_refused(login: Path, folder: str
 
 
 def test_sftp_that_does_not_start_is_refused_before_anything_is_recorded(
-    slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slurm: Slurm, start_sshd: Callable[..., Sshd], ssh_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The forced command is what bash makes of a ~/.bashrc with ``read``."""
     from click.testing import CliRunner
@@ -205,9 +200,7 @@ def test_sftp_that_does_not_start_is_refused_before_anything_is_recorded(
     asks = start_sshd(
         slurm, config=f'ForceCommand read -r answer; {then}; exec sh -c "$SSH_ORIGINAL_COMMAND"'
     )
-    (tmp_path / "home" / ".ssh").mkdir(parents=True, mode=0o700)
-    (tmp_path / "home" / ".ssh" / "config").write_text(asks.host_block("asks"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (ssh_home / ".ssh" / "config").write_text(asks.host_block("asks"))
     monkeypatch.setattr("hpclaunch.host.ssh._START_TIMEOUT_S", 1.0)
     words = ("submit", "--site", "generic-slurm", "--host", "asks", "--mpi", "none", "--", "true")
     answer = CliRunner().invoke(program, words)

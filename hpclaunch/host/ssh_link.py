@@ -73,7 +73,7 @@ def need_paramiko() -> None:
 def open_link(destination: str, config: Path | None, ask: Ask, usual_jumps: Sequence[str] = ()) -> Link:
     """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used.
 
-    ``config`` and ``usual_jumps`` as for ``resolve``. NoConnectionError: nobody refused, it is the network.
+    ``config`` and ``usual_jumps`` as for ``resolve``. NoConnectionError: it is the network.
     """
     below = ExitStack()
     try:

@@ -356,22 +356,51 @@ def test_a_jump_host_that_forwards_nothing_or_goes_in_a_circle_is_refused(
     assert "in a circle: a -> b -> a" in error.message
 
 
-def test_a_proxy_command_is_run_by_a_shell(plain_sshd: Sshd, home: Path) -> None:
-    block = plain_sshd.host_block("there").replace("HostName 127.0.0.1", "HostName inside.example.org")
-    known = home / "known"
-    known.write_text(plain_sshd.known_hosts.read_text().replace("127.0.0.1", "inside.example.org"))
-    relay = home / "relay.py"
-    relay.write_text(
+@pytest.fixture
+def relay(home: Path) -> str:
+    """A command that connects stdin and stdout with a port of this machine, until it has sent so many bytes."""
+    program = home / "relay.py"
+    program.write_text(
         "import os, socket, sys, threading\n"
         "sock = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
         "there = lambda: [sock.sendall(d) for d in iter(lambda: os.read(0, 65536), b'')]\n"
         "threading.Thread(target=there, daemon=True).start()\n"
-        "for data in iter(lambda: sock.recv(65536), b''): os.write(1, data)\n"
+        "left = int([*sys.argv, 1 << 60][2])\n"
+        "for data in iter(lambda: sock.recv(65536), b''):\n"
+        "    os.write(1, data[:left]); left -= len(data)\n"
+        "    if left <= 0: os._exit(0)\n"
     )
-    command = f"ProxyCommand {sys.executable} {relay} %p 2>>{home}/%h"
+    return f"{sys.executable} {program}"
+
+
+def test_a_proxy_command_is_run_by_a_shell(plain_sshd: Sshd, home: Path, relay: str) -> None:
+    block = plain_sshd.host_block("there").replace("HostName 127.0.0.1", "HostName inside.example.org")
+    known = home / "known"
+    known.write_text(plain_sshd.known_hosts.read_text().replace("127.0.0.1", "inside.example.org"))
+    command = f"ProxyCommand {relay} %p 2>>{home}/%h"
     configure(home, block.replace("Host there\n", f"Host there\n  UserKnownHostsFile {known}\n  {command}\n"))
     assert works("there")
     assert (home / "inside.example.org").exists()
+
+
+@pytest.mark.parametrize("sent_bytes", [0, 300, 2500])
+def test_a_connection_that_is_cut_during_the_login_is_tried_three_times(
+    plain_sshd: Sshd, home: Path, relay: str, sent_bytes: int
+) -> None:
+    """The cut comes before the greeting, within the exchange of keys, or as the first key is shown."""
+    way, tries = home / "way", home / "tries"
+    way.write_text(
+        f"#!/bin/bash\necho >> {tries}\n"
+        f'[ "$(wc -l < {tries})" -lt "$1" ] || exec {relay} {plain_sshd.port}\n'
+        f"exec {relay} {plain_sshd.port} {sent_bytes}\n"
+    )
+    way.chmod(0o755)
+    configure(home, plain_sshd.host_block("there", f"ProxyCommand {way} 3"))
+    assert works("there")
+    assert tries.read_text() == "\n" * 3
+    configure(home, plain_sshd.host_block("there", f"ProxyCommand {way} 9"))
+    assert refusal("there").message.endswith("; nothing was sent")
+    assert tries.read_text() == "\n" * 6
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ class SshHost:
         """Open a channel for one command; a lost connection is replaced, since no command was sent yet."""
         from paramiko import SSHException
 
-        for may_retry in (True, False):
+        for may_retry in (True, True, False):
             self.connect()
             assert self._link is not None  # noqa: S101
             try:

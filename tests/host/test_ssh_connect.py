@@ -358,7 +358,7 @@ def test_a_jump_host_that_forwards_nothing_or_goes_in_a_circle_is_refused(
 
 @pytest.fixture
 def relay(home: Path) -> str:
-    """A command that connects stdin and stdout with a port of this machine, until it has sent so many bytes."""
+    """A command between stdin, stdout and a port of this machine, until it has brought so many bytes."""
     program = home / "relay.py"
     program.write_text(
         "import os, socket, sys, threading\n"
@@ -383,7 +383,7 @@ def test_a_proxy_command_is_run_by_a_shell(plain_sshd: Sshd, home: Path, relay: 
     assert (home / "inside.example.org").exists()
 
 
-@pytest.mark.parametrize("sent_bytes", [0, 300, 2500])
+@pytest.mark.parametrize("sent_bytes", [0, 300, 1900])
 def test_a_connection_that_is_cut_during_the_login_is_tried_three_times(
     plain_sshd: Sshd, home: Path, relay: str, sent_bytes: int
 ) -> None:

@@ -111,6 +111,14 @@ def _accepted(known: Iterable[KnownKey], name: str) -> list[KnownKey]:
     return [k for k in known if not k.marker and is_for(k, name)]
 
 
+def _trust_of_ssh(known: Iterable[KnownKey], name: str, unusable: Collection[str]) -> str | None:
+    """Return by what ssh itself may verify a host that has no known key, where there is something."""
+    for k in known:
+        if k.marker == "@cert-authority" and is_for(k, name):
+            return f"the @cert-authority of {k.file}:{k.line}"
+    return next((option for option in ("KnownHostsCommand", "VerifyHostKeyDNS") if option in unusable), None)
+
+
 def check_host_key(
     shown: ShownKey, known: Sequence[KnownKey], file: str, unusable: Collection[str] = ()
 ) -> None:
@@ -130,13 +138,8 @@ def check_host_key(
         return
     if accepted:
         raise _changed(shown, accepted)
-    for k in known:
-        if k.marker == "@cert-authority" and is_for(k, shown.name):
-            raise _certified(shown, f"the @cert-authority of {k.file}:{k.line}", file)
-    for option in ("KnownHostsCommand", "VerifyHostKeyDNS"):
-        if option in unusable:
-            raise _certified(shown, option, file)
-    raise _unknown(shown, file)
+    trust = _trust_of_ssh(known, shown.name, unusable)
+    raise _certified(shown, trust, file) if trust else _unknown(shown, file)
 
 
 def _words(key: ShownKey | KnownKey) -> str:

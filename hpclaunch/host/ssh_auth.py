@@ -249,8 +249,7 @@ def _keys(
 
     First those of the agent that the configuration names, then the agent's other keys, then those in files.
     """
-    public = {file: _public_blob(file) or _public_blob(f"{file}.pub") for file in login.identity_files}
-    blobs = {file: blob.key_blob if blob else None for file, blob in public.items()}
+    blobs = {file: _public_key(file) for file in login.identity_files}
     named = {*blobs.values(), *(each.key_blob for each in certificates)}
 
     def is_named(key: PKey) -> bool:
@@ -271,6 +270,12 @@ def _same(key: PKey) -> PKey:
 
 def _is_private_key(file: str) -> bool:
     return os.path.isfile(file) and not file.endswith(".pub")
+
+
+def _public_key(file: str) -> bytes | None:
+    """Return the public key that belongs to an identity file, without opening the private one."""
+    blob = _public_blob(file) or _public_blob(f"{file}.pub")
+    return blob.key_blob if blob else None
 
 
 def _public_blob(file: str) -> PublicBlob | None:

@@ -9,6 +9,7 @@ and has expanded those of UserKnownHostsFile and IdentityAgent; other versions m
 
 from __future__ import annotations
 
+import getpass
 import os
 import pwd
 import re
@@ -209,7 +210,7 @@ def _settings(text: str) -> Found:
 def _place(destination: str, address: Address, found: Found) -> tuple[str, int, str]:
     """Return the host's address, its port and the user there."""
     hostname = _one(found, "hostname") or address.host.lower()
-    user = _one(found, "user") or address.user or _local_user()
+    user = _one(found, "user") or address.user or getpass.getuser()
     port = _number(found, "port", address.port or 22)
     if not (_HOSTNAME.fullmatch(hostname) and _USER.fullmatch(user) and port in _PORTS):
         raise BadInputError(
@@ -291,18 +292,17 @@ def _home() -> str:
         return os.path.expanduser("~")
 
 
-def _local_user() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        raise BadInputError("this machine knows no name of your user", "name one: --host user@host") from None
-
-
 def _tokens(name: str, hostname: str, port: int, user: str, alias: str | None) -> dict[str, str]:
     """Return ssh_config(5), TOKENS, but %C and %j, which differ between versions."""
     here = socket.gethostname()
     tokens = {"%": "%", "d": _home(), "h": hostname, "i": str(os.getuid()), "k": alias or name, "n": name}
-    return tokens | {"L": here.partition(".")[0], "l": here, "p": str(port), "r": user, "u": _local_user()}
+    return tokens | {
+        "L": here.partition(".")[0],
+        "l": here,
+        "p": str(port),
+        "r": user,
+        "u": getpass.getuser(),
+    }
 
 
 def _expanded(text: str, tokens: Mapping[str, str], option: str) -> str:

@@ -227,21 +227,24 @@ def _restrict(transport: Transport, login: Login, known: Sequence[str]) -> None:
     """
     options: Any = transport.get_security_options()
     for option, name in _PARAMIKO_NAMES.items():
-        supported, permitted = getattr(options, name), login.algorithms.get(option)
-        if permitted is None:
-            continue
-        usable = [each for each in permitted if each in supported]
-        if not usable:
-            raise RefusedError(
-                f"{login.destination}: {option} permits only {', '.join(permitted)}, and here exist only "
-                f"{', '.join(supported)}",
-                "permit one of these in the ssh configuration, or run hpclaunch on the host itself",
-            )
-        setattr(options, name, usable)
+        if option in login.algorithms:
+            setattr(options, name, _usable(login, option, getattr(options, name)))
     algorithms = [name for kind in known for name in (_RSA if kind == "ssh-rsa" else [kind])]
     offered = list(options.key_types)
-    first = [name for name in algorithms if name in offered]
-    options.key_types = [*first, *(name for name in offered if name not in first)]
+    options.key_types = sorted(offered, key=lambda name: [*algorithms, name].index(name))
+
+
+def _usable(login: Login, option: str, supported: Sequence[str]) -> list[str]:
+    """Return what the configuration permits, in its order; RefusedError where paramiko has none of it."""
+    permitted = login.algorithms[option]
+    usable = [each for each in permitted if each in supported]
+    if not usable:
+        raise RefusedError(
+            f"{login.destination}: {option} permits only {', '.join(permitted)}, and here exist only "
+            f"{', '.join(supported)}",
+            "permit one of these in the ssh configuration, or run hpclaunch on the host itself",
+        )
+    return usable
 
 
 def _refuse_revoked(shown: ShownKey, login: Login) -> None:

@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 USER = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
 PROGRAM = """
 import sys
-from hpclaunch.host.ssh import connect
-with connect(sys.argv[1]) as host:
+from hpclaunch.host.open_host import open_host
+with open_host(sys.argv[1]) as host:
     print(host.run(["echo", "works"]).stdout, end="")
 """
 
@@ -99,6 +99,19 @@ def keygen(*options: str | Path) -> None:
     subprocess.run(["ssh-keygen", "-q", *map(str, options)], check=True)
 
 
+def equip(home: Path, server: Sshd) -> None:
+    """Give the person a key and a known host, where ssh looks for them."""
+    (home / ".ssh" / "id_ed25519").write_text(server.key.read_text())
+    (home / ".ssh" / "id_ed25519").chmod(0o600)
+    (home / ".ssh" / "known_hosts").write_text(server.known_hosts.read_text())
+
+
+def at_home(*words: str, etc: Path | str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "ETC_SSH": str(etc)}
+    command = [str(AT_HOME), *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+
+
 @pytest.mark.parametrize("distribution", STOCK)
 def test_with_the_stock_configuration_and_the_persons_own_keys(
     plain_sshd: Sshd, home: Path, tmp_path: Path, distribution: str
@@ -108,21 +121,23 @@ def test_with_the_stock_configuration_and_the_persons_own_keys(
     for name, text in STOCK[distribution].items():
         (etc / name).parent.mkdir(parents=True, exist_ok=True)
         (etc / name).write_text(text)
-    (home / ".ssh" / "id_ed25519").write_text(plain_sshd.key.read_text())
-    (home / ".ssh" / "id_ed25519").chmod(0o600)
-    (home / ".ssh" / "known_hosts").write_text(plain_sshd.known_hosts.read_text())
+    equip(home, plain_sshd)
     place = f"HostName 127.0.0.1\n  Port {plain_sshd.port}\n"
     configure(home, f"Host cluster\n  {place}", f"Host nokey\n  IdentityFile none\n  {place}")
-    environment = {**os.environ, "ETC_SSH": str(etc)}
+    theirs = at_home("ssh", "cluster", "echo", "works", etc=etc)
+    ours = at_home(sys.executable, "-c", PROGRAM, "cluster", etc=etc)
+    assert (theirs.stdout, ours.stdout, ours.stderr) == ("works\n", "works\n", "")
+    assert "tried: nothing" in at_home(sys.executable, "-c", PROGRAM, "nokey", etc=etc).stderr
 
-    def client(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [str(AT_HOME), *words]
-        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
 
-    theirs = client("ssh", "cluster", "echo", "works")
-    ours = client(sys.executable, "-c", PROGRAM, "cluster")
-    assert (theirs.stdout, ours.stdout, ours.returncode) == ("works\n", "works\n", 0), ours.stderr
-    assert "tried: nothing" in client(sys.executable, "-c", PROGRAM, "nokey").stderr
+def test_without_ssh_the_persons_own_keys_are_used_and_it_is_said(plain_sshd: Sshd, home: Path) -> None:
+    equip(home, plain_sshd)
+    words = (sys.executable, "-c", PROGRAM, f"{USER}@127.0.0.1:{plain_sshd.port}")
+    done = at_home("env", "PATH=/nowhere", *words)
+    assert done.stdout == "works\n"
+    assert done.stderr.startswith(
+        "hpclaunch: there is no program ssh on PATH, so no ssh configuration is read"
+    )
 
 
 @pytest.fixture

@@ -113,8 +113,7 @@ class _Attempt:
                 except RefusedError as error:  # a key that cannot be read does not stop the other keys
                     self.tried[-1] = error.message
                     continue
-                own = [each for each in certificates if _certifies(each, key)]
-                if (next_methods := self._offer(key, own)) is not None:
+                if (next_methods := self._offer(key, _certificates_of(key, certificates))) is not None:
                     return next_methods
         return ()
 
@@ -228,6 +227,15 @@ def _agent(login: Login) -> Iterator[list[PKey]]:
 def _certificate_files(login: Login) -> list[str]:
     """Return the files of certificates: those of CertificateFile, and those next to the keys."""
     return [*login.certificate_files, *(f"{file}-cert.pub" for file in login.identity_files)]
+
+
+def _certificates_of(key: Any, certificates: Sequence[PublicBlob]) -> list[PublicBlob]:
+    """Return the certificates of a key: those in files, or the one that an agent's key itself is."""
+    from paramiko.pkey import PublicBlob
+
+    if key.get_name().endswith("-cert-v01@openssh.com"):
+        return [PublicBlob(key.get_name(), key.blob)]
+    return [each for each in certificates if _certifies(each, key)]
 
 
 def _certifies(certificate: PublicBlob, key: PKey) -> bool:

@@ -212,18 +212,27 @@ def test_a_certificate_of_any_name_is_shown(certified: Sshd, home: Path) -> None
     assert works("there")
 
 
+@pytest.mark.parametrize("place", ["file", "agent"])
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
 def test_a_certificate_goes_with_the_agents_key(
-    certified: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch
+    certified: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch, place: str, kind: str
 ) -> None:
+    (home / "key").unlink()
+    keygen("-t", kind, "-N", "", "-f", home / "key")
+    keygen("-s", home / "ca", "-I", "me", "-n", USER, home / "key.pub")
+    if place == "file":
+        (home / "key-cert.pub").rename(home / f"me-{USER}")
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", f"{home}/agent"], stdout=subprocess.DEVNULL)
     try:
         while not (home / "agent").exists():
             pass
         monkeypatch.setenv("SSH_AUTH_SOCK", f"{home}/agent")
         subprocess.run(["ssh-add", "-q", f"{home}/key"], check=True, stderr=subprocess.DEVNULL)
-        (home / "key").unlink()
-        block = certified.host_block("there", f"CertificateFile {home}/me-%r")
-        configure(home, block.replace(str(certified.key), f"{home}/key"))
+        for file in home.glob("key*"):
+            file.unlink()
+        block = certified.host_block("there", "IdentitiesOnly no")
+        file = f"CertificateFile {home}/me-%r" if place == "file" else ""
+        configure(home, block.replace(str(certified.key), "none"), file)
         assert works("there")
     finally:
         agent.terminate()

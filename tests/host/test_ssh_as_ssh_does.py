@@ -231,8 +231,8 @@ def test_a_certificate_goes_with_the_agents_key(
         for file in home.glob("key*"):
             file.unlink()
         block = certified.host_block("there", "IdentitiesOnly no")
-        file = f"CertificateFile {home}/me-%r" if place == "file" else ""
-        configure(home, block.replace(str(certified.key), "none"), file)
+        named = f"CertificateFile {home}/me-%r" if place == "file" else ""
+        configure(home, block.replace(str(certified.key), "none"), named)
         assert works("there")
     finally:
         agent.terminate()

@@ -35,7 +35,6 @@ hpclaunch_keep_stderr() {
 hpclaunch_copy_stderr() {
   local fd
   LC_ALL=C  # a character is a byte
-  trap '' HUP INT QUIT TERM PIPE USR1 USR2
   for fd in /proc/self/fd/*; do  # those of the rank, such as its connection to the launcher
     fd=${fd##*/}
     [ "$fd" -le 2 ] || exec {fd}>&-
@@ -45,7 +44,7 @@ hpclaunch_copy_stderr() {
 
 if [ "${HPCLAUNCH_RANK_STDERR:-}" != off ] && [ -d "$1/stderr" ]; then
   # set -m: a process group of its own. The shell in between ends at once.
-  exec 2> >(set -m; hpclaunch_copy_stderr "$1/stderr/$2" <&0 > /dev/null &)
+  exec 2> >(trap '' HUP INT QUIT TERM PIPE USR1 USR2; set -m; hpclaunch_copy_stderr "$1/stderr/$2" <&0 > /dev/null &)
   # shellcheck disable=SC2034  # the script waits for it
   hpclaunch_copier=$!
 fi

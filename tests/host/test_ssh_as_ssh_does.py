@@ -29,10 +29,9 @@ with open_host(sys.argv[1]) as host:
     print(host.run(["echo", "works"]).stdout, end="")
 """
 
-# What the packages install, without comments. Red Hat: 50-redhat.conf of RHEL 9 (05-redhat.conf of RHEL 8)
-# as recorded in RedHatInsights/insights-core, tests of its parser ssh_client_config, and openssh.config of
-# crypto-policies, policy DEFAULT of RHEL 9, which here lies in /etc/ssh. Debian: debian-config.patch of its
-# openssh 1:9.2p1. SUSE: ssh_config of openssh in SLES 15, which later service packs include as 50-suse.conf.
+# What the packages install, without comments. Debian 12: read in openssh-client 1:9.2p1. Red Hat: the lines
+# of the drop-in are those of public logs (ansible issue 72998 has CentOS 8's); its crypto policy, here in
+# /etc/ssh, and the file of SLES 15 are written from memory: no copy of the packages was at hand.
 STOCK = {
     "rhel9": {
         "ssh_config": "Include /etc/ssh/ssh_config.d/*.conf\n",

@@ -8,12 +8,25 @@ from collections.abc import Iterator
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.job.binding_report import PREFIX
 from hpclaunch.job.failed_ranks import ENDED_BY_LAUNCHER, FailureLog, failed_ranks, first_failed_rank
-from hpclaunch.job.known_errors import recognise
+from hpclaunch.job.known_errors import KnownError, recognise
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
 
-SLURM_SAYS = "^(srun|slurmstepd[^ ]*): "
-"""What a line of Slurm's own programs starts with, as a POSIX extended regular expression."""
+# slurmstepd names itself up to 24.11, and from 25.05 on its time only, as the programs of others do: of those
+# lines its own are known by their words (src/slurmd/slurmstepd/req.c, src/common/log.c). From 23.11 on a site may
+# have the newer form, too (LogTimeFormat=format_stderr in slurm.conf).
+SLURM_ENDS = (
+    r"^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* ((HET)?JOB|STEP) [^ ]+ ON [^ ]+ .*\*\*\*$"
+    r"|^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* REASON: .*\*\*\*$"
+)
+"""A line in which Slurm says that it ends a job or a step, as a POSIX extended regular expression."""
+SLURM_SAYS = (
+    rf"^(srun|slurmstepd[^ ]*): |{SLURM_ENDS}"
+    r"|^\[[^]]*[0-9]\] (error|fatal): (Detected [0-9]+ oom[_-]kill event"
+    r"|(mpi|task|gres|cgroup|auth|cred|switch|proctrack|job_container)/[a-z0-9_]+: "
+    r"|couldn't chdir to |Could not open std|execve\(\): )"
+)
+"""A line of Slurm's own programs, likewise."""
 SAYS_RANK = "rank[ :=]*[0-9]+ *(of|/|out of|,? *(world[ _])?size[ :=]*) *[0-9]+"
 """A line with a rank and its size, likewise, in any case; the words before it decide whether it counts."""
 
@@ -43,8 +56,8 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     rank = first_failed_rank(log.ranks)
     if rank and rank.exit_code == ENDED_BY_LAUNCHER:  # a limit or a lost node has ended all of them
         rank = None
-    error, lines = recognise(log.errors)
-    if error is None:
+    error, lines = known_error(log)
+    if not lines:
         lines = tuple(line.strip() for line in log.end if not _NOT_THE_PROGRAMS.search(line))[-_LAST_LINES:]
     node = rank.node if rank else None
     if rank and node is None and record.binding:
@@ -57,6 +70,13 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         remedy=error.remedy if error else None,
         lines=lines,
     )
+
+
+def known_error(log: FailureLog) -> tuple[KnownError | None, tuple[str, ...]]:
+    """Return the error that counts in a log and its lines, without those by which Slurm tells of an end: the
+    job's state says the same."""
+    error, lines = recognise(log.errors)
+    return error, tuple(line for line in lines if not re.search(SLURM_ENDS, line))
 
 
 def own_exit_code(code: int | None, log: FailureLog) -> int | None:

@@ -10,7 +10,14 @@ from msgspec.structs import replace
 from hpclaunch.job.array_status import array_verdict, job_of_array, sentence
 from hpclaunch.job.binding_report import BindingVerdict, verdict
 from hpclaunch.job.failed_ranks import FailureLog
-from hpclaunch.job.failure_causes import alone, failure_of, first_death, own_exit_code, refused_mask
+from hpclaunch.job.failure_causes import (
+    alone,
+    failure_of,
+    first_death,
+    known_error,
+    own_exit_code,
+    refused_mask,
+)
 from hpclaunch.job.log_extract import RESTARTS, Trace, hang_left, reason_left
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import ArrayJob, Failure, JobRecord
@@ -82,8 +89,8 @@ def _with_log(record: JobRecord, job: _Ended, logs: EndLogs, files: Mapping[str,
     rank = refused_mask(record, log) or (first_death(failure_log.ranks) if job.exit_code else None)
     # What the scheduler reports is about the code of the script, which may be that of a rank that was ended.
     said = None if rank and code != job.exit_code else job.reason
-    failure = failure_of(record, failure_log)
-    error = f"{failure.cause}: {failure.lines[0][:_LINE_SHOWN]}" if failure.cause else None
+    known, lines = known_error(failure_log)
+    error = known and ": ".join((known.cause, *(line[:_LINE_SHOWN] for line in lines[:1])))
     added: list[str] = [text for text in (rank, error) if text and text not in (said or "")]
     return replace(job, exit_code=code, reason="; ".join(filter(None, (said, *added))) or None)
 

@@ -13,8 +13,8 @@ from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
 
 # slurmstepd names itself up to 24.11, and from 25.05 on its time only, as the programs of others do: of those
-# lines its own are known by their words (src/slurmd/slurmstepd/req.c, src/common/log.c). From 23.11 on a site may
-# have the newer form, too (LogTimeFormat=format_stderr in slurm.conf).
+# lines its own are known by their words (src/slurmd/slurmstepd/req.c, src/common/log.c). From 23.11 on a site
+# may have the newer form, too (LogTimeFormat=format_stderr in slurm.conf).
 SLURM_ENDS = (
     r"^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* ((HET)?JOB|STEP) [^ ]+ ON [^ ]+ .*\*\*\*$"
     r"|^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* REASON: .*\*\*\*$"
@@ -49,6 +49,7 @@ _NOT_THE_PROGRAMS = re.compile(
     r"|^hpclaunch: .*; more: hpclaunch report \S+$"
 )
 _LAST_LINES = 5
+_LINE_SHOWN = 200  # characters of a log's line in a reason
 
 
 def failure_of(record: JobRecord, log: FailureLog) -> Failure:
@@ -77,6 +78,12 @@ def known_error(log: FailureLog) -> tuple[KnownError | None, tuple[str, ...]]:
     job's state says the same."""
     error, lines = recognise(log.errors)
     return error, tuple(line for line in lines if not re.search(SLURM_ENDS, line))
+
+
+def error_words(log: FailureLog) -> str | None:
+    """Return the cause and the start of the first line of the error that counts in a log."""
+    error, lines = known_error(log)
+    return ": ".join([error.cause, *(line[:_LINE_SHOWN] for line in lines[:1])]) if error else None
 
 
 def own_exit_code(code: int | None, log: FailureLog) -> int | None:

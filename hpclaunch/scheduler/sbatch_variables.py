@@ -1,7 +1,7 @@
 """The environment variables that sbatch puts above the options in a script.
 
-man sbatch, INPUT ENVIRONMENT VARIABLES, of 22.05 to 25.11, and the table ``env_vars`` in src/sbatch/opt.c of the
-same versions; tried with 22.05.8 and 25.05.9.
+man sbatch, INPUT ENVIRONMENT VARIABLES, of 22.05 to 25.11, and the table ``env_vars`` in src/sbatch/opt.c of
+the same versions; tried with 22.05.8 and 25.05.9.
 """
 
 from __future__ import annotations

@@ -96,6 +96,14 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
         rows = (line.partition("|") for line in answer.stdout.splitlines())
         return next((number.strip() for number, _, command in rows if command.strip() == script), None)
 
+    def failed_nodes_command(self, scheduler_id: str) -> tuple[str, ...]:
+        """Show the job, which has FailedNode since 23.02; srun of 25.05 no longer writes it into the log."""
+        return self.status_commands("scontrol", [scheduler_id])[0]
+
+    def parse_failed_nodes(self, answer: CommandResult) -> tuple[str, ...]:
+        """Return the values of FailedNode."""
+        return tuple(re.findall(r"(?:^|\s)FailedNode=([\w.-]+)(?=\s)", answer.stdout))
+
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one command per cluster; jobs whose sbatch named no cluster are one group."""
         from hpclaunch.scheduler.slurm_status import status_commands

@@ -1,7 +1,8 @@
 """The states of Slurm's jobs: the squeue, sacct and scontrol commands, and what their answers mean.
 
 Text output only, in forms that are the same from 22.05 on: 22.05 has no JSON in scontrol and sbatch, and
-squeue's JSON changes with every version. Tested on 22.05.8; newer ones are known from their man pages.
+squeue's JSON changes with every version. Tested on 22.05.8 and 25.05.9 (tests/data/slurm has their answers);
+those between are known from their sources.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def _row(job: str, state: str, code: str, start: str, end: str, reason: str) -> 
 
 
 def _raw_code(text: str) -> str:
-    """Turn squeue's exit code, the number of wait(2), into the ``CODE:SIGNAL`` of sacct and scontrol."""
+    """Turn squeue's exit code of 22.05, the number of wait(2), into ``CODE:SIGNAL``, as it is from 23.02 on."""
     return f"{int(text) >> 8}:{int(text) & 0x7F}" if text.isdigit() else text
 
 
@@ -201,14 +202,15 @@ def _status(row: Mapping[str, str]) -> JobStatus:
     started = iso_time(row["start"])
     if state == "running":
         return JobStatus(state=state, reason=_RUNNING_WORDS.get(word), started=started)
-    if state == "cancelled" and row["start"] == row["end"]:
-        started = None  # Slurm gives a job that never started the time of its end (22.05)
     code = _exit_code(row["code"])
+    if state == "cancelled" and row["start"] == row["end"] and not code:
+        started = None  # Slurm gives a job that never started the time of its end (22.05, 25.05)
     if state == "done":
         return JobStatus(state=state, exit_code=0, started=started, ended=iso_time(row["end"]))
     return JobStatus(
         state=state,
-        exit_code=code or None,  # TIMEOUT and the like come with 0:0
+        # TIMEOUT and the like come with 0:0; 25.05 gives a lost node its own 0:1 (sacct: 1:0).
+        exit_code=None if word == "NODE_FAIL" else code or None,
         reason=_end_sentence(word, row["state"], code),
         started=started,
         ended=iso_time(row["end"]),

@@ -26,9 +26,10 @@ _GUARD = Line(
 )
 
 # What salloc, sbatch and srun set for the commands of an allocation and srun reads as options (man pages of
-# 22.05 and 25.05, tried with both; SLURM_OOM_KILL_STEP and SLURM_TRES_* are newer than 22.05): variables -> the options that they stand for. sbatch
-# hands its environment on, so a job that is submitted from inside an allocation finds them, unless its own
-# options set them again. What every job sets itself (SLURM_NTASKS, SLURM_JOB_NUM_NODES, ...) is not here.
+# 22.05 and 25.05, tried with both; SLURM_OOM_KILL_STEP and SLURM_TRES_* are newer than 22.05): variables ->
+# the options that they stand for. sbatch hands its environment on, so a job that is submitted from inside
+# an allocation finds them, unless its own options set them again. What every job sets itself (SLURM_NTASKS,
+# SLURM_JOB_NUM_NODES, ...) is not here.
 _OUTER = {
     "SLURM_ACCTG_FREQ": "--acctg-freq",
     "SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE": "--cpu-bind",

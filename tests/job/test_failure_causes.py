@@ -122,7 +122,7 @@ def test_the_line_of_the_report_is_not_the_programs_last_word(tmp_path: Path) ->
 
 SLURM_STOPS = {
     "22.05": "slurmstepd-n1: error: *** STEP 11.0 ON n1 CANCELLED AT 2026-11-21T07:59:40 DUE TO {} ***",
-    "25.05": "[2026-11-23T01:24:44.537] error: *** STEP 11.0 ON n1 CANCELLED AT 2026-11-23T01:24:44 DUE TO {} ***",
+    "25.05": "[2026-11-23T01:24:44.537] error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-23T01:24 DUE TO {} ***",
 }
 
 
@@ -133,6 +133,8 @@ def test_slurms_own_line_is_not_the_programs(tmp_path: Path, version: str, why: 
     own = ("step 7", "[2026-11-23T01:24:44.537] error: *** the loss is nan ***")
     record = new_record(Store(tmp_path), "slurm", tmp_path)
     errors = (line,) if why == "TIME LIMIT" else ()
-    failure = failure_of(record, FailureLog(errors=errors, end=(*own, line, "srun: error: n1: task 0: Terminated")))
+    failure = failure_of(
+        record, FailureLog(errors=errors, end=(*own, line, "srun: error: n1: task 0: Terminated"))
+    )
     assert failure.lines == own
     assert failure.cause == ("time limit" if errors else None)

@@ -98,7 +98,9 @@ def test_a_real_sbatch_obeys_the_script(feature_and_reservation: Slurm, tmp_path
     ours = {key: text for key, text in inherited.items() if key not in SLURM.overriding(script.read_text())}
     for environment, obeyed in ((ours, True), (inherited, False)):
         words = ["sbatch", "--parsable", str(script)]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, cwd=tmp_path, check=False)
+        done = subprocess.run(
+            words, env=environment, capture_output=True, text=True, cwd=tmp_path, check=False
+        )
         job = done.stdout.strip()  # empty where Slurm refuses it
         answer = feature_and_reservation.run("scontrol", "-o", "show", "job", job).stdout if job else ""
         assert (f" {shown} " in answer) == obeyed, done.stderr + answer

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Builds Slurm from the archive that HPCLAUNCH_TEST_SLURM_SOURCE names (slurm-*.tar.*, as SchedMD ships it) and
-# prints the folder that it is installed in. HPCLAUNCH_TEST_PREFIX=FOLDER makes the tests use it instead of the
-# system's. About 15 minutes on two cores the first time; then it is kept in
-# ${XDG_CACHE_HOME:-~/.cache}/hpclaunch-tests, under a name made of all that it depends on.
-# Packages of Debian 12: libmunge-dev libhwloc-dev libjson-c-dev libhttp-parser-dev libyaml-dev libpmix-dev
-# libmariadb-dev pkg-config, a C compiler and make.
+# prints the folder that it is installed in. With its bin and sbin before all else on PATH the tests use it instead
+# of the system's. 5 minutes on two cores the first time; then it is kept in
+# ${XDG_CACHE_HOME:-~/.cache}/hpclaunch-tests, under a name made of all that it depends on. The packages of Debian 12
+# that it needs are in slurm-build-packages.txt. Tried with 25.05.9.
 set -euo pipefail
 
 archive=${HPCLAUNCH_TEST_SLURM_SOURCE:?it names the source archive of a Slurm}

@@ -1,9 +1,9 @@
-"""Record what the Slurm on PATH answers to the commands of hpclaunch, for tests/scheduler/test_slurm_versions.py.
+"""Record what the Slurm on PATH answers to hpclaunch's commands, for tests/scheduler/test_slurm_versions.py.
 
-    python -m tests.testbed.record_slurm        # PATH=PREFIX/bin:PREFIX/sbin:$PATH for another than the system's
+    python -m tests.testbed.record_slurm    # PATH=PREFIX/bin:PREFIX/sbin:$PATH for another than the system's
 
-writes tests/data/slurm/answers-VERSION.json. It takes two minutes, as a job must meet its time limit. The names
-of folders and of the machine are replaced.
+writes tests/data/slurm/answers-VERSION.json. It takes two minutes, as a job must meet its time limit. The
+names of folders and of the machine are replaced.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tests.testbed.cluster import Slurm
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"
 UNKNOWN = "99999999"
+NEVER = "never"
 _STEP = "srun -K --mpi=none sh -c"
 JOBS: dict[str, tuple[str, str]] = {
     "done": ("", "exit 0"),
@@ -65,7 +66,9 @@ class Recorder:
     def ask(self, scenario: str, *argv: str) -> str:
         """Run a command and keep its answer; return its stdout."""
         env = {**self._cluster.environment(), **SCHEDULER.query_env}
-        done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, text=True, capture_output=True, check=False)
+        done = subprocess.run(
+            argv, env=env, stdin=subprocess.DEVNULL, text=True, capture_output=True, check=False
+        )
         answer = {"argv": [*argv], "exit_code": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
         self.answers[scenario] = answer
         return done.stdout
@@ -93,12 +96,13 @@ def record(cluster: Slurm) -> Path:
     for name, (options, body) in JOBS.items():
         recorder.submit(name, options, body)
     recorder.wait_for({"RUNNING"}, "cancelled", "running", "node_failed")
+    time.sleep(2)  # times are seconds
     for name in ("cancelled", "cancelled_early"):
         recorder.ask(f"cancel {name}", *SCHEDULER.cancel_command(recorder.jobs[name]))
     recorder.ask("cancel unknown", *SCHEDULER.cancel_command(UNKNOWN))
     cluster.run("scontrol", "update", "nodename=n4", "state=down", "reason=trial")
     recorder.wait_for(_ENDED, "failed", "rank_failed", "node_failed", "cancelled", "array")
-    recorder.submit("never", f"--dependency=afterok:{recorder.jobs['failed']}", "exit 0")
+    recorder.submit(NEVER, f"--dependency=afterok:{recorder.jobs['failed']}", "exit 0")
     recorder.wait_for(_ENDED, "time_limit")
     time.sleep(6)  # the database has it later than the controller
     _ask_about_jobs(recorder)

@@ -88,7 +88,7 @@ SINCE: dict[str, str] = {
     "SBATCH_CONSOLIDATE_SEGMENTS": "25.11",
     "SBATCH_SPREAD_SEGMENTS": "25.11",
 }
-"""Variable -> the first version that reads it; the others are in 22.05."""
+"""Variable -> the first version that reads it, where that is not 22.05 or older."""
 
 # Options that request the same thing in other ways: a script that gives one of them has decided.
 _SAME_THING = (

@@ -180,7 +180,7 @@ def _row(job: str, state: str, code: str, start: str, end: str, reason: str) -> 
 
 
 def _raw_code(text: str) -> str:
-    """Turn squeue's exit code of 22.05, the number of wait(2), into ``CODE:SIGNAL``, as it is from 23.02 on."""
+    """Turn squeue's exit code of 22.05, the number of wait(2), into ``CODE:SIGNAL``, as since 23.02."""
     return f"{int(text) >> 8}:{int(text) & 0x7F}" if text.isdigit() else text
 
 

@@ -122,7 +122,7 @@ def test_the_line_of_the_report_is_not_the_programs_last_word(tmp_path: Path) ->
 
 SLURM_STOPS = {
     "22.05": "slurmstepd-n1: error: *** STEP 11.0 ON n1 CANCELLED AT 2026-11-21T07:59:40 DUE TO {} ***",
-    "25.05": "[2026-11-23T01:24:44.537] error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-23T01:24 DUE TO {} ***",
+    "25.05": "[2026-11-23T01:24:44.537] error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-23 DUE TO {} ***",
 }
 
 

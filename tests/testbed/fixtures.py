@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.testbed.cluster import (
+    AT_HOME,
     Slurm,
     Sshd,
     apt_line,
@@ -19,6 +22,7 @@ from tests.testbed.cluster import (
     missing_for_ssh,
     missing_parts,
 )
+from tests.testbed.second_user import SecondUser
 
 _missing = cache(missing_parts)
 _missing_for_ssh = cache(missing_for_ssh)
@@ -108,6 +112,14 @@ def accounting_slurm() -> Iterator[Slurm]:
         yield cluster
 
 
+@pytest.fixture
+def second_user() -> SecondUser:
+    """Another user of this machine; only root can be one."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can run programs as another user")
+    return SecondUser()
+
+
 @pytest.fixture(scope="session")
 def sshd(slurm: Slurm) -> Iterator[Sshd]:
     """An sshd on loopback whose users are on a client of ``slurm``."""
@@ -134,6 +146,20 @@ def start_sshd() -> Iterator[Callable[..., Sshd]]:
     finally:
         for server in servers:
             server.stop()
+
+
+@pytest.fixture
+def ssh_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of the test's own, with an empty ~/.ssh that the program ssh reads, and no agent."""
+    home, programs = tmp_path / "home", tmp_path / "programs"
+    (home / ".ssh").mkdir(parents=True, mode=0o700)
+    programs.mkdir()
+    (programs / "ssh").write_text(f'#!/bin/sh\nexec {AT_HOME} {shutil.which("ssh")} "$@"\n')
+    (programs / "ssh").chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return home
 
 
 def _server(cluster: Slurm | None = None) -> Iterator[Sshd]:

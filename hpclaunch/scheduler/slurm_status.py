@@ -199,22 +199,25 @@ def _status(row: Mapping[str, str]) -> JobStatus:
         return JobStatus(state="running", reason=f"Slurm calls its state {word!r}")
     if state == "queued":
         return JobStatus(state=state, reason=pending_sentence(row["reason"]))
-    started = iso_time(row["start"])
     if state == "running":
-        return JobStatus(state=state, reason=_RUNNING_WORDS.get(word), started=started)
+        return JobStatus(state=state, reason=_RUNNING_WORDS.get(word), started=iso_time(row["start"]))
     code = _exit_code(row["code"])
-    if state == "cancelled" and row["start"] == row["end"] and not code:
-        started = None  # Slurm gives a job that never started the time of its end (22.05, 25.05)
     if state == "done":
-        return JobStatus(state=state, exit_code=0, started=started, ended=iso_time(row["end"]))
+        return JobStatus(state=state, exit_code=0, started=iso_time(row["start"]), ended=iso_time(row["end"]))
+    # TIMEOUT and the like come with 0:0; 25.05 gives a lost node its own 0:1 (sacct: 1:0).
     return JobStatus(
         state=state,
-        # TIMEOUT and the like come with 0:0; 25.05 gives a lost node its own 0:1 (sacct: 1:0).
         exit_code=None if word == "NODE_FAIL" else code or None,
         reason=_end_sentence(word, row["state"], code),
-        started=started,
+        started=_started(row, code),
         ended=iso_time(row["end"]),
     )
+
+
+def _started(row: Mapping[str, str], code: int | None) -> str | None:
+    """Return the start; a cancelled job that never started has the time of its end there (22.05, 25.05)."""
+    never = row["state"].startswith("CANCELLED") and row["start"] == row["end"] and not code
+    return None if never else iso_time(row["start"])
 
 
 def _end_sentence(word: str, state: str, code: int | None) -> str | None:

@@ -108,7 +108,9 @@ def test_states_and_exit_codes(recorded: Answers) -> None:
     assert {name: (status.state, status.exit_code) for name, status in squeue.items()} == EXPECTED
     assert {name: (status.state, status.exit_code) for name, status in sacct.items()} == EXPECTED | SACCT
     for name, status in squeue.items():
-        assert recorded.states(f"scontrol {name}") == {name: status}
+        shown = recorded.states(f"scontrol {name}")[name]
+        for field in ("state", "exit_code", "reason", "started", "ended"):
+            assert getattr(shown, field) == getattr(status, field), name
         ran = status.state in ("done", "failed", "cancelled") and name not in ("array", "cancelled_early")
         assert (status.started is not None) == (ran or status.state == "running"), name
     reasons = {name: status.reason or "" for name, status in squeue.items()}

@@ -32,9 +32,10 @@ finish() {
 }
 
 # The real Slurm, munge and sshd that the tests start; without them their tests fail, for none may be skipped.
+# Or the packages that the named file lists.
 system_packages() {
     local package packages missing=()
-    mapfile -t packages < <(grep -Ev '^[[:space:]]*(#|$)' tests/testbed/debian-packages.txt)
+    mapfile -t packages < <(grep -Ev '^[[:space:]]*(#|$)' "${1:-tests/testbed/debian-packages.txt}")
     for package in "${packages[@]}"; do
         dpkg-query --show --showformat '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed' ||
             missing+=("$package")

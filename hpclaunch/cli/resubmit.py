@@ -71,12 +71,13 @@ def _bad_nodes(record: JobRecord) -> dict[str, str]:
     """Return the nodes that failed, each with the reason, and print them."""
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.failure_causes import bad_nodes
-    from hpclaunch.job.follow_job import log_text
+    from hpclaunch.job.follow_job import failed_nodes, log_text
     from hpclaunch.job.log_extract import read_traces
 
     with open_host(record.host) as host:
         reports = read_traces(host, [record.folder])[record.folder].log
         bad = bad_nodes(record, f"{log_text(host, record)}\n{reports}")
+        bad |= {node: "it failed" for node in failed_nodes(host, record) if node not in bad}
     for node, why in bad.items():
         click.echo(f"hpclaunch: left out: {node}: {why}", err=True)
     if not bad:

@@ -21,8 +21,21 @@ from hpclaunch.job.known_errors import KnownError, recognise
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
 
-SLURM_SAYS = "^(srun|slurmstepd[^ ]*): "
-"""What a line of Slurm's own programs starts with, as a POSIX extended regular expression."""
+# slurmstepd names itself up to 24.11, and from 25.05 on its time only, as the programs of others do: of those
+# lines its own are known by their words (src/slurmd/slurmstepd/req.c, src/common/log.c). From 23.11 on a site
+# may have the newer form, too (LogTimeFormat=format_stderr in slurm.conf).
+SLURM_ENDS = (
+    r"^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* ((HET)?JOB|STEP) [^ ]+ ON [^ ]+ .*\*\*\*$"
+    r"|^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* REASON: .*\*\*\*$"
+)
+"""A line in which Slurm says that it ends a job or a step, as a POSIX extended regular expression."""
+SLURM_SAYS = (
+    rf"^(srun|slurmstepd[^ ]*): |{SLURM_ENDS}"
+    r"|^\[[^]]*[0-9]\] (error|fatal): (Detected [0-9]+ oom[_-]kill event"
+    r"|(mpi|task|gres|cgroup|auth|cred|switch|proctrack|job_container)/[a-z0-9_]+: "
+    r"|couldn't chdir to |Could not open std|execve\(\): )"
+)
+"""A line of Slurm's own programs, likewise."""
 SAYS_RANK = "rank[ :=]*[0-9]+ *(of|/|out of|,? *(world[ _])?size[ :=]*) *[0-9]+"
 """A line with a rank and its size, likewise, in any case; the words before it decide whether it counts."""
 
@@ -45,6 +58,7 @@ _NOT_THE_PROGRAMS = re.compile(
     r"|^hpclaunch: .*; more: hpclaunch report \S+$"
 )
 _LAST_LINES = 5
+_LINE_SHOWN = 200  # characters of a log's line in a reason
 
 
 def failure_of(record: JobRecord, log: FailureLog) -> Failure:
@@ -81,11 +95,11 @@ def _decisive(rank: FailedRank | None, log: FailureLog) -> tuple[KnownError | No
         error, lines = recognise(own.errors)
         if error:
             return error, lines
-    error, lines = recognise((*own.errors, *log.errors))
-    if error:
+    error, lines = _known_error((*own.errors, *log.errors))
+    if lines:
         return error, lines
     first = _last_lines(own.end)
-    return None, (*first, *(line for line in _last_lines(log.end) if line not in first))
+    return error, (*first, *(line for line in _last_lines(log.end) if line not in first))
 
 
 def _last_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -96,6 +110,21 @@ def _own_count(own: RankWords, lines: tuple[str, ...]) -> int:
     """Return how many of the lines, which begin with the rank's own, stand in its stderr."""
     known = frozenset(line.strip() for line in (*own.errors, *own.end))
     return len(list(takewhile(known.__contains__, lines)))
+
+
+def _known_error(errors: tuple[str, ...]) -> tuple[KnownError | None, tuple[str, ...]]:
+    """Return the error that counts and the lines that show it.
+
+    Lines by which Slurm announces an end are left out: the job's state says the same.
+    """
+    error, lines = recognise(errors)
+    return error, tuple(line for line in lines if not re.search(SLURM_ENDS, line))
+
+
+def error_words(log: FailureLog) -> str | None:
+    """Return the cause and the start of the first line of the error that counts in a log."""
+    error, lines = _known_error(log.errors)
+    return ": ".join([error.cause, *(line[:_LINE_SHOWN] for line in lines[:1])]) if error else None
 
 
 def own_exit_code(code: int | None, log: FailureLog) -> int | None:

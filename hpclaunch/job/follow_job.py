@@ -116,6 +116,16 @@ def log_text(host: Host, record: JobRecord) -> str:
     return (host.read_file(f"{record.folder}/{LOG}") or b"").decode(errors="replace")
 
 
+def failed_nodes(host: Host, record: JobRecord) -> tuple[str, ...]:
+    """Return the nodes whose failure ended the job, where its scheduler still knows it.
+
+    Raises RefusedError where the host cannot be asked.
+    """
+    scheduler = get_scheduler(record.scheduler)
+    command = scheduler.failed_nodes_command(record.scheduler_id) if record.scheduler_id else ()
+    return scheduler.parse_failed_nodes(host.run(command, timeout_s=60)) if command else ()
+
+
 def wait_job(
     store: Store,
     host: Host,

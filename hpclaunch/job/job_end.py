@@ -10,13 +10,18 @@ from msgspec.structs import replace
 from hpclaunch.job.array_status import array_verdict, job_of_array, sentence
 from hpclaunch.job.binding_report import BindingVerdict, verdict
 from hpclaunch.job.failed_ranks import FailureLog
-from hpclaunch.job.failure_causes import alone, failure_of, first_death, own_exit_code, refused_mask
+from hpclaunch.job.failure_causes import (
+    alone,
+    error_words,
+    failure_of,
+    first_death,
+    own_exit_code,
+    refused_mask,
+)
 from hpclaunch.job.log_extract import RESTARTS, Trace, hang_left, reason_left
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import ArrayJob, Failure, JobRecord
 from hpclaunch.scheduler.scheduler_interface import JobState, array_state
-
-_LINE_SHOWN = 200  # characters of a log's line in a reason
 
 
 def run_folders(record: JobRecord, state: JobState | None = None) -> list[str]:
@@ -82,10 +87,13 @@ def _with_log(record: JobRecord, job: _Ended, logs: EndLogs, files: Mapping[str,
     rank = refused_mask(record, log) or (first_death(failure_log.ranks) if job.exit_code else None)
     # What the scheduler reports is about the code of the script, which may be that of a rank that was ended.
     said = None if rank and code != job.exit_code else job.reason
-    failure = failure_of(record, failure_log)
-    error = f"{failure.cause}: {failure.lines[0][:_LINE_SHOWN]}" if failure.cause else None
-    added: list[str] = [text for text in (rank, error) if text and text not in (said or "")]
-    return replace(job, exit_code=code, reason="; ".join(filter(None, (said, *added))) or None)
+    return replace(job, exit_code=code, reason=_together(said, rank, error_words(failure_log)))
+
+
+def _together(said: str | None, *found: str | None) -> str | None:
+    """Return the scheduler's reason with what else was found and is not in it."""
+    added = [text for text in found if text and text not in (said or "")]
+    return "; ".join(filter(None, (said, *added))) or None
 
 
 def binding_of(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict | None:

@@ -341,6 +341,14 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         """
         return ()
 
+    def failed_nodes_command(self, scheduler_id: str) -> tuple[str, ...]:
+        """Return the command that names the nodes whose failure ended a job; nothing where there is none."""
+        return ()
+
+    def parse_failed_nodes(self, answer: CommandResult) -> tuple[str, ...]:
+        """Return these nodes; none also where the scheduler does not know."""
+        return ()
+
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job that this script, an absolute path, was submitted as; None: there is none.
 

@@ -1,6 +1,6 @@
 """Slurm: sbatch, scancel, and the header of its scripts; its answers are read in ``slurm_status``.
 
-Tested on 22.05.8; newer versions are known from their man pages.
+Tested on 22.05.8 and 25.05.9; those between are known from their man pages and sources.
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
@@ -24,8 +24,6 @@ from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.directive_reader import DirectiveReader
-
-_SENTINEL = "#SBATCH"
 
 
 class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
@@ -71,12 +69,9 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
 
     def overriding(self, script: str) -> tuple[str, ...]:
         """Return those that sbatch would put above the script's options, and the one that makes it wait."""
-        lines = (line.split() for line in script.splitlines() if line.startswith(_SENTINEL + " "))
-        given = {word.partition("=")[0] for words in lines for word in words[1:2]}
-        return (
-            "SBATCH_WAIT",
-            *(n for o, names in _SBATCH_READS.items() if o in given for n in names.split()),
-        )
+        from hpclaunch.scheduler.sbatch_variables import overriding_variables
+
+        return overriding_variables(script)
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's wrapper may print among other lines."""
@@ -100,6 +95,14 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
             raise RefusedError(f"squeue gives no answer: {_words(answer)}")
         rows = (line.partition("|") for line in answer.stdout.splitlines())
         return next((number.strip() for number, _, command in rows if command.strip() == script), None)
+
+    def failed_nodes_command(self, scheduler_id: str) -> tuple[str, ...]:
+        """Show the job, which has FailedNode since 23.02; srun of 25.05 no longer writes it into the log."""
+        return self.status_commands("scontrol", [scheduler_id])[0]
+
+    def parse_failed_nodes(self, answer: CommandResult) -> tuple[str, ...]:
+        """Return the values of FailedNode."""
+        return tuple(re.findall(r"(?:^|\s)FailedNode=([\w.-]+)(?=\s)", answer.stdout))
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one command per cluster; jobs whose sbatch named no cluster are one group."""
@@ -131,29 +134,6 @@ def _words(answer: CommandResult) -> str:
     from hpclaunch.scheduler.slurm_status import own_words
 
     return own_words(answer)
-
-
-# Option in a script -> environment variables that sbatch takes before it (man sbatch, input environment
-# variables; tried with 22.05), with those that would ask for the same thing in another way.
-_GPUS = "SBATCH_GPUS SBATCH_GPUS_PER_NODE SBATCH_GPUS_PER_TASK SBATCH_GRES"
-_MEMORY = "SBATCH_MEM_PER_CPU SBATCH_MEM_PER_GPU SBATCH_MEM_PER_NODE"
-_SBATCH_READS = {
-    "--account": "SBATCH_ACCOUNT",
-    "--array": "SBATCH_ARRAY_INX",
-    "--constraint": "SBATCH_CONSTRAINT",
-    "--exclusive": "SBATCH_EXCLUSIVE",
-    "--gpus-per-node": _GPUS,
-    "--hint": "SBATCH_HINT SBATCH_THREADS_PER_CORE",
-    "--job-name": "SBATCH_JOB_NAME",
-    "--mem": _MEMORY,
-    "--open-mode": "SBATCH_OPEN_MODE",
-    "--output": "SBATCH_OUTPUT SBATCH_ERROR",
-    "--partition": "SBATCH_PARTITION",
-    "--qos": "SBATCH_QOS",
-    "--requeue": "SBATCH_REQUEUE SBATCH_NO_REQUEUE",
-    "--signal": "SBATCH_SIGNAL",
-    "--time": "SBATCH_TIMELIMIT",
-}
 
 
 def _header(want: Resources) -> tuple[Line, ...]:

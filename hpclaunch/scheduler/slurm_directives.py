@@ -30,7 +30,7 @@ _LETTERS = {
 _FLAGS = name_set(
     "hold no-kill overcommit quiet oversubscribe version verbose wait contiguous exclusive ignore-pbs "
     "parsable reboot requeue no-requeue spread-job test-only use-min-nodes propagate get-user-env "
-    "parallel-workaround help usage stepmgr kill-on-invalid-dep"
+    "parallel-workaround help usage stepmgr kill-on-invalid-dep consolidate-segments spread-segments"
 )
 _VALUED = name_set(
     "account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint "

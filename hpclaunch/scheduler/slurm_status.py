@@ -1,7 +1,8 @@
 """The states of Slurm's jobs: the squeue, sacct and scontrol commands, and what their answers mean.
 
 Text output only, in forms that are the same from 22.05 on: 22.05 has no JSON in scontrol and sbatch, and
-squeue's JSON changes with every version. Tested on 22.05.8; newer ones are known from their man pages.
+squeue's JSON changes with every version. Tested on 22.05.8 and 25.05.9 (tests/data/slurm has their answers);
+those between are known from their sources.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def _row(job: str, state: str, code: str, start: str, end: str, reason: str) -> 
 
 
 def _raw_code(text: str) -> str:
-    """Turn squeue's exit code, the number of wait(2), into the ``CODE:SIGNAL`` of sacct and scontrol."""
+    """Turn squeue's exit code of 22.05, the number of wait(2), into ``CODE:SIGNAL``, as since 23.02."""
     return f"{int(text) >> 8}:{int(text) & 0x7F}" if text.isdigit() else text
 
 
@@ -198,21 +199,25 @@ def _status(row: Mapping[str, str]) -> JobStatus:
         return JobStatus(state="running", reason=f"Slurm calls its state {word!r}")
     if state == "queued":
         return JobStatus(state=state, reason=pending_sentence(row["reason"]))
-    started = iso_time(row["start"])
     if state == "running":
-        return JobStatus(state=state, reason=_RUNNING_WORDS.get(word), started=started)
-    if state == "cancelled" and row["start"] == row["end"]:
-        started = None  # Slurm gives a job that never started the time of its end (22.05)
+        return JobStatus(state=state, reason=_RUNNING_WORDS.get(word), started=iso_time(row["start"]))
     code = _exit_code(row["code"])
     if state == "done":
-        return JobStatus(state=state, exit_code=0, started=started, ended=iso_time(row["end"]))
+        return JobStatus(state=state, exit_code=0, started=iso_time(row["start"]), ended=iso_time(row["end"]))
+    # TIMEOUT and the like come with 0:0; 25.05 gives a lost node its own 0:1 (sacct: 1:0).
     return JobStatus(
         state=state,
-        exit_code=code or None,  # TIMEOUT and the like come with 0:0
+        exit_code=None if word == "NODE_FAIL" else code or None,
         reason=_end_sentence(word, row["state"], code),
-        started=started,
+        started=_started(row, code),
         ended=iso_time(row["end"]),
     )
+
+
+def _started(row: Mapping[str, str], code: int | None) -> str | None:
+    """Return the start; a cancelled job that never started has the time of its end there (22.05, 25.05)."""
+    never = row["state"].startswith("CANCELLED") and row["start"] == row["end"] and not code
+    return None if never else iso_time(row["start"])
 
 
 def _end_sentence(word: str, state: str, code: int | None) -> str | None:

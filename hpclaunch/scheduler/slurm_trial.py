@@ -1,6 +1,7 @@
 """``sbatch --test-only`` and what its answers mean: whether a script would be taken, and when it would start.
 
-The forms are those of 22.05.8, tried with Debian's package.
+The forms are those of 22.05.8 and 25.05.9, tried with both; 25.05 may name the cluster behind the time, and
+has a stray "a" there (src/api/allocate.c).
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
@@ -41,7 +42,9 @@ class SbatchTrial(Trial, frozen=True, kw_only=True):
 def _estimate(answer: CommandResult) -> str | None:
     """Return what Slurm expects: when and where the job would start; None where it does not say."""
     match = re.search(
-        r"to start at (\S+) using \d+ processors on nodes (\S+)(?: in partition (\S+))?", answer.stderr
+        r"to start at (\S+)(?: on cluster \S+)?(?: a)? using \d+ processors on nodes (\S+)"
+        r"(?: in partition (\S+))?",
+        answer.stderr,
     )
     if not match:
         return None

@@ -1,4 +1,4 @@
-"""Slurm's srun as a launcher (man srun, 22.05 to 24.11)."""
+"""Slurm's srun as a launcher (man srun, 22.05 to 25.05)."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
@@ -26,9 +26,10 @@ _GUARD = Line(
 )
 
 # What salloc, sbatch and srun set for the commands of an allocation and srun reads as options (man pages of
-# 22.05, tried with it; SLURM_TRES_PER_TASK is newer): variables -> the options that they stand for. sbatch
-# hands its environment on, so a job that is submitted from inside an allocation finds them, unless its own
-# options set them again. What every job sets itself (SLURM_NTASKS, SLURM_JOB_NUM_NODES, ...) is not here.
+# 22.05 and 25.05, tried with both; SLURM_OOM_KILL_STEP and SLURM_TRES_* are newer than 22.05): variables ->
+# the options that they stand for. sbatch hands its environment on, so a job that is submitted from inside
+# an allocation finds them, unless its own options set them again. What every job sets itself (SLURM_NTASKS,
+# SLURM_JOB_NUM_NODES, ...) is not here.
 _OUTER = {
     "SLURM_ACCTG_FREQ": "--acctg-freq",
     "SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE": "--cpu-bind",
@@ -53,9 +54,11 @@ _OUTER = {
     "SLURM_NTASKS_PER_CORE": "--ntasks-per-core",
     "SLURM_NTASKS_PER_GPU": "--ntasks-per-gpu",
     "SLURM_NTASKS_PER_SOCKET": "--ntasks-per-socket",
+    "SLURM_OOM_KILL_STEP": "--oom-kill-step",
     "SLURM_OVERCOMMIT": "--overcommit -O",
     "SLURM_PROFILE": "--profile",
     "SLURM_THREADS_PER_CORE": "--threads-per-core",
+    "SLURM_TRES_BIND": "--tres-bind --gpu-bind --gpus-per-task --tres-per-task",  # set by each of them
     "SLURM_TRES_PER_TASK": "--tres-per-task",
 }
 

@@ -118,3 +118,23 @@ def test_the_line_of_the_report_is_not_the_programs_last_word(tmp_path: Path) ->
     )
     failure = failure_of(record, FailureLog(end=("loading", "no such key: lr", summary)))
     assert failure.lines == ("loading", "no such key: lr")
+
+
+SLURM_STOPS = {
+    "22.05": "slurmstepd-n1: error: *** STEP 11.0 ON n1 CANCELLED AT 2026-11-21T07:59:40 DUE TO {} ***",
+    "25.05": "[2026-11-23T01:24:44.537] error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-23 DUE TO {} ***",
+}
+
+
+@pytest.mark.parametrize("version", SLURM_STOPS)
+@pytest.mark.parametrize("why", ["TIME LIMIT", "TASK FAILURE"])
+def test_slurms_own_line_is_not_the_programs(tmp_path: Path, version: str, why: str) -> None:
+    line = SLURM_STOPS[version].format(why)
+    own = ("step 7", "[2026-11-23T01:24:44.537] error: *** the loss is nan ***")
+    record = new_record(Store(tmp_path), "slurm", tmp_path)
+    errors = (line,) if why == "TIME LIMIT" else ()
+    failure = failure_of(
+        record, FailureLog(errors=errors, end=(*own, line, "srun: error: n1: task 0: Terminated"))
+    )
+    assert failure.lines == own
+    assert failure.cause == ("time limit" if errors else None)

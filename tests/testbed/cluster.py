@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -117,6 +118,14 @@ class Slurm:
         self.end_controller()
         subprocess.run(["slurmctld", "-c", "-i", "-f", str(self.conf)], env=self.environment(), check=True)
         self.start()
+
+    def save_jobs(self, job: str) -> None:
+        """Make the controller write its memory of the jobs, which it does some seconds after a change."""
+        state = self.lab / "state" / "job_state"
+        before = state.stat().st_mtime_ns if state.exists() else 0
+        self.run("scontrol", "update", f"jobid={job}", "comment=saved")
+        while not state.exists() or state.stat().st_mtime_ns == before:
+            time.sleep(0.05)
 
     def end_controller(self, signal: str = "TERM") -> None:
         """End slurmctld by a signal and wait until it is gone; by KILL it saves nothing before."""

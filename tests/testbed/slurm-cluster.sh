@@ -9,6 +9,7 @@
 #   SUBNET=10.98.7         the netns mode's /24
 #   TASK=affinity|none     TaskPlugin
 #   HW="Sockets=1 CoresPerSocket=64 ThreadsPerCore=2 RealMemory=480000"   a node's emulated hardware
+#   SLURMD=config_overrides  SlurmdParameters; l3cache_as_socket, say, makes each group of cores that share an L3 cache a socket
 #   GPUS=8                 GPUs of a node (0: none);  GPUTYPE=mi250;  GPUFLAGS=amd_gpu_env (sets ROCR_VISIBLE_DEVICES)
 #   CORESPEC=              e.g. CpuSpecList=0-1,16-17,32-33,48-49,64-65,80-81,96-97,112-113 (LUMI-G's low-noise mode; the nodes' bindings follow it only with FAKEHW)
 #   FAKEHW=                e.g. "pack:1 numa:4 l3:2 core:8 pu:2(indexes=core:l3:numa)": the slurmds see this (hwloc synthetic) topology
@@ -26,7 +27,7 @@
 set -u
 LAB=${LAB:-${TMPDIR:-/tmp}/slurm-testbed}; NODES=${NODES:-4}; PORT=${PORT:-26817}; NET=${NET:-shared}; SUBNET=${SUBNET:-10.98.7}
 TASK=${TASK:-affinity}; HW=${HW:-Sockets=1 CoresPerSocket=64 ThreadsPerCore=2 RealMemory=480000}
-GPUS=${GPUS:-8}; GPUTYPE=${GPUTYPE:-mi250}; GPUFLAGS=${GPUFLAGS-amd_gpu_env}; CORESPEC=${CORESPEC:-}
+SLURMD=${SLURMD:-config_overrides}; GPUS=${GPUS:-8}; GPUTYPE=${GPUTYPE:-mi250}; GPUFLAGS=${GPUFLAGS-amd_gpu_env}; CORESPEC=${CORESPEC:-}
 PARTITIONS=${PARTITIONS:-}; MPI=${MPI:-none}; MINJOBAGE=${MINJOBAGE:-600}; OWNER=${OWNER:-}
 ACCT=${ACCT:-none}; EXTRA=${EXTRA:-}; FAKEHW=${FAKEHW:-}; GRESCONF=${GRESCONF:-}
 HOST=$(hostname -s); ACTION=${1:-start}
@@ -122,7 +123,7 @@ SelectTypeParameters=CR_Core
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 EnforcePartLimits=ALL
-SlurmdParameters=config_overrides
+SlurmdParameters=$SLURMD
 ReturnToService=2
 KillWait=2
 MinJobAge=$MINJOBAGE

@@ -327,7 +327,10 @@ def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
     from hpclaunch.job.refresh import refresh_all
 
     note, store = note or _warning, Store()
-    for name in sorted({handle.record.host for handle in handles if not handle.ended}, key=str):
+    asked = {handle.record.host for handle in handles if not handle.ended}
+    if any(handle.record.state == "lost" for handle in handles):
+        asked.add(None)  # a lost job may be found again; for that no connection is made
+    for name in sorted(asked, key=str):
         there = [handle for handle in handles if handle.record.host == name]
         try:
             with open_host(name) as host:

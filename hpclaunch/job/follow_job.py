@@ -20,9 +20,17 @@ from msgspec.structs import replace
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError
 from hpclaunch.job.array_log import ArrayLogReader
+from hpclaunch.job.ask_scheduler import (
+    ask,
+    cluster_is_known,
+    identity_of,
+    is_elsewhere,
+    is_last_known,
+    may_change,
+)
 from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, LOG, SCRIPT
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import NOT_SUBMITTED, Note, is_elsewhere, keep, now, refresh, to_stderr
+from hpclaunch.job.refresh import NOT_SUBMITTED, Note, keep, now, refresh, to_stderr
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import prevent_submission, submit_once
 from hpclaunch.scheduler.registry import get_scheduler
@@ -32,6 +40,7 @@ RESULT = "result.json"
 PROGRESS = "progress.json"
 
 _LOG_POLL_MAX_S = 1.0
+_IS = {"created": "was not submitted", "queued": "is queued", "running": "runs"}
 # What a job wrote last may reach this machine late where the file system is a network's.
 _LATE_FILES_S = 5.0
 
@@ -108,7 +117,10 @@ def submit_job(
         started = now() if scheduler.starts_at_once else None
         state = "running" if started else "queued"
         record = replace(record, scheduler_id=scheduler_id, state=state, started=started)
-        return keep(store, record, lambda text: note(f"{scheduler.title} has job {scheduler_id}; {text}"))
+        record = keep(store, record, lambda text: note(f"{scheduler.title} has job {scheduler_id}; {text}"))
+        if scheduler.starts_at_once or (identity := identity_of(host, scheduler, record)) is None:
+            return record
+        return keep(store, replace(record, identity=identity), note)
 
 
 def log_text(host: Host, record: JobRecord) -> str:
@@ -160,13 +172,11 @@ def _wait(
     scheduler = get_scheduler(record.scheduler)
     poll_s = poll_s or scheduler.poll_s
     log = _log_reader(host, record, on_output)
-    away = is_elsewhere(record)
-    if (
-        record.state in FINAL_STATES or not scheduler.starts_at_once or away
-    ):  # else it may be over in a moment
+    # One that has just begun on this machine may be over in a moment.
+    if record.state in FINAL_STATES or not scheduler.starts_at_once or is_elsewhere(record):
         record = refresh(store, host, record, note)
-    if away and record.state not in FINAL_STATES:
-        note(f"job {record.id} runs, {record.reason}; waiting for its exit status")
+    if is_last_known(record):
+        note(f"job {record.id} {_IS[record.state]}, {record.reason}; waiting for its exit status")
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
         ended = _follow(host, record, log, on_poll, pause_s, wake=not ended)
@@ -253,21 +263,70 @@ def _log_reader(host: Host, record: JobRecord, on_output: Callable[[bytes], None
 def cancel_job(store: Store, host: Host, record: JobRecord, note: Note = to_stderr) -> JobRecord:
     """Cancel a job and return its record, which may still be running where the scheduler takes its time.
 
-    A final record is returned as it is; one whose submission has not begun is never submitted. A file that
-    cannot be written does not keep the scheduler from being asked. Raises RefusedError where the scheduler
-    refuses, and where the job's processes are on another machine.
+    The scheduler is always asked, whatever the record says, and only this very job is cancelled: its number
+    may be another's by now. One whose submission has not begun is never submitted. A file that cannot be
+    written does not keep the scheduler from being asked. Raises RefusedError where the scheduler refuses or
+    is not the job's, and where the job's processes are on another machine.
     """
-    if record.state in FINAL_STATES:
-        return record
     if record.state == "created" and not record.scheduler_id:
         return _cancel_submission(store, host, record, note)
-    if is_elsewhere(record):
-        there = record.machine.host if record.machine else "the machine that runs it"
+    scheduler = get_scheduler(record.scheduler)
+    if record.scheduler_id is None or (record.state in FINAL_STATES and is_elsewhere(record)):
+        return record
+    if not scheduler.starts_at_once:
+        record = _seen_by_scheduler(store, host, scheduler, record, note)
+    elif is_elsewhere(record):
+        raise _not_from_here(record, record.machine.host if record.machine else "the machine that runs it")
+    elif record.state in FINAL_STATES:
+        _end_what_is_left(host, scheduler, record, note)
+    return record if record.state in FINAL_STATES else _cancel(store, host, scheduler, record, note)
+
+
+def _seen_by_scheduler(
+    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note
+) -> JobRecord:
+    """Return the record as the scheduler knows the job; raise RefusedError where that cannot be cancelled."""
+    answers = ask(host, scheduler, [record])
+    if trouble := answers.trouble or answers.unusable.get(record.id):
         raise RefusedError(
-            f"job {record.id} runs on {there}, as last known, and cannot be cancelled from here",
-            f"on {there}: hpclaunch cancel {record.id}; where it is over: hpclaunch forget --force",
+            f"{scheduler.title} did not cancel job {record.id}: it cannot be asked whether "
+            f"{record.scheduler_id} is still this job: {trouble.message}",
+            f"where it is: {' '.join(scheduler.cancel_command(record.scheduler_id or ''))}",
         )
-    scheduler_id, scheduler = _need_id(record), get_scheduler(record.scheduler)
+    status = answers.statuses.get(record.id)
+    if record.id in answers.away and may_change(record):
+        raise _not_from_here(record, record.identity.cluster if record.identity else None)
+    if status is None and may_change(record) and not cluster_is_known(scheduler, record):
+        raise RefusedError(
+            f"{scheduler.title} here does not know job {record.scheduler_id} of {record.folder}, "
+            "and the record does not tell which cluster took it",
+            f"where it is: {' '.join(scheduler.cancel_command(record.scheduler_id or ''))}",
+        )
+    if status is None or status.state in FINAL_STATES:
+        return refresh(store, host, record, note)
+    if record.state not in FINAL_STATES:
+        return record
+    note(f"job {record.id} was {record.state} as recorded, but {scheduler.title} still has it")
+    return store.save(replace(record, state=status.state, reason=status.reason, ended=None), reopen=True)
+
+
+def _not_from_here(record: JobRecord, there: str | None) -> RefusedError:
+    return RefusedError(
+        f"job {record.id} runs on {there}, as last known, and cannot be cancelled from here",
+        f"on {there}: hpclaunch cancel {record.id}; where it is over: hpclaunch forget --force",
+    )
+
+
+def _end_what_is_left(host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> None:
+    """End the processes that an ended job on this machine has left."""
+    answer = host.run(scheduler.cancel_command(record.scheduler_id or ""))
+    scheduler.parse_cancel(answer)
+    if left := answer.stdout.strip():
+        note(f"job {record.id} had left processes, which were ended: {left}")
+
+
+def _cancel(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> JobRecord:
+    scheduler_id = _need_id(record)
     with _uninterrupted():
         # Said before it is done: another process that waits must not take the end for a failure.
         marked = _mark_cancelled(host, record, f"{now()}\n".encode())

@@ -57,7 +57,7 @@ def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now:
     # Ranks that were never started have no binding to speak of.
     never = record.state != "done" and failed_nodes(preflight)
     binding = None if never else binding_of(record, traces)
-    restarts = restarts_in(files.get(f"{record.folder}/{RESTARTS}"))
+    restarts = max(record.restarts, restarts_in(files.get(f"{record.folder}/{RESTARTS}")))
     record = replace(record, ended=ended, binding=binding, preflight=preflight, restarts=restarts)
     record = replace(record, hang=hang_left(files, record.folder))
     return replace(record, failure=_failure(record, logs))

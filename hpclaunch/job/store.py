@@ -84,16 +84,17 @@ class Store:
                 "make the folder writable, or set XDG_STATE_HOME to one that is",
             ) from None
 
-    def save(self, record: JobRecord) -> JobRecord:
+    def save(self, record: JobRecord, *, reopen: bool = False) -> JobRecord:
         """Replace the job's record and return the record that is stored now.
 
-        A final state stays: a slower process must not make an ended job appear to run. Raises BadInputError
-        where the folder cannot be written.
+        A final state stays: a slower process must not make an ended job appear to run. A lost job may be
+        found again, and ``reopen`` says that the scheduler still has the job. Raises BadInputError where the
+        folder cannot be written.
         """
         with _locked(self.folder(record.id)):
-            if record.state not in FINAL_STATES:
+            if record.state not in FINAL_STATES and not reopen:
                 stored = self.load(record.id)
-                if stored.state in FINAL_STATES:
+                if stored.state in FINAL_STATES and stored.state != "lost":
                     return stored
             LocalHost().write_file(str(self.folder(record.id) / RECORD), _encode(record), 0o600)
         return record

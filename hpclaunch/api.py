@@ -252,7 +252,7 @@ class JobHandle:
         return self.record
 
     def cancel(self) -> JobRecord:
-        """Cancel the job with all its ranks; an ended one stays as it is. Raises RefusedError."""
+        """Cancel the job with all its ranks; one that has ended stays as it is. Raises RefusedError."""
         from hpclaunch.job.follow_job import cancel_job
 
         with self.connected() as host:

@@ -25,6 +25,8 @@ from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 from hpclaunch.user_folders import user_state_folder
 
 RECORD = "record.json"
+ORDER = "order"
+"""File beside the folder of the jobs, with a line per job in the order of their submission: clocks differ."""
 _LOCK_WAIT_S = 5.0
 """A record is saved in milliseconds; who holds the lock longer than this is stopped or hangs."""
 _LEFTOVER_S = 3600.0
@@ -76,6 +78,7 @@ class Store:
             with new_folder(target) as made:  # fails where a job exists: no job replaces another
                 made.chmod(0o700)  # logs and records are the user's own, whatever the umask is
                 write_new_file(made / RECORD, _encode(record), 0o600)
+                self._note_order(record.id)
         except OSError as error:
             if target.exists():
                 raise BadInputError(f"{target}: a job with that id exists already", "submit again") from None
@@ -142,10 +145,33 @@ class Store:
                 if old and not entry.is_symlink():
                     shutil.rmtree(entry.path, ignore_errors=True)
 
-    def ids(self) -> list[str]:
-        """Return the ids of all jobs, the oldest first."""
+    def _note_order(self, job_id: str) -> None:
+        """Add a job to the order of submissions before it appears; its folder may never do so."""
+        handle = os.open(
+            self.root / ORDER, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
+        )
         try:
-            return sorted(name for name in os.listdir(self.jobs) if not name.startswith("."))
+            # One write, so that lines of several processes do not mix; a line that was cut stays alone.
+            os.write(handle, f"\n{job_id}\n".encode())
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _order(self) -> dict[str, int]:
+        """Return the ids in the order of submission -> their places; without those of older versions."""
+        try:
+            with open(self.root / ORDER, "rb", opener=open_at_once) as file:
+                names = file.read().decode(errors="replace").split()
+        except OSError:
+            return {}
+        return {name: -i for i, name in enumerate(reversed(names), -len(names))}
+
+    def ids(self) -> list[str]:
+        """Return the ids of all jobs, the oldest first; those of older versions come first, by their time."""
+        try:
+            names = [name for name in os.listdir(self.jobs) if not name.startswith(".")]
+            order = self._order()
+            return sorted(names, key=lambda name: (order.get(name, 0), name))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -197,11 +223,15 @@ class Store:
         ids = self.ids()
         if not text or text in ids:
             return [text] if text else []
-        if by_id := [job_id for job_id in ids if job_id.startswith(text)]:
+        by_id = [job_id for job_id in ids if job_id.startswith(text)]
+        if by_id and "-" in text:  # no scheduler's id begins so
             return by_id
         records = self.list()[0]
+        # A whole id of a scheduler comes before the start of one of ours, which it may be by chance.
         if by_scheduler := [r.id for r in records if (r.scheduler_id or "").partition(";")[0] == text]:
             return by_scheduler
+        if by_id:
+            return by_id
         if by_name := [record.id for record in records if record.name == text]:
             return by_name[-1:]
         return [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]

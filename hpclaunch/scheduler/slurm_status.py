@@ -187,7 +187,7 @@ def _squeue_rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         row, at = {}, 0
         for name, width in _SQUEUE_COLUMNS:
-            row[name], at = line[at : at + width or None].strip(), at + width
+            row[name], at = line[at:][: width or None].strip(), at + width
         if _READABLE.fullmatch(row["JobArrayID"]) and row["State"]:
             code, command = _raw_code(row["exit_code"]), row["Command"]
             times = (row["StartTime"], row["EndTime"], row["SubmitTime"])
@@ -277,16 +277,17 @@ def _state(row: Mapping[str, str]) -> JobStatus:
     )
 
 
-_IO_ERROR = "181:0"
-"""ESLURMD_IO_ERROR, 4021 (slurm/slurm_errno.h of 25.05; 22.05 does the same), of which a byte is left."""
+_IO_ERROR = "53"
+"""What is shown as a signal is the rest of ESLURMD_IO_ERROR, 4021 (slurm/slurm_errno.h of 25.05): sacct and
+scontrol of 22.05 have 0:53."""
 
 
 def _never_begun(word: str, row: Mapping[str, str]) -> str | None:
     """Return why Slurm could not begin the script, a failure that is not the script's.
 
-    A script that a signal ended has the reason JobLaunchFailure too (22.05): then there is a signal.
+    The reason JobLaunchFailure does not tell: a script that a signal ended has it too (22.05).
     """
-    if (word, row["reason"], row["code"]) != ("FAILED", "JobLaunchFailure", _IO_ERROR):
+    if (word, row["code"].partition(":")[2]) != ("FAILED", _IO_ERROR):
         return None
     log = (
         f"{row['script'].rpartition('/')[0]}/out.log" if row["script"].startswith("/") else "the job's output"

@@ -117,6 +117,13 @@ class Slurm:
         subprocess.run(["slurmctld", "-c", "-i", "-f", str(self.conf)], env=self.environment(), check=True)
         self.start()
 
+    def lose_state(self) -> None:
+        """Start the controller without the files of its state: numbers of jobs begin anew."""
+        self.end_controller("KILL")
+        shutil.rmtree(self.lab / "state")
+        (self.lab / "state").mkdir()
+        self.start()
+
     def end_controller(self, signal: str = "TERM") -> None:
         """End slurmctld by a signal and wait until it is gone; by KILL it saves nothing before."""
         pid = (self.lab / "pid" / "slurmctld.pid").read_text().strip()

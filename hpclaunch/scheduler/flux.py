@@ -104,8 +104,8 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         """Read the JSON: an object for one job, a list for several; unknown jobs are named on stderr."""
         if answer.exit_code != 0 and not re.search(r"JobID \S+ unknown", answer.stderr):
             raise RefusedError(f"flux jobs gives no answer: {_own_words(answer)}")
-        if answer.exit_code == 0 and not answer.stdout.strip():  # it fails where it knows no job
-            raise RefusedError("flux jobs gives an answer that cannot be read: nothing")
+        if answer.exit_code == 0 and answer.stdout.strip() in ("", "{}"):  # it fails where it knows no job
+            raise RefusedError("flux jobs gives an answer that cannot be read: there is no job in it")
         try:
             document = json.loads(answer.stdout) if answer.stdout.strip() else {}
             jobs = document.get("jobs", [document] if document else [])

@@ -70,7 +70,8 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
     from hpclaunch.walltime import format_walltime
 
     queue = record.plan.get("queue")
-    yield "site", f"{record.site} ({record.scheduler} {record.scheduler_id or 'without id'})"
+    cluster = f" on {record.identity.cluster}" if record.identity and record.identity.cluster else ""
+    yield "site", f"{record.site} ({record.scheduler} {record.scheduler_id or 'without id'}{cluster})"
     if queue:
         yield "queue", str(queue)
     names = node_names(record)

@@ -105,6 +105,9 @@ def facts_of_job(host: Host, record: JobRecord) -> JobFacts:
     scheduler = get_scheduler(record.scheduler)
     try:
         accounted = _accounted(host, scheduler, record.scheduler_id)
+        if any(job.name != record.name for job in accounted):
+            accounted = ()
+            unknown.append(f"the accounting here has another job with the number {record.scheduler_id}")
     except HpclaunchError as error:
         unknown.append(f"what the scheduler keeps of the job is not known: {error.message}")
     try:

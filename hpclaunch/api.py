@@ -317,6 +317,13 @@ def find_job(name: str = "last", note: Note | None = None) -> JobHandle:
     return JobHandle(Store().find(name), note)
 
 
+def _hosts_to_ask(handles: Sequence[JobHandle]) -> list[str | None]:
+    asked = {handle.record.host for handle in handles if not handle.ended}
+    if any(handle.record.state == "lost" for handle in handles):
+        asked.add(None)  # a lost job may be found again; for that no connection is made
+    return sorted(asked, key=str)
+
+
 def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
     """Ask for the states of many jobs; each scheduler on each host is asked once.
 
@@ -327,10 +334,7 @@ def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
     from hpclaunch.job.refresh import refresh_all
 
     note, store = note or _warning, Store()
-    asked = {handle.record.host for handle in handles if not handle.ended}
-    if any(handle.record.state == "lost" for handle in handles):
-        asked.add(None)  # a lost job may be found again; for that no connection is made
-    for name in sorted(asked, key=str):
+    for name in _hosts_to_ask(handles):
         there = [handle for handle in handles if handle.record.host == name]
         try:
             with open_host(name) as host:

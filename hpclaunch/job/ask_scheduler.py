@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -50,25 +50,27 @@ def may_change(record: JobRecord) -> bool:
 
 def ask(host: Host, scheduler: Scheduler, records: Sequence[JobRecord]) -> Answers:
     """Ask the scheduler's sources in turn, each for the jobs of which something is still unknown."""
-    records = [record for record in records if record.scheduler_id]
-    unusable: dict[str, RefusedError] = {
-        r.id: error for r in records if (error := _unusable_id(scheduler, r))
-    }
-    records = [record for record in records if record.id not in unusable]
+    unusable = dict(_unusable_ids(scheduler, records))
+    usable = [record for record in records if record.scheduler_id and record.id not in unusable]
     if scheduler.starts_at_once:
-        return _ask_this_machine(host, scheduler, records, unusable)
-    answers = _ask_sources(host, scheduler, records)
-    missing = [record for record in records if record.id not in answers.statuses]
-    cluster = next((s.identity.cluster for s in answers.statuses.values() if s.identity.cluster), None)
-    trouble = answers.trouble
-    away: dict[str, str] = {}
-    if missing and scheduler.cluster_command and trouble is None:
-        try:
-            cluster = cluster or _cluster(host, scheduler)
-        except RefusedError as error:
-            trouble = error
-        away = {r.id: place for r in missing if (place := _other_cluster(scheduler, r, cluster))}
-    return answers._replace(cluster=cluster, away=away, unusable=unusable, trouble=trouble)
+        return _ask_this_machine(host, scheduler, usable, unusable)
+    answers = _ask_sources(host, scheduler, usable)._replace(unusable=unusable)
+    missing = [record for record in usable if record.id not in answers.statuses]
+    if answers.trouble or not missing or not scheduler.cluster_command:
+        return answers
+    return _compare_clusters(host, scheduler, missing, answers)
+
+
+def _compare_clusters(
+    host: Host, scheduler: Scheduler, missing: Sequence[JobRecord], answers: Answers
+) -> Answers:
+    """Tell jobs that another cluster has from those that this one no longer knows."""
+    try:
+        cluster = answers.cluster or _cluster(host, scheduler)
+    except RefusedError as error:
+        return answers._replace(trouble=error)
+    places = {record.id: _other_cluster(scheduler, record, cluster) for record in missing}
+    return answers._replace(cluster=cluster, away={id_: place for id_, place in places.items() if place})
 
 
 def _ask_this_machine(
@@ -100,6 +102,7 @@ def _ask_sources(host: Host, scheduler: Scheduler, records: Sequence[JobRecord])
     open_questions = _incomplete(records, found)
     return Answers(
         statuses=found,
+        cluster=next((status.identity.cluster for status in found.values()), None),
         strangers=frozenset(strangers - found.keys()),
         trouble=trouble if open_questions else None,
     )
@@ -155,11 +158,12 @@ def learned(record: JobRecord, answers: Answers) -> JobIdentity | None:
     return replace(said, cluster=cluster) if cluster else None
 
 
-def _unusable_id(scheduler: Scheduler, record: JobRecord) -> RefusedError | None:
-    """Return what is wrong with a damaged id, about which a scheduler cannot be asked."""
-    if scheduler.is_id(record.scheduler_id or ""):
-        return None
-    return UnreadableFileError(f"{record.folder}/record.json: {record.scheduler_id!r} is not an id of a job")
+def _unusable_ids(scheduler: Scheduler, records: Sequence[JobRecord]) -> Iterator[tuple[str, RefusedError]]:
+    """Yield what is wrong with damaged ids, about which a scheduler cannot be asked."""
+    for record in records:
+        if record.scheduler_id and not scheduler.is_id(record.scheduler_id):
+            text = f"{record.folder}/record.json: {record.scheduler_id!r} is not an id of a job"
+            yield record.id, UnreadableFileError(text)
 
 
 def _other_cluster(scheduler: Scheduler, record: JobRecord, cluster: str | None) -> str | None:

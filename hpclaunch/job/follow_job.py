@@ -21,6 +21,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError
 from hpclaunch.job.array_log import ArrayLogReader
 from hpclaunch.job.ask_scheduler import (
+    Answers,
     ask,
     cluster_is_known,
     identity_of,
@@ -172,11 +173,7 @@ def _wait(
     scheduler = get_scheduler(record.scheduler)
     poll_s = poll_s or scheduler.poll_s
     log = _log_reader(host, record, on_output)
-    # One that has just begun on this machine may be over in a moment.
-    if record.state in FINAL_STATES or not scheduler.starts_at_once or is_elsewhere(record):
-        record = refresh(store, host, record, note)
-    if is_last_known(record):
-        note(f"job {record.id} {_IS[record.state]}, {record.reason}; waiting for its exit status")
+    record = _first_look(store, host, record, note)
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
         ended = _follow(host, record, log, on_poll, pause_s, wake=not ended)
@@ -188,9 +185,21 @@ def _wait(
             if reachable:
                 note(f"{error.message}; waiting for it")
             reachable = False
-    if record.state == "lost" and not scheduler.starts_at_once:
-        record = _look_again(store, host, record, note)
-    log.drain(late_s=_LATE_FILES_S if record.started and not scheduler.starts_at_once else 0.0, over=True)
+    if scheduler.starts_at_once:
+        log.drain(over=True)
+        return record
+    record = _look_again(store, host, record, note)
+    log.drain(late_s=_LATE_FILES_S if record.started else 0.0, over=True)
+    return record
+
+
+def _first_look(store: Store, host: Host, record: JobRecord, note: Note) -> JobRecord:
+    """Ask for the state at once, except of a job that has just begun here: it may be over in a moment."""
+    here = get_scheduler(record.scheduler).starts_at_once and not is_elsewhere(record)
+    if record.state in FINAL_STATES or not here:
+        record = refresh(store, host, record, note)
+    if is_last_known(record):
+        note(f"job {record.id} {_IS[record.state]}, {record.reason}; waiting for its exit status")
     return record
 
 
@@ -271,15 +280,21 @@ def cancel_job(store: Store, host: Host, record: JobRecord, note: Note = to_stde
     if record.state == "created" and not record.scheduler_id:
         return _cancel_submission(store, host, record, note)
     scheduler = get_scheduler(record.scheduler)
-    if record.scheduler_id is None or (record.state in FINAL_STATES and is_elsewhere(record)):
+    if record.scheduler_id is None or _is_over_elsewhere(record):
         return record
+    if is_elsewhere(record):
+        raise _not_from_here(record, record.machine.host if record.machine else None)
     if not scheduler.starts_at_once:
         record = _seen_by_scheduler(store, host, scheduler, record, note)
-    elif is_elsewhere(record):
-        raise _not_from_here(record, record.machine.host if record.machine else "the machine that runs it")
-    elif record.state in FINAL_STATES:
+    if record.state not in FINAL_STATES:
+        return _cancel(store, host, scheduler, record, note)
+    if scheduler.starts_at_once:
         _end_what_is_left(host, scheduler, record, note)
-    return record if record.state in FINAL_STATES else _cancel(store, host, scheduler, record, note)
+    return record
+
+
+def _is_over_elsewhere(record: JobRecord) -> bool:
+    return record.state in FINAL_STATES and is_elsewhere(record)
 
 
 def _seen_by_scheduler(
@@ -287,21 +302,9 @@ def _seen_by_scheduler(
 ) -> JobRecord:
     """Return the record as the scheduler knows the job; raise RefusedError where that cannot be cancelled."""
     answers = ask(host, scheduler, [record])
-    if trouble := answers.trouble or answers.unusable.get(record.id):
-        raise RefusedError(
-            f"{scheduler.title} did not cancel job {record.id}: it cannot be asked whether "
-            f"{record.scheduler_id} is still this job: {trouble.message}",
-            f"where it is: {' '.join(scheduler.cancel_command(record.scheduler_id or ''))}",
-        )
+    if why := _why_not_cancelled(scheduler, record, answers):
+        raise why
     status = answers.statuses.get(record.id)
-    if record.id in answers.away and may_change(record):
-        raise _not_from_here(record, record.identity.cluster if record.identity else None)
-    if status is None and may_change(record) and not cluster_is_known(scheduler, record):
-        raise RefusedError(
-            f"{scheduler.title} here does not know job {record.scheduler_id} of {record.folder}, "
-            "and the record does not tell which cluster took it",
-            f"where it is: {' '.join(scheduler.cancel_command(record.scheduler_id or ''))}",
-        )
     if status is None or status.state in FINAL_STATES:
         return refresh(store, host, record, note)
     if record.state not in FINAL_STATES:
@@ -310,7 +313,24 @@ def _seen_by_scheduler(
     return store.save(replace(record, state=status.state, reason=status.reason, ended=None), reopen=True)
 
 
+def _why_not_cancelled(scheduler: Scheduler, record: JobRecord, answers: Answers) -> RefusedError | None:
+    """Return why a job cannot be cancelled that its scheduler may have: its number may be another job's."""
+    by_hand = f"where it is: {' '.join(scheduler.cancel_command(record.scheduler_id or ''))}"
+    if trouble := answers.trouble or answers.unusable.get(record.id):
+        words = f"it cannot be asked whether {record.scheduler_id} is still this job: {trouble.message}"
+        return RefusedError(f"{scheduler.title} did not cancel job {record.id}: {words}", by_hand)
+    if record.id in answers.statuses or not may_change(record):
+        return None
+    if record.id in answers.away:
+        return _not_from_here(record, record.identity.cluster if record.identity else None)
+    if cluster_is_known(scheduler, record):
+        return None
+    words = f"{scheduler.title} here does not know job {record.scheduler_id} of {record.folder}"
+    return RefusedError(f"{words}, and the record does not tell which cluster took it", by_hand)
+
+
 def _not_from_here(record: JobRecord, there: str | None) -> RefusedError:
+    there = there or "the machine that runs it"
     return RefusedError(
         f"job {record.id} runs on {there}, as last known, and cannot be cancelled from here",
         f"on {there}: hpclaunch cancel {record.id}; where it is over: hpclaunch forget --force",

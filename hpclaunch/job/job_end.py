@@ -14,7 +14,7 @@ from hpclaunch.job.failure_causes import alone, failure_of, first_death, own_exi
 from hpclaunch.job.log_extract import RESTARTS, Trace, hang_left, reason_left
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import ArrayJob, Failure, JobRecord
-from hpclaunch.scheduler.scheduler_interface import JobState, array_state
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, array_state
 
 _LINE_SHOWN = 200  # characters of a log's line in a reason
 
@@ -37,8 +37,12 @@ class EndLogs(NamedTuple):
 def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now: str) -> JobRecord:
     """Return the record of an ended job with what its log shows of its end and of its ranks' binding.
 
+    One that has not ended is returned as it is.
+
     ``files``: the small files of its folder, by path; ``now``: its end where that is not known otherwise.
     """
+    if record.state not in FINAL_STATES:
+        return record
     traces = logs.traces
     if record.array:
         array = {

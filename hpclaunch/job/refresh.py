@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -121,20 +121,23 @@ def _refresh_group(
     records = [_recovered(store, host, scheduler, record, note) for record in records]
     trouble: RefusedError | None = None
     try:
-        answers = ask(host, scheduler, [record for record in records if may_change(record)])
+        answers = ask(host, scheduler, list(filter(may_change, records)))
         trouble = answers.trouble
         left, unreadable = read_each(host, _files_wanted(records, answers))
         answers = answers._replace(unusable={**answers.unusable, **unreadable})
         judged = [judge(record, scheduler, answers, left) for record in records]
-        changed = [
-            new for new, old in zip(judged, records, strict=True) if new != old and not is_last_known(new)
-        ]
-        logs = _end_logs(host, changed)
+        changed = _news(records, judged)
+        logs = _end_logs(host, changed.values())
     except RefusedError as error:  # the host itself cannot be asked
         return list(records), trouble or error
-    ended = {new.id: explained(new, logs, left, now()) for new in changed if new.state in FINAL_STATES}
-    saved = {new.id: keep(store, ended.get(new.id, new), note) for new in changed}
+    saved = {i: keep(store, explained(new, logs, left, now()), note) for i, new in changed.items()}
     return [saved.get(new.id, new) for new in judged], trouble or next(iter(answers.unusable.values()), None)
+
+
+def _news(before: Sequence[JobRecord], judged: Sequence[JobRecord]) -> dict[str, JobRecord]:
+    """Return the records to save, by id: not those that tell only where the job was last known."""
+    pairs = zip(before, judged, strict=True)
+    return {new.id: new for old, new in pairs if new != old and not is_last_known(new)}
 
 
 def judge(record: JobRecord, scheduler: Scheduler, answers: Answers, left: _Files) -> JobRecord:
@@ -172,7 +175,7 @@ def _why_lost(record: JobRecord, scheduler: Scheduler, answers: Answers) -> str:
     return text + "; or another cluster has it: which one took it is not recorded"
 
 
-def _end_logs(host: Host, changed: Sequence[JobRecord]) -> EndLogs:
+def _end_logs(host: Host, changed: Iterable[JobRecord]) -> EndLogs:
     """Read, in one round trip each, the logs of the jobs that have ended."""
     ended = [folder for new in changed if new.state in FINAL_STATES for folder in run_folders(new)]
     failed = [folder for new in changed for folder in run_folders(new, "failed")]
@@ -216,17 +219,19 @@ def _with_status(
         return _open_again(record, status)
     left = _exit_status(files, record)
     following = _next_id(scheduler, files, record)
-    if following and following.partition(";")[0] != (record.scheduler_id or "").partition(";")[0]:
+    if _is_another(following, record):
         record = replace(record, scheduler_id=following)
         status = None  # how the job before it in the chain ended does not matter
         if left is None:
             return replace(record, state="queued", reason="restarted by its own script")
-    if status is None:
-        if left is None and (not asked or not record.scheduler_id):
-            return record
-        status = _status_from_exit_file(files, record, left)
-    if status.state == "failed":
-        status = replace(status, reason=_own_words(status, files, record, following))
+    if status is None and left is None and not asked:
+        return record
+    status = status or _status_from_exit_file(files, record, left)
+    return _ended(record, replace(status, reason=_own_words(status, files, record, following)), left)
+
+
+def _ended(record: JobRecord, status: JobStatus, left: int | None) -> JobRecord:
+    """Return the record of a job that is over; ``left``: what its script left in its exit file."""
     code = status.exit_code if status.exit_code is not None else left
     if status.state != "done" and code == 0:
         code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
@@ -241,6 +246,12 @@ def _with_status(
     )
 
 
+def _is_another(following: str | None, record: JobRecord) -> bool:
+    """Return whether a job with another number, of Slurm's ``NUMBER;CLUSTER``, follows this one."""
+    number = (record.scheduler_id or "").partition(";")[0]
+    return following is not None and following.partition(";")[0] != number
+
+
 def _open_again(record: JobRecord, status: JobStatus) -> JobRecord:
     """Return the record of a job that its scheduler has, also where that had lost sight of it."""
     started, restarts = status.started or record.started, max(record.restarts, status.restarts)
@@ -249,7 +260,9 @@ def _open_again(record: JobRecord, status: JobStatus) -> JobRecord:
 
 
 def _own_words(status: JobStatus, files: _Files, record: JobRecord, following: str | None) -> str | None:
-    """Return why a job failed, in the words of its script where it has left some."""
+    """Return why a job ended so; of a failed one in the words of its script, where it has left some."""
+    if status.state != "failed":
+        return status.reason
     own = own_reason(files, record)
     if own is None and not following and f"{record.folder}/{NEXT_ID}" in files:
         return f"{status.reason}; {record.folder}/{NEXT_ID} holds no id of a next job"

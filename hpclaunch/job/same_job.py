@@ -11,8 +11,8 @@ import datetime as dt
 from hpclaunch.job.record import JobRecord
 from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus
 
-_NEAR = dt.timedelta(hours=1)
-"""How far the clocks of two machines of one user may differ, with the time that a submission takes."""
+_NEAR = dt.timedelta(minutes=10)
+"""How far the clocks of two machines may differ, with the time that a submission takes."""
 
 
 def own_status(record: JobRecord, status: JobStatus | None) -> JobStatus | None:
@@ -34,9 +34,11 @@ def is_same(record: JobRecord, status: JobStatus) -> bool:
         return True
     if bool(known.script) != bool(said.script) or (known.script or "") not in (said.script or ""):
         return False
-    if said.submitted is None or known.submitted is None:
-        return said.script is not None or _submitted_near(record, said)
-    return bool(status.restarts) or _moment(said.submitted) == _moment(known.submitted)
+    if status.restarts:  # which has changed the time
+        return True
+    if record.identity is None:
+        return _submitted_near(record, said)
+    return _moment(said.submitted) == _moment(known.submitted)
 
 
 def names_script(record: JobRecord, said: JobIdentity) -> bool:

@@ -226,15 +226,24 @@ class Store:
         by_id = [job_id for job_id in ids if job_id.startswith(text)]
         if by_id and "-" in text:  # no scheduler's id begins so
             return by_id
-        records = self.list()[0]
         # A whole id of a scheduler comes before the start of one of ours, which it may be by chance.
-        if by_scheduler := [r.id for r in records if (r.scheduler_id or "").partition(";")[0] == text]:
-            return by_scheduler
-        if by_id:
-            return by_id
-        if by_name := [record.id for record in records if record.name == text]:
-            return by_name[-1:]
-        return [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]
+        by_scheduler, by_name = self._by_record(text)
+        return by_scheduler or by_id or by_name[-1:] or _by_end(ids, text)
+
+    def _by_record(self, text: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the jobs with that scheduler's id, and those with that name."""
+        records = self.list()[0]
+        by_scheduler = [record.id for record in records if _number(record) == text]
+        return by_scheduler, [record.id for record in records if record.name == text]
+
+
+def _by_end(ids: Sequence[str], text: str) -> list[str]:
+    return [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]
+
+
+def _number(record: JobRecord) -> str:
+    """Return the scheduler's id without the cluster that Slurm may add."""
+    return (record.scheduler_id or "").partition(";")[0]
 
 
 @contextmanager

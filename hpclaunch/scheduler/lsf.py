@@ -183,21 +183,10 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
         """Read the rows of bjobs; a job that it does not know may fail the command, the rest is there."""
         if answer.exit_code != 0 and not _knows_no_job(answer):
             raise RefusedError(f"bjobs gives no answer: {_own_words(answer)}")
-        known: dict[str, JobStatus] = {}
-        arrays: dict[str, dict[int, JobStatus]] = {}
         rows = _rows(source, answer.stdout)
         if answer.stdout.strip() and not rows and not _knows_no_job(answer):
             raise RefusedError(f"bjobs gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
-        for number, index, status in rows:
-            if index:
-                arrays.setdefault(number, {})[index] = status
-            else:
-                known[number] = status
-        whole = {
-            i: replace(array_status(jobs), identity=next(iter(jobs.values())).identity)
-            for i, jobs in arrays.items()
-        }
-        return {i: status for i, status in (known | whole).items() if i in ids}
+        return {number: status for number, status in _by_number(rows).items() if number in ids}
 
     def parse_cluster(self, answer: CommandResult) -> str:
         """Return the cluster's name (lsid command reference)."""
@@ -217,6 +206,16 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
             raise RefusedError(f"LSF did not cancel the job: {_own_words(answer)}")
 
 
+def _by_number(rows: Sequence[tuple[str, int, JobStatus]]) -> dict[str, JobStatus]:
+    known: dict[str, JobStatus] = {}
+    arrays: dict[str, dict[int, JobStatus]] = {}
+    for number, index, status in rows:
+        known[number] = status
+        if index:
+            arrays.setdefault(number, {})[index] = status
+    return known | {number: array_status(jobs) for number, jobs in arrays.items()}
+
+
 def _rows(source: str, text: str) -> list[tuple[str, int, JobStatus]]:
     """Return number, index (0: no array) and status of each row; "LSF is processing your request" is none."""
     rows, columns = [], len(_FIELDS[source].split()) - 1
@@ -225,15 +224,19 @@ def _rows(source: str, text: str) -> list[tuple[str, int, JobStatus]]:
         match = re.fullmatch(r"(\d+)(?:\[(\d+)\])?", values[0], re.ASCII)
         if not match or len(values) < columns:
             continue
-        # The last but one may have a | in it; ours is the absolute path of a file.
-        before, bar, file = values[-1].rpartition("|")
-        if bar and (file[:1] == "/" or file in ("", "-")):
-            values[-1] = before.strip()
-        status = _status(*[*values[2:], "", ""][:4])
+        values[-1], file = _without_file(values[-1])
+        status = replace(_status(*[*values[2:], "", ""][:4]), identity=JobIdentity(script=file))
         index = match[2] or values[1]
-        identity = JobIdentity(script=file if bar and file[:1] == "/" else None)
-        rows.append((match[1], int(index) if index.isdigit() else 0, replace(status, identity=identity)))
+        rows.append((match[1], int(index) if index.isdigit() else 0, status))
     return rows
+
+
+def _without_file(text: str) -> tuple[str, str | None]:
+    """Divide the last two columns, of which the first may have a | in it; ours is an absolute path."""
+    before, bar, file = text.rpartition("|")
+    if bar and file.startswith("/"):
+        return before.strip(), file
+    return (before.strip(), None) if bar and file in ("", "-") else (text, None)
 
 
 def _bjobs(fields: str, *ids: str) -> tuple[str, ...]:

@@ -92,21 +92,19 @@ def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict
     jobs = _json_jobs(answer.stdout) if source == "json" else text_jobs(answer.stdout)
     if not jobs and source != "json" and answer.exit_code == 0:  # it fails where it knows no job
         raise RefusedError(f"qstat gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
-    by_number = {_number(scheduler_id): scheduler_id for scheduler_id in ids}
+    known = _by_number(jobs)
+    return {i: known[number] for i in ids if (number := _number(i)) in known}
+
+
+def _by_number(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, JobStatus]:
     known: dict[str, JobStatus] = {}
     arrays: dict[str, dict[int, JobStatus]] = {}
     for job, attributes in jobs.items():
-        number = _number(job)
-        if number in by_number:
-            known[by_number[number]] = _with_identity(job, attributes)
-        elif match := re.fullmatch(r"(\d+)\[(\d+)\]", number):
-            arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = _with_identity(job, attributes)
-    subjobs = {
-        by_number[n]: replace(array_status(found), identity=next(iter(found.values())).identity)
-        for n, found in arrays.items()
-        if n in by_number
-    }
-    return known | subjobs
+        status = _with_identity(job, attributes)
+        known[_number(job)] = status
+        if match := re.fullmatch(r"(\d+)\[(\d+)\]", _number(job)):
+            arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = status
+    return known | {number: array_status(found) for number, found in arrays.items()}
 
 
 def _with_identity(job: str, attributes: Mapping[str, Any]) -> JobStatus:

@@ -63,7 +63,9 @@ def array_state(states: Iterable[JobState]) -> JobState:
 
 def array_status(jobs: Mapping[int, JobStatus]) -> JobStatus:
     """Return the status of an array of which the scheduler knows these jobs."""
-    return JobStatus(state=array_state(job.state for job in jobs.values()), jobs=dict(jobs))
+    state = array_state(job.state for job in jobs.values())
+    identity = next((job.identity for job in jobs.values()), JobIdentity())
+    return JobStatus(state=state, jobs=dict(jobs), identity=identity)
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):

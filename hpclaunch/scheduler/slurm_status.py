@@ -108,33 +108,35 @@ def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict
     """Read what squeue, sacct or scontrol reports about the jobs."""
     if answer.exit_code != 0 and not _knows_not(answer):
         raise RefusedError(f"{source} gives no answer: {own_words(answer)}")
-    rows = list(
-        {"squeue": _squeue_rows, "sacct": _sacct_rows, "scontrol": _scontrol_rows}[source](answer.stdout)
-    )
+    read = {"squeue": _squeue_rows, "sacct": _sacct_rows, "scontrol": _scontrol_rows}[source]
+    rows = list(read(answer.stdout))
     if answer.stdout.strip() and not rows and not _header_only(answer.stdout):
         raise RefusedError(f"{source} gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
     by_number = {number_of(scheduler_id): scheduler_id for scheduler_id in ids}
+    known: dict[str, JobStatus] = {}
+    for (number, _), status in _by_script(rows).items():
+        if number in by_number:
+            before = known.get(by_number[number])
+            others = (before, *before.others) if before else ()
+            known[by_number[number]] = replace(status, others=others)
+    return known
+
+
+def _by_script(rows: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], JobStatus]:
+    """Return the number and script of each job -> its status, the last one at the end."""
     jobs: dict[tuple[str, str], JobStatus] = {}
     for row in rows:
         number, underscore, indices = row["id"].partition("_")
-        if number in by_number:
-            key = (by_number[number], row["script"])
-            old = jobs.pop(key, None)
-            jobs[key] = _array_with(old, indices, row) if underscore else _again(old, _status(row))
-    known: dict[str, JobStatus] = {}
-    for (scheduler_id, _), status in jobs.items():
-        before = known.get(scheduler_id)
-        known[scheduler_id] = replace(status, others=(before, *before.others)) if before else status
-    return known
+        key = (number, row["script"])
+        old = jobs.pop(key, None)
+        jobs[key] = _array_with(old, indices, row) if underscore else _again(old, _status(row))
+    return jobs
 
 
 def _array_with(old: JobStatus | None, indices: str, row: Mapping[str, str]) -> JobStatus:
     """Return the status of an array with one more row."""
     status, told = _status(row), old.jobs if old else {}
-    return replace(
-        array_status({**told, **{i: _again(told.get(i), status) for i in _indices(indices)}}),
-        identity=status.identity,
-    )
+    return array_status({**told, **{i: _again(told.get(i), status) for i in _indices(indices)}})
 
 
 def _again(old: JobStatus | None, status: JobStatus) -> JobStatus:
@@ -253,7 +255,7 @@ def _status(row: Mapping[str, str]) -> JobStatus:
 
 
 def _state(row: Mapping[str, str]) -> JobStatus:
-    word = row["state"].split()[0].rstrip("+") if row["state"].strip() else ""  # CANCELLED by 1000
+    word = row["state"].strip().partition(" ")[0].rstrip("+")  # CANCELLED by 1000
     state = _STATES.get(word)
     if state is None:
         return JobStatus(state="running", reason=f"Slurm calls its state {word!r}")

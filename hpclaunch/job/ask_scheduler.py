@@ -24,7 +24,7 @@ _IDENTITY_TIMEOUT_S = 30.0
 
 
 class Answers(NamedTuple):
-    """What is known of jobs, by our ids."""
+    """The answers about jobs, by our ids."""
 
     statuses: Mapping[str, JobStatus] = {}
     cluster: str | None = None
@@ -76,7 +76,7 @@ def _compare_clusters(
 def _ask_this_machine(
     host: Host, scheduler: Scheduler, records: Sequence[JobRecord], unusable: Mapping[str, RefusedError]
 ) -> Answers:
-    """There is no queue: a job that left its exit status is over, and of the others only processes tell."""
+    """There is no queue: a job that left its exit status is over, else its processes show whether it runs."""
     over, unreadable = read_each(host, {r.id: [f"{r.folder}/{EXIT_STATUS}"] for r in records})
     unusable = {**unusable, **unreadable}
     open_ones = [r for r in records if f"{r.folder}/{EXIT_STATUS}" not in over and r.id not in unusable]
@@ -111,7 +111,7 @@ def _ask_sources(host: Host, scheduler: Scheduler, records: Sequence[JobRecord])
 def _take(
     records: Sequence[JobRecord], told: Mapping[str, JobStatus], found: dict[str, JobStatus]
 ) -> set[str]:
-    """Put what was told of our jobs into ``found``; return the jobs of which the scheduler told another's."""
+    """Put the statuses of our jobs into ``found``; return the jobs whose numbers are those of strangers."""
     strangers = set()
     for record in records:
         status = told.get(record.scheduler_id or "")
@@ -133,7 +133,7 @@ def _cluster(host: Host, scheduler: Scheduler, timeout_s: float = QUERY_TIMEOUT_
 
 
 def identity_of(host: Host, scheduler: Scheduler, record: JobRecord) -> JobIdentity | None:
-    """Return what the scheduler that has just taken the job says of it; None where it says nothing now."""
+    """Return which job it is for the scheduler that has just taken it; None where it gives no answer."""
     scheduler_id = record.scheduler_id or ""
     source = scheduler.status_sources[0]
     try:

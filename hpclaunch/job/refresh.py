@@ -260,7 +260,7 @@ def _open_again(record: JobRecord, status: JobStatus) -> JobRecord:
 
 
 def _own_words(status: JobStatus, files: _Files, record: JobRecord, following: str | None) -> str | None:
-    """Return why a job ended so; of a failed one in the words of its script, where it has left some."""
+    """Return why a job ended; the script of a failed one may have left the reason."""
     if status.state != "failed":
         return status.reason
     own = own_reason(files, record)

@@ -26,7 +26,7 @@ from hpclaunch.user_folders import user_state_folder
 
 RECORD = "record.json"
 ORDER = "order"
-"""File beside the folder of the jobs, with a line per job in the order of their submission: clocks differ."""
+"""File next to the folder of the jobs, with a line per job in the order of submission: clocks differ."""
 _LOCK_WAIT_S = 5.0
 """A record is saved in milliseconds; who holds the lock longer than this is stopped or hangs."""
 _LEFTOVER_S = 3600.0
@@ -202,7 +202,7 @@ class Store:
         """
         if text == "last":
             return self._newest()
-        matches = self._matches(text)
+        matches = self._matches(text) if text else []
         if not matches:
             raise NoSuchJobError(
                 f"no job {text!r} in {self.jobs}", "hpclaunch jobs lists them; last is the newest"
@@ -222,8 +222,8 @@ class Store:
     def _matches(self, text: str) -> Sequence[str]:
         """Return the ids of the jobs that a text may mean, the oldest first."""
         ids = self.ids()
-        if not text or text in ids:
-            return [text] if text else []
+        if text in ids:
+            return [text]
         by_id = [job_id for job_id in ids if job_id.startswith(text)]
         if by_id and "-" in text:  # no scheduler's id begins so
             return by_id

@@ -252,7 +252,7 @@ class JobHandle:
         return self.record
 
     def cancel(self) -> JobRecord:
-        """Cancel the job with all its ranks; an ended one stays as it is. Raises RefusedError."""
+        """Cancel the job with all its ranks; one that has ended stays as it is. Raises RefusedError."""
         from hpclaunch.job.follow_job import cancel_job
 
         with self.connected() as host:
@@ -324,6 +324,13 @@ def find_job(name: str = "last", note: Note | None = None) -> JobHandle:
     return JobHandle(Store().find(name), note)
 
 
+def _hosts_to_ask(handles: Sequence[JobHandle]) -> list[str | None]:
+    asked = {handle.record.host for handle in handles if not handle.ended}
+    if any(handle.record.state == "lost" for handle in handles):
+        asked.add(None)  # a lost job may be found again; for that no connection is made
+    return sorted(asked, key=str)
+
+
 def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
     """Ask for the states of many jobs; each scheduler on each host is asked once.
 
@@ -334,7 +341,7 @@ def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
     from hpclaunch.job.refresh import refresh_all
 
     note, store = note or _warning, Store()
-    for name in sorted({handle.record.host for handle in handles if not handle.ended}, key=str):
+    for name in _hosts_to_ask(handles):
         there = [handle for handle in handles if handle.record.host == name]
         try:
             with open_host(name) as host:

@@ -85,10 +85,11 @@ def _submitted(record: JobRecord) -> dt.datetime:
 
 def shown_state(record: JobRecord) -> str:
     """Return the state as people read it: of a job that cannot be seen from here, where it was last known."""
-    from hpclaunch.job.refresh import LAST_KNOWN
+    from hpclaunch.job.ask_scheduler import is_last_known
 
-    away = record.state == "running" and (record.reason or "").startswith(LAST_KNOWN)
-    return f"{record.state}, {str(record.reason).partition(';')[0]}" if away else record.state
+    return (
+        f"{record.state}, {str(record.reason).partition(';')[0]}" if is_last_known(record) else record.state
+    )
 
 
 def up_to_date(handle: JobHandle) -> JobRecord:

@@ -65,8 +65,10 @@ def _cancel(handle: JobHandle) -> None:
     with handle.connected():
         with suppress(RefusedError):  # what cannot be asked for may still be cancelled
             handle.status()
-        if handle.ended:
-            click.echo(f"{handle.id} was {handle.record.state} already")
-            return
+        before = handle.record.state
+        ended = handle.ended
         handle.cancel()
-    click.echo(f"{handle.id} {handle.record.state if handle.ended else 'is being cancelled'}")
+    if ended and handle.record.state == before:
+        click.echo(f"{handle.id} was {before} already")
+    else:
+        click.echo(f"{handle.id} {handle.record.state if handle.ended else 'is being cancelled'}")

@@ -74,22 +74,8 @@ def _failed(failure: Failure) -> Iterator[tuple[str, str]]:
 
 def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
     """Yield the rows about the job itself."""
-    from hpclaunch.job.job_documents import elapsed_s, node_names
-    from hpclaunch.walltime import format_walltime
-
-    queue = record.plan.get("queue")
-    yield "site", f"{record.site} ({record.scheduler} {record.scheduler_id or 'without id'})"
-    if queue:
-        yield "queue", str(queue)
-    names = node_names(record)
-    yield "size", f"{counted(record.nodes, 'node')}, {counted(record.tasks, 'rank')}"
-    if names:
-        yield "nodes", ", ".join(names)
-    elapsed, limit = elapsed_s(record), record.plan.get("walltime_s")
-    if elapsed is not None:
-        limited = record.machine is None  # this machine has no limit
-        of = f" of {format_walltime(limit)}" if limited and isinstance(limit, int) else ""
-        yield "time", f"{format_walltime(elapsed)}{of}"
+    yield "site", f"{record.site} ({_number(record)})"
+    yield from _size(record)
     if record.restarts:
         yield "restarts", str(record.restarts)
     if record.binding:
@@ -103,3 +89,28 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
         code = "" if of_array.exit_code is None else f", exit code {of_array.exit_code}"
         reason = f": {of_array.reason}" if of_array.reason else ""
         yield f"  {index}", f"{of_array.state}{code}{reason}"
+
+
+def _number(record: JobRecord) -> str:
+    """Return the scheduler's kind, the id there and the cluster, where that has a name."""
+    cluster = record.identity.cluster if record.identity else None
+    return f"{record.scheduler} {record.scheduler_id or 'without id'}" + (f" on {cluster}" if cluster else "")
+
+
+def _size(record: JobRecord) -> Iterator[tuple[str, str]]:
+    """Yield the rows about what the job has, and for how long."""
+    from hpclaunch.job.job_documents import elapsed_s, node_names
+    from hpclaunch.walltime import format_walltime
+
+    queue = record.plan.get("queue")
+    if queue:
+        yield "queue", str(queue)
+    names = node_names(record)
+    yield "size", f"{counted(record.nodes, 'node')}, {counted(record.tasks, 'rank')}"
+    if names:
+        yield "nodes", ", ".join(names)
+    elapsed, limit = elapsed_s(record), record.plan.get("walltime_s")
+    if elapsed is not None:
+        limited = record.machine is None  # this machine has no limit
+        of = f" of {format_walltime(limit)}" if limited and isinstance(limit, int) else ""
+        yield "time", f"{format_walltime(elapsed)}{of}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.job.ask_scheduler import is_last_known
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.plan.request import JobRequest
@@ -34,7 +35,14 @@ def settle_after(
                 f"hpclaunch wait {record.id} && hpclaunch submit ... waits for it here",
             )
         record = fresh(record)
-        if record.state not in FINAL_STATES:
+        if is_last_known(record) and text != record.id:
+            ids.append(text)  # the scheduler that is asked here may have a job with that id, too
+        elif is_last_known(record):
+            raise BadInputError(
+                f"--after {text}: job {record.id} is {record.state}, {record.reason}",
+                "submit this job there, too",
+            )
+        elif record.state not in FINAL_STATES:
             ids.append(_id_of(record, text))
         elif record.state != "done" and not request.after_any:
             raise BadInputError(

@@ -20,9 +20,18 @@ from msgspec.structs import replace
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError
 from hpclaunch.job.array_log import ArrayLogReader
+from hpclaunch.job.ask_scheduler import (
+    Answers,
+    ask,
+    cluster_is_known,
+    identity_of,
+    is_elsewhere,
+    is_last_known,
+    may_change,
+)
 from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, LOG, SCRIPT
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import NOT_SUBMITTED, Note, is_elsewhere, keep, now, refresh, to_stderr
+from hpclaunch.job.refresh import NOT_SUBMITTED, Note, keep, now, refresh, to_stderr
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import prevent_submission, submit_once
 from hpclaunch.scheduler.registry import get_scheduler
@@ -32,6 +41,7 @@ RESULT = "result.json"
 PROGRESS = "progress.json"
 
 _LOG_POLL_MAX_S = 1.0
+_IS = {"created": "was not submitted", "queued": "is queued", "running": "runs"}
 # What a job wrote last may reach this machine late where the file system is a network's.
 _LATE_FILES_S = 5.0
 
@@ -108,7 +118,10 @@ def submit_job(
         started = now() if scheduler.starts_at_once else None
         state = "running" if started else "queued"
         record = replace(record, scheduler_id=scheduler_id, state=state, started=started)
-        return keep(store, record, lambda text: note(f"{scheduler.title} has job {scheduler_id}; {text}"))
+        record = keep(store, record, lambda text: note(f"{scheduler.title} has job {scheduler_id}; {text}"))
+        if scheduler.starts_at_once or (identity := identity_of(host, scheduler, record)) is None:
+            return record
+        return keep(store, replace(record, identity=identity), note)
 
 
 def log_text(host: Host, record: JobRecord) -> str:
@@ -170,13 +183,7 @@ def _wait(
     scheduler = get_scheduler(record.scheduler)
     poll_s = poll_s or scheduler.poll_s
     log = _log_reader(host, record, on_output)
-    away = is_elsewhere(record)
-    if (
-        record.state in FINAL_STATES or not scheduler.starts_at_once or away
-    ):  # else it may be over in a moment
-        record = refresh(store, host, record, note)
-    if away and record.state not in FINAL_STATES:
-        note(f"job {record.id} runs, {record.reason}; waiting for its exit status")
+    record = _first_look(store, host, record, note)
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
         ended = _follow(host, record, log, on_poll, pause_s, wake=not ended)
@@ -188,9 +195,21 @@ def _wait(
             if reachable:
                 note(f"{error.message}; waiting for it")
             reachable = False
-    if record.state == "lost" and not scheduler.starts_at_once:
-        record = _look_again(store, host, record, note)
-    log.drain(late_s=_LATE_FILES_S if record.started and not scheduler.starts_at_once else 0.0, over=True)
+    if scheduler.starts_at_once:
+        log.drain(over=True)
+        return record
+    record = _look_again(store, host, record, note)
+    log.drain(late_s=_LATE_FILES_S if record.started else 0.0, over=True)
+    return record
+
+
+def _first_look(store: Store, host: Host, record: JobRecord, note: Note) -> JobRecord:
+    """Ask for the state at once, except of a job that has just begun here: it may be over in a moment."""
+    here = get_scheduler(record.scheduler).starts_at_once and not is_elsewhere(record)
+    if record.state in FINAL_STATES or not here:
+        record = refresh(store, host, record, note)
+    if is_last_known(record):
+        note(f"job {record.id} {_IS[record.state]}, {record.reason}; waiting for its exit status")
     return record
 
 
@@ -263,21 +282,81 @@ def _log_reader(host: Host, record: JobRecord, on_output: Callable[[bytes], None
 def cancel_job(store: Store, host: Host, record: JobRecord, note: Note = to_stderr) -> JobRecord:
     """Cancel a job and return its record, which may still be running where the scheduler takes its time.
 
-    A final record is returned as it is; one whose submission has not begun is never submitted. A file that
-    cannot be written does not keep the scheduler from being asked. Raises RefusedError where the scheduler
-    refuses, and where the job's processes are on another machine.
+    The scheduler is always asked, whatever the record says, and only this very job is cancelled: its number
+    may be another's by now. One whose submission has not begun is never submitted. A file that cannot be
+    written does not keep the scheduler from being asked. Raises RefusedError where the scheduler refuses or
+    is not the job's, and where the job's processes are on another machine.
     """
-    if record.state in FINAL_STATES:
-        return record
     if record.state == "created" and not record.scheduler_id:
         return _cancel_submission(store, host, record, note)
+    scheduler = get_scheduler(record.scheduler)
+    if record.scheduler_id is None or _is_over_elsewhere(record):
+        return record
     if is_elsewhere(record):
-        there = record.machine.host if record.machine else "the machine that runs it"
-        raise RefusedError(
-            f"job {record.id} runs on {there}, as last known, and cannot be cancelled from here",
-            f"on {there}: hpclaunch cancel {record.id}; where it is over: hpclaunch forget --force",
-        )
-    scheduler_id, scheduler = _need_id(record), get_scheduler(record.scheduler)
+        raise _not_from_here(record, record.machine.host if record.machine else None)
+    if not scheduler.starts_at_once:
+        record = _seen_by_scheduler(store, host, scheduler, record, note)
+    if record.state not in FINAL_STATES:
+        return _cancel(store, host, scheduler, record, note)
+    if scheduler.starts_at_once:
+        _end_what_is_left(host, scheduler, record, note)
+    return record
+
+
+def _is_over_elsewhere(record: JobRecord) -> bool:
+    return record.state in FINAL_STATES and is_elsewhere(record)
+
+
+def _seen_by_scheduler(
+    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note
+) -> JobRecord:
+    """Return the record as the scheduler knows the job; raise RefusedError where that cannot be cancelled."""
+    answers = ask(host, scheduler, [record])
+    if why := _why_not_cancelled(scheduler, record, answers):
+        raise why
+    status = answers.statuses.get(record.id)
+    if status is None or status.state in FINAL_STATES:
+        return refresh(store, host, record, note)
+    if record.state not in FINAL_STATES:
+        return record
+    note(f"job {record.id} was {record.state} as recorded, but {scheduler.title} still has it")
+    return store.save(replace(record, state=status.state, reason=status.reason, ended=None), reopen=True)
+
+
+def _why_not_cancelled(scheduler: Scheduler, record: JobRecord, answers: Answers) -> RefusedError | None:
+    """Return why a job cannot be cancelled that its scheduler may have: its number may be another job's."""
+    by_hand = f"where it is: {' '.join(scheduler.cancel_command(record.scheduler_id or ''))}"
+    if trouble := answers.trouble or answers.unusable.get(record.id):
+        words = f"it cannot be asked whether {record.scheduler_id} is still this job: {trouble.message}"
+        return RefusedError(f"{scheduler.title} did not cancel job {record.id}: {words}", by_hand)
+    if record.id in answers.statuses or not may_change(record):
+        return None
+    if record.id in answers.away:
+        return _not_from_here(record, record.identity.cluster if record.identity else None)
+    if cluster_is_known(scheduler, record):
+        return None
+    words = f"{scheduler.title} here does not know job {record.scheduler_id} of {record.folder}"
+    return RefusedError(f"{words}, and the record does not tell which cluster took it", by_hand)
+
+
+def _not_from_here(record: JobRecord, there: str | None) -> RefusedError:
+    there = there or "the machine that runs it"
+    return RefusedError(
+        f"job {record.id} runs on {there}, as last known, and cannot be cancelled from here",
+        f"on {there}: hpclaunch cancel {record.id}; where it is over: hpclaunch forget --force",
+    )
+
+
+def _end_what_is_left(host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> None:
+    """End the processes that an ended job on this machine has left."""
+    answer = host.run(scheduler.cancel_command(record.scheduler_id or ""))
+    scheduler.parse_cancel(answer)
+    if left := answer.stdout.strip():
+        note(f"job {record.id} had left processes, which were ended: {left}")
+
+
+def _cancel(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> JobRecord:
+    scheduler_id = _need_id(record)
     with _uninterrupted():
         # Said before it is done: another process that waits must not take the end for a failure.
         marked = _mark_cancelled(host, record, f"{now()}\n".encode())

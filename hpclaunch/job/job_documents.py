@@ -39,6 +39,7 @@ class JobDocument(Document, frozen=True, kw_only=True):
     site: str
     scheduler: str
     scheduler_id: str | None
+    cluster: str | None
     state: JobState
     exit_code: int | None
     reason: str | None
@@ -177,6 +178,7 @@ def _facts(record: JobRecord) -> dict[str, Any]:
     jobs = record.array.items()
     return {name: getattr(record, name) for name in names} | {
         "schema": 1,
+        "cluster": record.identity.cluster if record.identity else None,
         "queue": record.plan.get("queue"),
         "limit_s": record.plan.get("walltime_s") if record.machine is None else None,
         "elapsed_s": elapsed_s(record),

@@ -21,7 +21,7 @@ from hpclaunch.job.failure_causes import (
 from hpclaunch.job.log_extract import RESTARTS, Trace, hang_left, reason_left
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import ArrayJob, Failure, JobRecord
-from hpclaunch.scheduler.scheduler_interface import JobState, array_state
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, array_state
 
 
 def run_folders(record: JobRecord, state: JobState | None = None) -> list[str]:
@@ -42,8 +42,12 @@ class EndLogs(NamedTuple):
 def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now: str) -> JobRecord:
     """Return the record of an ended job with what its log shows of its end and of its ranks' binding.
 
+    One that has not ended is returned as it is.
+
     ``files``: the small files of its folder, by path; ``now``: its end where that is not known otherwise.
     """
+    if record.state not in FINAL_STATES:
+        return record
     traces = logs.traces
     if record.array:
         array = {
@@ -62,7 +66,7 @@ def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now:
     # Ranks that were never started have no binding to speak of.
     never = record.state != "done" and failed_nodes(preflight)
     binding = None if never else binding_of(record, traces)
-    restarts = restarts_in(files.get(f"{record.folder}/{RESTARTS}"))
+    restarts = max(record.restarts, restarts_in(files.get(f"{record.folder}/{RESTARTS}")))
     record = replace(record, ended=ended, binding=binding, preflight=preflight, restarts=restarts)
     record = replace(record, hang=hang_left(files, record.folder))
     return replace(record, failure=_failure(record, logs))

@@ -11,6 +11,7 @@ import msgspec
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.array_status import job_of_array
+from hpclaunch.job.ask_scheduler import is_last_known
 from hpclaunch.job.attached_nodes import PYTHON, SSH
 from hpclaunch.job.node_programs import STANDS, one_text
 from hpclaunch.job.record import JobRecord
@@ -90,6 +91,9 @@ def _from_outside(host: Host, scheduler: Scheduler, record: JobRecord, index: in
             f"how to look into running jobs of {scheduler.title} from outside is not known",
             "submit with --idle-timeout: the job itself looks before it is ended",
         )
+    if is_last_known(record):
+        why = f"job {record.id} is {record.state}, {record.reason}"
+        raise RefusedError(why, "call hpclaunch stacks there")
     number = record.scheduler_id or ""
     if index is not None:
         number = f"{number}_{index}"

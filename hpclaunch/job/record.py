@@ -8,7 +8,7 @@ import msgspec
 from hpclaunch.host.machine_identity import MachineIdentity
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.preflight_report import NodeVerdict
-from hpclaunch.scheduler.scheduler_interface import JobState
+from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,10 +86,12 @@ class JobRecord(msgspec.Struct, kw_only=True):
     tasks: int
     request: dict[str, Any]
     plan: dict[str, Any]
+    identity: JobIdentity | None = None
+    """Which job of which cluster it is, as the scheduler said right after the submission; None: not known."""
     array: dict[int, ArrayJob] = {}
     """Index -> that job of an array; its files are in the folder of that name; empty where it is none."""
     restarts: int = 0
-    """How often it came back after a checkpoint; counted at its end."""
+    """How often it came back, after a checkpoint or because its scheduler requeued it."""
     failure: Failure | None = None
     """Of a failed job with a log; of an array that of its first failed job."""
     hang: Hang | None = None

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, UnreadableFileError
-from hpclaunch.host.machine_identity import machine_identity
-from hpclaunch.job.array_status import (
-    array_paths,
-    open_indices,
-    with_array_status,
+from hpclaunch.job.array_status import array_paths, with_array_status
+from hpclaunch.job.ask_scheduler import (
+    Answers,
+    ask,
+    cluster_is_known,
+    is_last_known,
+    learned,
+    may_change,
+    read_each,
 )
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.job_end import EndLogs, binding_of, explained, own_reason, restarts_in, run_folders
@@ -42,14 +46,10 @@ from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Sch
 from hpclaunch.text_table import printable
 
 NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
-LAST_KNOWN = "as last known on "
-"""Begins the reason of a job whose processes cannot be seen from here."""
 _LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS, HANG)
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""
-
-_QUERY_TIMEOUT_S = 120.0
 
 Note = Callable[[str], None]
 
@@ -93,7 +93,8 @@ def state_now(store: Store, host: Host, record: JobRecord, note: Note = to_stder
     """Return the record as `refresh` does, of a running job with the number of its restarts so far."""
     record = refresh(store, host, record, note)
     if record.plan.get("supervision") and record.state == "running":
-        return replace(record, restarts=restarts_in(host.read_file(f"{record.folder}/{RESTARTS}")))
+        restarts = restarts_in(host.read_file(f"{record.folder}/{RESTARTS}"))
+        return replace(record, restarts=max(record.restarts, restarts))
     return record
 
 
@@ -116,112 +117,83 @@ def refresh_all(
 def _refresh_group(
     store: Store, host: Host, scheduler: Scheduler, records: Sequence[JobRecord], note: Note
 ) -> tuple[list[JobRecord], RefusedError | None]:
+    """Ask the scheduler, read what the jobs left in their folders, judge, and save what has changed."""
     records = [_recovered(store, host, scheduler, record, note) for record in records]
-    bad = {record.id: error for record in records if (error := _unusable_id(scheduler, record))}
-    asked_for = [r for r in records if _is_open(r) and r.scheduler_id and r.id not in bad]
-    away = dict[str, JobRecord]()
-    if scheduler.starts_at_once:  # there is no queue: a job that left its exit status is over
-        over, unreadable = _read_each(host, {r.id: [f"{r.folder}/{EXIT_STATUS}"] for r in asked_for})
-        bad |= unreadable
-        asked_for = [r for r in asked_for if f"{r.folder}/{EXIT_STATUS}" not in over and r.id not in bad]
-        away = {r.id: last_known(r) for r in asked_for if is_elsewhere(r)}
-        asked_for = [r for r in asked_for if r.id not in away]
-    wanted = {record.scheduler_id or "": open_indices(record) for record in asked_for}
-    known, trouble = _ask(host, scheduler, wanted)
+    trouble: RefusedError | None = None
     try:
-        left, unreadable = _left_behind(host, records, known)
+        answers = ask(host, scheduler, list(filter(may_change, records)))
+        trouble = answers.trouble
+        left, unreadable = read_each(host, _files_wanted(records, answers))
+        answers = answers._replace(unusable={**answers.unusable, **unreadable})
+        judged = [judge(record, scheduler, answers, left) for record in records]
+        changed = _news(records, judged)
+        logs = _end_logs(host, changed.values())
     except RefusedError as error:  # the host itself cannot be asked
         return list(records), trouble or error
-    bad |= unreadable
-    judged = [
-        old
-        if old.id in bad or old.id in away
-        else _judged(old, scheduler, known.get(old.scheduler_id or ""), left, trouble is None)
-        for old in records
-    ]
-    changed = [new for new, old in zip(judged, records, strict=True) if new != old]
+    saved = {i: keep(store, explained(new, logs, left, now()), note) for i, new in changed.items()}
+    return [saved.get(new.id, new) for new in judged], trouble or next(iter(answers.unusable.values()), None)
+
+
+def _news(before: Sequence[JobRecord], judged: Sequence[JobRecord]) -> dict[str, JobRecord]:
+    """Return the records to save, by id: not those that tell only where the job was last known."""
+    pairs = zip(before, judged, strict=True)
+    return {new.id: new for old, new in pairs if new != old and not is_last_known(new)}
+
+
+def judge(record: JobRecord, scheduler: Scheduler, answers: Answers, left: _Files) -> JobRecord:
+    """Return the record with its state from the scheduler and from its small files. Pure.
+
+    What the scheduler does not know is over only where it was asked about this very job.
+    """
+    if record.id in answers.unusable or not may_change(record):
+        return record
+    record = replace(record, identity=learned(record, answers))
+    status = answers.statuses.get(record.id)
+    asked = record.scheduler_id is not None and answers.tell_all_of(record)
+    if record.array:
+        new = with_array_status(record, status, left, now(), asked=asked)
+    else:
+        new = _with_status(record, scheduler, status, left, asked=asked)
+    if record.id in answers.away and new.state not in FINAL_STATES:
+        state = "running" if scheduler.starts_at_once else new.state
+        return replace(new, state=state, reason=answers.away[record.id])
+    if new.state == "lost":
+        return replace(new, reason=_why_lost(new, scheduler, answers))
+    return new
+
+
+def _why_lost(record: JobRecord, scheduler: Scheduler, answers: Answers) -> str:
+    """Return why it is not known how a job ended, and how certain that is."""
+    if record.array or not answers.tell_all_of(record):
+        return record.reason or ""
+    whose = f"{record.scheduler} of {answers.cluster}" if answers.cluster else record.scheduler
+    stranger = f", and {record.scheduler_id} is another job by now" if record.id in answers.strangers else ""
+    text = f"{whose} no longer knows the job{stranger}, and it left no exit status: "
+    text += "it was killed at once, its node or this machine went down, or its disk was full"
+    if cluster_is_known(scheduler, record):
+        return text
+    return text + "; or another cluster has it: which one took it is not recorded"
+
+
+def _end_logs(host: Host, changed: Iterable[JobRecord]) -> EndLogs:
+    """Read, in one round trip each, the logs of the jobs that have ended."""
     ended = [folder for new in changed if new.state in FINAL_STATES for folder in run_folders(new)]
     failed = [folder for new in changed for folder in run_folders(new, "failed")]
-    try:
-        logs = EndLogs(read_traces(host, ended), read_failures(host, failed))
-    except RefusedError as error:
-        return list(records), trouble or error
-    saved = away | {
-        new.id: keep(store, explained(new, logs, left, now()) if new.state in FINAL_STATES else new, note)
-        for new in changed
-    }
-    return [saved.get(old.id, old) for old in records], trouble or next(iter(bad.values()), None)
+    return EndLogs(read_traces(host, ended), read_failures(host, failed))
 
 
-def _unusable_id(scheduler: Scheduler, record: JobRecord) -> RefusedError | None:
-    """Return what is wrong with a damaged id, about which a scheduler cannot be asked."""
-    if record.scheduler_id is None or scheduler.is_id(record.scheduler_id) or not _is_open(record):
-        return None
-    return UnreadableFileError(f"{record.folder}/record.json: {record.scheduler_id!r} is not an id of a job")
-
-
-def is_elsewhere(record: JobRecord) -> bool:
-    """Return whether the processes of a job without a queue cannot be seen from here for certain."""
-    here = get_scheduler(record.scheduler).starts_at_once
-    return here and not machine_identity().sees_processes_of(record.machine)
-
-
-def last_known(record: JobRecord) -> JobRecord:
-    """Return the record of a job whose processes cannot be seen from here: it runs, as far as is known."""
-    there = record.machine.host if record.machine else "a machine that is not recorded"
-    why = "it cannot be seen from here: another machine, a container, or a restart since"
-    return replace(record, state="running", reason=f"{LAST_KNOWN}{there}; {why}")
-
-
-def _judged(
-    record: JobRecord, scheduler: Scheduler, status: JobStatus | None, left: _Files, asked: bool
-) -> JobRecord:
-    """Return the record with its state from the scheduler, if ``asked``, and from its small files."""
-    if not _is_open(record) and record.state != "lost":
-        return record
-    if record.array:
-        asked = asked and record.scheduler_id is not None and _is_open(record)
-        return with_array_status(record, status, left, now(), asked=asked)
-    return _with_status(record, scheduler, status, left, asked=asked)
-
-
-def _is_open(record: JobRecord) -> bool:
-    return record.state not in FINAL_STATES
-
-
-def _left_behind(
-    host: Host, records: Sequence[JobRecord], known: Mapping[str, JobStatus]
-) -> tuple[dict[str, bytes], dict[str, UnreadableFileError]]:
-    """Read, in one round trip, what the jobs that neither wait nor run left in their folders."""
+def _files_wanted(records: Sequence[JobRecord], answers: Answers) -> dict[str, list[str]]:
+    """Return the files that tell how those jobs ended which neither wait nor run."""
     wanted: dict[str, list[str]] = {}
     for record in records:
-        if record.array and (_is_open(record) or record.state == "lost"):
-            wanted[record.id] = [f"{record.folder}/{CANCELLED}", *array_paths(record)]
+        if not may_change(record):
             continue
-        status = known.get(record.scheduler_id or "")
-        if (record.state not in FINAL_STATES or record.state == "lost") and not (
-            status and status.state not in FINAL_STATES
-        ):
+        status = answers.statuses.get(record.id)
+        if record.array:
+            wanted[record.id] = [f"{record.folder}/{CANCELLED}", *array_paths(record)]
+        elif status is None or status.state in FINAL_STATES:
             wanted[record.id] = [f"{record.folder}/{name}" for name in _LEFT]
-    return _read_each(host, wanted)
-
-
-def _read_each(
-    host: Host, wanted: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, bytes], dict[str, UnreadableFileError]]:
-    """Read files by the ids of their jobs: one that cannot be read is a fault of that job only."""
-    try:
-        return host.read_files([path for paths in wanted.values() for path in paths]), {}
-    except UnreadableFileError:
-        pass
-    files: dict[str, bytes] = {}
-    unreadable: dict[str, UnreadableFileError] = {}
-    for job_id, paths in wanted.items():
-        try:
-            files |= host.read_files(paths)
-        except UnreadableFileError as error:
-            unreadable[job_id] = error
-    return files, unreadable
+    return wanted
 
 
 def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> JobRecord:
@@ -239,64 +211,62 @@ def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
     return keep(store, replace(record, scheduler_id=found, state="queued", reason=None), note)
 
 
-def _ask(
-    host: Host, scheduler: Scheduler, wanted: Mapping[str, frozenset[int]]
-) -> tuple[dict[str, JobStatus], RefusedError | None]:
-    """Ask the scheduler's sources in turn, each for what is still unknown.
-
-    ``wanted``: id -> the indices asked for, where it is an array.
-    """
-    known: dict[str, JobStatus] = {}
-    trouble: RefusedError | None = None
-    for source in scheduler.status_sources:
-        unknown = _unknown(wanted, known)
-        for command in scheduler.status_commands(source, unknown) if unknown else ():
-            try:
-                answer = host.run(command, timeout_s=_QUERY_TIMEOUT_S, env=scheduler.query_env)
-                for scheduler_id, status in scheduler.parse_status(source, unknown, answer).items():
-                    before = known.get(scheduler_id, status)
-                    known[scheduler_id] = replace(before, jobs={**status.jobs, **before.jobs})
-            except RefusedError as error:
-                trouble = trouble or error
-    return known, trouble if _unknown(wanted, known) else None
-
-
-def _unknown(wanted: Mapping[str, frozenset[int]], known: Mapping[str, JobStatus]) -> list[str]:
-    return [i for i, indices in wanted.items() if i not in known or indices - known[i].jobs.keys()]
-
-
 def _with_status(
     record: JobRecord, scheduler: Scheduler, status: JobStatus | None, files: _Files, asked: bool
 ) -> JobRecord:
     """Return the record with its state from the scheduler or, where that does not know it, the exit file."""
     if status and status.state not in FINAL_STATES:
-        started = status.started or record.started
-        return replace(record, state=status.state, reason=status.reason, started=started)
+        return _open_again(record, status)
     left = _exit_status(files, record)
     following = _next_id(scheduler, files, record)
-    if following and following.partition(";")[0] != (record.scheduler_id or "").partition(";")[0]:
+    if _is_another(following, record):
         record = replace(record, scheduler_id=following)
         status = None  # how the job before it in the chain ended does not matter
         if left is None:
             return replace(record, state="queued", reason="restarted by its own script")
-    if status is None:
-        if left is None and (not asked or not record.scheduler_id):
-            return record
-        status = _status_from_exit_file(files, record, left)
+    if status is None and left is None and not asked:
+        return record
+    status = status or _status_from_exit_file(files, record, left)
+    return _ended(record, replace(status, reason=_own_words(status, files, record, following)), left)
+
+
+def _ended(record: JobRecord, status: JobStatus, left: int | None) -> JobRecord:
+    """Return the record of a job that is over; ``left``: what its script left in its exit file."""
     code = status.exit_code if status.exit_code is not None else left
     if status.state != "done" and code == 0:
         code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
-    own = own_reason(files, record) if status.state == "failed" else None
-    if status.state == "failed" and own is None and not following and f"{record.folder}/{NEXT_ID}" in files:
-        own = f"{status.reason}; {record.folder}/{NEXT_ID} holds no id of a next job"
     return replace(
         record,
         state=status.state,
         exit_code=code,
-        reason=own or status.reason,
+        reason=status.reason,
         started=status.started or record.started,
         ended=status.ended or record.ended,
+        restarts=max(record.restarts, status.restarts),
     )
+
+
+def _is_another(following: str | None, record: JobRecord) -> bool:
+    """Return whether a job with another number, of Slurm's ``NUMBER;CLUSTER``, follows this one."""
+    number = (record.scheduler_id or "").partition(";")[0]
+    return following is not None and following.partition(";")[0] != number
+
+
+def _open_again(record: JobRecord, status: JobStatus) -> JobRecord:
+    """Return the record of a job that its scheduler has, also where that had lost sight of it."""
+    started, restarts = status.started or record.started, max(record.restarts, status.restarts)
+    record = replace(record, started=started, restarts=restarts, exit_code=None, ended=None, failure=None)
+    return replace(record, state=status.state, reason=status.reason)
+
+
+def _own_words(status: JobStatus, files: _Files, record: JobRecord, following: str | None) -> str | None:
+    """Return why a job ended; the script of a failed one may have left the reason."""
+    if status.state != "failed":
+        return status.reason
+    own = own_reason(files, record)
+    if own is None and not following and f"{record.folder}/{NEXT_ID}" in files:
+        return f"{status.reason}; {record.folder}/{NEXT_ID} holds no id of a next job"
+    return own or status.reason
 
 
 def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
@@ -321,11 +291,7 @@ def _status_from_exit_file(files: _Files, record: JobRecord, left: int | None) -
         return JobStatus(state="cancelled", exit_code=left)
     if left is not None:
         return JobStatus(state="failed", exit_code=left, reason=f"the script ended with exit status {left}")
-    return JobStatus(
-        state="lost",
-        reason=f"{record.scheduler} no longer knows the job, and it left no exit status: "
-        "it was killed at once, its node or this machine went down, or its disk was full",
-    )
+    return JobStatus(state="lost")
 
 
 def _exit_status(files: _Files, record: JobRecord) -> int | None:

@@ -25,6 +25,8 @@ from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 from hpclaunch.user_folders import user_state_folder
 
 RECORD = "record.json"
+ORDER = "order"
+"""File next to the folder of the jobs, with a line per job in the order of submission: clocks differ."""
 _LOCK_WAIT_S = 5.0
 """A record is saved in milliseconds; who holds the lock longer than this is stopped or hangs."""
 _LEFTOVER_S = 3600.0
@@ -76,6 +78,7 @@ class Store:
             with new_folder(target) as made:  # fails where a job exists: no job replaces another
                 made.chmod(0o700)  # logs and records are the user's own, whatever the umask is
                 write_new_file(made / RECORD, _encode(record), 0o600)
+                self._note_order(record.id)
         except OSError as error:
             if target.exists():
                 raise BadInputError(f"{target}: a job with that id exists already", "submit again") from None
@@ -84,16 +87,17 @@ class Store:
                 "make the folder writable, or set XDG_STATE_HOME to one that is",
             ) from None
 
-    def save(self, record: JobRecord) -> JobRecord:
+    def save(self, record: JobRecord, *, reopen: bool = False) -> JobRecord:
         """Replace the job's record and return the record that is stored now.
 
-        A final state stays: a slower process must not make an ended job appear to run. Raises BadInputError
-        where the folder cannot be written.
+        A final state stays: a slower process must not make an ended job appear to run. A lost job may be
+        found again, and ``reopen`` says that the scheduler still has the job. Raises BadInputError where the
+        folder cannot be written.
         """
         with _locked(self.folder(record.id)):
-            if record.state not in FINAL_STATES:
+            if record.state not in FINAL_STATES and not reopen:
                 stored = self.load(record.id)
-                if stored.state in FINAL_STATES:
+                if stored.state in FINAL_STATES and stored.state != "lost":
                     return stored
             LocalHost().write_file(str(self.folder(record.id) / RECORD), _encode(record), 0o600)
         return record
@@ -142,10 +146,33 @@ class Store:
                 if old and not entry.is_symlink():
                     shutil.rmtree(entry.path, ignore_errors=True)
 
-    def ids(self) -> list[str]:
-        """Return the ids of all jobs, the oldest first."""
+    def _note_order(self, job_id: str) -> None:
+        """Add a job to the order of submissions before it appears; its folder may never do so."""
+        handle = os.open(
+            self.root / ORDER, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
+        )
         try:
-            return sorted(name for name in os.listdir(self.jobs) if not name.startswith("."))
+            # One write, so that lines of several processes do not mix; a line that was cut stays alone.
+            os.write(handle, f"\n{job_id}\n".encode())
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _order(self) -> dict[str, int]:
+        """Return the ids in the order of submission -> their places; without those of older versions."""
+        try:
+            with open(self.root / ORDER, "rb", opener=open_at_once) as file:
+                names = file.read().decode(errors="replace").split()
+        except OSError:
+            return {}
+        return {name: -i for i, name in enumerate(reversed(names), -len(names))}
+
+    def ids(self) -> list[str]:
+        """Return the ids of all jobs, the oldest first; those of older versions come first, by their time."""
+        try:
+            names = [name for name in os.listdir(self.jobs) if not name.startswith(".")]
+            order = self._order()
+            return sorted(names, key=lambda name: (order.get(name, 0), name))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -175,7 +202,7 @@ class Store:
         """
         if text == "last":
             return self._newest()
-        matches = self._matches(text)
+        matches = self._matches(text) if text else []
         if not matches:
             raise NoSuchJobError(
                 f"no job {text!r} in {self.jobs}", "hpclaunch jobs lists them; last is the newest"
@@ -195,16 +222,29 @@ class Store:
     def _matches(self, text: str) -> Sequence[str]:
         """Return the ids of the jobs that a text may mean, the oldest first."""
         ids = self.ids()
-        if not text or text in ids:
-            return [text] if text else []
-        if by_id := [job_id for job_id in ids if job_id.startswith(text)]:
+        if text in ids:
+            return [text]
+        by_id = [job_id for job_id in ids if job_id.startswith(text)]
+        if by_id and "-" in text:  # no scheduler's id begins so
             return by_id
+        # A whole id of a scheduler comes before the start of one of ours, which it may be by chance.
+        by_scheduler, by_name = self._by_record(text)
+        return by_scheduler or by_id or by_name[-1:] or _by_end(ids, text)
+
+    def _by_record(self, text: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the jobs with that scheduler's id, and those with that name."""
         records = self.list()[0]
-        if by_scheduler := [r.id for r in records if (r.scheduler_id or "").partition(";")[0] == text]:
-            return by_scheduler
-        if by_name := [record.id for record in records if record.name == text]:
-            return by_name[-1:]
-        return [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]
+        by_scheduler = [record.id for record in records if _number(record) == text]
+        return by_scheduler, [record.id for record in records if record.name == text]
+
+
+def _by_end(ids: Sequence[str], text: str) -> list[str]:
+    return [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]
+
+
+def _number(record: JobRecord) -> str:
+    """Return the scheduler's id without the cluster that Slurm may add."""
+    return (record.scheduler_id or "").partition(";")[0]
 
 
 @contextmanager

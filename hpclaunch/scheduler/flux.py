@@ -12,11 +12,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher
-from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, Scheduler
+from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState, JobStatus, Scheduler
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.directive_reader import DirectiveReader
@@ -102,12 +104,24 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         """Read the JSON: an object for one job, a list for several; unknown jobs are named on stderr."""
         if answer.exit_code != 0 and not re.search(r"JobID \S+ unknown", answer.stderr):
             raise RefusedError(f"flux jobs gives no answer: {_own_words(answer)}")
+        if answer.exit_code == 0 and answer.stdout.strip() in ("", "{}"):  # it fails where it knows no job
+            raise RefusedError("flux jobs gives an answer that cannot be read: there is no job in it")
         try:
             document = json.loads(answer.stdout) if answer.stdout.strip() else {}
             jobs = document.get("jobs", [document] if document else [])
-            return {job: _status(one) for one in jobs if (job := _plain(one["jobid"])) in ids}
+            return {
+                job: replace(_status(one), identity=JobIdentity(submitted=_time(one.get("t_submit"))))
+                for one in jobs
+                if (job := _plain(one["jobid"])) in ids
+            }
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RefusedError(f"flux jobs gives an answer that cannot be read: {error!r}") from None
+
+    def parse_cluster(self, answer: CommandResult) -> str:
+        """Return the nodes of the instance and, in an instance that is a job, the path of its ids."""
+        if answer.exit_code != 0 or not (words := answer.stdout.split()):
+            raise RefusedError(f"Flux does not name its instance: {_own_words(answer)}")
+        return words[0] + "".join(path for path in words[1:2] if path != "/")
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Signal the job with SIGTERM, then SIGKILL."""
@@ -263,5 +277,7 @@ SCHEDULER = FluxScheduler(
     no_restarts="jobs that come back after a checkpoint are not supported on Flux",
     no_exclusions="leaves nodes out by constraints that hpclaunch does not write",
     id_pattern=rf"[fƒ]{_F58}|\d+",
+    # man flux-broker-attributes (0.88): an instance that has no enclosing one is called /.
+    cluster_command=("sh", "-c", "flux getattr hostlist && { flux getattr jobid-path 2> /dev/null || :; }"),
     status_sources=("jobs",),
 )

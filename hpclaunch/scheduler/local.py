@@ -54,7 +54,7 @@ exit 0
 _CANCEL = (
     _FIELDS
     + r"""
-id=$1 grace=$2 leader=${1%%:*} ours=
+id=$1 grace=$2 leader=${1%%:*} ours= shown=
 fields "$leader" && [ "${f[19]}" = "${id##*:}" ] && ours=1
 members() {
   local stats marked p
@@ -63,6 +63,8 @@ members() {
   stats=(/proc/[0-9]*)
   marked=$(grep -lszxF -e "HPCLAUNCH_LOCAL_JOB=$id" /proc/[0-9]*/environ | tr -cs 0-9 ' ')
   set -f
+  # No process gets the number of a session while another one is in it.
+  for p in $marked; do fields "$p" && [[ ${f[3]} == "$leader" ]] && ours=1; done
   for p in "${stats[@]#/proc/}"; do
     fields "$p" || continue
     [[ ${f[0]} == [ZXx] || $p == $$ ]] && continue
@@ -82,6 +84,8 @@ pids=()
 for ((end = SECONDS + grace; SECONDS < end; )); do
   if ! found; then # at first, and of what ends the last may have started others
     members || exit 0
+    [ "$shown" ] || echo "${pids[*]}"
+    shown=1
     kill -TERM "${pids[@]}" 2>/dev/null
   fi
   sleep 0.05

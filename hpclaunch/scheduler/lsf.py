@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
     ArrayRules,
+    JobIdentity,
     JobState,
     JobStatus,
     Scheduler,
@@ -82,8 +85,8 @@ _ENDED = {
 }
 
 _FIELDS = {
-    "reasons": "jobid jobindex stat exit_code exit_reason pend_reason",
-    "states": "jobid jobindex stat exit_code",  # for versions that do not have the reasons
+    "reasons": "jobid jobindex stat exit_code exit_reason pend_reason output_file",
+    "states": "jobid jobindex stat exit_code output_file",  # for versions that do not have the reasons
 }
 
 
@@ -180,22 +183,17 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
         """Read the rows of bjobs; a job that it does not know may fail the command, the rest is there."""
         if answer.exit_code != 0 and not _knows_no_job(answer):
             raise RefusedError(f"bjobs gives no answer: {_own_words(answer)}")
-        known: dict[str, JobStatus] = {}
-        arrays: dict[str, dict[int, JobStatus]] = {}
-        for line in answer.stdout.splitlines():
-            row = [*line.split("|", 5), "", ""]
-            match = re.fullmatch(r"\s*(\d+)(?:\[(\d+)\])?\s*", row[0])
-            if not match or len(row) < len(_FIELDS[source].split()):
-                continue  # "LSF is processing your request. Please wait ..."
-            status = _status(*(text.strip() for text in row[2:6]))
-            index = match[2] or (row[1].strip() if row[1].strip().isdigit() else "0")
-            if int(index):
-                arrays.setdefault(match[1], {})[int(index)] = status
-            else:
-                known[match[1]] = status
-        return {i: s for i, s in known.items() if i in ids} | {
-            i: array_status(jobs) for i, jobs in arrays.items() if i in ids
-        }
+        rows = _rows(source, answer.stdout)
+        if answer.stdout.strip() and not rows and not _knows_no_job(answer):
+            raise RefusedError(f"bjobs gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
+        return {number: status for number, status in _by_number(rows).items() if number in ids}
+
+    def parse_cluster(self, answer: CommandResult) -> str:
+        """Return the cluster's name (lsid command reference)."""
+        match = re.search(r"^My cluster name is (\S+)", answer.stdout, re.MULTILINE)
+        if answer.exit_code != 0 or not match:
+            raise RefusedError(f"lsid does not name its cluster: {_own_words(answer)}")
+        return match[1]
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Signal the job with SIGINT, then SIGTERM, then SIGKILL."""
@@ -206,6 +204,39 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
         over = r"is being terminated|already finished|no matching job found"
         if answer.exit_code != 0 and not re.search(over, answer.stdout + answer.stderr, re.IGNORECASE):
             raise RefusedError(f"LSF did not cancel the job: {_own_words(answer)}")
+
+
+def _by_number(rows: Sequence[tuple[str, int, JobStatus]]) -> dict[str, JobStatus]:
+    known: dict[str, JobStatus] = {}
+    arrays: dict[str, dict[int, JobStatus]] = {}
+    for number, index, status in rows:
+        known[number] = status
+        if index:
+            arrays.setdefault(number, {})[index] = status
+    return known | {number: array_status(jobs) for number, jobs in arrays.items()}
+
+
+def _rows(source: str, text: str) -> list[tuple[str, int, JobStatus]]:
+    """Return number, index (0: no array) and status of each row; "LSF is processing your request" is none."""
+    rows, columns = [], len(_FIELDS[source].split()) - 1
+    for line in text.splitlines():
+        values = [value.strip() for value in line.split("|", columns - 1)]
+        match = re.fullmatch(r"(\d+)(?:\[(\d+)\])?", values[0], re.ASCII)
+        if not match or len(values) < columns:
+            continue
+        values[-1], file = _without_file(values[-1])
+        status = replace(_status(*[*values[2:], "", ""][:4]), identity=JobIdentity(script=file))
+        index = match[2] or values[1]
+        rows.append((match[1], int(index) if index.isdigit() else 0, status))
+    return rows
+
+
+def _without_file(text: str) -> tuple[str, str | None]:
+    """Divide the last two columns, of which the first may have a | in it; ours is an absolute path."""
+    before, bar, file = text.rpartition("|")
+    if bar and file.startswith("/"):
+        return before.strip(), file
+    return (before.strip(), None) if bar and file in ("", "-") else (text, None)
 
 
 def _bjobs(fields: str, *ids: str) -> tuple[str, ...]:
@@ -356,5 +387,6 @@ SCHEDULER = LsfScheduler(
     no_restarts="jobs that come back after a checkpoint are not supported on LSF",
     no_exclusions="leaves nodes out by requirements that hpclaunch does not write",
     id_pattern=r"\d+(\[\d+\])?",
+    cluster_command=("lsid",),
     status_sources=("reasons", "states"),
 )

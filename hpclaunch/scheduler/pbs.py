@@ -72,6 +72,10 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
                 return line.strip()
         raise RefusedError(f"PBS refused the job: {_words(answer)}")
 
+    def cluster_in(self, scheduler_id: str) -> str | None:
+        """Return the server of ``NUMBER.SERVER``, which PBS' commands ask (man qstat, OPERANDS)."""
+        return scheduler_id.partition(".")[2] or None
+
     def find_command(self) -> tuple[str, ...]:
         """List the jobs of all users, also those that have ended meanwhile: qstat -f takes no user."""
         return ("qstat", "-x", "-f")

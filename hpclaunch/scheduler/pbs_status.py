@@ -11,9 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, array_status
+from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState, JobStatus, array_status
 
 _STATES: dict[str, JobState] = {
     "Q": "queued",
@@ -88,17 +90,32 @@ def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict
     if "cannot connect to server" in answer.stderr or answer.exit_code == 255:
         raise RefusedError(f"qstat gives no answer: {own_words(answer)}")
     jobs = _json_jobs(answer.stdout) if source == "json" else text_jobs(answer.stdout)
-    by_number = {_number(scheduler_id): scheduler_id for scheduler_id in ids}
+    if not jobs and source != "json" and answer.exit_code == 0:  # it fails where it knows no job
+        raise RefusedError(f"qstat gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
+    known = _by_number(jobs)
+    return {i: known[number] for i in ids if (number := _number(i)) in known}
+
+
+def _by_number(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, JobStatus]:
     known: dict[str, JobStatus] = {}
     arrays: dict[str, dict[int, JobStatus]] = {}
     for job, attributes in jobs.items():
-        number = _number(job)
-        if number in by_number:
-            known[by_number[number]] = status_of(attributes)
-        elif match := re.fullmatch(r"(\d+)\[(\d+)\]", number):
-            arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = status_of(attributes)
-    subjobs = {by_number[n]: array_status(found) for n, found in arrays.items() if n in by_number}
-    return known | subjobs
+        status = _with_identity(job, attributes)
+        known[_number(job)] = status
+        if match := re.fullmatch(r"(\d+)\[(\d+)\]", _number(job)):
+            arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = status
+    return known | {number: array_status(found) for number, found in arrays.items()}
+
+
+def _with_identity(job: str, attributes: Mapping[str, Any]) -> JobStatus:
+    """Return the status of a job with what tells it from another one with its number."""
+    arguments = attributes.get("Submit_arguments")
+    said = JobIdentity(
+        cluster=job.partition(".")[2] or None,
+        script=str(arguments) if arguments else None,
+        submitted=iso_time(attributes.get("ctime")),
+    )
+    return replace(status_of(attributes), identity=said)
 
 
 def own_words(answer: CommandResult) -> str:

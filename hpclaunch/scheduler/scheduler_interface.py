@@ -21,6 +21,17 @@ it left no exit status."""
 FINAL_STATES: frozenset[JobState] = frozenset({"done", "failed", "cancelled", "lost"})
 
 
+class JobIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """What tells a job from another one with its number, in the scheduler's words; None: it does not say."""
+
+    cluster: str | None = None
+    """Who has it: Slurm's ClusterName, LSF's cluster, PBS' server, the nodes of a Flux instance."""
+    script: str | None = None
+    """A text that holds the path of its script, or of another file in the script's folder."""
+    submitted: str | None = None
+    """ISO 8601 with time zone. Slurm changes it when the job is requeued."""
+
+
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What a scheduler reports about one job; None: it did not report it."""
 
@@ -34,6 +45,11 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     ended: str | None = None
     jobs: "dict[int, JobStatus]" = {}
     """Of an array: index -> the status of that job of it."""
+    restarts: int = 0
+    """How often the scheduler has put it back into the queue."""
+    identity: JobIdentity = JobIdentity()
+    others: "tuple[JobStatus, ...]" = ()
+    """Of jobs that had the same number before."""
 
 
 def array_state(states: Iterable[JobState]) -> JobState:
@@ -47,7 +63,9 @@ def array_state(states: Iterable[JobState]) -> JobState:
 
 def array_status(jobs: Mapping[int, JobStatus]) -> JobStatus:
     """Return the status of an array of which the scheduler knows these jobs."""
-    return JobStatus(state=array_state(job.state for job in jobs.values()), jobs=dict(jobs))
+    state = array_state(job.state for job in jobs.values())
+    identity = next((job.identity for job in jobs.values()), JobIdentity())
+    return JobStatus(state=state, jobs=dict(jobs), identity=identity)
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,6 +302,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two questions while waiting: at first, and at most after backing off."""
     query_env: Mapping[str, str] = {}
     """Environment for the status commands, which makes times unambiguous."""
+    cluster_command: tuple[str, ...] = ()
+    """Prints which cluster answers here, for ``parse_cluster``; empty: each id names it, or there is none."""
     status_sources: tuple[str, ...] = ()
     """Sources of job states, the best first; each is asked for the jobs that those before did not know."""
 
@@ -334,6 +354,14 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether a record's or a job's file may hold this as an id; no other text is asked about."""
         return not self.id_pattern or re.fullmatch(self.id_pattern, text, re.ASCII) is not None
 
+    def cluster_in(self, scheduler_id: str) -> str | None:
+        """Return the cluster that the id itself names, which is asked wherever the question comes from."""
+        return None
+
+    def parse_cluster(self, answer: CommandResult) -> str:
+        """Return the name of the cluster; raise RefusedError where the answer has none."""
+        raise NotImplementedError
+
     def find_command(self) -> tuple[str, ...]:
         """Return the command that lists the user's jobs with their scripts; nothing where there is none.
 
@@ -363,7 +391,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read one such answer; jobs that it does not know are not in the result.
 
-        Raises RefusedError where the source could not be reached, so that the states are not known.
+        Raises RefusedError where the source could not be reached or its answer cannot be read, whatever its
+        exit status: then the states are not known.
         """
         raise NotImplementedError
 

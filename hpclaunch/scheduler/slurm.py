@@ -85,6 +85,16 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
         match = re.fullmatch(r"(\d{1,10})(_\d+)?(;[\w.-]+)?", text, re.ASCII)
         return match is not None and int(match[1]) < 1 << 32
 
+    def cluster_in(self, scheduler_id: str) -> str | None:
+        """Return the cluster of ``JOBID;CLUSTER``."""
+        return scheduler_id.partition(";")[2] or None
+
+    def parse_cluster(self, answer: CommandResult) -> str:
+        """Return ClusterName."""
+        from hpclaunch.scheduler.slurm_status import parse_cluster
+
+        return parse_cluster(answer)
+
     def find_command(self) -> tuple[str, ...]:
         """List the user's jobs, also those that ended a short while ago (MinJobAge)."""
         return ("squeue", "-h", "-a", "--me", "-t", "all", "-o", "%F|%o")
@@ -247,5 +257,6 @@ SCHEDULER = SlurmScheduler(
     allocation_hint="make one with salloc",
     id_pattern=r"\d+(_\d+)?",
     query_env={"SLURM_TIME_FORMAT": "%s"},  # seconds since 1970: no time zone to guess
+    cluster_command=("scontrol", "show", "config"),
     status_sources=("squeue", "sacct", "scontrol"),
 )

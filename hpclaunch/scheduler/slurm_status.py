@@ -1,8 +1,9 @@
 """The states of Slurm's jobs: the squeue, sacct and scontrol commands, and what their answers mean.
 
 Text output only, in forms that are the same from 22.05 on: 22.05 has no JSON in scontrol and sbatch, and
-squeue's JSON changes with every version. Tested on 22.05.8 and 25.05.9 (tests/data/slurm has their answers);
-those between are known from their sources.
+squeue's JSON changes with every version. Tested on 22.05.8 and 25.05.9 (tests/data/slurm). A width of 0 in
+squeue's --Format cuts nothing off (src/squeue/print.c of 25.05). The script of a job is squeue's Command, and
+its path stands in sacct's SubmitLine.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, array_status
+from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState, JobStatus, array_status
 from hpclaunch.scheduler.slurm_reasons import ENDED, pending_sentence
 
 _STATES: dict[str, JobState] = {
@@ -50,9 +53,27 @@ _SQUEUE_COLUMNS = (
     ("exit_code", 16),
     ("StartTime", 24),
     ("EndTime", 24),
+    ("SubmitTime", 24),
+    ("RestartCnt", 12),
+    ("Cluster", 64),
     ("Reason", 240),
+    ("Command", 0),  # the last one, of any length
 )
-_SACCT_COLUMNS = ("JobID", "State", "ExitCode", "Start", "End", "Reason")
+# The names of a row, which all three sources are brought to; in the order of sacct's columns.
+_ROW = ("id", "state", "code", "start", "end", "submit", "cluster", "reason", "script")
+_SACCT_COLUMNS = ("JobID", "State", "ExitCode", "Start", "End", "Submit", "Cluster", "Reason", "SubmitLine")
+_SCONTROL_KEYS = (
+    "JobId",
+    "JobState",
+    "ExitCode",
+    "StartTime",
+    "EndTime",
+    "SubmitTime",
+    "ClusterName",  # it has none
+    "Reason",
+    "Command",
+)
+_READABLE = re.compile(r"\d+(\+\d+)?(_\S+)?", re.ASCII)
 # squeue comes before, and scontrol knows what squeue knows: it is only for a squeue that does not
 # work, and takes one job at a time.
 _SCONTROL_MAX_JOBS = 4
@@ -87,18 +108,53 @@ def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict
     """Read what squeue, sacct or scontrol reports about the jobs."""
     if answer.exit_code != 0 and not _knows_not(answer):
         raise RefusedError(f"{source} gives no answer: {own_words(answer)}")
-    rows = {"squeue": _squeue_rows, "sacct": _sacct_rows, "scontrol": _scontrol_rows}[source]
+    read = {"squeue": _squeue_rows, "sacct": _sacct_rows, "scontrol": _scontrol_rows}[source]
+    rows = list(read(answer.stdout))
+    if answer.stdout.strip() and not rows and not _header_only(answer.stdout):
+        raise RefusedError(f"{source} gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
     by_number = {number_of(scheduler_id): scheduler_id for scheduler_id in ids}
     known: dict[str, JobStatus] = {}
-    arrays: dict[str, dict[int, JobStatus]] = {}
-    for row in rows(answer.stdout):
+    for (number, _), status in _by_script(rows).items():
+        if number in by_number:
+            before = known.get(by_number[number])
+            others = (before, *before.others) if before else ()
+            known[by_number[number]] = replace(status, others=others)
+    return known
+
+
+def _by_script(rows: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], JobStatus]:
+    """Return the number and script of each job -> its status, the last one at the end."""
+    jobs: dict[tuple[str, str], JobStatus] = {}
+    for row in rows:
         number, underscore, indices = row["id"].partition("_")
-        if number in by_number and underscore:
-            jobs = arrays.setdefault(by_number[number], {})
-            jobs.update(dict.fromkeys(_indices(indices), _status(row)))
-        elif number in by_number:
-            known[by_number[number]] = _status(row)
-    return known | {scheduler_id: array_status(jobs) for scheduler_id, jobs in arrays.items()}
+        key = (number, row["script"])
+        old = jobs.pop(key, None)
+        jobs[key] = _array_with(old, indices, row) if underscore else _again(old, _status(row))
+    return jobs
+
+
+def _array_with(old: JobStatus | None, indices: str, row: Mapping[str, str]) -> JobStatus:
+    """Return the status of an array with one more row."""
+    status, told = _status(row), old.jobs if old else {}
+    return array_status({**told, **{i: _again(told.get(i), status) for i in _indices(indices)}})
+
+
+def _again(old: JobStatus | None, status: JobStatus) -> JobStatus:
+    """Return the status of a job of which sacct has a row for each run, as Slurm requeued it."""
+    return replace(status, restarts=max(status.restarts, old.restarts + 1)) if old else status
+
+
+def _header_only(text: str) -> bool:
+    """Return whether these are only lines such as ``CLUSTER: east``, which squeue -M may print."""
+    return all(re.match(r"CLUSTER: ", line) for line in text.splitlines() if line.strip())
+
+
+def parse_cluster(answer: CommandResult) -> str:
+    """Return the ClusterName of ``scontrol show config``; raise RefusedError where there is none."""
+    match = re.search(r"^ClusterName\s*= (\S+)$", answer.stdout, re.MULTILINE)
+    if answer.exit_code != 0 or not match:
+        raise RefusedError(f"scontrol does not name its cluster: {own_words(answer)[:200]}")
+    return match[1]
 
 
 def number_of(scheduler_id: str) -> str:
@@ -133,20 +189,19 @@ def _squeue_rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         row, at = {}, 0
         for name, width in _SQUEUE_COLUMNS:
-            row[name], at = line[at : at + width].strip(), at + width
-        if row["State"]:
-            start, end = row["StartTime"], row["EndTime"]
-            yield _row(
-                row["JobArrayID"], row["State"], _raw_code(row["exit_code"]), start, end, row["Reason"]
-            )
+            row[name], at = line[at:][: width or None].strip(), at + width
+        if _READABLE.fullmatch(row["JobArrayID"]) and row["State"]:
+            code, command = _raw_code(row["exit_code"]), row["Command"]
+            times = (row["StartTime"], row["EndTime"], row["SubmitTime"])
+            made = _row(row["JobArrayID"], row["State"], code, *times, row["Cluster"], row["Reason"], command)
+            yield {**made, "restarts": row["RestartCnt"]}
 
 
 def _sacct_rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
-        values = line.split("|")
-        if len(values) == len(
-            _SACCT_COLUMNS
-        ):  # -D: a requeued job has a line an attempt, the last one counts
+        values = line.split("|", len(_SACCT_COLUMNS) - 1)
+        # -D: a requeued job has a line an attempt, the last one counts
+        if len(values) == len(_SACCT_COLUMNS) and _READABLE.fullmatch(values[0]):
             yield _row(*values)
 
 
@@ -155,13 +210,10 @@ def _scontrol_rows(text: str) -> Iterator[dict[str, str]]:
         pairs = dict(re.findall(r"(?:^|\s)(\w+)=(\S*)", line))
         if "ArrayJobId" in pairs and "ArrayTaskId" in pairs:
             pairs["JobId"] = f"{pairs['ArrayJobId']}_{pairs['ArrayTaskId']}"
-        if "JobId" in pairs and "JobState" in pairs:
-            yield _row(
-                *(
-                    pairs.get(k, "")
-                    for k in ("JobId", "JobState", "ExitCode", "StartTime", "EndTime", "Reason")
-                )
-            )
+        if script := re.search(r" Command=(.*?)(?: WorkDir=|$)", line):
+            pairs["Command"] = script[1]
+        if _READABLE.fullmatch(pairs.get("JobId", "")) and "JobState" in pairs:
+            yield {**_row(*(pairs.get(k, "") for k in _SCONTROL_KEYS)), "restarts": pairs.get("Restarts", "")}
 
 
 def _indices(text: str) -> Iterator[int]:
@@ -172,11 +224,11 @@ def _indices(text: str) -> Iterator[int]:
 
 def job_status(state: str, code: str, start: str, end: str) -> JobStatus:
     """Return what the columns State, ExitCode, Start and End of sacct mean."""
-    return _status(_row("", state, code, start, end, ""))
+    return _status(_row("", state, code, start, end, *[""] * 4))
 
 
-def _row(job: str, state: str, code: str, start: str, end: str, reason: str) -> dict[str, str]:
-    return {"id": job, "state": state, "code": code, "start": start, "end": end, "reason": reason}
+def _row(*values: str) -> dict[str, str]:
+    return dict(zip(_ROW, values, strict=True))
 
 
 def _raw_code(text: str) -> str:
@@ -193,7 +245,17 @@ def _exit_code(text: str) -> int | None:
 
 
 def _status(row: Mapping[str, str]) -> JobStatus:
-    word = row["state"].split()[0].rstrip("+") if row["state"].strip() else ""  # CANCELLED by 1000
+    restarts, script = row.get("restarts", ""), row["script"]
+    said = JobIdentity(
+        cluster=row["cluster"] or None,
+        script=None if script in ("", "(null)") else script,
+        submitted=iso_time(row["submit"]),
+    )
+    return replace(_state(row), identity=said, restarts=int(restarts) if restarts.isdigit() else 0)
+
+
+def _state(row: Mapping[str, str]) -> JobStatus:
+    word = row["state"].strip().partition(" ")[0].rstrip("+")  # CANCELLED by 1000
     state = _STATES.get(word)
     if state is None:
         return JobStatus(state="running", reason=f"Slurm calls its state {word!r}")
@@ -204,11 +266,12 @@ def _status(row: Mapping[str, str]) -> JobStatus:
     code = _exit_code(row["code"])
     if state == "done":
         return JobStatus(state=state, exit_code=0, started=iso_time(row["start"]), ended=iso_time(row["end"]))
+    never = _never_begun(word, row)
     # TIMEOUT and the like come with 0:0; 25.05 gives a lost node its own 0:1 (sacct: 1:0).
     return JobStatus(
         state=state,
-        exit_code=None if word == "NODE_FAIL" else code or None,
-        reason=_end_sentence(word, row["state"], code),
+        exit_code=None if never or word == "NODE_FAIL" else code or None,
+        reason=never or _end_sentence(word, row["state"], code),
         started=_started(row, code),
         ended=iso_time(row["end"]),
     )
@@ -218,6 +281,27 @@ def _started(row: Mapping[str, str], code: int | None) -> str | None:
     """Return the start; a cancelled job that never started has the time of its end there (22.05, 25.05)."""
     never = row["state"].startswith("CANCELLED") and row["start"] == row["end"] and not code
     return None if never else iso_time(row["start"])
+
+
+_IO_ERROR = "53"
+"""What is shown as a signal is the rest of ESLURMD_IO_ERROR, 4021 (slurm/slurm_errno.h of 25.05): sacct and
+scontrol of 22.05 have 0:53."""
+
+
+def _never_begun(word: str, row: Mapping[str, str]) -> str | None:
+    """Return why Slurm could not begin the script, a failure that is not the script's.
+
+    The reason JobLaunchFailure does not tell: a script that a signal ended has it too (22.05).
+    """
+    if (word, row["code"].partition(":")[2]) != ("FAILED", _IO_ERROR):
+        return None
+    log = (
+        f"{row['script'].rpartition('/')[0]}/out.log" if row["script"].startswith("/") else "the job's output"
+    )
+    return (
+        f"Slurm could not open {log} on the node, so the script never ran; "
+        "is the folder on a file system that the compute nodes see?"
+    )
 
 
 def _end_sentence(word: str, state: str, code: int | None) -> str | None:

@@ -81,7 +81,7 @@ def read_data(path: Path) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise BadInputError(f"{shown}: cannot be read: {getattr(error, 'strerror', error)}") from None
     if len(data) > MAX_BYTES:
-        raise BadInputError(f"{shown}: larger than {MAX_BYTES} bytes; this is not a site profile")
+        raise BadInputError(f"{shown}: larger than {MAX_BYTES} bytes, more than is read of a YAML file")
     return data
 
 

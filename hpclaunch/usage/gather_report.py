@@ -104,7 +104,7 @@ def facts_of_job(host: Host, record: JobRecord) -> JobFacts:
         unknown.append(_why_no_samples(record))
     scheduler = get_scheduler(record.scheduler)
     try:
-        accounted = _accounted(host, scheduler, record.scheduler_id)
+        accounted = _own(record, _accounted(host, scheduler, record.scheduler_id))
     except HpclaunchError as error:
         unknown.append(f"what the scheduler keeps of the job is not known: {error.message}")
     try:
@@ -144,6 +144,13 @@ def _accounted(host: Host, scheduler: Scheduler, job: str | None) -> tuple[Accou
         return ()
     command = scheduler.accounting.query(job)
     return scheduler.accounting.parse(job, host.run(command, env=dict(scheduler.query_env), timeout_s=120.0))
+
+
+def _own(record: JobRecord, accounted: tuple[AccountedJob, ...]) -> tuple[AccountedJob, ...]:
+    """Return what is kept of the job; raise BadInputError where another job has its number."""
+    if all(job.name == record.name for job in accounted):
+        return accounted
+    raise BadInputError(f"the accounting here has another job with the number {record.scheduler_id}")
 
 
 def _why_no_samples(record: JobRecord) -> str:

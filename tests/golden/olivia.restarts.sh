@@ -72,6 +72,12 @@ hpclaunch_hand_over() {
 hpclaunch_end() {
   status=$?
   trap - EXIT
+  # Where a signal has ended this shell, what it started must not go on alone.
+  for child in "${timer:-}" "${watchdog:-}"; do [ -z "$child" ] || kill -KILL "$child" 2> /dev/null || :; done
+  if [ "${launcher:-}" ] && kill -TERM "$launcher" 2> /dev/null; then
+    for ((i = 0; i < 50; i++)); do kill -0 "$launcher" 2> /dev/null || break; sleep 0.1; done
+    kill -KILL "$launcher" 2> /dev/null || :
+  fi
   rm -f "$HPCLAUNCH_JOB_FOLDER/reason.new" "$HPCLAUNCH_JOB_FOLDER/restarts.new" "$HPCLAUNCH_JOB_FOLDER/next_id.new"  # reserved and not used
   [ -z "${restarting:-}" ] || exit "$status"
   # What the samples say, in one line; a job that is ended by a signal has no time for it.
@@ -445,7 +451,9 @@ while caught='' status=0; do
   # A caught signal makes wait return 128+N before the launcher has ended.
   [ "$caught" ] && [ "$status" -gt 128 ] || break
 done
+launcher=
 hpclaunch_stop "$watchdog"
+watchdog=
 grep -q '^hung:' "$HPCLAUNCH_JOB_FOLDER/reason" 2> /dev/null && exit 124
 
 if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then

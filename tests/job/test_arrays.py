@@ -163,7 +163,8 @@ def test_this_machine_has_no_queue(words: tuple[str, ...]) -> None:
 
 
 def test_waiting_jobs_of_an_array_share_a_line_in_sacct() -> None:
-    text = "7_[2-3,5%2]|PENDING|0:0|||None\n7_0|COMPLETED|0:0|1|2|None\n7_1|FAILED|3:0|1|2|None\n"
+    end = "1|lab|None|sbatch job.sh\n"
+    text = f"7_[2-3,5%2]|PENDING|0:0|||{end}7_0|COMPLETED|0:0|1|2|{end}7_1|FAILED|3:0|1|2|{end}"
     known = SLURM.parse_status("sacct", ["7"], CommandResult(exit_code=0, stdout=text, stderr=""))
     states = {index: job.state for index, job in known["7"].jobs.items()}
     assert states == {0: "done", 1: "failed", 2: "queued", 3: "queued", 5: "queued"}

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from hpclaunch.host.this_machine import LocalHost
@@ -87,6 +90,57 @@ def test_a_heartbeat_keeps_a_silent_job_alive() -> None:
     beat = 'for i in 1 2 3 4 5 6 7 8; do : > "$HPCLAUNCH_HEARTBEAT"; sleep 0.5; done'
     job, _ = submit("--site", "local", "--idle-timeout", "2s", "--", "bash", "-c", beat)
     assert (job["state"], job["exit_code"]) == ("done", 0)
+
+
+def of_job(store: Store, job: str) -> list[psutil.Process]:
+    """Return the processes that still run of a job on this machine."""
+    mark = f"HPCLAUNCH_LOCAL_JOB={store.load(job).scheduler_id}".encode()
+    found = []
+    for process in psutil.process_iter():
+        with suppress(OSError, psutil.Error):
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+            if mark in environment and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def start_supervised(tmp_path: Path) -> tuple[Store, str]:
+    """Start a job with a timer and a watchdog; return when its program runs."""
+    ready = tmp_path / "ready"
+    words = ["--site", "local", "--tasks", "1", "--max-restarts", "1", "--idle-timeout", "1m", "--time", "1m"]
+    words += ["--warn-before", "20s", "--no-wait", "--", "sh", "-c", f": > {ready}; exec sleep 200"]
+    done = subprocess.run(
+        [sys.executable, "-m", "hpclaunch", "submit", *words],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    while not ready.exists():
+        pass
+    return Store(), done.stdout.strip()
+
+
+@pytest.mark.mpi
+def test_nothing_goes_on_where_a_signal_ends_the_script(tmp_path: Path) -> None:
+    store, job = start_supervised(tmp_path)
+    os.kill(int((store.load(job).scheduler_id or "").partition(":")[0]), signal.SIGTERM)
+    answer = subprocess.run([sys.executable, "-m", "hpclaunch", "wait", job], capture_output=True, text=True)
+    assert answer.stdout == "failed\n"
+    assert not of_job(store, job)
+
+
+@pytest.mark.mpi
+def test_cancel_ends_what_a_killed_script_has_left(tmp_path: Path) -> None:
+    store, job = start_supervised(tmp_path)
+    os.kill(int((store.load(job).scheduler_id or "").partition(":")[0]), signal.SIGKILL)
+    words = [sys.executable, "-m", "hpclaunch"]
+    while subprocess.run([*words, "wait", job], capture_output=True, text=True).stdout != "lost\n":
+        pass
+    assert of_job(store, job)
+    done = subprocess.run([*words, "cancel", job], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{job} was lost already\n")
+    assert "had left processes, which were ended: " in done.stderr
+    assert not of_job(store, job)
 
 
 # Ends the waiting shells of a job's script as the script does, each time a little later after their start.

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -232,3 +233,39 @@ def test_a_kill_at_any_moment_leaves_every_job_whole(store: Store) -> None:
         records, damaged = store.list()
         assert damaged == []
     assert records
+
+
+def test_last_is_the_job_that_was_submitted_last_whatever_the_clock_was(store: Store, tmp_path: Path) -> None:
+    """The clock of one login node is ten years ahead, that of another a day behind."""
+    now = dt.datetime.now(dt.timezone.utc)
+    days = (0, 3653, -1, 0)
+    ids = [new_job_id(now + dt.timedelta(days=shift)) for shift in days]
+    pattern = new_record(store, "local", tmp_path)
+    for job_id in ids:
+        store.create(replace(pattern, id=job_id, folder=str(store.folder(job_id))))
+        assert store.find("last").id == job_id
+    assert store.ids() == [pattern.id, *ids]
+    assert [record.id for record in store.list(newest=2)[0]] == ids[-2:]
+    # A job of an older version is in no order; a line may be cut, where the machine went down.
+    old = new_job_id(now + dt.timedelta(days=3653))
+    shutil.copytree(store.folder(ids[0]), store.folder(old))
+    order = store.root / "order"
+    order.write_bytes(order.read_bytes() + b"\n2026")
+    with pytest.raises(BadInputError, match="exists already"):
+        store.create(replace(pattern, id=ids[0]))
+    newest = new_record(store, "local", tmp_path).id
+    assert store.ids() == [old, pattern.id, *ids, newest]
+
+
+def test_a_whole_id_of_the_scheduler_comes_before_the_start_of_one_of_ours(
+    store: Store, tmp_path: Path
+) -> None:
+    first, second = new_record(store, "slurm", tmp_path), new_record(store, "slurm", tmp_path)
+    day = first.id.partition("-")[0]
+    store.save(replace(first, scheduler_id="555"))
+    store.save(replace(second, scheduler_id=day))
+    assert store.find(day).id == second.id
+    assert store.find(f"{first.id[:-3]}").id == first.id
+    store.save(replace(first, scheduler_id=f"{day};east"))
+    with pytest.raises(BadInputError, match=f"'{day}' fits 2 jobs"):
+        store.find(day)

@@ -115,9 +115,19 @@ def test_several_jobs_are_a_list_and_the_unknown_are_left_out() -> None:
 def test_a_forgotten_job_is_unknown_and_a_flux_that_is_down_is_an_error() -> None:
     assert FLUX.parse_status("jobs", ["f68GN"], recorded("unknown")) == {}
     down = CommandResult(exit_code=1, stdout="", stderr="flux-jobs: ERROR: Unable to connect to Flux\n")
-    for answer in (down, CommandResult(exit_code=0, stdout="{", stderr="")):
+    texts = ("{", "", "maintenance", "{}", "7")
+    rubbish = [CommandResult(exit_code=0, stdout=text, stderr="") for text in texts]
+    for answer in (down, *rubbish):
         with pytest.raises(RefusedError, match="flux jobs gives"):
             FLUX.parse_status("jobs", ["f68GN"], answer)
+
+
+def test_the_instance_and_the_time_of_submission_tell_a_job_from_another() -> None:
+    assert status(json.loads(ANSWERS["failed"]["stdout"])).identity.submitted is not None
+    for text, expected in (("tuolumne[1001-1004]\n/\n", "tuolumne[1001-1004]"), ("n1\n/fA1b\n", "n1/fA1b")):
+        assert FLUX.parse_cluster(CommandResult(exit_code=0, stdout=text, stderr="")) == expected
+    with pytest.raises(RefusedError, match="Flux does not name its instance"):
+        FLUX.parse_cluster(CommandResult(exit_code=1, stdout="", stderr="flux-getattr: ERROR: no"))
 
 
 def test_submitting() -> None:

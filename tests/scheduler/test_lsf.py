@@ -107,6 +107,26 @@ def test_the_jobs_of_an_array(form: str) -> None:
     assert found.state == "running"
 
 
+def test_the_file_of_the_job_tells_it_from_another() -> None:
+    found = status(rows(f"{JOB}|0|PEND|-|-|one | two|/home/me/jobs/a/lsf.log"))
+    assert (found.reason, found.identity.script) == ("one | two", "/home/me/jobs/a/lsf.log")
+    for text in (f"{JOB}|0|PEND|-|-|-|-", f"{JOB}|0|PEND|-|-|-"):
+        assert (status(rows(text)).reason, status(rows(text)).identity.script) == (None, None)
+
+
+def test_rubbish_is_no_answer() -> None:
+    for text in ("maintenance until noon", f"{JOB}|0", "|||||"):
+        with pytest.raises(RefusedError, match="bjobs gives an answer that cannot be read"):
+            LSF.parse_status("reasons", [JOB], rows(text))
+
+
+def test_the_cluster_has_a_name() -> None:
+    text = "IBM Spectrum LSF 10.1.0.15\n\nMy cluster name is summit\nMy master name is batch1\n"
+    assert LSF.parse_cluster(CommandResult(exit_code=0, stdout=text, stderr="")) == "summit"
+    with pytest.raises(RefusedError, match="lsid does not name its cluster"):
+        LSF.parse_cluster(CommandResult(exit_code=0, stdout="", stderr=""))
+
+
 def test_one_bjobs_for_all_jobs() -> None:
     (words,) = LSF.status_commands("reasons", ["1", "2"])
     assert words[:4] == ("bjobs", "-a", "-noheader", "-o")

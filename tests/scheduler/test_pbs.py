@@ -142,6 +142,20 @@ def test_json_that_is_broken_is_left_to_the_text() -> None:
     assert PBS.parse_status("json", ["40.pbshost"], noise)["40.pbshost"].state == "done"
 
 
+def test_rubbish_is_no_answer() -> None:
+    for text in ("maintenance until noon", "", "Job Id:\n"):
+        with pytest.raises(RefusedError, match="qstat gives an answer that cannot be read"):
+            PBS.parse_status("text", ["40.pbshost"], CommandResult(exit_code=0, stdout=text, stderr=""))
+
+
+@pytest.mark.parametrize("name", ["fin-rc0-qstat-x-f", "fin-rc0-qstat-x-f-json"])
+def test_server_script_and_time_tell_a_job_from_another(name: str) -> None:
+    words, answer = recorded(name)
+    said = PBS.parse_status("json" if "json" in name else "text", [words[-1]], answer)[words[-1]].identity
+    assert (said.cluster, bool(said.script), bool(said.submitted)) == ("pbshost", True, True)
+    assert PBS.cluster_in(words[-1]) == "pbshost"
+
+
 @pytest.mark.parametrize("name", ["qsub-ok", "qsub-stdin"])
 def test_submitting(name: str) -> None:
     _, answer = recorded(name)

@@ -9,7 +9,7 @@ import pytest
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobState
+from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from hpclaunch.scheduler.slurm_reasons import ENDED, PENDING, pending_sentence
 
@@ -60,50 +60,85 @@ def test_a_refusal_keeps_slurms_words(stdout: str, stderr: str, exit_code: int, 
     assert caught.value.message == f"Slurm refused the job: {words}"
 
 
-def test_squeue_tells_states_codes_and_times() -> None:
-    text = (DATA / "squeue.txt").read_text()
-    known = SLURM.parse_status("squeue", ["1", "2", "3", "4", "5", "77"], answer(text))
-    assert {i: (s.state, s.exit_code) for i, s in known.items()} == {
-        "1": ("failed", 3),
-        "2": ("done", 0),
-        "3": ("failed", 137),
-        "4": ("cancelled", 143),
-        "5": ("queued", None),
-    }
-    assert seconds(known["4"].started) == 1795244335
-    assert seconds(known["4"].ended) == 1795244337
-    assert known["5"].started is None
-    assert known["5"].reason == "BeginTime: its earliest start time has not come"
+# The path of the jobs' folder is replaced in what was recorded. Job 9 writes to a folder that no node has.
+SCRIPT = "/users/me/.local/state/hpclaunch/jobs/20261123-000000-00abcd/job.sh"
+STATES: dict[str, tuple[JobState, int | None]] = {
+    "1": ("failed", 3),
+    "2": ("done", 0),
+    "3": ("failed", 137),
+    "5": ("failed", None),
+    "6": ("failed", None),
+    "7": ("running", None),
+    "8": ("queued", None),
+    "9": ("failed", None),
+    "10": ("done", 0),
+}
 
 
-def test_sacct_tells_the_same_and_the_last_attempt_counts() -> None:
-    text = (DATA / "sacct.txt").read_text()
-    known = SLURM.parse_status("sacct", list("12345678"), answer(text))
-    states: dict[str, tuple[JobState, int | None]] = {
-        "1": ("failed", 3),
-        "2": ("done", 0),
-        "3": ("failed", 137),
-        "4": ("cancelled", None),
-        "5": ("failed", None),
-        "6": ("failed", None),
-        "7": ("running", None),
-        "8": ("queued", None),
-    }
-    assert {i: (s.state, s.exit_code) for i, s in known.items()} == states
-    assert known["4"].reason == "CANCELLED by 0"
+def recorded(source: str, *ids: str) -> dict[str, JobStatus]:
+    return SLURM.parse_status(source, ids, answer((DATA / f"{source}.txt").read_text()))
+
+
+@pytest.mark.parametrize(("source", "code"), [("squeue", 143), ("sacct", None)])
+def test_squeue_and_sacct_tell_states_and_codes(source: str, code: int | None) -> None:
+    known = recorded(source, "4", "77", *STATES)
+    expected = {**STATES, "4": ("cancelled", code), "5": ("failed", code)}
+    assert {i: (s.state, s.exit_code) for i, s in known.items()} == expected
     assert (known["5"].reason or "").startswith("TIMEOUT: it reached its time limit")
     assert (known["6"].reason or "").startswith("NODE_FAIL: one of its nodes failed")
+    assert (seconds(known["4"].started), seconds(known["4"].ended)) == (1795406593, 1795406594)
+    assert known["8"].started is None
+    assert known["8"].reason == "BeginTime: its earliest start time has not come"
 
 
-def test_scontrol_tells_the_same() -> None:
-    text = (
-        "JobId=6 JobName=x.sh UserId=me(1000) JobState=FAILED Reason=NonZeroExitCode Dependency=(null) "
-        "Requeue=1 ExitCode=5:0 RunTime=00:00:01 StartTime=1795244570 EndTime=1795244571 "
-        "Command=/a b=c/x.sh\n"
+@pytest.mark.parametrize("source", SLURM.status_sources)
+def test_each_source_tells_which_job_it_is_and_how_often_it_was_requeued(source: str) -> None:
+    known = recorded(source, "7", "8", "9", "10")
+    for number in ("7", "8", "9"):
+        assert SCRIPT in (known[number].identity.script or "")
+        assert seconds(known[number].identity.submitted) == 1795406600
+    cluster = None if source == "scontrol" else "lab"  # scontrol does not say
+    assert {status.identity.cluster for status in known.values()} == {cluster}
+    assert {i: status.restarts for i, status in known.items()} == {"7": 1, "8": 0, "9": 0, "10": 0}
+    # What salloc runs is in its own words only.
+    assert (known["10"].identity.script is None) == (source != "sacct")
+
+
+@pytest.mark.parametrize("source", SLURM.status_sources)
+def test_a_folder_that_the_node_does_not_see_is_no_failure_of_the_script(source: str) -> None:
+    status = recorded(source, "9")["9"]
+    assert (status.state, status.exit_code) == ("failed", None)
+    assert "on the node, so the script never ran; is the folder on a file system that" in (
+        status.reason or ""
     )
-    status = SLURM.parse_status("scontrol", ["6"], answer(text))["6"]
-    assert (status.state, status.exit_code, seconds(status.ended)) == ("failed", 5, 1795244571)
-    assert status.reason == "FAILED: the script ended with exit status 5"
+    if source != "sacct":
+        assert f"could not open {SCRIPT.replace('job.sh', 'out.log')} on" in (status.reason or "")
+
+
+def test_jobs_that_had_the_same_number_are_kept_apart() -> None:
+    """As sacct -D lists them when slurmctld has lost its state; the last one is first here."""
+    rows = [
+        "7|COMPLETED|0:0|10|20|10|lab|None|sbatch --parsable /a/jobs/one/job.sh",
+        "7|REQUEUED|0:0|30|40|30|lab|None|sbatch --parsable /a/jobs/two/job.sh",
+        "7|FAILED|1:0|50|60|50|lab|None|sbatch --parsable /a/jobs/two/job.sh",
+        "7_1|PENDING|0:0|||70|lab|None|sbatch --parsable --array=1 /a/jobs/three|x/job.sh",
+    ]
+    status = SLURM.parse_status("sacct", ["7"], answer("\n".join(rows)))["7"]
+    assert status.jobs[1].state == "queued"
+    assert (status.identity.script or "").endswith("/three|x/job.sh")
+    assert [(one.state, one.restarts) for one in status.others] == [("failed", 1), ("done", 0)]
+
+
+def test_the_cluster_has_a_name() -> None:
+    text = (
+        "Configuration data as of 2026-11-23T03:39:07\nClusterName             = lab\nCompleteWait = 0 sec\n"
+    )
+    assert SLURM.parse_cluster(answer(text)) == "lab"
+    for none in (answer(), answer("ClusterName =\n"), answer(text, "", 1)):
+        with pytest.raises(RefusedError, match="scontrol does not name its cluster"):
+            SLURM.parse_cluster(none)
+    assert SLURM.cluster_in("12;east") == "east"
+    assert SLURM.cluster_in("12") is None
 
 
 @pytest.mark.parametrize(
@@ -133,7 +168,7 @@ def test_no_answer_is_not_taken_for_a_lost_job(source: str, stderr: str) -> None
 
 def test_every_ended_state_has_a_sentence_and_is_final() -> None:
     for word in ENDED:
-        row = f"1|{word}|0:0|1|2|None\n"
+        row = f"1|{word}|0:0|1|2|1|lab|None|\n"
         status = SLURM.parse_status("sacct", ["1"], answer(row))["1"]
         assert status.state == "failed"
         assert status.exit_code is None
@@ -141,14 +176,24 @@ def test_every_ended_state_has_a_sentence_and_is_final() -> None:
 
 
 def test_an_unknown_state_is_not_taken_for_an_end() -> None:
-    status = SLURM.parse_status("sacct", ["1"], answer("1|HIBERNATING|0:0|1|2|None\n"))["1"]
+    status = SLURM.parse_status("sacct", ["1"], answer("1|HIBERNATING|0:0|1|2|1|lab|None|\n"))["1"]
     assert status.state == "running"
     assert "HIBERNATING" in (status.reason or "")
 
 
-@pytest.mark.parametrize("text", ["", "\n", "|||||", "garbage", "1|FAILED", "\x00" * 400, "1 " * 300])
+GARBAGE = ["|||||", "garbage", "1|FAILED", "\x00" * 400, "1 " * 300, "Scheduled maintenance until noon"]
+
+
+@pytest.mark.parametrize("text", GARBAGE)
 @pytest.mark.parametrize("source", SLURM.status_sources)
-def test_garbage_is_no_status(source: str, text: str) -> None:
+def test_garbage_is_an_error_and_no_answer(source: str, text: str) -> None:
+    with pytest.raises(RefusedError, match=f"{source} gives an answer that cannot be read"):
+        SLURM.parse_status(source, ["99"], answer(text))
+
+
+@pytest.mark.parametrize("text", ["", "\n", "CLUSTER: east\n"])
+@pytest.mark.parametrize("source", SLURM.status_sources)
+def test_no_row_is_an_answer(source: str, text: str) -> None:
     assert SLURM.parse_status(source, ["99"], answer(text)) == {}
 
 
@@ -173,7 +218,7 @@ def test_all_jobs_of_a_cluster_are_one_question() -> None:
         (commands[0][-3], "-j", "1,3"),
         ("east", "-j", "2,4"),
     ]
-    text = "2|COMPLETED|0:0|1|2|None\n"
+    text = "2|COMPLETED|0:0|1|2|1|east|None|\n"
     assert set(SLURM.parse_status("sacct", ["2;east"], answer(text))) == {"2;east"}
     assert SLURM.cancel_command("2;east") == ("scancel", "-M", "east", "2")
 

@@ -127,6 +127,13 @@ class Slurm:
         while not state.exists() or state.stat().st_mtime_ns == before:
             time.sleep(0.05)
 
+    def lose_state(self) -> None:
+        """Start the controller without the files of its state: numbers of jobs begin anew."""
+        self.end_controller("KILL")
+        shutil.rmtree(self.lab / "state")
+        (self.lab / "state").mkdir()
+        self.start()
+
     def end_controller(self, signal: str = "TERM") -> None:
         """End slurmctld by a signal and wait until it is gone; by KILL it saves nothing before."""
         pid = (self.lab / "pid" / "slurmctld.pid").read_text().strip()

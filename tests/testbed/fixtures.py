@@ -102,6 +102,16 @@ def own_slurm() -> Iterator[Slurm]:
 
 
 @pytest.fixture(scope="module")
+def east_and_west() -> Iterator[tuple[Slurm, Slurm]]:
+    """Two clusters of one node each that give the same numbers: no two such jobs may run at once."""
+    first = str(33_000_000 + os.getpid() % 300_000 * 100)  # MaxJobId is 67 million
+    settings = {"NODES": "1", "GPUS": "0", "EXTRA": "MessageTimeout=2"}
+    for east in _cluster(CLUSTER="east", FIRSTJOB=first, **settings):
+        for west in _cluster(CLUSTER="west", FIRSTJOB=first, **settings):
+            yield east, west
+
+
+@pytest.fixture(scope="module")
 def accounting_slurm() -> Iterator[Slurm]:
     """A Slurm of one node with its accounting database, which takes jobs of the account science only."""
     for cluster in _cluster(NODES="1", ACCT="dbd", EXTRA="AccountingStorageEnforce=associations"):

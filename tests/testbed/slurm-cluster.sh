@@ -94,9 +94,9 @@ JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=task=1" ;;
 esac
 for i in $(seq "$NODES"); do mkdir -p "$LAB/spool/n$i" "$LAB/tmp/n$i"; done
-# Clusters on one machine see each other's processes: no two of them have jobs with the same number.
+# Clusters on one machine see each other's processes: no two of them have running jobs with the same number.
 { cat <<EOF
-ClusterName=lab
+ClusterName=${CLUSTER:-lab}
 SlurmctldHost=$HOST($CTLIP)
 SlurmctldPort=$PORT
 SlurmUser=$ME
@@ -127,7 +127,7 @@ SlurmdParameters=$SLURMD
 ReturnToService=2
 KillWait=2
 MinJobAge=$MINJOBAGE
-FirstJobId=$((PORT * 1000 + 1))
+FirstJobId=${FIRSTJOB:-$((PORT * 1000 + 1))}
 GresTypes=gpu
 EOF
 echo "$AC"

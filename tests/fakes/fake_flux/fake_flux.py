@@ -263,7 +263,15 @@ def cancel(argv: list[str]) -> None:
     (HOME / f"{job['id']}.cancel").touch()
 
 
+def getattr_(argv: list[str]) -> None:
+    """``flux getattr NAME``."""
+    if argv != ["hostlist"]:
+        fail(f"flux-getattr: ERROR: getattr {argv[0]}: No such file or directory")
+    print(os.uname().nodename)
+
+
 COMMANDS = {
+    "getattr": getattr_,
     "batch": batch,
     "start": start,
     "run": run,

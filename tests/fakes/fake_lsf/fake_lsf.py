@@ -1,4 +1,4 @@
-"""A fake LSF: bsub, bjobs and bkill of one host, for tests of the flow where there is no LSF.
+"""A fake LSF: bsub, bjobs, bkill and lsid of one host, for tests of the flow where there is no LSF.
 
 It really runs the scripts, in the background. Its answers have the form that IBM documents for 10.1; it was
 never compared with a real LSF. Settings, from the environment:
@@ -271,6 +271,13 @@ def bkill(argv: list[str]) -> None:
         print(f"Job <{number}> is being terminated")
 
 
+def lsid(argv: list[str]) -> None:
+    """``lsid``."""
+    if (HOME / "down").exists():
+        fail("Cannot connect to LSF. Please wait ...")
+    print("IBM Spectrum LSF Standard 10.1.0.0\n\nMy cluster name is fakelsf\nMy master name is n1")
+
+
 if __name__ == "__main__":
     HOME.mkdir(parents=True, exist_ok=True)
-    {"bsub": bsub, "bjobs": bjobs, "bkill": bkill, "run": run}[sys.argv[1]](sys.argv[2:])
+    {"bsub": bsub, "bjobs": bjobs, "bkill": bkill, "lsid": lsid, "run": run}[sys.argv[1]](sys.argv[2:])

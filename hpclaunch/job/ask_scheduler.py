@@ -1,0 +1,216 @@
+"""What a scheduler reports about jobs of ours; each answer is compared with the job that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.host_interface import Host, UnreadableFileError
+from hpclaunch.host.machine_identity import machine_identity
+from hpclaunch.job.array_status import open_indices
+from hpclaunch.job.log_extract import EXIT_STATUS
+from hpclaunch.job.record import JobRecord
+from hpclaunch.job.same_job import names_script, own_status
+from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobIdentity, JobStatus, Scheduler
+
+LAST_KNOWN = "as last known on "
+"""Begins the reason of a job that cannot be seen from here: its processes, or its cluster."""
+QUERY_TIMEOUT_S = 120.0
+_IDENTITY_TIMEOUT_S = 30.0
+
+
+class Answers(NamedTuple):
+    """The answers about jobs, by our ids."""
+
+    statuses: Mapping[str, JobStatus] = {}
+    cluster: str | None = None
+    """Which cluster was asked; None: it was not needed, or there are none."""
+    away: Mapping[str, str] = {}
+    """Jobs that cannot be seen from here -> where each was last known, in a sentence."""
+    strangers: frozenset[str] = frozenset()
+    """Jobs whose number the scheduler has given to another job."""
+    unusable: Mapping[str, RefusedError] = {}
+    """Jobs whose id or files are damaged."""
+    trouble: RefusedError | None = None
+    """Why the answers are not complete."""
+
+    def tell_all_of(self, record: JobRecord) -> bool:
+        """Return whether the scheduler was asked about this job: one without a status it does not know."""
+        return self.trouble is None and record.id not in self.away and record.id not in self.unusable
+
+
+def may_change(record: JobRecord) -> bool:
+    """Return whether more may become known of a job: one that is lost may be found again."""
+    return record.state not in FINAL_STATES or record.state == "lost"
+
+
+def ask(host: Host, scheduler: Scheduler, records: Sequence[JobRecord]) -> Answers:
+    """Ask the scheduler's sources in turn, each for the jobs of which something is still unknown."""
+    unusable = dict(_unusable_ids(scheduler, records))
+    usable = [record for record in records if record.scheduler_id and record.id not in unusable]
+    if scheduler.starts_at_once:
+        return _ask_this_machine(host, scheduler, usable, unusable)
+    answers = _ask_sources(host, scheduler, usable)._replace(unusable=unusable)
+    missing = [record for record in usable if record.id not in answers.statuses]
+    if answers.trouble or not missing or not scheduler.cluster_command:
+        return answers
+    return _compare_clusters(host, scheduler, missing, answers)
+
+
+def _compare_clusters(
+    host: Host, scheduler: Scheduler, missing: Sequence[JobRecord], answers: Answers
+) -> Answers:
+    """Tell jobs that another cluster has from those that this one no longer knows."""
+    try:
+        cluster = answers.cluster or _cluster(host, scheduler)
+    except RefusedError as error:
+        return answers._replace(trouble=error)
+    places = {record.id: _other_cluster(scheduler, record, cluster) for record in missing}
+    return answers._replace(cluster=cluster, away={id_: place for id_, place in places.items() if place})
+
+
+def _ask_this_machine(
+    host: Host, scheduler: Scheduler, records: Sequence[JobRecord], unusable: Mapping[str, RefusedError]
+) -> Answers:
+    """There is no queue: a job that left its exit status is over, else its processes show whether it runs."""
+    over, unreadable = read_each(host, {r.id: [f"{r.folder}/{EXIT_STATUS}"] for r in records})
+    unusable = {**unusable, **unreadable}
+    open_ones = [r for r in records if f"{r.folder}/{EXIT_STATUS}" not in over and r.id not in unusable]
+    away = {r.id: _other_machine(r) for r in open_ones if is_elsewhere(r)}
+    answers = _ask_sources(host, scheduler, [r for r in open_ones if r.id not in away])
+    return answers._replace(away=away, unusable=unusable)
+
+
+def _ask_sources(host: Host, scheduler: Scheduler, records: Sequence[JobRecord]) -> Answers:
+    found: dict[str, JobStatus] = {}
+    strangers: set[str] = set()
+    trouble: RefusedError | None = None
+    for source in scheduler.status_sources:
+        ids = list(dict.fromkeys(r.scheduler_id or "" for r in _incomplete(records, found)))
+        for command in scheduler.status_commands(source, ids) if ids else ():
+            try:
+                answer = host.run(command, timeout_s=QUERY_TIMEOUT_S, env=scheduler.query_env)
+                told = scheduler.parse_status(source, ids, answer)
+            except RefusedError as error:
+                trouble = trouble or error
+                continue
+            strangers |= _take(records, told, found)
+    open_questions = _incomplete(records, found)
+    return Answers(
+        statuses=found,
+        cluster=next((status.identity.cluster for status in found.values()), None),
+        strangers=frozenset(strangers - found.keys()),
+        trouble=trouble if open_questions else None,
+    )
+
+
+def _take(
+    records: Sequence[JobRecord], told: Mapping[str, JobStatus], found: dict[str, JobStatus]
+) -> set[str]:
+    """Put the statuses of our jobs into ``found``; return the jobs whose numbers are those of strangers."""
+    strangers = set()
+    for record in records:
+        status = told.get(record.scheduler_id or "")
+        own = own_status(record, status)
+        if own is not None:
+            before = found.get(record.id, own)
+            found[record.id] = replace(before, jobs={**own.jobs, **before.jobs})
+        elif status is not None:
+            strangers.add(record.id)
+    return strangers
+
+
+def _incomplete(records: Sequence[JobRecord], found: Mapping[str, JobStatus]) -> list[JobRecord]:
+    return [r for r in records if r.id not in found or open_indices(r) - found[r.id].jobs.keys()]
+
+
+def _cluster(host: Host, scheduler: Scheduler, timeout_s: float = QUERY_TIMEOUT_S) -> str:
+    return scheduler.parse_cluster(host.run(scheduler.cluster_command, timeout_s=timeout_s))
+
+
+def identity_of(host: Host, scheduler: Scheduler, record: JobRecord) -> JobIdentity | None:
+    """Return which job it is for the scheduler that has just taken it; None where it gives no answer."""
+    scheduler_id = record.scheduler_id or ""
+    source = scheduler.status_sources[0]
+    try:
+        (command,) = scheduler.status_commands(source, [scheduler_id])
+        answer = host.run(command, timeout_s=_IDENTITY_TIMEOUT_S, env=scheduler.query_env)
+        status = scheduler.parse_status(source, [scheduler_id], answer).get(scheduler_id)
+        said = status.identity if status else JobIdentity()
+        cluster = scheduler.cluster_in(scheduler_id) or said.cluster
+        if cluster is None and scheduler.cluster_command:
+            cluster = _cluster(host, scheduler, _IDENTITY_TIMEOUT_S)
+        return replace(said, cluster=cluster)
+    except RefusedError:
+        return None
+
+
+def learned(record: JobRecord, answers: Answers) -> JobIdentity | None:
+    """Return the identity of a record that has none, where the scheduler named its script."""
+    said = answers.statuses[record.id].identity if record.id in answers.statuses else None
+    if record.identity is not None or said is None or not names_script(record, said):
+        return record.identity
+    cluster = said.cluster or answers.cluster
+    return replace(said, cluster=cluster) if cluster else None
+
+
+def _unusable_ids(scheduler: Scheduler, records: Sequence[JobRecord]) -> Iterator[tuple[str, RefusedError]]:
+    """Yield what is wrong with damaged ids, about which a scheduler cannot be asked."""
+    for record in records:
+        if record.scheduler_id and not scheduler.is_id(record.scheduler_id):
+            text = f"{record.folder}/record.json: {record.scheduler_id!r} is not an id of a job"
+            yield record.id, UnreadableFileError(text)
+
+
+def _other_cluster(scheduler: Scheduler, record: JobRecord, cluster: str | None) -> str | None:
+    """Return where a job is that another cluster has; None where that is not certain."""
+    theirs = record.identity.cluster if record.identity else None
+    if theirs is None or cluster in (None, theirs) or scheduler.cluster_in(record.scheduler_id or ""):
+        return None
+    return f"{LAST_KNOWN}{theirs}; it cannot be seen from here: {scheduler.title} here is {cluster}"
+
+
+def cluster_is_known(scheduler: Scheduler, record: JobRecord) -> bool:
+    """Return whether it is certain which cluster has the job, or there is no choice."""
+    named = record.identity.cluster if record.identity else None
+    return bool(named or scheduler.cluster_in(record.scheduler_id or "") or not scheduler.cluster_command)
+
+
+def is_elsewhere(record: JobRecord) -> bool:
+    """Return whether the processes of a job without a queue cannot be seen from here for certain."""
+    here = get_scheduler(record.scheduler).starts_at_once
+    return here and not machine_identity().sees_processes_of(record.machine)
+
+
+def _other_machine(record: JobRecord) -> str:
+    there = record.machine.host if record.machine else "a machine that is not recorded"
+    return (
+        f"{LAST_KNOWN}{there}; it cannot be seen from here: another machine, a container, or a restart since"
+    )
+
+
+def is_last_known(record: JobRecord) -> bool:
+    """Return whether the state is that of a job which cannot be seen from here."""
+    return record.state not in FINAL_STATES and (record.reason or "").startswith(LAST_KNOWN)
+
+
+def read_each(
+    host: Host, wanted: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, bytes], dict[str, RefusedError]]:
+    """Read files by the ids of their jobs: one that cannot be read is a fault of that job only."""
+    try:
+        return host.read_files([path for paths in wanted.values() for path in paths]), {}
+    except UnreadableFileError:
+        pass
+    files: dict[str, bytes] = {}
+    unreadable: dict[str, RefusedError] = {}
+    for job_id, paths in wanted.items():
+        try:
+            files |= host.read_files(paths)
+        except UnreadableFileError as error:
+            unreadable[job_id] = error
+    return files, unreadable

@@ -22,7 +22,10 @@ from hpclaunch.job.record import JobRecord
 
 _TIMEOUT_S = 300.0
 # What hpclaunch itself put into the job's folder.
-_OURS = ("runner", "submission", "probe.py", "stage.py", "sampler.sh", "startup", "log_start")
+_OURS = (
+    *("runner", "submission", "probe.py", "stage.py", "sampler.sh", "mpi_session.sh"),
+    *("startup", "log_start"),
+)
 # base64 carries names that are not UTF-8.
 _FIND = """
 export LC_ALL=C

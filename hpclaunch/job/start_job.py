@@ -42,6 +42,7 @@ from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.retired_site import refuse_submission
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.software_lines import PRIVATE_FOLDERS, private_folders
 
 
 def start(
@@ -96,8 +97,9 @@ def _send_parts(
     if not plan.request.no_sample:
         host.write_file(f"{folder}/{SAMPLER}", (resource_dir("remote") / SAMPLER).read_bytes())
     session_file = site_launcher(plan.profile).session_file
-    if session_file:
-        host.write_file(f"{folder}/{session_file}", (resource_dir("remote") / session_file).read_bytes())
+    private = private_folders(plan.profile, plan.nodes, frozenset(plan.request.env))
+    for file in filter(None, (session_file, PRIVATE_FOLDERS if private else None)):
+        host.write_file(f"{folder}/{file}", (resource_dir("remote") / file).read_bytes())
     if needs_startup(prepared.request):
         host.make_folder(f"{folder}/{STARTUP}", private=True)
         for name, there in STARTUP_FILES.items():

@@ -128,6 +128,10 @@ export TRITON_HOME="/dev/shm/$USER-triton"
 # a failed collective ends the rank, which would hang otherwise (https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20)
 export TORCH_NCCL_ASYNC_ERROR_HANDLING="1"
 
+# for names of folders in /tmp that no other user can foresee
+read -r HPCLAUNCH_KEY < /proc/sys/kernel/random/uuid
+export HPCLAUNCH_KEY
+
 # rendezvous: the job's first node
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export MASTER_ADDR
@@ -147,6 +151,8 @@ mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# these folders must be the user's own on each node: every user may write where they stand
+[ ! -r "$HPCLAUNCH_JOB_FOLDER/private_folders.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/private_folders.sh" TRITON_HOME
 # the rank, as the variables that torch.distributed and others read
 export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=4
 # an MPI that is started by a plugin which it does not speak gives no error

@@ -116,6 +116,10 @@ export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"
 # torch's downloads go to scratch, not into the 20 GB home folder (https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20)
 export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"
 
+# for names of folders in /tmp that no other user can foresee
+read -r HPCLAUNCH_KEY < /proc/sys/kernel/random/uuid
+export HPCLAUNCH_KEY
+
 # rendezvous: the job's first node
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export MASTER_ADDR
@@ -141,6 +145,8 @@ mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# these folders must be the user's own on each node: every user may write where they stand
+[ ! -r "$HPCLAUNCH_JOB_FOLDER/private_folders.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/private_folders.sh" MIOPEN_USER_DB_PATH MIOPEN_CUSTOM_CACHE_DIR
 # the rank, as the variables that torch.distributed and others read
 export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE=16
 # an MPI that is started by a plugin which it does not speak gives no error

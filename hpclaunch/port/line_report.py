@@ -113,7 +113,7 @@ def _merged(verdicts: list[Verdict]) -> Verdict:
 
 def _changed(carried: list[Verdict], left: list[str]) -> Verdict:
     """Return the verdict on a line of which some parts are carried over; ``left``: why the rest is not."""
-    not_carried = (f"not carried over: {why.removeprefix('undecided: ')}" for why in left)
+    not_carried = (f"left out: {why.removeprefix('undecided: ')}" for why in left)
     return Verdict(
         "changed",
         to=_joined(verdict.to or "unchanged" for verdict in carried),

@@ -129,7 +129,7 @@ def test_a_loop_is_left_out_because_it_is_one() -> None:
         if one.line == above + 1
     ]
     assert "command: ./app" in changed.to
-    assert "not carried over: a loop" in changed.why
+    assert "left out: a loop" in changed.why
     assert "left out: undecided" not in changed.why
 
 

@@ -10,7 +10,7 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
-from hpclaunch.plan.profile_plan import has_timeline, place_lines, timeline_words
+from hpclaunch.plan.profile_plan import place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.startup_plan import startup_lines
 from hpclaunch.scheduler.job_header import Line
@@ -96,15 +96,12 @@ def _threads(request: JobRequest, layout: JobLayout) -> Line:
 
 def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
     """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
-    sampled = not request.no_sample
-    by_rank = sampled or request.max_restarts or request.idle_timeout or has_timeline(request)
-    read = {"RANK": bool(by_rank), "LOCAL_RANK": sampled}
     variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
-    needed = read if layout.binding is None and variable is None else dict.fromkeys(read, True)
-    names = frozenset(name for name, wanted in needed.items() if wanted)
+    by_local_rank = not request.no_sample or layout.binding is not None or variable is not None
+    names = ("RANK", "LOCAL_RANK") if by_local_rank else ("RANK",)
     lines = [
         *_private_folders(request, profile, layout.nodes),
-        *rank_lines(request, profile, layout, names),
+        *rank_lines(request, profile, layout, frozenset(names)),
     ]
     if layout.tasks > 1 and request.mpi != "none":
         lines += site_launcher(profile).rank_guard

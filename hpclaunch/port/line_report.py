@@ -106,12 +106,19 @@ def _merged(verdicts: list[Verdict]) -> Verdict:
     fates = {verdict.fate for verdict in verdicts}
     if len(fates) == 1 and fates != {"changed"}:
         return Verdict(verdicts[0].fate, why=_joined(verdict.why for verdict in verdicts))
-    to = [verdict.to or "unchanged" for verdict in verdicts if verdict.fate != "left out"]
+    carried = [verdict for verdict in verdicts if verdict.fate != "left out"]
+    left = [verdict.why for verdict in verdicts if verdict.fate == "left out"]
+    return _changed(carried, left)
+
+
+def _changed(carried: list[Verdict], left: list[str]) -> Verdict:
+    """Return the verdict on a line of which some parts are carried over; ``left``: why the rest is not."""
+    not_carried = (f"left out: {why.removeprefix('undecided: ')}" for why in left)
     return Verdict(
         "changed",
-        to=_joined(to),
-        why=_joined(f"left out: {each.why}" if each.fate == "left out" else each.why for each in verdicts),
-        source=_joined(verdict.source for verdict in verdicts) or "the script",
+        to=_joined(verdict.to or "unchanged" for verdict in carried),
+        why=_joined([*(verdict.why for verdict in carried), *not_carried]),
+        source=_joined(verdict.source for verdict in carried) or "the script",
     )
 
 

@@ -390,6 +390,13 @@ def _exit(port: Port, command: Command) -> Verdict:
     )
 
 
+def _loop(port: Port, command: Command) -> Verdict:
+    why = "undecided: a loop: a job file has none, so what it repeats is judged once"
+    return Verdict(
+        "left out", why=f"{why}: submit a job for each turn (--array), or repeat it in the program"
+    )
+
+
 def _unset(port: Port, command: Command) -> Verdict:
     return Verdict("left out", why=f"undecided: what is set on {port.here} is in the script that was written")
 
@@ -407,4 +414,5 @@ _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("exit", _exit),
     ("unset", _unset),
     ("tee", _tee),
+    ("for|select", _loop),
 )

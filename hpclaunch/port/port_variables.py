@@ -99,4 +99,6 @@ def _replaced(port: Port, name: str, group: Group, site: EnvVar | None) -> Verdi
         variable = port.target.binding.gpu_visible_var
         to = f"the binding of {port.here}" + (f", GPUs by {variable}" if variable else "")
         return Verdict("changed", to, group.why, port.cited(port.target.binding.source))
+    if group.name == "scheduler":
+        return Verdict("left out", why=group.why)
     return Verdict("left out", why=f"{group.why}; {port.here} sets what it needs itself")

@@ -34,9 +34,13 @@ GROUPS = (
     ),
     Group(
         "ranks",
-        r"(LOCAL_|GROUP_|NODE_|GLOBAL_)?RANK|(LOCAL_)?WORLD_SIZE|LOCAL_SIZE|SRUN_CPUS_PER_TASK"
-        r"|HOROVOD_(CONTROLLER|CPU_OPERATIONS)|(SLURM|SBATCH|SRUN|PBS|COBALT|LSB|SGE)_\w+|JSM_\w+",
+        r"(LOCAL_|GROUP_|NODE_|GLOBAL_)?RANK|(LOCAL_)?WORLD_SIZE|LOCAL_SIZE|HOROVOD_(CONTROLLER|CPU_OPERATIONS)",
         "the launcher or hpclaunch sets it for each rank",
+    ),
+    Group(
+        "scheduler",
+        r"(SLURM|SBATCH|SRUN|PBS|COBALT|LSB|SGE|JSM)_\w+",
+        "the commands of the other machine's scheduler read it; here they get options",
     ),
     Group(
         "binding",

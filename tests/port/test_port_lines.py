@@ -108,6 +108,31 @@ def test_an_account_that_cannot_be_written_is_a_placeholder_on_the_same_machine_
     assert settings(text, source="polaris", to="polaris")["account"] == "FILL_IN_ACCOUNT"
 
 
+@pytest.mark.parametrize(
+    "name", ["SBATCH_CONSTRAINT", "SLURM_CPU_BIND", "SRUN_CPUS_PER_TASK", "PBS_O_WORKDIR"]
+)
+@pytest.mark.parametrize("line", ["export {}=1", 'if [ -n "$A" ]; then export {}=1; fi'])
+def test_a_variable_of_the_old_scheduler_is_left_out_for_nothing_sets_it(name: str, line: str) -> None:
+    ported = port(HEAD + line.format(name) + "\nsrun ./app\n")
+    what, why = fate(ported, HEAD.count("\n") + 1)
+    assert (what, "the commands of the other machine's scheduler read it" in why) == ("left", True)
+
+
+def test_a_loop_is_left_out_because_it_is_one() -> None:
+    above = HEAD.count("\n")
+    own_line = port(HEAD + "for i in 1 2; do\nsrun ./app\ndone\n")
+    what, why = fate(own_line, above + 1)
+    assert (what, why.startswith("undecided: a loop")) == ("left", True)
+    (changed,) = [
+        one
+        for one in port(HEAD + "for i in 1 2; do srun ./app; done\n").report.changed
+        if one.line == above + 1
+    ]
+    assert "command: ./app" in changed.to
+    assert "left out: a loop" in changed.why
+    assert "left out: undecided" not in changed.why
+
+
 def test_variables_of_the_program_go_into_env_and_those_of_the_machine_do_not() -> None:
     body = """\
 export LR=0.1 WANDB_MODE=offline

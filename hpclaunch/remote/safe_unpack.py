@@ -30,6 +30,10 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FOLDERS = 32
 _MOST_LINKS = 40
 """Links that the kernel follows in one name (man 7 path_resolution)."""
+_LONGEST_NAME = 3500
+"""Bytes: with the folder before it, a program can still open the name (PATH_MAX is 4,096)."""
+_DEEPEST = 500
+"""Folders in one another: Python's ``shutil.rmtree`` cannot remove about 1,000."""
 _SHOWN = 120
 
 
@@ -86,6 +90,10 @@ def parts_of(name: str) -> List[str]:
         raise UnsafeMember(f"{shown(name)}: would be written outside of the folder: it has '..'")
     if "\0" in name:
         raise UnsafeMember(f"{shown(name)}: a name with a zero byte")
+    if len(os.fsencode(name)) > _LONGEST_NAME or len(parts) > _DEEPEST:
+        raise UnsafeMember(
+            f"{shown(name)}: its name has more than {_LONGEST_NAME:,} bytes or {_DEEPEST} parts"
+        )
     return parts
 
 

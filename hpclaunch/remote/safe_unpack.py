@@ -34,6 +34,8 @@ _LONGEST_NAME = 3500
 """Bytes: with the folder before it, a program can still open the name (PATH_MAX is 4,096)."""
 _DEEPEST = 500
 """Folders in one another: Python's ``shutil.rmtree`` cannot remove about 1,000."""
+_FARTHEST_NS = 2**33 * 10**9
+"""A time from an archive may be any number; beyond the year 2242 some file systems refuse it."""
 _SHOWN = 120
 
 
@@ -71,7 +73,8 @@ def member_of(info: tarfile.TarInfo) -> Member:
     }
     kind = FILE if info.isreg() else kinds.get(info.type, f"member of type {info.type!r}")
     size = info.size if kind == FILE else 0
-    return Member(info.name, kind, info.mode, int(info.mtime * 10**9), size, info.linkname)
+    mtime_ns = int(info.mtime * 10**9) if abs(info.mtime) < _FARTHEST_NS else 0  # also where it is no number
+    return Member(info.name, kind, info.mode, mtime_ns, size, info.linkname)
 
 
 def shown(name: str) -> str:
@@ -290,7 +293,8 @@ class Unpacker:
 
 def _set(descriptor: int, member: Member) -> None:
     os.fchmod(descriptor, member.mode & 0o777)
-    os.utime(descriptor, ns=(member.mtime_ns, member.mtime_ns))
+    time_ns = max(-_FARTHEST_NS, min(member.mtime_ns, _FARTHEST_NS))
+    os.utime(descriptor, ns=(time_ns, time_ns))
 
 
 def _copy(content: "Optional[IO[bytes]]", file: int, member: Member) -> str:

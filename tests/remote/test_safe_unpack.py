@@ -53,7 +53,7 @@ def unpack(archive: bytes, folder: Path, keep_links: bool = False) -> Unpacker:
 
 def state_of(folder: Path) -> dict[str, tuple[object, ...]]:
     """All that can be changed of what is below a folder, and of itself."""
-    found = {}
+    found: dict[str, tuple[object, ...]] = {}
     for path in (folder, *folder.rglob("*")):
         status = path.lstat()
         content: object = None

@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.remote import stage
+from hpclaunch.remote.stage_copy import Place
+from hpclaunch.remote.stage_sources import Source
 from tests.remote.staging import STAGE, Nodes, content, make_data_set
 
 pytestmark = pytest.mark.slow
@@ -52,15 +54,18 @@ def test_a_link_to_a_folder_is_followed(tmp_path: Path, source: Path) -> None:
     assert content(nodes.targets[0]) == content(source)
 
 
-@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tgz", "tar.xz"])
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tgz", "tar.bz2", "tar.xz", "tar.zst"])
 def test_a_tar_is_unpacked(tmp_path: Path, source: Path, suffix: str) -> None:
     archive = tmp_path / f"data.{suffix}"
     subprocess.run(["tar", "--auto-compress", "-cf", archive, "-C", source, "."], check=True)
     nodes = Nodes(tmp_path, 2)
-    status, _, errors = nodes.stage(archive)
+    status, _, errors = nodes.stage(archive, links="keep")
     assert (status, errors) == (0, "")
     for target in nodes.targets:
         assert content(target) == content(source)
+    status, _, errors = nodes.stage(archive)
+    assert status == 1
+    assert "nowhere: a link that leads out of the folder, to /missing; --stage-links keep makes" in errors
 
 
 @pytest.mark.parametrize("name", ["env.sqsh", "data.tar"])
@@ -96,6 +101,7 @@ def test_a_file_goes_by_sbcast_in_a_job_of_slurms(
     nodes = Nodes(tmp_path, 1, "data" if name == "data.tar" else name)
     done, output, _ = nodes.stage(
         image,
+        links="keep",
         SLURM_JOB_ID="1",
         PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}",
         FAKE_SBCAST_LOG=str(log),
@@ -217,7 +223,7 @@ def check_kills(nodes: Nodes, source: Path, kills: int, seed: int) -> None:
             process.terminate()
             process.communicate(timeout=120)
         for target in nodes.targets:
-            if stage.Place(str(target)).whole() is not None:
+            if Place(str(target)).whole() is not None:
                 assert content(target) in (content(source), before)
         assert nodes.stage(source, "keep")[0] == 0
         for target in nodes.targets:
@@ -241,17 +247,17 @@ def test_a_source_that_cannot_be_copied_is_named(
 
 
 def test_nodes_without_room_are_named_before_anything_is_copied() -> None:
-    item, facts = {"source": "/data", "target": "/local/data"}, {"bytes": 10_000_000, "files": 500}
+    source = Source("/data", "folder", "", 10_000_000, 500, 0, 0, "", [])
     there = [
         {"name": "n1.77", "free": 20_000_000, "inodes": None},
         {"name": "n2.78", "free": 9_000_000, "inodes": 1000},
     ]
-    stage._check_room(item, "folder", facts, there[:1])
+    stage._check_room(source, "/local/data", there[:1])
     with pytest.raises(stage.StageError, match="needs 10,500,000 bytes in /local, and n2 has 9,000,000"):
-        stage._check_room(item, "folder", facts, there)
+        stage._check_room(source, "/local/data", there)
     there[1] |= {"free": 20_000_000, "inodes": 400}
     with pytest.raises(stage.StageError, match="has 500 files, and n2 has inodes for 400"):
-        stage._check_room(item, "folder", facts, there)
+        stage._check_room(source, "/local/data", there)
 
 
 def test_a_disk_that_fills_up_meanwhile_ends_all_with_its_name(tmp_path: Path) -> None:
@@ -295,7 +301,7 @@ def test_an_archive_may_not_write_through_a_link(tmp_path: Path) -> None:
         tar.addfile(member, io.BytesIO(b""))
     status, _, errors = Nodes(tmp_path, 1).stage(archive)
     assert status == 1
-    assert "would be written outside of" in errors
+    assert "link: a link that leads out of the folder" in errors
     assert not (tmp_path / "out").exists()
 
 

@@ -10,33 +10,18 @@ cannot be seen.
 This file goes to nodes. It imports only ``safe_unpack`` of hpclaunch and runs on any Python from 3.6 on.
 """
 
-import bz2
-import lzma
+import importlib
 import shutil
-import subprocess
-import threading
 import zlib
 from typing import IO, Any, Callable, Dict, Iterator, Optional, Tuple
 
-from hpclaunch.remote.safe_unpack import BLOCK, FILE, FOLDER, HARD_LINK, LINK, Member, shown
+from hpclaunch.remote.safe_unpack import BLOCK, FILE, FOLDER, HARD_LINK, KINDS, LINK, Member, shown
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _TAR_BLOCK = 512
 _ZEROS = bytes(_TAR_BLOCK)
 _LONGEST_EXTENSION = 16 << 20
-_KINDS = {
-    b"0": FILE,
-    b"\0": FILE,
-    b"7": FILE,
-    b"1": HARD_LINK,
-    b"2": LINK,
-    b"3": "character device",
-    b"4": "block device",
-    b"5": FOLDER,
-    b"6": "FIFO",
-    b"S": "sparse file (make the archive without --sparse)",
-}
 
 
 class DamagedArchive(Exception):
@@ -82,10 +67,18 @@ def plain(stream: "IO[bytes]") -> _Blocks:
         return _Blocks(_unzstd(compressed))
     makers: Dict[str, Callable[[], Any]] = {
         "gzip": lambda: zlib.decompressobj(31),  # with gzip's header and trailer
-        "bzip2": bz2.BZ2Decompressor,
-        "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ),
+        "bzip2": lambda: _module("bz2", kind).BZ2Decompressor(),
+        "xz": lambda: _module("lzma", kind).LZMADecompressor(),
     }
     return _Blocks(_decompressed(compressed, kind, makers[kind]) if kind else compressed)
+
+
+def _module(name: str, kind: str) -> Any:
+    """A module that a Python may have been built without; its errors are none of this module's."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise DamagedArchive(f"this node's Python cannot read {kind}: {error}") from error
 
 
 def _chunks(first: bytes, stream: "IO[bytes]") -> Iterator[bytes]:
@@ -113,7 +106,9 @@ def _decompressed(compressed: Iterator[bytes], kind: str, make: Callable[[], Any
                 rest = rest.lstrip(b"\0")
                 if rest:
                     current = make()
-    except (zlib.error, OSError, lzma.LZMAError, EOFError) as error:
+    except DamagedArchive:
+        raise
+    except Exception as error:  # each module has its own
         raise DamagedArchive(f"its {kind} data are damaged: {error}") from error
     if not current.eof:
         raise DamagedArchive(f"its {kind} data end early")
@@ -121,8 +116,11 @@ def _decompressed(compressed: Iterator[bytes], kind: str, make: Callable[[], Any
 
 def _unzstd(compressed: Iterator[bytes]) -> Iterator[bytes]:
     """By the program, which checks a frame's checksum (man zstd, --check is its default)."""
+    import subprocess
+    import threading
+
     if shutil.which("zstd") is None:
-        raise DamagedArchive("a zstd archive needs the program zstd on the nodes, which is not there")
+        raise DamagedArchive("a zstd archive needs the program zstd, which this node does not have")
     program = subprocess.Popen(
         ["zstd", "-dc"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -261,9 +259,9 @@ def _member(header: bytes, extended: Dict[str, str]) -> Member:
     if header[257:263] == b"ustar\0" and header[345]:
         name = f"{_text(header[345:500])}/{name}"
     name, link = extended.get("path", name), extended.get("linkpath", link)
-    kind = _KINDS.get(header[156:157], f"member of type {header[156:157]!r}")
+    kind = KINDS.get(header[156:157], f"member of type {header[156:157]!r}")
     if any(key.startswith("GNU.sparse") for key in extended):
-        kind = _KINDS[b"S"]
+        kind = KINDS[b"S"]
     if kind == FILE and name.endswith("/"):  # as archives before POSIX have it
         kind = FOLDER
     try:

@@ -19,12 +19,24 @@ This file goes to nodes. It imports nothing of hpclaunch and runs on any Python 
 
 import hashlib
 import os
-import tarfile
 from collections import OrderedDict
 from typing import IO, Any, Dict, List, NamedTuple, Optional, Tuple
 
 BLOCK = 1 << 20
 FILE, FOLDER, LINK, HARD_LINK = "file", "folder", "link", "hard link"
+KINDS = {
+    b"0": FILE,
+    b"\0": FILE,
+    b"7": FILE,
+    b"1": HARD_LINK,
+    b"2": LINK,
+    b"3": "character device",
+    b"4": "block device",
+    b"5": FOLDER,
+    b"6": "FIFO",
+    b"S": "sparse file (make the archive without --sparse)",
+}
+"""Type of a member in a tar -> kind."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FOLDERS = 32
@@ -61,17 +73,9 @@ class Member(NamedTuple):
     """Of a link its text, of a hard link the name of the other member; else empty."""
 
 
-def member_of(info: tarfile.TarInfo) -> Member:
-    """What tarfile has read."""
-    kinds = {
-        tarfile.DIRTYPE: FOLDER,
-        tarfile.SYMTYPE: LINK,
-        tarfile.LNKTYPE: HARD_LINK,
-        tarfile.CHRTYPE: "character device",
-        tarfile.BLKTYPE: "block device",
-        tarfile.FIFOTYPE: "FIFO",
-    }
-    kind = FILE if info.isreg() else kinds.get(info.type, f"member of type {info.type!r}")
+def member_of(info: Any) -> Member:
+    """What tarfile has read: a ``TarInfo``."""
+    kind = FILE if info.isreg() else KINDS.get(info.type, f"member of type {info.type!r}")
     size = info.size if kind == FILE else 0
     mtime_ns = int(info.mtime * 10**9) if abs(info.mtime) < _FARTHEST_NS else 0  # also where it is no number
     return Member(info.name, kind, info.mode, mtime_ns, size, info.linkname)

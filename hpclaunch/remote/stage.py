@@ -454,6 +454,8 @@ def _give_or_explain(
     try:
         return _give(run, number, target, source, where)
     except (StageError, OSError) as error:
+        if "connection" not in str(error):
+            raise
         time.sleep(_EXPLANATION_S)
         raise StageError(_causes(reports.errors()) or str(error)) from error
 

@@ -20,7 +20,7 @@ import pytest
 
 from hpclaunch.remote import stage, stage_copy
 from hpclaunch.remote.stage_copy import Place
-from hpclaunch.remote.stage_sources import Source
+from hpclaunch.remote.stage_sources import Source, StageError
 from tests.remote.staging import STAGE, Nodes, content, make_data_set
 
 pytestmark = pytest.mark.slow
@@ -114,7 +114,7 @@ def test_a_sum_that_the_user_gives_is_checked_before_a_copy_has_its_name(tmp_pat
 
 def make_image(source: Path, folder: Path) -> Path:
     image = folder / "data.sqsh"
-    command = ["mksquashfs", source, image, "-quiet", "-no-progress", "-noappend"]
+    command = ["mksquashfs", str(source), str(image), "-quiet", "-no-progress", "-noappend"]
     subprocess.run(command, check=True, capture_output=True)
     return image
 
@@ -185,11 +185,9 @@ def test_who_has_the_lock_is_said(
     monkeypatch.setattr(stage_copy, "LOCK_S", 0.3)
     place = Place(str(tmp_path / "data"))
     with place.locked("/state/jobs/first/staging.1"):
-        with pytest.raises(
-            stage.StageError, match=f"process {os.getpid()} on .* of job first has worked on it"
-        ):
+        with pytest.raises(StageError, match=f"process {os.getpid()} on .* of job first has worked on it"):
             place.locked("/state/jobs/second/staging.2").__enter__()
-        with pytest.raises(stage.StageError, match="that nodes of this job share"):
+        with pytest.raises(StageError, match="that nodes of this job share"):
             place.locked("/state/jobs/first/staging.1").__enter__()
     assert f"waiting for process {os.getpid()} on " in capfd.readouterr().out
     with place.locked("/state/jobs/second/staging.2"):
@@ -207,7 +205,7 @@ def test_a_folder_is_looked_at_about_once_per_file(tmp_path: Path) -> None:
         "send_source(look_at(sys.argv[1], 'x'), len)"
     )
     calls = "--trace=stat,lstat,newfstatat,statx,fstat,open,openat"
-    command = ["strace", "-f", "-o", log, calls, sys.executable, "-S", "-c", program, folder]
+    command = ["strace", "-f", "-o", str(log), calls, sys.executable, "-S", "-c", program, str(folder)]
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
     lines = [line for line in log.read_text().splitlines() if str(folder) in line]
     looks = [line for line in lines if "open" not in line]
@@ -410,10 +408,10 @@ def test_nodes_without_room_are_named_before_anything_is_copied() -> None:
         {"name": "n2.78", "free": 9_000_000, "inodes": 1000},
     ]
     stage._check_room(source, "/local/data", there[:1])
-    with pytest.raises(stage.StageError, match="needs 10,500,000 bytes in /local, and n2 has 9,000,000"):
+    with pytest.raises(StageError, match="needs 10,500,000 bytes in /local, and n2 has 9,000,000"):
         stage._check_room(source, "/local/data", there)
     there[1] |= {"free": 20_000_000, "inodes": 400}
-    with pytest.raises(stage.StageError, match="has 500 files, and n2 has inodes for 400"):
+    with pytest.raises(StageError, match="has 500 files, and n2 has inodes for 400"):
         stage._check_room(source, "/local/data", there)
 
 
@@ -471,9 +469,9 @@ def test_data_that_were_changed_or_cut_on_the_way_are_refused() -> None:
     senders = stage.Senders([], [], "")
     digest = hashlib.sha256(b"abc").hexdigest().encode()
     assert list(stage.receive(stream(b"ab", b"c", b"", digest), senders)) == [b"ab", b"c"]
-    with pytest.raises(stage.StageError, match="not what was sent"):
+    with pytest.raises(StageError, match="not what was sent"):
         list(stage.receive(stream(b"ab", b"d", b"", digest), senders))
-    with pytest.raises(stage.StageError, match="connection"):
+    with pytest.raises(StageError, match="connection"):
         list(stage.receive(stream(b"ab"), senders))
 
 

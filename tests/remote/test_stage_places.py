@@ -118,7 +118,10 @@ def test_another_user_cannot_get_in_the_way_unseen(shared: Path, tmp_path: Path)
     by_other(
         "import os, sys; os.symlink(sys.argv[1], sys.argv[2])", tmp_path / "victim", shared / ".two.lock"
     )
-    with pytest.raises(OSError, match="symbolic links|Permission denied"), Place(str(shared / "two")).locked():
+    with (
+        pytest.raises(OSError, match=r"symbolic links|Permission denied"),
+        Place(str(shared / "two")).locked(),
+    ):
         pass
     assert not (tmp_path / "victim").exists()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import os
 import random
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.remote import archive_reader
 from hpclaunch.remote.archive_reader import DamagedArchive, members
 from hpclaunch.remote.safe_unpack import Member
 
@@ -137,7 +135,3 @@ def test_what_cannot_be_read_is_named(tree: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DamagedArchive, match="needs the program zstd, which this node does not have"):
         read(compressed)
-
-
-def test_it_runs_on_old_interpreters() -> None:
-    ast.parse(Path(archive_reader.__file__).read_text(), feature_version=(3, 6))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import os
 import stat
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpclaunch.remote import safe_unpack
 from hpclaunch.remote.safe_unpack import LinkOut, Unpacker, UnsafeMember, member_of
 
 Entry = tuple[str, bytes, str, int, bytes]
@@ -214,7 +212,3 @@ def test_deep_names_need_few_descriptors(tmp_path: Path) -> None:
         unpack(archive_of([("n" * 4096, FILE, "", 0o600, b"1")]), tmp_path / "long")
     with pytest.raises(OSError, match=r"name too long: 'k+"):
         unpack(archive_of([("k" * 256, FILE, "", 0o600, b"1")]), tmp_path / "wide")
-
-
-def test_it_runs_on_old_interpreters() -> None:
-    ast.parse(Path(safe_unpack.__file__).read_text(), feature_version=(3, 6))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.job.node_programs import STAGING
 from hpclaunch.remote import stage, stage_copy
 from hpclaunch.remote.stage_copy import Place
 from hpclaunch.remote.stage_sources import Source, StageError
@@ -31,8 +32,9 @@ def source(tmp_path: Path) -> Path:
     return make_data_set(tmp_path / "source")
 
 
-def test_it_runs_on_old_interpreters() -> None:
-    ast.parse(Path(STAGE).read_text(), feature_version=(3, 6))
+@pytest.mark.parametrize("module", STAGING)
+def test_it_runs_on_old_interpreters(module: str) -> None:
+    ast.parse(Path(STAGE).with_name(f"{module}.py").read_text(), feature_version=(3, 6))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
@@ -494,3 +496,54 @@ def test_nodes_whose_processes_end_early_end_the_reader(tmp_path: Path, source: 
     _, errors = reader.communicate(timeout=60)
     assert reader.returncode == 1
     assert "the processes on the nodes ended early" in errors or "connection" in errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "then"),
+    [
+        (tarfile.SYMTYPE, tarfile.REGTYPE),
+        (tarfile.LNKTYPE, tarfile.REGTYPE),
+        (tarfile.SYMTYPE, tarfile.DIRTYPE),
+    ],
+)
+def test_an_archive_changes_nothing_outside_of_its_target(tmp_path: Path, kind: bytes, then: bytes) -> None:
+    """A link, perhaps with a hard link to it, and then a file or folder of the same name."""
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o700) if then == tarfile.DIRTYPE else victim.write_text("mine")
+    before = victim.stat()
+    archive = tmp_path / "evil.tar"
+    with tarfile.open(archive, "w") as tar:
+        for name, form, target in (
+            ("link", tarfile.SYMTYPE, str(victim)),
+            ("x", kind, "link" if kind == tarfile.LNKTYPE else str(victim)),
+            ("x", then, ""),
+        ):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname, member.mode = form, target, 0o777
+            member.size = 4 if form == tarfile.REGTYPE else 0
+            tar.addfile(member, io.BytesIO(b"evil"))
+    nodes = Nodes(tmp_path, 1)
+    status, _, errors = nodes.stage(archive, links="keep")
+    assert status == 1
+    assert "x: it is there already, or twice in the source" in errors
+    after = victim.stat()
+    assert (after.st_mode, after.st_ctime_ns, after.st_mtime_ns) == (
+        before.st_mode,
+        before.st_ctime_ns,
+        before.st_mtime_ns,
+    )
+    assert not nodes.targets[0].exists()
+
+
+def test_a_damaged_archive_is_not_staged_short(tmp_path: Path, source: Path) -> None:
+    """A bit of a header after the first: Python's tarfile takes it for the end."""
+    archive = tmp_path / "data.tar"
+    subprocess.run(["tar", "--format=gnu", "-cf", archive, "-C", source, "."], check=True)
+    damaged = bytearray(archive.read_bytes())
+    damaged[600] ^= 0xFF
+    archive.write_bytes(damaged)
+    nodes = Nodes(tmp_path, 2)
+    status, output, errors = nodes.stage(archive)
+    assert (status, "verified" in output) == (1, False)
+    assert "a header's checksum is wrong: the archive is damaged" in errors
+    assert not nodes.targets[0].exists()

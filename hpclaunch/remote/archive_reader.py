@@ -25,7 +25,7 @@ _LONGEST_EXTENSION = 16 << 20
 
 
 class DamagedArchive(Exception):
-    """What was read is no whole archive."""
+    """What was read is not a whole archive."""
 
 
 # --- compression ------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def members(stream: "IO[bytes]") -> Iterator[Tuple[Member, Any]]:
 
 
 def _next_header(archive: _Blocks, everywhere: Dict[str, str]) -> Tuple[Optional[bytes], Dict[str, str]]:
-    """The header of the next member, None at the end, and what the headers before it say of it."""
+    """The header of the next member, None at the end, and what the extended headers before it give for it."""
     extended: Dict[str, str] = {}
     while True:
         header = _header(archive)

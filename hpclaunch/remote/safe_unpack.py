@@ -77,7 +77,9 @@ def member_of(info: Any) -> Member:
     """What tarfile has read: a ``TarInfo``."""
     kind = FILE if info.isreg() else KINDS.get(info.type, f"member of type {info.type!r}")
     size = info.size if kind == FILE else 0
-    mtime_ns = int(info.mtime * 10**9) if abs(info.mtime) < _FARTHEST_NS else 0  # also where it is no number
+    mtime_ns = (
+        int(info.mtime * 10**9) if abs(info.mtime) < _FARTHEST_NS else 0
+    )  # also where it is not a number
     return Member(info.name, kind, info.mode, mtime_ns, size, info.linkname)
 
 
@@ -219,7 +221,7 @@ class Unpacker:
             self.found[member.name] = self.found[other]
         else:
             raise UnsafeMember(
-                f"{shown(member.name)}: a hard link to {shown(member.target)}, which is no file before it"
+                f"{shown(member.name)}: a hard link to {shown(member.target)}, which is not a file before it"
             )
 
     def _new_link(self, name: str) -> None:

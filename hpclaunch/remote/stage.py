@@ -1,7 +1,7 @@
 # ruff: noqa: UP006, UP035, UP045  (the interpreter of a node may be old)
 """Copies folders and files to node-local storage before a job's ranks start, and removes them at its end.
 
-This file goes with the job, and those beside it that it imports. It runs on any Python from 3.6 on.
+This file goes with the job, with the modules of this folder that it imports. It runs on any Python from 3.6 on.
 
     stage.py node   CONTROL NODES AFTERWARDS - SOURCE TARGET...    one process per node: receive, verify
     stage.py reader CONTROL NODES LAUNCHER LINKS SOURCE TARGET...  one process: read the sources, send them
@@ -430,8 +430,8 @@ def _stage_one(run: Run, reports: "Reports", number: int, item: Json) -> str:
 def _check_room(source: Source, target: str, where: List[Json]) -> None:
     """StageError, naming the nodes, where a copy does not fit.
 
-    An archive is there until it is unpacked where sbcast sends it. How much it unpacks to is not known before
-    it is read; it is no less than the archive has, or gzip's trailer tells.
+    An archive that sbcast sends is there until it is unpacked. The bytes and files that an archive unpacks to
+    are not known before it is read: at least the bytes that it has are needed.
     """
     needed = int(source.size * ROOM_FACTOR)
     if source.kind == "tar" and _sbcast():

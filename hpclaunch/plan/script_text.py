@@ -10,7 +10,7 @@ from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import about
 from hpclaunch.scheduler.scheduler_interface import Scheduler
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import literal
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         launch=plan.launch,
         argv=plan.argv,
         kind=scheduler.kind,
+        session_file=site_launcher(plan.profile).session_file,
         **_coming_back(plan, scheduler),
         own_log=array is not None or scheduler.log_in_script,
         array_index=array.index_variable if array else None,

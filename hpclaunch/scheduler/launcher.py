@@ -54,6 +54,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """Whether ``jax.distributed.initialize()`` finds the ranks that it starts, whatever their MPI."""
     rank_guard: tuple[Line, ...] = ()
     """Lines of a rank's shell that end a job whose ranks would not find each other, where that is certain."""
+    session_file: str | None = None
+    """File of ``hpclaunch/remote`` that makes a folder of the job's own for the launcher's session files."""
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Return the launcher's words as shell text; the script's shell expands variables in them."""
@@ -100,6 +102,8 @@ class Mpiexec(Launcher, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     """Options that name the job's nodes, where the MPI may not find them in the scheduler's variables."""
     shell_lines: tuple[Line, ...] = (UNBOUND,)
+    session_file: str | None = None
+    """File of ``hpclaunch/remote`` that makes a folder of the job's own for mpiexec's session files."""
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks."""

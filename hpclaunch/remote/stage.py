@@ -1,7 +1,7 @@
 # ruff: noqa: UP006, UP035, UP045  (the interpreter of a node may be old)
 """Copies folders and files to node-local storage before a job's ranks start, and removes them at its end.
 
-This file goes with the job, with the modules of this folder that it imports. It runs on any Python from 3.6 on.
+This file goes with the job, and with it the modules that it imports. It runs on any Python from 3.6 on.
 
     stage.py node   CONTROL NODES AFTERWARDS - SOURCE TARGET...    one process per node: receive, verify
     stage.py reader CONTROL NODES LAUNCHER LINKS SOURCE TARGET...  one process: read the sources, send them

@@ -95,7 +95,7 @@ def user_name(number: int) -> str:
 
 
 def _own(path: str) -> bool:
-    """Whether something is there that belongs to this user, and is no link."""
+    """Whether something is there that belongs to this user, and is not a link."""
     try:
         found = os.lstat(path)
     except OSError:

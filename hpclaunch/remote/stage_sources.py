@@ -2,8 +2,8 @@
 """The sources of a staging: their kinds and listings, and the bytes that travel to the nodes.
 
 A folder travels as a stream of records, each a head, a name, a link's target and a file's content: it is
-``lstat``-ed once per file, and every file is read once. This file goes to nodes; it imports only the modules
-beside it that are sent with it, and runs on any Python from 3.6 on.
+``lstat``-ed once per file, and every file is read once. This file goes to nodes; it imports only modules
+of this folder that are sent with it, and runs on any Python from 3.6 on.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class Source(NamedTuple):
     mode: int
     mtime_ns: int
     sha256: str
-    """What the user says of a file's content, else empty."""
+    """That of a file's content as the user gave it, else empty."""
     members: List[Member]
     """Of a folder."""
 

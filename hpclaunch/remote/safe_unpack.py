@@ -90,8 +90,18 @@ def shown(name: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(name)} characters)"
 
 
-def parts_of(name: str) -> List[str]:
-    """The parts of a member's name, none for the folder itself; UnsafeMember where it leads elsewhere."""
+def clean_name(name: str) -> str:
+    """A member's name without ``.`` and empty parts, empty for the folder itself.
+
+    UnsafeMember where it leads elsewhere, or is too long.
+    """
+    slashed = f"/{name}/"
+    if "//" in slashed or "/." in slashed or "\0" in name or len(name) > 255:
+        return "/".join(_parts(name))
+    return name  # most names
+
+
+def _parts(name: str) -> List[str]:
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/"):
         raise UnsafeMember(f"{shown(name)}: would be written outside of the folder: an absolute name")
@@ -124,6 +134,7 @@ class Unpacker:
         self._hard_links: List[Tuple[str, str]] = []
         self._links: Dict[str, str] = {}
         self._dropped: List[str] = []
+        self._make = {FILE: self._file, FOLDER: self._folder, LINK: self._link, HARD_LINK: self._hard_link}
 
     def __enter__(self) -> "Unpacker":
         return self
@@ -145,17 +156,15 @@ class Unpacker:
 
         UnsafeMember where the rule forbids it, OSError (with the member's name) where the system does.
         """
-        parts = parts_of(member.name)
-        name = "/".join(parts)
-        if not parts and member.kind != FOLDER:
+        name = clean_name(member.name)
+        if not name and member.kind != FOLDER:
             raise UnsafeMember(f"{shown(member.name)}: the folder itself, but a {member.kind}")
-        make = {FILE: self._file, FOLDER: self._folder, LINK: self._link, HARD_LINK: self._hard_link}
-        if member.kind not in make:
+        if member.kind not in self._make:
             raise UnsafeMember(f"{shown(member.name)}: not a file, folder or link, but a {member.kind}")
         if member.mode & 0o7000 and member.kind in (FILE, FOLDER):
             self._dropped.append(name or ".")
         try:
-            make[member.kind](member._replace(name=name), content)
+            self._make[member.kind](member if name == member.name else member._replace(name=name), content)
         except FileExistsError:
             raise UnsafeMember(f"{shown(member.name)}: it is there already, or twice in the source") from None
         except OSError as error:
@@ -212,7 +221,7 @@ class Unpacker:
         self._links[member.name] = member.target
 
     def _hard_link(self, member: Member, _: object) -> None:
-        other = "/".join(parts_of(member.target))
+        other = clean_name(member.target)
         self._new_link(member.name)
         if other in self._links:
             self._links[member.name] = self._links[other]

@@ -212,6 +212,7 @@ class Place:
             return None
         try:
             verify(self.target, record["files"])
+            record["count"] + record["bytes"]  # another version's record may lack them
         except (OSError, ValueError, KeyError, TypeError, StageError):
             return None
         return record

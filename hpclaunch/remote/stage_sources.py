@@ -239,8 +239,8 @@ def sha256_of(path: str) -> str:
         buffer = bytearray(min(BLOCK, os.fstat(file).st_size + 1))
         while True:
             size = os.readv(file, [buffer])
-            if not size:
-                return digest.hexdigest()
             digest.update(memoryview(buffer)[:size])
+            if size < len(buffer):  # only at the end: man 2 read, of a regular file
+                return digest.hexdigest()
     finally:
         os.close(file)

@@ -32,7 +32,7 @@ LOOK = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from pathlib import Path
-from hpclaunch.remote.stage import Place
+from hpclaunch.remote.stage_copy import Place
 from tests.long_staging import digest
 whole = Place({TARGET!r}).whole() is not None
 print(digest(Path({TARGET!r})) if whole else "none")

@@ -6,6 +6,8 @@ from hpclaunch.package_data import resource_dir
 
 STANDS = ("look", "rank_stands")
 """Where the processes of a job stand on a node."""
+STAGING = ("safe_unpack", "archive_reader", "stage_sources", "stage_images", "stage_copy", "stage")
+"""Copies data to the nodes."""
 ROLL_CALL_FILES = {"stands.py": STANDS, "roll_call.py": ("look", "roll_call")}
 """File in the job's folder -> its modules: what is asked on each node, and the roll call of all."""
 

@@ -20,7 +20,7 @@ from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
 from hpclaunch.job.imported_framework import read_on, with_framework
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
-from hpclaunch.job.node_programs import ROLL_CALL_FILES, one_text
+from hpclaunch.job.node_programs import ROLL_CALL_FILES, STAGING, one_text
 from hpclaunch.job.prepare import Prepared, plan_of, python_here
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.provenance import git_commit, versions
@@ -113,7 +113,7 @@ def _send_parts(
         for file, modules in ROLL_CALL_FILES.items():
             host.write_file(f"{folder}/{STACKS}/{file}", one_text(modules).encode())
     if plan.staging is not None:
-        host.write_file(f"{folder}/{STAGE}", (resource_dir("remote") / STAGE).read_bytes())
+        host.write_file(f"{folder}/{STAGE}", one_text(STAGING).encode())
     if prepared.sync is not None:
         from hpclaunch.host.sync import sync_folder
 
@@ -223,7 +223,7 @@ def _indices(plan: LaunchPlan) -> tuple[int, ...]:
 def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:
     """Raise BadInputError for a source of ``--stage`` that is not there; one in ``--sync`` comes later."""
     for text in prepared.request.stage:
-        source, _ = split_item(text)
+        source = split_item(text)[0].partition("#sha256=")[0]
         if prepared.sync is not None and not source.startswith("/"):
             continue
         if not host.exists(source if source.startswith("/") else f"{workdir}/{source}"):

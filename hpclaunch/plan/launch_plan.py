@@ -55,9 +55,11 @@ class Staging(msgspec.Struct, frozen=True, kw_only=True):
     """Source and target of each item; ``$stage_root`` is the folder of this job below ``root``."""
     node_names: str
     """Command that prints the names of the nodes."""
-    afterwards: Literal["stay", "leave", "keep"]
+    links: Literal["refuse", "keep"]
+    """Links of an archive that lead out of it."""
+    afterwards: Literal["stay", "leave", "here", "keep"]
     """The processes on the nodes stay and remove the copies when they are ended, or leave them to others to
-    remove, or to later jobs."""
+    remove (``here``: and what they have started lives on), or to later jobs."""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

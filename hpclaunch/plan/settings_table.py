@@ -179,10 +179,14 @@ class SettingsTable(_Struct):
         "Folder that must have free space, for --check and --preflight.", default=(), metavar="FOLDER"
     )
     stage: tuple[str, ...] = key(
-        "Folder, file or tar (to be unpacked) that is copied to storage of the nodes before the ranks start;"
-        " HPCLAUNCH_STAGED is its path there.",
+        "Folder, file, tar (to be unpacked) or squashfs (to be mounted) that is copied to storage of the"
+        " nodes before the ranks start; HPCLAUNCH_STAGED is its path there.",
         default=(),
-        metavar="SRC[:DEST]",
+        metavar="SRC[#sha256=SUM][:DEST]",
+    )
+    stage_links: Literal["refuse", "keep"] = key(
+        "Links of a staged archive that lead out of it: refuse the archive, or keep them as they are.",
+        default="refuse",
     )
     keep_staged: bool = key(
         "Do not remove what was staged at the end of the job.", default=False, options=("--keep-staged",)

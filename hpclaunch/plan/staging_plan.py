@@ -1,26 +1,29 @@
 """Staging: which data are copied to node-local storage before the ranks start, and the script's text for it.
 
-The copying itself is ``hpclaunch/remote/stage.py``, which is sent to the job's folder.
+The copying itself is ``hpclaunch/remote/stage.py``, which is sent with what it imports to the job's folder.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
+from typing import Literal
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import Staging
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.remote.archive_reader import ARCHIVES
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import literal
 
 STAGE = "stage.py"
 """Its name in the job's folder."""
-_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+_SUM = re.compile(r"#sha256=[0-9A-Fa-f]{64}$")
 
 
 def split_item(text: str) -> tuple[str, str]:
-    """Return source and target of ``SRC[:DEST]``; without DEST the name of the source, of a tar its stem.
+    """Return source and target of ``SRC[#sha256=SUM][:DEST]``; without DEST SRC's name, of a tar its stem.
 
     Raises BadInputError where one is missing or the target would lie outside of the job's folder.
     """
@@ -28,14 +31,16 @@ def split_item(text: str) -> tuple[str, str]:
     if not colon:
         source, target = text, ""
     if not target:
-        target = posixpath.basename(source.rstrip("/"))
-        target = next((target.removesuffix(end) for end in _ARCHIVES if target.endswith(end)), target)
+        target = posixpath.basename(source.partition("#sha256=")[0].rstrip("/"))
+        target = next((target.removesuffix(end) for end in ARCHIVES if target.endswith(end)), target)
     clean = posixpath.normpath(target)
     if not source or clean in ("", ".", "/") or clean.startswith(".."):
         raise BadInputError(
             f"--stage {text}: not a source and a target",
             "use SRC or SRC:DEST, such as --stage /project/data/train or --stage env.sqsh:/tmp/env.sqsh",
         )
+    if "#sha256=" in source and not _SUM.search(source):
+        raise BadInputError(f"--stage {text}: not a sha256", "it has 64 digits, as sha256sum prints them")
     return source, clean
 
 
@@ -45,8 +50,9 @@ def plan_staging(request: JobRequest, profile: SiteProfile, nodes: int) -> Stagi
     Raises BadInputError for two sources with one target, and for ``keep_staged`` without ``stage``.
     """
     if not request.stage:
-        if request.keep_staged:
-            raise BadInputError("--keep-staged without --stage: nothing is staged", "name it with --stage")
+        option = "--keep-staged" if request.keep_staged else "--stage-links keep"
+        if request.keep_staged or request.stage_links == "keep":
+            raise BadInputError(f"{option} without --stage: nothing is staged", "name it with --stage")
         return None
     pairs = [split_item(text) for text in request.stage]
     targets = [target for _, target in pairs]
@@ -54,7 +60,6 @@ def plan_staging(request: JobRequest, profile: SiteProfile, nodes: int) -> Stagi
         raise BadInputError("--stage: two sources have the same target", "name targets: SRC:DEST")
     scheduler, launcher = site_scheduler(profile), site_launcher(profile)
     launch = () if scheduler.starts_at_once else (*launcher.one_per_node(nodes), *launcher.overlap)
-    stays = bool(launch and launcher.overlap)
     local = profile.node.local_scratch if profile.node else None
     return Staging(
         launch=launch,
@@ -62,8 +67,17 @@ def plan_staging(request: JobRequest, profile: SiteProfile, nodes: int) -> Stagi
         root=literal(local) if local else "${TMPDIR:-/tmp}",
         pairs=tuple((literal(source), _place(target)) for source, target in pairs),
         node_names=scheduler.node_names,
-        afterwards="keep" if request.keep_staged else "stay" if stays else "leave",
+        links=request.stage_links,
+        afterwards=_afterwards(request.keep_staged, bool(launch), bool(launcher.overlap)),
     )
+
+
+def _afterwards(keep: bool, launched: bool, overlaps: bool) -> Literal["stay", "leave", "here", "keep"]:
+    if keep:
+        return "keep"
+    if not launched:
+        return "here"
+    return "stay" if overlaps else "leave"
 
 
 def _place(target: str) -> str:

@@ -1,327 +1,66 @@
 # ruff: noqa: UP006, UP035, UP045  (the interpreter of a node may be old)
 """Copies folders and files to node-local storage before a job's ranks start, and removes them at its end.
 
-This file goes with the job. It imports nothing of hpclaunch and runs on any Python from 3.6 on.
+This file goes with the job, and with it the modules that it imports. It runs on any Python from 3.6 on.
 
-    stage.py node   CONTROL NODES AFTERWARDS SOURCE TARGET...  one process per node: receive, unpack, verify
-    stage.py reader CONTROL NODES LAUNCHER SOURCE TARGET...    one process: read the sources once, send them
-    stage.py remove CONTROL NODES - SOURCE TARGET...           one process per node: remove this job's copies
+    stage.py node   CONTROL NODES AFTERWARDS - SOURCE TARGET...    one process per node: receive, verify
+    stage.py reader CONTROL NODES LAUNCHER LINKS SOURCE TARGET...  one process: read the sources, send them
+    stage.py remove CONTROL NODES - - SOURCE TARGET...             one process per node: remove the copies
 
 CONTROL is a folder on a file system that all nodes share, new for this run and readable by its owner only;
-through it the processes find each other. SOURCE and TARGET may be repeated. AFTERWARDS is ``stay`` (until a
-signal, then remove the copies), ``leave`` (end; another process removes them) or ``keep``; LAUNCHER is the
-process id of what starts the processes on the nodes. A regular file is sent by Slurm's
-sbcast where there is one. Everything else travels over TCP down a binary tree of the nodes: each node passes
-on what it receives while it unpacks it.
-
-A copy grows in ``.NAME.part`` next to its target. When its content is verified, ``.NAME.staged.json`` (which
-lists the files with their sha256) is written, and then the copy gets its name. So a target with that file is
-whole, and its content is verified again before it is used by another job: an interruption at any moment
-leaves nothing that is taken for whole.
+through it the processes find each other. SOURCE (``SRC[#sha256=SUM]``) and TARGET may be repeated. AFTERWARDS
+is ``stay`` (until a signal, then remove the copies), ``leave`` (end; another process removes them), ``here``
+(as ``leave``; processes that are left on this node live on) or ``keep``; LAUNCHER is the process id of what
+starts the processes on the nodes; LINKS is ``keep`` where an archive's links that lead out of it are made,
+else ``refuse``. A regular file is sent by Slurm's sbcast where there is one. Everything else travels over TCP
+down a binary tree of the nodes: each node passes on what it receives while it unpacks it.
 """
 
 import contextlib
 import ctypes
-import fcntl
 import hashlib
 import io
 import json
 import os
+import random
 import secrets
 import select
 import shutil
 import signal
 import socket
-import stat
 import struct
 import subprocess
 import sys
-import tarfile
 import threading
 import time
 import traceback
 from queue import Empty, Full, Queue
-from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-BLOCK = 1 << 20
-POLL_S = 0.1
+from hpclaunch.remote.safe_unpack import BLOCK
+from hpclaunch.remote.stage_copy import POLL_S, Place, is_safe, own_folder, remove_path, unpack
+from hpclaunch.remote.stage_images import need_program, unsquash
+from hpclaunch.remote.stage_sources import Json, Source, StageError, look_at, send_source, sha256_of
+
 REGISTER_S = 600.0
 """The longest that nodes may take to start, one after the other."""
 SILENCE_S = 600.0
-"""The longest silence of a connection or a lock."""
+"""The longest silence of a connection."""
 REPORT_S = 30.0
 ROOM_FACTOR = 1.05
+LOOKS_PER_S = 50.0
+"""Of all waiting nodes together at the folder that they share with the reader."""
+LONGEST_POLL_S = 20.0
 _ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 """Of the job: Slurm sends SIGTERM to a cancelled one; srun passes SIGUSR1 on, and kills on SIGTERM."""
 _EXPLANATION_S = 2.0
 _LATE_FILES_S = 10.0
 """After the end of a process its last file may take this long to arrive on a network file system."""
 _LENGTH = struct.Struct(">I")
-Json = Dict[str, Any]
 
 
 class Ended(BaseException):
     """The job ends: one of `_ENDINGS` came."""
-
-
-class StageError(Exception):
-    """A failure with a message for the user."""
-
-
-# --- sources ----------------------------------------------------------------------------------------------
-
-
-def source_kind(source: str, target: str) -> str:
-    """``folder``, ``tar`` (to be unpacked) or ``file``; the name of the target decides about a tar."""
-    if os.path.isdir(source):
-        return "folder"
-    if not os.path.isfile(source):
-        raise StageError(f"--stage {source}: not a folder or regular file on {socket.gethostname()}")
-    suffixes = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-    return "tar" if source.endswith(suffixes) and not target.endswith(suffixes) else "file"
-
-
-def census(source: str, kind: str) -> Json:
-    """Bytes and files that a copy needs, and a digest of names, sizes and times."""
-    if kind != "folder":
-        found = os.stat(source)
-        size, files = found.st_size, 1
-        if kind == "tar":
-            with tarfile.open(source) as archive:
-                members = [member.size for member in archive]
-            size, files = sum(members), len(members)
-        listing = [[os.path.basename(source), found.st_size, found.st_mtime_ns]]
-        return {"bytes": size, "files": files, "listing": _digest(listing)}
-    entries = sorted(_entries(source))
-    return {
-        "bytes": sum(size for _, size, _ in entries),
-        "files": len(entries),
-        "listing": _digest([list(entry) for entry in entries]),
-    }
-
-
-def _entries(folder: str) -> Iterator[Tuple[str, int, int]]:
-    def fail(error: OSError) -> None:
-        raise StageError(f"{error.filename}: {error.strerror or error}")
-
-    for at, folders, files in os.walk(folder, onerror=fail):
-        for name in folders + files:
-            path = os.path.join(at, name)
-            found = os.lstat(path)
-            size = found.st_size if stat.S_ISREG(found.st_mode) else 0
-            yield os.path.relpath(path, folder), size, found.st_mtime_ns
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
-
-
-def read_source(source: str, kind: str, write: Callable[[bytes], None]) -> None:
-    """Give ``write`` the bytes that travel: of a folder a tar, else the file itself."""
-    if kind == "folder":
-        writer = io.BufferedWriter(_Writer(write), BLOCK)
-        with tarfile.open(fileobj=writer, mode="w|", format=tarfile.PAX_FORMAT, bufsize=BLOCK) as archive:
-            archive.add(os.path.realpath(source), ".")  # not the link that it may be
-        writer.flush()
-        return
-    with open(source, "rb") as file:
-        while True:
-            block = file.read(BLOCK)
-            if not block:
-                return
-            write(block)
-
-
-class _Writer(io.RawIOBase):
-    def __init__(self, write: Callable[[bytes], None]) -> None:
-        self._write = write
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        block = bytes(data)
-        self._write(block)
-        return len(block)
-
-
-# --- one copy on a node -----------------------------------------------------------------------------------
-
-
-class Place:
-    """The target of a copy on this node, and the names next to it."""
-
-    def __init__(self, target: str) -> None:
-        self.target = target
-        folder, name = os.path.split(target)
-        self.folder = folder
-        self.part = os.path.join(folder, f".{name}.part")
-        self.record = os.path.join(folder, f".{name}.staged.json")
-        self._lock = os.path.join(folder, f".{name}.lock")
-
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """No other process of this node may work on the target meanwhile."""
-        until = time.monotonic() + SILENCE_S
-        while True:
-            lock = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(lock).st_ino == os.stat(self._lock).st_ino:  # else the last owner has removed it
-                    break
-            except OSError:
-                if time.monotonic() > until:
-                    os.close(lock)
-                    raise StageError(f"{self.target}: another job works on it") from None
-            os.close(lock)
-            time.sleep(POLL_S)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(self._lock)
-            os.close(lock)
-
-    def whole(self) -> Optional[Json]:
-        """The record of a copy whose content is what it lists; None where there is none."""
-        try:
-            with open(self.record) as file:
-                record = json.load(file)
-            verify(self.target, record["files"])
-        except (OSError, ValueError, KeyError, TypeError, StageError):
-            return None
-        return dict(record)
-
-    def clear_part(self) -> None:
-        """Remove an unfinished copy, and one whose removal was interrupted."""
-        for path in (self.part, f"{self.part}.old"):
-            if os.path.lexists(path):
-                _remove(path)
-
-    def clear(self) -> None:
-        """Remove an unfinished copy, and a finished one that this program made."""
-        self.clear_part()
-        self.clear_copy()
-
-    def clear_copy(self) -> None:
-        """Remove a finished copy that this program made; StageError for what it has not made."""
-        if os.path.lexists(self.target):
-            if not os.path.exists(self.record):
-                raise StageError(f"{self.target}: it exists, and was not made by --stage")
-            old = f"{self.part}.old"
-            if os.path.lexists(old):
-                _remove(old)
-            os.rename(self.target, old)
-            _remove(old)
-        with contextlib.suppress(OSError):
-            os.unlink(self.record)
-
-    def finish(self, copy: str, record: Json) -> None:
-        """Give the verified ``copy`` its name."""
-        new = f"{self.record}.new"
-        with open(new, "w") as file:
-            json.dump(record, file)
-        os.rename(new, self.record)
-        os.rename(copy, self.target)
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        for at, folders, _ in os.walk(path):  # read-only folders cannot be emptied
-            for name in folders:
-                inner = os.path.join(at, name)
-                if not os.path.islink(inner):
-                    os.chmod(inner, 0o700)
-        os.chmod(path, 0o700)
-        shutil.rmtree(path)
-    else:
-        os.unlink(path)
-
-
-def unpack(stream: "IO[bytes]", kind: str, copy: str) -> Json:
-    """Write what travelled to ``copy``; path -> sha256 of each file, or the target of each link."""
-    if kind == "file":
-        return {"": _write_file(stream, copy, 0o644)}
-    os.mkdir(copy, 0o700)
-    found: Json = {}
-    folders: List[Tuple[str, int]] = []
-    with tarfile.open(fileobj=stream, mode="r|*", bufsize=BLOCK) as archive:
-        for member in archive:
-            name = os.path.normpath(member.name)
-            path = _inside(copy, name)
-            if member.isdir():
-                os.makedirs(path, 0o700, exist_ok=True)
-                folders.append((path, member.mode & 0o777))
-                continue
-            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-            if member.issym():
-                os.symlink(member.linkname, path)
-                found[name] = {"link": member.linkname}
-            elif member.islnk():
-                os.link(_inside(copy, os.path.normpath(member.linkname)), path)
-                found[name] = found[os.path.normpath(member.linkname)]
-            elif member.isreg():
-                content = archive.extractfile(member)
-                assert content is not None  # noqa: S101
-                found[name] = _write_file(content, path, member.mode & 0o777)
-                os.utime(path, (member.mtime, member.mtime))
-            else:
-                raise StageError(f"{member.name}: not a file, folder or link")
-    for path, mode in reversed(folders):
-        os.chmod(path, mode | 0o500)
-    return found
-
-
-def _inside(folder: str, name: str) -> str:
-    """The path of a member; StageError where it would lie elsewhere."""
-    path = os.path.join(folder, name)
-    parent = os.path.realpath(os.path.dirname(path)) if name != "." else os.path.realpath(folder)
-    root = os.path.realpath(folder)
-    if os.path.isabs(name) or name.startswith("..") or (parent + os.sep).find(root + os.sep) != 0:
-        raise StageError(f"{name}: would be written outside of {folder}")
-    return path
-
-
-def _write_file(content: "IO[bytes]", path: str, mode: int) -> str:
-    digest = hashlib.sha256()
-    with open(path, "wb") as file:
-        while True:
-            block = content.read(BLOCK)
-            if not block:
-                break
-            digest.update(block)
-            file.write(block)
-    os.chmod(path, mode | 0o400)
-    return digest.hexdigest()
-
-
-def verify(copy: str, files: Json) -> None:
-    """StageError where the content of ``copy`` on disk is not what ``files`` lists, or has more."""
-    for name, expected in files.items():
-        path = os.path.join(copy, name) if name else copy
-        if isinstance(expected, dict):
-            right = os.path.islink(path) and os.readlink(path) == expected["link"]
-        else:
-            right = os.path.isfile(path) and _sha256(path) == expected
-        if not right:
-            raise StageError(f"{path}: its content on disk is wrong")
-    if os.path.isdir(copy):
-        there = sum(
-            len(names) + sum(os.path.islink(os.path.join(at, folder)) for folder in folders)
-            for at, folders, names in os.walk(copy)
-        )
-        if there != len(files):
-            raise StageError(f"{copy}: {there} files on disk, {len(files)} were sent")
-
-
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while True:
-            block = file.read(BLOCK)
-            if not block:
-                return digest.hexdigest()
-            digest.update(block)
 
 
 # --- the way between the nodes ----------------------------------------------------------------------------
@@ -453,7 +192,23 @@ class Pipe(io.RawIOBase):
 # --- the processes ----------------------------------------------------------------------------------------
 
 
-def node(control: str, nodes: int, afterwards: str, items: List[Json]) -> None:
+class Run(NamedTuple):
+    """What all processes of a run know."""
+
+    control: str
+    nodes: int
+    more: str
+    """AFTERWARDS or LAUNCHER."""
+    links: str
+    items: List[Json]
+
+    @property
+    def owner(self) -> str:
+        """The job's folder: the same after a restart."""
+        return os.path.dirname(os.path.abspath(self.control))
+
+
+def node(run: Run) -> None:
     """One per node: get each item, verify it, report; where this fails or the job ends, remove it.
 
     A worker process does the work. This one waits for its end and for signals, so that a signal at any
@@ -462,20 +217,20 @@ def node(control: str, nodes: int, afterwards: str, items: List[Json]) -> None:
     signals, signalled = os.pipe()
     for ending in _ENDINGS:
         signal.signal(ending, lambda _number, _frame: os.write(signalled, b"e"))
-    worker, over = _start_worker(control, items)
+    worker, over = _start_worker(run)
     ready = select.select([signals, over], [], [])[0]
     if signals in ready:
         os.kill(worker, signal.SIGKILL)
     failed = os.waitpid(worker, 0)[1] != 0
-    if signals not in ready and not failed and afterwards == "stay":
+    if signals not in ready and not failed and run.more == "stay":
         ready = select.select([signals], [], [])[0]
     if signals in ready or failed:
-        _clean(control, nodes, afterwards, items)
+        _clean(run)
     if failed and signals not in ready:
         raise StageError("its worker failed")
 
 
-def _start_worker(control: str, items: List[Json]) -> Tuple[int, int]:
+def _start_worker(run: Run) -> Tuple[int, int]:
     """Its process id, and a file descriptor that can be read when it has ended."""
     over, held = os.pipe()
     worker = os.fork()
@@ -487,8 +242,8 @@ def _start_worker(control: str, items: List[Json]) -> Tuple[int, int]:
         _end_with_parent()
         for ending in _ENDINGS:  # Slurm signals all processes; the parent decides
             signal.signal(ending, signal.SIG_IGN)
-        for number, item in enumerate(items):
-            _get_item(control, number, item)
+        for number, item in enumerate(run.items):
+            _get_item(run, number, item)
         status = 0
     except StageError:
         pass  # `_get_item` has reported it
@@ -511,41 +266,40 @@ def _end(number: int, frame: object) -> None:
     raise Ended
 
 
-def _clean(control: str, nodes: int, afterwards: str, items: List[Json]) -> None:
-    if afterwards != "keep":
-        remove(control, nodes, "", items)
+def _clean(run: Run) -> None:
+    if run.more != "keep":
+        remove(run)
         return
-    for item in items:
-        _clear_part(Place(item["target"]))
+    for item in run.items:
+        place = Place(item["target"])
+        if is_safe(place.folder):
+            with place.locked():
+                place.clear_part()
 
 
-def _clear_part(place: Place) -> None:
-    if os.path.isdir(place.folder):
-        with place.locked():
-            place.clear_part()
-
-
-def _get_item(control: str, number: int, item: Json) -> None:
+def _get_item(run: Run, number: int, item: Json) -> None:
     name = f"{socket.gethostname()}.{os.getpid()}"
     try:
-        os.makedirs(os.path.dirname(item["target"]), 0o700, exist_ok=True)
         place = Place(item["target"])
-        with place.locked():
-            outcome = _one_item(control, number, name, place)
-    except (StageError, OSError, tarfile.TarError, EOFError) as error:
+        own_folder(place.folder)
+        with place.locked(run.control):
+            outcome = _one_item(run, number, name, place)
+    except (StageError, OSError) as error:
         outcome = {"error": f"{socket.gethostname()}: {error}"}
-    _put(control, f"{number}.done.{name}", outcome)
+    _put(run.control, f"{number}.done.{name}", outcome)
     if "error" in outcome:
         raise StageError(outcome["error"])
 
 
-def _one_item(control: str, number: int, name: str, place: Place) -> Json:
-    whole = place.whole()
+def _one_item(run: Run, number: int, name: str, place: Place) -> Json:
+    whole = place.whole(run.control)
     if whole is None:
         place.clear()
+    else:
+        place.clear_part()
     with contextlib.closing(_listen()) as listener:
         room = os.statvfs(place.folder)
-        os.makedirs(place.part, 0o700, exist_ok=True)  # sbcast needs it on every node
+        place.make_part()  # sbcast needs it on every node
         mine = {
             "name": name,
             "addresses": _addresses(),
@@ -554,44 +308,58 @@ def _one_item(control: str, number: int, name: str, place: Place) -> Json:
             "inodes": room.f_favail if room.f_files else None,
             "listing": whole["listing"] if whole else None,
         }
-        _put(control, f"{number}.node.{name}", mine)
-        plan = _wait_for(control, f"{number}.plan")
+        _put(run.control, f"{number}.node.{name}", mine)
+        plan = _wait_for_plan(run, number)
         order = [other["name"] for other in plan["nodes"]]
-        if name not in order:
-            _remove(place.part)
-            return {"reused": True}
+        if whole is not None and name not in order:
+            remove_path(place.part)
+            return {"reused": True, "count": whole["count"], "bytes": whole["bytes"]}
         place.clear_copy()
-        files = _copy(plan, order.index(name), listener, place)
-    copy = os.path.join(place.part, "copy")
-    verify(copy, files)
-    place.finish(copy, {"listing": plan["listing"], "owner": _owner(control), "files": files})
-    _remove(place.part)
-    return {"reused": False}
+        may_mount = run.more in ("stay", "here")
+        if plan["kind"] == "image":
+            need_program(plan["source"], may_mount)
+        facts = _copy(plan, order.index(name), listener, place)
+    record = {"listing": plan["listing"], "owner": run.owner, "control": run.control}
+    facts["how"] = _finish(plan, place, {**record, "host": socket.gethostname()}, facts, may_mount)
+    remove_path(place.part)
+    del facts["files"]
+    return {"reused": False, **facts}
+
+
+def _finish(plan: Json, place: Place, record: Json, facts: Json, may_mount: bool) -> str:
+    """Give the verified copy its name, and mount or unpack an image; how, as text."""
+    copy, tree = os.path.join(place.part, "copy"), os.path.join(place.part, "tree")
+    if plan["kind"] != "image":
+        place.finish(copy, {**record, **facts}, plan["mode"])
+        return ""
+    if may_mount and place.mount(copy, record):
+        return ", mounted"
+    need_program(plan["source"], False)
+    facts.update(unsquash(copy, tree, plan["keep_links"]))
+    place.finish(tree, {**record, **facts})
+    return ", unpacked"
 
 
 def _copy(plan: Json, index: int, listener: socket.socket, place: Place) -> Json:
-    """Write the copy, from the archive that sbcast has left here, or from the tree."""
+    """Write the copy, from the archive that sbcast has left here, or from the tree; as `unpack`."""
     copy, archive = os.path.join(place.part, "copy"), os.path.join(place.part, "archive")
     if plan["archive"]:
-        if _sha256(archive) != plan["archive"]:
-            raise StageError("what sbcast wrote is not the source (sha256)")
-        if plan["kind"] == "file":
-            os.chmod(archive, 0o644)
+        if sha256_of(archive) != plan["archive"]:
+            raise StageError(f"what sbcast wrote does not have the sha256 {plan['archive']}")
+        if plan["kind"] != "tar":
             os.rename(archive, copy)
-            return {"": plan["archive"]}
+            return {"files": {"": plan["archive"]}, "bytes": os.path.getsize(copy), "count": 1, "notes": []}
         with open(archive, "rb") as stream:
-            files = unpack(stream, plan["kind"], copy)
+            facts = unpack(stream, plan["kind"], copy, plan["keep_links"])
         os.unlink(archive)
-        return files
+        return facts
     senders = Senders(plan["nodes"], children(index, len(plan["nodes"])), plan["token"])
     pipe, found = Pipe(), []  # type: Tuple[Pipe, List[Any]]
     reader = io.BufferedReader(pipe, BLOCK)
 
     def unpack_all() -> None:
         try:
-            found.append(unpack(reader, plan["kind"], copy))
-            while reader.read(BLOCK):  # what pads the end of an archive
-                pass
+            found.append(unpack(reader, plan["kind"], copy, plan["keep_links"]))
         except BaseException as error:
             found.append(error)
         pipe.abandoned.set()
@@ -622,103 +390,129 @@ def _wait_for_thread(thread: threading.Thread) -> None:
         thread.join()
 
 
-def reader(control: str, nodes: int, launcher: str, items: List[Json]) -> None:
+def reader(run: Run) -> None:
     """Read each source once, give it to the nodes, report when all have verified it."""
     signal.signal(signal.SIGTERM, _end)  # so that sbcast ends with this process
+    number = 0
     try:
-        for number, item in enumerate(items):
-            start = time.monotonic()
-            kind = source_kind(item["source"], item["target"])
-            facts = census(item["source"], kind)
-            there = _wait_for_all(control, f"{number}.node.", nodes, launcher)
-            missing = [other for other in there if other["listing"] != facts["listing"]]
-            _check_room(item, kind, facts, missing)
-            how = _give_or_explain(control, number, item, kind, facts, missing)
-            _wait_for_all(control, f"{number}.done.", nodes, launcher)
-            seconds = time.monotonic() - start
-            reused = f", {nodes - len(missing)} had it already" if len(missing) < nodes else ""
-            size = f"{facts['files']:,} files and folders, {facts['bytes'] / 1e6:,.1f} MB"
-            where = f"{nodes} node{'s' * (nodes != 1)}{reused}"
-            _say(
-                f"staged {item['source']} to {item['target']}: {size}, verified on {where}, "
-                f"in {seconds:.1f} s{how}"
-            )
-    except (StageError, OSError, tarfile.TarError) as error:
-        _put(control, "failed", {"error": str(error)})
+        reports = Reports(run)
+        for number, item in enumerate(run.items):
+            _say(_stage_one(run, reports, number, item))
+    except (StageError, OSError) as error:
+        for later in range(number, len(run.items)):
+            if not os.path.exists(os.path.join(run.control, f"{later}.plan")):
+                _put(run.control, f"{later}.plan", {"error": str(error)})
         raise StageError(str(error)) from error
 
 
-def _check_room(item: Json, kind: str, facts: Json, where: List[Json]) -> None:
-    """StageError, naming the nodes, where a copy does not fit; an archive is there until it is unpacked."""
-    needed = int(facts["bytes"] * ROOM_FACTOR)
-    if kind == "tar" and _sbcast():
-        needed += os.path.getsize(item["source"])
+def _stage_one(run: Run, reports: "Reports", number: int, item: Json) -> str:
+    """Give one item to the nodes; what was done, as text."""
+    start = time.monotonic()
+    source = look_at(item["source"], item["target"])
+    if source.kind != "folder":
+        source = source._replace(listing=f"{source.listing} {run.links}")
+    there = reports.all(f"{number}.node.")
+    missing = [other for other in there if other["listing"] != source.listing]
+    _check_room(source, item["target"], missing)
+    how = _give_or_explain(run, reports, number, item["target"], source, missing)
+    done = reports.all(f"{number}.done.")
+    for note in sorted({note for outcome in done for note in outcome.get("notes", [])}):
+        _say(f"{source.path}: {note}")
+    reused = f", {run.nodes - len(missing)} had it already" if len(missing) < run.nodes else ""
+    size = f"{done[0]['count']:,} files and folders, {done[0]['bytes'] / 1e6:,.1f} MB"
+    where = f"{run.nodes} node{'s' * (run.nodes != 1)}{reused}"
+    made = "".join(sorted({outcome.get("how", "") for outcome in done}))
+    seconds = time.monotonic() - start
+    what = f"{source.path} to {item['target']}: {size}"
+    return f"staged {what}, verified on {where}{made}, in {seconds:.1f} s{how}"
+
+
+def _check_room(source: Source, target: str, where: List[Json]) -> None:
+    """StageError, naming the nodes, where a copy does not fit.
+
+    An archive that sbcast sends is there until it is unpacked. The bytes and files that an archive unpacks to
+    are not known before it is read: at least the bytes that it has are needed.
+    """
+    needed = int(source.size * ROOM_FACTOR)
+    if source.kind == "tar" and _sbcast():
+        needed += source.size
     for node_ in where:
         name = node_["name"].rpartition(".")[0]
         if node_["free"] < needed:
             raise StageError(
-                f"--stage {item['source']}: it needs {needed:,} bytes in {os.path.dirname(item['target'])}, "
+                f"--stage {source.path}: it needs {needed:,} bytes in {os.path.dirname(target)}, "
                 f"and {name} has {node_['free']:,}"
             )
-        if node_["inodes"] is not None and node_["inodes"] < facts["files"]:
+        if node_["inodes"] is not None and node_["inodes"] < source.files:
             raise StageError(
-                f"--stage {item['source']}: it has {facts['files']:,} files, and {name} has inodes for "
+                f"--stage {source.path}: it has {source.files:,} files, and {name} has inodes for "
                 f"{node_['inodes']:,}"
             )
 
 
-def _give_or_explain(control: str, number: int, item: Json, kind: str, facts: Json, where: List[Json]) -> str:
+def _give_or_explain(
+    run: Run, reports: "Reports", number: int, target: str, source: Source, where: List[Json]
+) -> str:
     """`_give`; where a connection breaks, the nodes' own errors say why."""
     try:
-        return _give(control, number, item, kind, facts, where)
+        return _give(run, number, target, source, where)
     except (StageError, OSError) as error:
+        if "connection" not in str(error):
+            raise
         time.sleep(_EXPLANATION_S)
-        found = [_get(control, name) for name in os.listdir(control) if f"{number}.done." in name]
-        errors = [outcome for outcome in found if outcome and "error" in outcome]
-        raise StageError(_causes(errors) or str(error)) from error
+        raise StageError(_causes(reports.errors()) or str(error)) from error
 
 
-def _causes(outcomes: List[Json]) -> str:
+def _causes(errors: List[str]) -> str:
     """The nodes' errors; connections that broke because another node failed only where nothing else did."""
-    errors = [outcome["error"] for outcome in outcomes]
     first = [error for error in errors if "connection" not in error]
     return "; ".join(first or errors)
 
 
-def _give(control: str, number: int, item: Json, kind: str, facts: Json, where: List[Json]) -> str:
+def _give(run: Run, number: int, target: str, source: Source, where: List[Json]) -> str:
     """Send the source to the nodes of ``where``; how, as text."""
     plan = {
-        "kind": kind,
-        "listing": facts["listing"],
+        "kind": source.kind,
+        "source": source.path,
+        "listing": source.listing,
+        "mode": None if source.kind == "folder" else source.mode,
+        "keep_links": run.links == "keep",
         "nodes": where,
         "token": secrets.token_hex(32),
         "archive": None,
     }
     command = _sbcast()
-    if where and kind != "folder" and command:
-        target = os.path.join(Place(item["target"]).part, "archive")
-        if subprocess.call([command, "--force", item["source"], target]) == 0:
-            _put(control, f"{number}.plan", {**plan, "archive": _sha256(item["source"])})
+    if where and source.kind != "folder" and command:
+        archive = os.path.join(Place(target).part, "archive")
+        sending = subprocess.Popen([command, "--force", source.path, archive])
+        expected = source.sha256 or sha256_of(os.path.realpath(source.path))  # while it is in the page cache
+        if sending.wait() == 0:
+            _put(run.control, f"{number}.plan", {**plan, "archive": expected})
             return " (sbcast)"
         _say("sbcast failed; copying from node to node instead")
-    _put(control, f"{number}.plan", plan)
-    if not where:
-        return ""
-    senders, digest = Senders(where, children(-1, len(where)), str(plan["token"])), hashlib.sha256()
+    _put(run.control, f"{number}.plan", plan)
+    if where:
+        _send(source, Senders(where, children(-1, len(where)), str(plan["token"])))
+    return " (read once, copied from node to node)" if where else ""
+
+
+def _send(source: Source, senders: Senders) -> None:
+    digest = hashlib.sha256()
 
     def write(block: bytes) -> None:
         digest.update(block)
         senders.send(block)
 
     try:
-        read_source(item["source"], kind, write)
-        if census(item["source"], kind)["listing"] != facts["listing"]:
-            raise StageError(f"{item['source']}: it changed while it was read")
+        send_source(source, write)
+        if source.sha256 and digest.hexdigest() != source.sha256:
+            raise StageError(
+                f"--stage {source.path}: its sha256 is {digest.hexdigest()}, not {source.sha256} as given"
+            )
         senders.send(b"")
         senders.send(digest.hexdigest().encode())
     finally:
         senders.close()
-    return " (read once, copied from node to node)"
 
 
 def _sbcast() -> Optional[str]:
@@ -726,27 +520,19 @@ def _sbcast() -> Optional[str]:
     return shutil.which("sbcast") if os.environ.get("SLURM_JOB_ID") else None
 
 
-def remove(control: str, nodes: int, _: str, items: List[Json]) -> None:
+def remove(run: Run) -> None:
     """Remove what this job has copied to this node; what another job left there stays."""
-    for item in items:
+    for item in run.items:
         place = Place(item["target"])
-        if not os.path.isdir(place.folder):
-            continue
+        if not is_safe(place.folder):
+            continue  # nothing was staged there
         with place.locked():
-            try:
-                with open(place.record) as file:
-                    mine = json.load(file)["owner"] == _owner(control)
-            except (OSError, ValueError, KeyError, TypeError):
-                mine = not os.path.lexists(place.target)
+            record = place.my_record()
+            mine = record.get("owner") == run.owner if record else not os.path.lexists(place.target)
             if mine:
                 place.clear()
         with contextlib.suppress(OSError):
             os.rmdir(place.folder)  # that of this job, now empty
-
-
-def _owner(control: str) -> str:
-    """The job's folder: the same after a restart."""
-    return os.path.dirname(os.path.abspath(control))
 
 
 # --- the folder that all share ----------------------------------------------------------------------------
@@ -767,43 +553,76 @@ def _get(control: str, name: str) -> Optional[Json]:
         return None
 
 
-def _wait_for(control: str, name: str) -> Json:
-    until = time.monotonic() + REGISTER_S
-    while time.monotonic() < until:
-        found = _get(control, name)
-        if found is not None:
-            return found
-        failed = _get(control, "failed")
-        if failed is not None:
-            raise StageError("the reader ended: " + failed["error"])
-        time.sleep(POLL_S)
-    raise StageError(f"the reader gave no sign for {REGISTER_S:.0f} s")
+def poll_s(nodes: int, waited_s: float) -> float:
+    """How long one of ``nodes`` that wait pauses between two looks: together at most `LOOKS_PER_S`."""
+    return min(LONGEST_POLL_S, max(POLL_S, nodes / LOOKS_PER_S, waited_s / 50))
 
 
-def _wait_for_all(control: str, prefix: str, count: int, launcher: str) -> List[Json]:
-    """What all nodes reported, in the order of their names; StageError as soon as one has failed."""
-    start = reported = time.monotonic()
-    ended = None
+def _wait_for_plan(run: Run, number: int) -> Json:
+    start = time.monotonic()
+    time.sleep(random.uniform(0, poll_s(run.nodes, 0)))  # noqa: S311  (the nodes do not look all at once)
     while True:
-        names = sorted(name for name in os.listdir(control) if not name.endswith(".new"))
-        found = [(name, _get(control, name)) for name in names if name.startswith(prefix) or ".done." in name]
-        errors = [facts for _, facts in found if facts and "error" in facts]
-        reports = [facts for name, facts in found if facts and name.startswith(prefix)]
-        if errors:
-            raise StageError(_causes(errors))
-        if len(reports) == count:
-            return reports
-        now = time.monotonic()
-        if ended is None and not os.path.exists(f"/proc/{launcher}"):
-            ended = now
-        if ended is not None and now - ended > _LATE_FILES_S:
-            raise StageError(f"the processes on the nodes ended early; {len(reports)} of {count} reported")
-        if now - start > REGISTER_S + SILENCE_S:
-            raise StageError(f"only {len(reports)} of {count} nodes reported in {now - start:.0f} s")
-        if now - reported > REPORT_S:
-            reported = now
-            _say(f"staging: {len(reports)} of {count} nodes have reported")
-        time.sleep(POLL_S)
+        found = _get(run.control, f"{number}.plan")
+        waited_s = time.monotonic() - start
+        if found is not None:
+            break
+        if waited_s > REGISTER_S:
+            raise StageError(f"the reader gave no sign for {REGISTER_S:.0f} s")
+        time.sleep(poll_s(run.nodes, waited_s))
+    if "error" in found:
+        raise StageError("the reader ended: " + str(found["error"]))
+    return found
+
+
+class Reports:
+    """What the nodes have reported; each report is read once."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._found: Dict[str, Json] = {}
+
+    def _look(self) -> None:
+        for name in os.listdir(self._run.control):
+            if name not in self._found and not name.endswith((".new", ".plan")):
+                facts = _get(self._run.control, name)
+                if facts is not None:
+                    self._found[name] = facts
+
+    def errors(self) -> List[str]:
+        """Of all nodes."""
+        self._look()
+        return [facts["error"] for _, facts in sorted(self._found.items()) if "error" in facts]
+
+    def all(self, prefix: str) -> List[Json]:
+        """What all nodes reported, in the order of their names; StageError as soon as one has failed."""
+        start = said = time.monotonic()
+        ended: Optional[float] = None
+        while True:
+            errors = self.errors()
+            if errors:
+                raise StageError(_causes(errors))
+            found = [facts for name, facts in sorted(self._found.items()) if name.startswith(prefix)]
+            if len(found) == self._run.nodes:
+                return found
+            now = time.monotonic()
+            ended = ended or self._ended(now)
+            self._need_hope(found, now - start, now - ended if ended else 0)
+            if now - said > REPORT_S:
+                said = now
+                _say(f"staging: {self._share(found)} nodes have reported")
+            time.sleep(poll_s(1, now - start))
+
+    def _need_hope(self, found: List[Json], waited_s: float, ended_s: float) -> None:
+        if ended_s > _LATE_FILES_S:
+            raise StageError(f"the processes on the nodes ended early; {self._share(found)} reported")
+        if waited_s > REGISTER_S + SILENCE_S:
+            raise StageError(f"only {self._share(found)} nodes reported in {waited_s:.0f} s")
+
+    def _share(self, found: List[Json]) -> str:
+        return f"{len(found)} of {self._run.nodes}"
+
+    def _ended(self, now: float) -> Optional[float]:
+        return None if os.path.exists(f"/proc/{self._run.more}") else now
 
 
 def _addresses() -> List[str]:
@@ -821,11 +640,11 @@ def _say(text: str) -> None:
 def main(argv: List[str]) -> int:
     """Run one of the modes; 1 where it failed, having said why."""
     modes = {"node": node, "reader": reader, "remove": remove}
-    mode, control, nodes, more = argv[:4]
-    pairs = zip(argv[4::2], argv[5::2])  # noqa: B905
+    mode, control, nodes, more, links = argv[:5]
+    pairs = zip(argv[5::2], argv[6::2])  # noqa: B905
     items = [{"source": source, "target": target} for source, target in pairs]
     try:
-        modes[mode](control, int(nodes), more, items)
+        modes[mode](Run(control, int(nodes), more, links, items))
     except (StageError, OSError) as error:
         if mode != "node":  # the reader reports for all nodes
             print(f"hpclaunch: {error}", file=sys.stderr, flush=True)

@@ -118,15 +118,18 @@ export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export OMP_NUM_THREADS=1
 
 # Staging: data are copied to storage of the nodes before the ranks start, and removed at the end.
-stage_root=${TMPDIR:-/tmp}/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}
+# The name of their folder cannot be known by other users before it is made; it stays that of the job.
+stage_key=("$HPCLAUNCH_JOB_FOLDER"/staging_key.*)
+[ -e "${stage_key[0]}" ] || stage_key=("$(mktemp "$HPCLAUNCH_JOB_FOLDER/staging_key.XXXXXXXXXXXX")")
+stage_root=${TMPDIR:-/tmp}/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}-${stage_key[0]##*.}
 stager=$HPCLAUNCH_JOB_FOLDER/stage.py
 stage_items=('/data/it'"'"'s all/train' "$stage_root"/train env.sqsh /local/env.sqsh)
 stage_control=$(mktemp -d "$HPCLAUNCH_JOB_FOLDER/staging.XXXXXX")
 scontrol show hostnames "$SLURM_JOB_NODELIST" > "$HPCLAUNCH_JOB_FOLDER/nodes"
 srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --mpi=none --cpu-bind=none --kill-on-bad-exit=0 --overlap python3 \
-  "$stager" node "$stage_control" 2 stay "${stage_items[@]}" &
+  "$stager" node "$stage_control" 2 stay - "${stage_items[@]}" &
 stage_nodes=$!
-python3 "$stager" reader "$stage_control" 2 "$stage_nodes" "${stage_items[@]}" 2> "$stage_control/reason" &
+python3 "$stager" reader "$stage_control" 2 "$stage_nodes" refuse "${stage_items[@]}" 2> "$stage_control/reason" &
 stage_reader=$!
 if ! wait "$stage_reader"; then
   cat "$stage_control/reason" >&2

@@ -81,15 +81,18 @@ session_file=$HPCLAUNCH_JOB_FOLDER/mpi_session.sh
 if [ -r "$session_file" ]; then . "$session_file"; fi
 
 # Staging: data are copied to storage of the nodes before the ranks start.
-stage_root=${TMPDIR:-/tmp}/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}
+# The name of their folder cannot be known by other users before it is made; it stays that of the job.
+stage_key=("$HPCLAUNCH_JOB_FOLDER"/staging_key.*)
+[ -e "${stage_key[0]}" ] || stage_key=("$(mktemp "$HPCLAUNCH_JOB_FOLDER/staging_key.XXXXXXXXXXXX")")
+stage_root=${TMPDIR:-/tmp}/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}-${stage_key[0]##*.}
 stager=$HPCLAUNCH_JOB_FOLDER/stage.py
 stage_items=(data "$stage_root"/data)
 stage_control=$(mktemp -d "$HPCLAUNCH_JOB_FOLDER/staging.XXXXXX")
 echo localhost > "$HPCLAUNCH_JOB_FOLDER/nodes"
 python3 \
-  "$stager" node "$stage_control" 1 keep "${stage_items[@]}" &
+  "$stager" node "$stage_control" 1 keep - "${stage_items[@]}" &
 stage_nodes=$!
-python3 "$stager" reader "$stage_control" 1 "$stage_nodes" "${stage_items[@]}" 2> "$stage_control/reason" &
+python3 "$stager" reader "$stage_control" 1 "$stage_nodes" refuse "${stage_items[@]}" 2> "$stage_control/reason" &
 stage_reader=$!
 if ! wait "$stage_reader"; then
   cat "$stage_control/reason" >&2

@@ -58,7 +58,7 @@ hpclaunch_unstage() {
   [ -z "$stage_reader" ] || kill "$stage_reader" 2> /dev/null || :
   [ -z "$stage_nodes" ] || { kill -TERM "$stage_nodes" 2> /dev/null; wait "$stage_nodes"; } || :
   [ -z "$stage_control" ] || timeout 120 mpiexec -n 2 --ppn 1 --cpu-bind none python3 \
-    "$stager" remove "$stage_control" 2 - "${stage_items[@]}" \
+    "$stager" remove "$stage_control" 2 - - "${stage_items[@]}" \
     || echo "hpclaunch: not all that was staged could be removed: ${stage_items[*]}" >&2
 }
 
@@ -139,15 +139,18 @@ export MASTER_PORT=$((10000 + (${PBS_JOBID%%[!0-9]*} + PBS_ARRAY_INDEX) % 10000)
 export OMP_NUM_THREADS=8
 
 # Staging: data are copied to storage of the nodes before the ranks start, and removed at the end.
-stage_root=/local/scratch/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}-$HPCLAUNCH_ARRAY_INDEX
+# The name of their folder cannot be known by other users before it is made; it stays that of the job.
+stage_key=("$HPCLAUNCH_JOB_FOLDER"/staging_key.*)
+[ -e "${stage_key[0]}" ] || stage_key=("$(mktemp "$HPCLAUNCH_JOB_FOLDER/staging_key.XXXXXXXXXXXX")")
+stage_root=/local/scratch/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}-$HPCLAUNCH_ARRAY_INDEX-${stage_key[0]##*.}
 stager=${HPCLAUNCH_JOB_FOLDER%/*}/stage.py
 stage_items=(/eagle/train.tar "$stage_root"/train)
 stage_control=$(mktemp -d "$HPCLAUNCH_JOB_FOLDER/staging.XXXXXX")
 awk '!seen[$0]++' "$PBS_NODEFILE" > "$HPCLAUNCH_JOB_FOLDER/nodes"
 mpiexec -n 2 --ppn 1 --cpu-bind none python3 \
-  "$stager" node "$stage_control" 2 leave "${stage_items[@]}" &
+  "$stager" node "$stage_control" 2 leave - "${stage_items[@]}" &
 stage_nodes=$!
-python3 "$stager" reader "$stage_control" 2 "$stage_nodes" "${stage_items[@]}" 2> "$stage_control/reason" &
+python3 "$stager" reader "$stage_control" 2 "$stage_nodes" refuse "${stage_items[@]}" 2> "$stage_control/reason" &
 stage_reader=$!
 if ! wait "$stage_reader"; then
   cat "$stage_control/reason" >&2

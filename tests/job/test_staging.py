@@ -124,24 +124,29 @@ def on_the_nodes(cluster: Slurm) -> list[str]:
 
 
 @pytest.mark.slurm
-@pytest.mark.parametrize("form", ["folder", "tar", "image"])
+@pytest.mark.parametrize("form", ["folder", "tar", "file", "image"])
 def test_two_nodes_get_the_data(on_slurm: Slurm, tmp_path: Path, source: Path, form: str) -> None:
     wanted, show = source, SHOW
-    if form != "folder":
-        wanted = tmp_path / ("all.tar" if form == "tar" else "all.sqsh")
+    if form == "tar":
+        wanted = tmp_path / "all.tar"
         with tarfile.open(wanted, "w") as tar:
             tar.add(source, ".")
-    if form == "image":
+    elif form != "folder":
+        wanted = tmp_path / "all.sqsh"
+        subprocess.run(["mksquashfs", source, wanted, "-quiet", "-no-progress"], check=True)
+    if form == "file":
         show = 'sha256sum < "$HPCLAUNCH_STAGED" && echo "on $(hostname)"'
-    item = f"{wanted}:/dev/shm/stage/data"
-    done = hpclaunch(*ON_TWO, "--wait", "--stage", item, "--", "sh", "-c", show)
+    item = f"{wanted}:/dev/shm/stage/data{'.sqsh' if form == 'file' else ''}"
+    links = ("--stage-links", "keep")
+    done = hpclaunch(*ON_TWO, "--wait", "--stage", item, *links, "--", "sh", "-c", show)
     assert done.returncode == 0, done.stderr + done.stdout
     assert {line for line in done.stdout.splitlines() if line.startswith("on ")} == {"on n1", "on n2"}
-    expected = sums(source) if form != "image" else content(wanted)[""]
+    expected = sums(source) if form != "file" else content(wanted)[""]
     for line in expected.splitlines():
         assert done.stdout.count(line) == 2, done.stdout
     how = "(read once, copied from node to node)" if form == "folder" else "(sbcast)"
-    assert "verified on 2 nodes, in " in done.stdout
+    made = ", mounted" if form == "image" and os.access("/dev/fuse", os.W_OK) else ""
+    assert f"verified on 2 nodes{made}, in " in done.stdout
     assert how in done.stdout
     assert on_the_nodes(on_slurm) == []
 

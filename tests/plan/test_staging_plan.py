@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from hpclaunch.errors import BadInputError
@@ -9,10 +11,12 @@ from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.staging_plan import plan_staging, split_item
 from hpclaunch.site.load_profile import load_site
 
+SUM = "0123456789abcdef" * 4
 
-def request(*stage: str, keep: bool = False) -> JobRequest:
+
+def request(*stage: str, keep: bool = False, links: Literal["refuse", "keep"] = "refuse") -> JobRequest:
     command = Command(argv=("true",))
-    return JobRequest(site="x", command=command, stage=stage, keep_staged=keep)
+    return JobRequest(site="x", command=command, stage=stage, keep_staged=keep, stage_links=links)
 
 
 @pytest.mark.parametrize(
@@ -27,13 +31,17 @@ def request(*stage: str, keep: bool = False) -> JobRequest:
         ("/a/b:/local/c", "/a/b", "/local/c"),
         ("/a/b:c/d", "/a/b", "c/d"),
         ("/a:b:/c", "/a:b", "/c"),
+        (f"a/x.tar.zst#sha256={SUM}", f"a/x.tar.zst#sha256={SUM}", "x"),
+        (f"x#sha256={SUM}:/c", f"x#sha256={SUM}", "/c"),
     ],
 )
 def test_an_item_is_a_source_and_perhaps_a_target(text: str, source: str, target: str) -> None:
     assert split_item(text) == (source, target)
 
 
-@pytest.mark.parametrize("text", ["", ":", "/", ":x", "/a:..", "/a:../b", "/a:/", "/a:."])
+@pytest.mark.parametrize(
+    "text", ["", ":", "/", ":x", "/a:..", "/a:../b", "/a:/", "/a:.", "/a#sha256=12", f"/a#sha256={'g' * 64}"]
+)
 def test_an_item_without_a_place_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="--stage"):
         split_item(text)
@@ -47,6 +55,8 @@ def test_two_sources_with_one_target_are_refused() -> None:
 def test_keeping_nothing_is_refused() -> None:
     with pytest.raises(BadInputError, match="--keep-staged without --stage"):
         plan_staging(request(keep=True), load_site("generic-slurm"), 2)
+    with pytest.raises(BadInputError, match="--stage-links keep without --stage"):
+        plan_staging(request(links="keep"), load_site("generic-slurm"), 2)
     assert plan_staging(request(), load_site("generic-slurm"), 2) is None
 
 
@@ -56,7 +66,7 @@ def test_keeping_nothing_is_refused() -> None:
         ("generic-slurm", False, "stay", "${TMPDIR:-/tmp}"),
         ("generic-slurm", True, "keep", "${TMPDIR:-/tmp}"),
         ("polaris", False, "leave", "/local/scratch"),
-        ("local", False, "leave", "${TMPDIR:-/tmp}"),
+        ("local", False, "here", "${TMPDIR:-/tmp}"),
     ],
 )
 def test_the_copies_are_removed_by_what_can_still_run_when_a_job_is_cancelled(

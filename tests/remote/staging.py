@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import py_compile
 import subprocess
 import sys
 import tempfile
@@ -14,8 +13,6 @@ from pathlib import Path
 from hpclaunch.package_data import resource_dir
 
 STAGE = str(resource_dir("remote") / "stage.py")
-# Each process would compile the program first; jobs run the file itself (tests/job/test_staging.py).
-_COMPILED = py_compile.compile(STAGE, doraise=True)
 
 
 class Nodes:
@@ -27,21 +24,23 @@ class Nodes:
         self.job.mkdir(parents=True, exist_ok=True)
 
     def start(
-        self, source: Path, afterwards: str = "leave", **environment: str
+        self, source: Path | str, afterwards: str = "leave", links: str = "refuse", **environment: str
     ) -> tuple[subprocess.Popen[str], list[subprocess.Popen[str]]]:
         """The reader, and a process per node."""
         control, count = tempfile.mkdtemp(prefix="staging.", dir=self.job), str(len(self.targets))
         nodes = [
-            _popen("node", control, count, afterwards, str(source), str(target), **environment)
+            _popen("node", control, count, afterwards, "-", str(source), str(target), **environment)
             for target in self.targets
         ]
         target = str(self.targets[0])
         launcher = str(nodes[0].pid)
-        return _popen("reader", control, count, launcher, str(source), target, **environment), nodes
+        return _popen("reader", control, count, launcher, links, str(source), target, **environment), nodes
 
-    def stage(self, source: Path, afterwards: str = "leave", **environment: str) -> tuple[int, str, str]:
+    def stage(
+        self, source: Path | str, afterwards: str = "leave", links: str = "refuse", **environment: str
+    ) -> tuple[int, str, str]:
         """Run it to its end: the reader's exit status, stdout, stderr."""
-        reader, nodes = self.start(source, afterwards, **environment)
+        reader, nodes = self.start(source, afterwards, links, **environment)
         output, errors = reader.communicate(timeout=120)
         for node in nodes:
             node.communicate(timeout=120)
@@ -51,7 +50,7 @@ class Nodes:
         """What the script does at the end of a job."""
         control = tempfile.mkdtemp(prefix="staging.", dir=self.job)
         for target in self.targets:
-            removed = _popen("remove", control, "1", "-", str(source), str(target))
+            removed = _popen("remove", control, "1", "-", "-", str(source), str(target))
             assert removed.wait(timeout=60) == 0
 
     def leftovers(self) -> list[str]:
@@ -66,8 +65,9 @@ class Nodes:
 
 def _popen(*argv: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_COMPILED), *argv],  # it needs the standard library only
-        env={**os.environ, **environment},
+        # Jobs run one text of all its files (tests/job/test_staging.py), which each process would compile.
+        [sys.executable, "-S", "-m", "hpclaunch.remote.stage", *argv],
+        env={**os.environ, "PYTHONPATH": str(resource_dir("remote").parents[1]), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

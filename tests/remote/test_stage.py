@@ -8,6 +8,7 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.remote import stage
+from hpclaunch.job.node_programs import STAGING
+from hpclaunch.remote import stage, stage_copy
+from hpclaunch.remote.stage_copy import Place
+from hpclaunch.remote.stage_sources import Source, StageError
 from tests.remote.staging import STAGE, Nodes, content, make_data_set
 
 pytestmark = pytest.mark.slow
@@ -28,8 +32,9 @@ def source(tmp_path: Path) -> Path:
     return make_data_set(tmp_path / "source")
 
 
-def test_it_runs_on_old_interpreters() -> None:
-    ast.parse(Path(STAGE).read_text(), feature_version=(3, 6))
+@pytest.mark.parametrize("module", STAGING)
+def test_it_runs_on_old_interpreters(module: str) -> None:
+    ast.parse(Path(STAGE).with_name(f"{module}.py").read_text(), feature_version=(3, 6))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
@@ -52,15 +57,18 @@ def test_a_link_to_a_folder_is_followed(tmp_path: Path, source: Path) -> None:
     assert content(nodes.targets[0]) == content(source)
 
 
-@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tgz", "tar.xz"])
+@pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tgz", "tar.bz2", "tar.xz", "tar.zst"])
 def test_a_tar_is_unpacked(tmp_path: Path, source: Path, suffix: str) -> None:
     archive = tmp_path / f"data.{suffix}"
     subprocess.run(["tar", "--auto-compress", "-cf", archive, "-C", source, "."], check=True)
     nodes = Nodes(tmp_path, 2)
-    status, _, errors = nodes.stage(archive)
+    status, _, errors = nodes.stage(archive, links="keep")
     assert (status, errors) == (0, "")
     for target in nodes.targets:
         assert content(target) == content(source)
+    status, _, errors = nodes.stage(archive)
+    assert status == 1
+    assert "nowhere: a link that leads out of the folder, to /missing; --stage-links keep makes" in errors
 
 
 @pytest.mark.parametrize("name", ["env.sqsh", "data.tar"])
@@ -73,6 +81,160 @@ def test_a_file_stays_a_file(tmp_path: Path, source: Path, name: str) -> None:
     assert nodes.stage(image)[0] == 0
     for target in nodes.targets:
         assert target.read_bytes() == image.read_bytes()
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o640, 0o444])
+def test_a_single_file_has_the_mode_of_its_source(tmp_path: Path, mode: int) -> None:
+    program = tmp_path / "run.sh"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(mode)
+    nodes = Nodes(tmp_path, 1, "run.sh")
+    assert nodes.stage(program)[0] == 0
+    assert nodes.targets[0].stat().st_mode & 0o7777 == mode
+
+
+def test_a_sum_that_the_user_gives_is_checked_before_a_copy_has_its_name(tmp_path: Path) -> None:
+    """Also of a plain tar, whose content has no sum of its own."""
+    (tmp_path / "x").write_bytes(b"data" * 1000)
+    archive = tmp_path / "data.tar"
+    subprocess.run(["tar", "-cf", archive, "-C", tmp_path, "x"], check=True)
+    good = archive.read_bytes()
+    wanted = f"{archive}#sha256={hashlib.sha256(good).hexdigest()}"
+    nodes = Nodes(tmp_path, 2)
+    archive.write_bytes(good.replace(b"datadata", b"datadatb", 1))
+    status, _, errors = nodes.stage(wanted)
+    assert status == 1
+    assert f"its sha256 is {hashlib.sha256(archive.read_bytes()).hexdigest()}, not " in errors
+    assert not nodes.targets[0].exists()
+    archive.write_bytes(good)
+    assert nodes.stage(wanted)[0] == 0
+    assert (nodes.targets[1] / "x").read_bytes() == b"data" * 1000
+    status, _, errors = nodes.stage(f"{tmp_path}#sha256={'0' * 64}")
+    assert status == 1
+    assert "a sum can be given of a file, and this is a folder" in errors
+
+
+def make_image(source: Path, folder: Path) -> Path:
+    image = folder / "data.sqsh"
+    command = ["mksquashfs", str(source), str(image), "-quiet", "-no-progress", "-noappend"]
+    subprocess.run(command, check=True, capture_output=True)
+    return image
+
+
+def only(folder: Path, *programs: str) -> str:
+    """A PATH on which only some programs are."""
+    folder.mkdir()
+    for name in programs:
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    return str(folder)
+
+
+def test_a_squashfs_is_mounted_where_the_node_can(tmp_path: Path, source: Path) -> None:
+    nodes = Nodes(tmp_path, 2)
+    can_mount = os.access("/dev/fuse", os.R_OK | os.W_OK)
+    for _ in range(2):  # a mount that a job has left is ended by the next one
+        status, output, errors = nodes.stage(make_image(source, tmp_path), "here", "keep")
+        assert (status, errors) == (0, "")
+        assert f"verified on 2 nodes, {'mounted' if can_mount else 'unpacked'}, in " in output
+        for target in nodes.targets:
+            assert target.is_mount() == can_mount
+            assert content(target) == content(source)
+    nodes.remove(tmp_path / "data.sqsh")
+    assert not any(target.parent.exists() for target in nodes.targets), "nothing is left"
+
+
+@pytest.mark.parametrize("afterwards", ["leave", "keep", "here"])
+def test_a_squashfs_is_unpacked_where_it_cannot_be_mounted_for_long(
+    tmp_path: Path, source: Path, afterwards: str
+) -> None:
+    """Where what mounts it would be ended with its process, or the node has no squashfuse."""
+    image = make_image(source, tmp_path)
+    path = only(tmp_path / "bin", "unsquashfs")
+    status, output, errors = Nodes(tmp_path, 1).stage(image, afterwards, PATH=path)
+    assert status == 1
+    assert "nowhere: a link that leads out of the image, to /missing; --stage-links keep" in errors
+    nodes = Nodes(tmp_path, 1)
+    status, output, errors = nodes.stage(image, afterwards, "keep", PATH=path)
+    assert (status, errors) == (0, "")
+    assert ", unpacked, in " in output
+    assert content(nodes.targets[0]) == content(source)
+    assert "1 had it already" in nodes.stage(image, afterwards, "keep", PATH=path)[1]
+
+
+def test_a_squashfs_that_can_be_neither_mounted_nor_unpacked_is_refused(tmp_path: Path, source: Path) -> None:
+    nodes = Nodes(tmp_path, 1)
+    status, _, errors = nodes.stage(make_image(source, tmp_path), PATH=only(tmp_path / "bin"))
+    assert status == 1
+    assert "this node has no unsquashfs to unpack it; to stage the file as it is, end DEST in .sqsh" in errors
+    assert not nodes.targets[0].exists()
+
+
+def test_nodes_that_share_the_place_of_their_copies_are_refused(tmp_path: Path, source: Path) -> None:
+    """They would wait for one another's lock."""
+    nodes = Nodes(tmp_path, 2)
+    nodes.targets[1] = nodes.targets[0]
+    status, _, errors = nodes.stage(source)
+    assert status == 1
+    assert f"{nodes.targets[0]}: it is on a file system that nodes of this job share" in errors
+
+
+def test_who_has_the_lock_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stage_copy, "LOCK_SAID_S", 0.0)
+    monkeypatch.setattr(stage_copy, "LOCK_S", 0.3)
+    place = Place(str(tmp_path / "data"))
+    with place.locked("/state/jobs/first/staging.1"):
+        with pytest.raises(StageError, match=f"process {os.getpid()} on .* of job first has worked on it"):
+            place.locked("/state/jobs/second/staging.2").__enter__()
+        with pytest.raises(StageError, match="that nodes of this job share"):
+            place.locked("/state/jobs/first/staging.1").__enter__()
+    assert f"waiting for process {os.getpid()} on " in capfd.readouterr().out
+    with place.locked("/state/jobs/second/staging.2"):
+        pass
+
+
+def test_a_folder_is_looked_at_about_once_per_file(tmp_path: Path) -> None:
+    folder = tmp_path / "source"
+    for number in range(300):
+        (folder / str(number % 3)).mkdir(parents=True, exist_ok=True)
+        (folder / str(number % 3) / str(number)).write_text("1")
+    log = tmp_path / "strace"
+    program = (
+        "import sys; from hpclaunch.remote.stage_sources import look_at, send_source; "
+        "send_source(look_at(sys.argv[1], 'x'), len)"
+    )
+    calls = "--trace=stat,lstat,newfstatat,statx,fstat,open,openat"
+    command = ["strace", "-f", "-o", str(log), calls, sys.executable, "-S", "-c", program, str(folder)]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    lines = [line for line in log.read_text().splitlines() if str(folder) in line]
+    looks = [line for line in lines if "open" not in line]
+    assert 300 <= len(looks) < 330
+    assert 300 <= len(lines) - len(looks) < 330
+
+
+@pytest.mark.parametrize("nodes", [4, 64])
+def test_nodes_that_wait_open_few_files_together(tmp_path: Path, nodes: int) -> None:
+    """As many a second with 64 nodes as with 4; a program counts its own opens by an audit hook."""
+    program = (
+        "import sys, threading, time\n"
+        "from hpclaunch.remote import stage\n"
+        "opens = []\n"
+        "control, nodes = sys.argv[1], int(sys.argv[2])\n"
+        "sys.addaudithook(lambda event, more: event == 'open' and control in str(more) and opens.append(1))\n"
+        "run = stage.Run(control, nodes, '', '', [])\n"
+        "for _ in range(nodes):\n"
+        "    threading.Thread(target=stage._wait_for_plan, args=(run, 0), daemon=True).start()\n"
+        "time.sleep(3)\n"
+        "print(len(opens) / 3)\n"
+    )
+    command = [sys.executable, "-S", "-c", program, str(tmp_path), str(nodes)]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+    assert 10 < float(done.stdout) < 100
+    assert max(count / stage.poll_s(count, 0) for count in range(1, 1000)) <= 100
 
 
 FAKE_SBCAST = """#!/bin/sh
@@ -96,6 +258,7 @@ def test_a_file_goes_by_sbcast_in_a_job_of_slurms(
     nodes = Nodes(tmp_path, 1, "data" if name == "data.tar" else name)
     done, output, _ = nodes.stage(
         image,
+        links="keep",
         SLURM_JOB_ID="1",
         PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}",
         FAKE_SBCAST_LOG=str(log),
@@ -217,7 +380,7 @@ def check_kills(nodes: Nodes, source: Path, kills: int, seed: int) -> None:
             process.terminate()
             process.communicate(timeout=120)
         for target in nodes.targets:
-            if stage.Place(str(target)).whole() is not None:
+            if Place(str(target)).whole() is not None:
                 assert content(target) in (content(source), before)
         assert nodes.stage(source, "keep")[0] == 0
         for target in nodes.targets:
@@ -241,17 +404,17 @@ def test_a_source_that_cannot_be_copied_is_named(
 
 
 def test_nodes_without_room_are_named_before_anything_is_copied() -> None:
-    item, facts = {"source": "/data", "target": "/local/data"}, {"bytes": 10_000_000, "files": 500}
+    source = Source("/data", "folder", "", 10_000_000, 500, 0, 0, "", [])
     there = [
         {"name": "n1.77", "free": 20_000_000, "inodes": None},
         {"name": "n2.78", "free": 9_000_000, "inodes": 1000},
     ]
-    stage._check_room(item, "folder", facts, there[:1])
-    with pytest.raises(stage.StageError, match="needs 10,500,000 bytes in /local, and n2 has 9,000,000"):
-        stage._check_room(item, "folder", facts, there)
+    stage._check_room(source, "/local/data", there[:1])
+    with pytest.raises(StageError, match="needs 10,500,000 bytes in /local, and n2 has 9,000,000"):
+        stage._check_room(source, "/local/data", there)
     there[1] |= {"free": 20_000_000, "inodes": 400}
-    with pytest.raises(stage.StageError, match="has 500 files, and n2 has inodes for 400"):
-        stage._check_room(item, "folder", facts, there)
+    with pytest.raises(StageError, match="has 500 files, and n2 has inodes for 400"):
+        stage._check_room(source, "/local/data", there)
 
 
 def test_a_disk_that_fills_up_meanwhile_ends_all_with_its_name(tmp_path: Path) -> None:
@@ -295,7 +458,7 @@ def test_an_archive_may_not_write_through_a_link(tmp_path: Path) -> None:
         tar.addfile(member, io.BytesIO(b""))
     status, _, errors = Nodes(tmp_path, 1).stage(archive)
     assert status == 1
-    assert "would be written outside of" in errors
+    assert "link: a link that leads out of the folder" in errors
     assert not (tmp_path / "out").exists()
 
 
@@ -308,9 +471,9 @@ def test_data_that_were_changed_or_cut_on_the_way_are_refused() -> None:
     senders = stage.Senders([], [], "")
     digest = hashlib.sha256(b"abc").hexdigest().encode()
     assert list(stage.receive(stream(b"ab", b"c", b"", digest), senders)) == [b"ab", b"c"]
-    with pytest.raises(stage.StageError, match="not what was sent"):
+    with pytest.raises(StageError, match="not what was sent"):
         list(stage.receive(stream(b"ab", b"d", b"", digest), senders))
-    with pytest.raises(stage.StageError, match="connection"):
+    with pytest.raises(StageError, match="connection"):
         list(stage.receive(stream(b"ab"), senders))
 
 
@@ -333,3 +496,54 @@ def test_nodes_whose_processes_end_early_end_the_reader(tmp_path: Path, source: 
     _, errors = reader.communicate(timeout=60)
     assert reader.returncode == 1
     assert "the processes on the nodes ended early" in errors or "connection" in errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "then"),
+    [
+        (tarfile.SYMTYPE, tarfile.REGTYPE),
+        (tarfile.LNKTYPE, tarfile.REGTYPE),
+        (tarfile.SYMTYPE, tarfile.DIRTYPE),
+    ],
+)
+def test_an_archive_changes_nothing_outside_of_its_target(tmp_path: Path, kind: bytes, then: bytes) -> None:
+    """A link, perhaps with a hard link to it, and then a file or folder of the same name."""
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o700) if then == tarfile.DIRTYPE else victim.write_text("mine")
+    before = victim.stat()
+    archive = tmp_path / "evil.tar"
+    with tarfile.open(archive, "w") as tar:
+        for name, form, target in (
+            ("link", tarfile.SYMTYPE, str(victim)),
+            ("x", kind, "link" if kind == tarfile.LNKTYPE else str(victim)),
+            ("x", then, ""),
+        ):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname, member.mode = form, target, 0o777
+            member.size = 4 if form == tarfile.REGTYPE else 0
+            tar.addfile(member, io.BytesIO(b"evil"))
+    nodes = Nodes(tmp_path, 1)
+    status, _, errors = nodes.stage(archive, links="keep")
+    assert status == 1
+    assert "x: it is there already, or twice in the source" in errors
+    after = victim.stat()
+    assert (after.st_mode, after.st_ctime_ns, after.st_mtime_ns) == (
+        before.st_mode,
+        before.st_ctime_ns,
+        before.st_mtime_ns,
+    )
+    assert not nodes.targets[0].exists()
+
+
+def test_a_damaged_archive_is_not_staged_short(tmp_path: Path, source: Path) -> None:
+    """A bit of a header after the first: Python's tarfile takes it for the end."""
+    archive = tmp_path / "data.tar"
+    subprocess.run(["tar", "--format=gnu", "-cf", archive, "-C", source, "."], check=True)
+    damaged = bytearray(archive.read_bytes())
+    damaged[600] ^= 0xFF
+    archive.write_bytes(damaged)
+    nodes = Nodes(tmp_path, 2)
+    status, output, errors = nodes.stage(archive)
+    assert (status, "verified" in output) == (1, False)
+    assert "a header's checksum is wrong: the archive is damaged" in errors
+    assert not nodes.targets[0].exists()

@@ -10,7 +10,7 @@ from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import about
 from hpclaunch.scheduler.scheduler_interface import Scheduler
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import literal
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         header=plan.header,
         environment=plan.environment,
         rank_setup=plan.rank_setup,
+        rank_end=site_launcher(plan.profile).rank_end,
         launch=plan.launch,
         argv=plan.argv,
         kind=scheduler.kind,

@@ -44,7 +44,7 @@ GPU_VARIABLES = (
     "GPU_DEVICE_ORDINAL",
 )
 HELPERS = re.compile(
-    r"(srun|mpirun|mpiexec(\.\w+)?|prterun|prted|orted|hydra_(pmi|bstrap)_proxy|slurmstepd|palsd|aprun|jsrun)"
+    r"(srun|mpirun|mpiexec(\.\w+)?|prterun|prted|orted|hydra_(pmi|bstrap)_proxy|slurmstepd|palsd|aprun|jsrun|flux(-(broker|shell|job|exec))?$)"
 )
 """Programs of launchers, which have the variables of a rank and are none."""
 DEVICE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+|kfd|cxi\d+|infiniband/uverbs\d+|hfi1_\d+|davinci\d+)$")

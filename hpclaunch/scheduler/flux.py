@@ -39,19 +39,38 @@ _STATES: dict[str, JobState] = {
 _CANCELLED_BEFORE_RUN = -128
 
 
+_LAST_WORDS = """\
+[ "$code" = 0 ] || [ "$code" = 143 ] || {
+  sleep 2
+  ( [ -z "${PMI_FD-}" ] || exec {PMI_FD}>&-  # else Flux waits for this shell, too
+    sleep 5; flux job raise --severity=0 --type=exec "$FLUX_JOB_ID" \\
+      "task rank $FLUX_TASK_RANK on host $HOSTNAME failed (Exit $code)" ) < /dev/null > /dev/null 2>&1 &
+}"""
+_RANK_END = Line(
+    text=_LAST_WORDS,
+    reason="a rank that failed waits: Flux (0.88) ends the job at once and drops what was not passed on; it looks at"
+    " the first rank that ends only, so if that one was done, this rank ends the job",
+)
+
+
 class FluxRun(Launcher, frozen=True, kw_only=True):
-    """flux run, inside the Flux instance that a batch job is."""
+    """flux run, inside the Flux instance that a batch job is (man flux-run, flux-shell-options)."""
 
     name: str = "flux"
     rank: str = "$FLUX_TASK_RANK"
     local_rank: str = "$FLUX_TASK_LOCAL_ID"
+    cpu_bindings: tuple[str, ...] = ("cores",)
+    cores_option: str = "-o cpu-affinity=per-task"  # usual is all cores of the job for each rank
     takes_plugin: bool = True
+    rank_end: tuple[Line, ...] = (_RANK_END,)
 
     def words(self, launch: Launch) -> tuple[str, ...]:
-        """Start all ranks. One that fails ends the rest at once; one that is done early does not."""
+        """Start all ranks. One that fails ends the rest; one that is done early does not."""
         words = [*_run(launch.nodes, launch.tasks_per_node), "-o", "exit-on-error"]
         if launch.ranks_bind:
             words += _UNBOUND
+        elif launch.cpu_bind:
+            words += launch.cpu_bind.split()
         if launch.mpi_plugin:
             words += ["-o", f"pmi={launch.mpi_plugin}"]
         return (*words, *launch.options)
@@ -237,10 +256,8 @@ SCHEDULER = FluxScheduler(
     first_node="MASTER_ADDR=$(hostname)",  # a batch script runs on the first node (man flux-batch)
     node_names="flux hostlist --expand --delimiter='\\n' instance",
     start_lines=(
-        Line(
-            text="trap 'exit 129' HUP",
-            reason="the signal of a Flux instance to its script when the job is cancelled or out of time",
-        ),
+        Line(text="trap 'exit 142' ALRM", reason="Flux' signal to the script at the walltime limit (0.88)"),
+        Line(text="trap 'exit 129' HUP", reason="and that of an instance that ends (0.73)"),
     ),
     inside_variable="FLUX_ENCLOSING_ID",
     # Three quotes in a row, of either kind, begin a text of several lines there (RFC 36).

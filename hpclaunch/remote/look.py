@@ -44,7 +44,8 @@ GPU_VARIABLES = (
     "GPU_DEVICE_ORDINAL",
 )
 HELPERS = re.compile(
-    r"(srun|mpirun|mpiexec(\.\w+)?|prterun|prted|orted|hydra_(pmi|bstrap)_proxy|slurmstepd|palsd|aprun|jsrun|flux(-(broker|shell|job|exec))?$)"
+    r"(srun|mpirun|mpiexec(\.\w+)?|prterun|prted|orted|hydra_(pmi|bstrap)_proxy|slurmstepd|palsd|aprun|jsrun"
+    r"|(flux-)?(broker|shell)$|flux(-(job|exec))?$)"
 )
 """Programs of launchers, which have the variables of a rank and are none."""
 DEVICE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+|kfd|cxi\d+|infiniband/uverbs\d+|hfi1_\d+|davinci\d+)$")
@@ -106,6 +107,9 @@ def devices_of(pid: str) -> List[str]:
 def belongs(pid: str, environ: Dict[str, str], variable: str, job: str) -> bool:
     """Tell whether a process is one of the job."""
     named = environ.get(variable, "")
+    if variable == "FLUX_ENCLOSING_ID":  # with an f or the letter U+0192; ids of inner jobs count in their own instance
+        named, job = named or environ.get("FLUX_JOB_ID", ""), re.sub("^[^0-9A-Za-z]+", "f", job)
+        named = re.sub("^[^0-9A-Za-z]+", "f", named)
     if named == job or (variable == "PBS_JOBID" and named.partition(".")[0] == job.partition(".")[0]):
         return True
     return "/job_" + job + "/" in read("/proc/" + pid + "/cgroup")

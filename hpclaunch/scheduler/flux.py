@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.flux_attach import FluxAttach
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, Scheduler
@@ -62,11 +63,14 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
     cpu_bindings: tuple[str, ...] = ("cores",)
     cores_option: str = "-o cpu-affinity=per-task"  # usual is all cores of the job for each rank
     takes_plugin: bool = True
+    overlap: tuple[str, ...] = ("--rank=all",)
     rank_end: tuple[Line, ...] = (_RANK_END,)
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks. One that fails ends the rest; one that is done early does not."""
-        words = [*_run(launch.nodes, launch.tasks_per_node), "-o", "exit-on-error"]
+        sizes = (f"--nodes={launch.nodes}", f"--tasks-per-node={launch.tasks_per_node}", "--exclusive")
+        # On its own Flux ends a job 30 s after its first rank is done.
+        words = ["flux", "run", *sizes, "-o", "exit-timeout=none", "-o", "exit-on-error"]
         if launch.ranks_bind:
             words += _UNBOUND
         elif launch.cpu_bind:
@@ -76,17 +80,11 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
         return (*words, *launch.options)
 
     def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node."""
-        return (*_run(nodes, 1), *_UNBOUND)
+        """Start one process per node by the job's brokers, which need no free cores for it (man flux-exec)."""
+        return ("flux", "exec", "--noinput")
 
 
 _UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
-
-
-def _run(nodes: int, tasks_per_node: int) -> tuple[str, ...]:
-    """Return the start of a flux run; on its own Flux ends a job 30 s after its first rank is done."""
-    sizes = (f"--nodes={nodes}", f"--tasks-per-node={tasks_per_node}", "--exclusive")
-    return ("flux", "run", *sizes, "-o", "exit-timeout=none")
 
 
 class FluxScheduler(Scheduler, frozen=True, kw_only=True):
@@ -228,6 +226,8 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--time-limit={want.walltime_s}s", "walltime limit"),
         (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
     ]
+    if want.warn_s is not None:
+        directives.append(("--setopt=output.mode=append", "each run writes on in the same log (0.60)"))
     kind = "afterany" if want.after_any else "afterok"
     directives += [(f"--dependency={kind}:{job}", "a job that must end first") for job in want.after]
     return lines(directives)
@@ -277,7 +277,9 @@ SCHEDULER = FluxScheduler(
     },
     queue_kinds=("queue",),
     binding_needs_whole_node=True,
-    no_restarts="jobs that come back after a checkpoint are not supported on Flux",
+    requeue="false",  # Flux does not: the next job of a chain comes
+    find_commands='FLUX_URI=$(flux getattr parent-uri) ',
+    attach=FluxAttach(),
     no_exclusions="leaves nodes out by constraints that hpclaunch does not write",
     id_pattern=rf"[fƒ]{_F58}|\d+",
     status_sources=("jobs",),

@@ -63,7 +63,6 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
     cpu_bindings: tuple[str, ...] = ("cores",)
     cores_option: str = "-o cpu-affinity=per-task"  # usual is all cores of the job for each rank
     takes_plugin: bool = True
-    overlap: tuple[str, ...] = ("--rank=all",)
     rank_end: tuple[Line, ...] = (_RANK_END,)
 
     def words(self, launch: Launch) -> tuple[str, ...]:

@@ -90,10 +90,10 @@ def failed_ranks(log: str) -> list[FailedRank]:
 
 
 def _flux_rank(line: str) -> list[FailedRank]:
-    """Read a line of Flux' shell about the first rank that failed; Flux repeats it as the job's exception."""
-    match = re.search(r"FATAL: .*\btask rank (\d+) on host (\S+) (?:failed|exited) \(([^)]+)\)", line)
-    match = match or re.search(r"severity=0 task rank (\d+) on host (\S+) failed \(([^)]+)\)$", line)
-    code = _code_of_words(match[3]) if match else None
+    """Read the line of a failing rank's own shell under Flux, or that of Flux' shell about the first rank."""
+    pattern = r"(?:^hpclaunch:|FATAL: .*:) task rank (\d+) on host (\S+) (?:failed|exited) \(([^)]+)\)"
+    match = re.search(pattern, line)
+    code = _code_of_words(match[3]) if match and match[3] != "Alarm clock" else None  # the walltime limit
     return [] if match is None or code is None else [FailedRank(match[1], match[2], code, match[3])]
 
 

@@ -110,8 +110,8 @@ def flux_id(text: str) -> str:
 
 
 def without_instance(found: List[Dict[str, Any]], job: str) -> List[Dict[str, Any]]:
-    """Return the processes inside the Flux instance that a batch job is, without the instance's own; all where
-    the job is none: ids of jobs inside an instance are its own."""
+    """Return the processes inside the Flux instance that a batch job is, without the instance's own; all
+    where the job is none. Ids of jobs inside an instance are its own."""
     inner = [one for one in found if flux_id(one["variables"].get("FLUX_JOB_ID", "")) != flux_id(job)]
     return inner or found
 

@@ -42,15 +42,17 @@ _CANCELLED_BEFORE_RUN = -128
 
 _LAST_WORDS = """\
 [ "$code" = 0 ] || [ "$code" = 143 ] || {
-  sleep 2
+  failed="task rank $FLUX_TASK_RANK on host $HOSTNAME failed (Exit $code)"
+  echo "hpclaunch: $failed" >&2
+  sleep 2  # Flux passes on what was written
   ( [ -z "${PMI_FD-}" ] || exec {PMI_FD}>&-  # else Flux waits for this shell, too
-    sleep 5; flux job raise --severity=0 --type=exec "$FLUX_JOB_ID" \\
-      "task rank $FLUX_TASK_RANK on host $HOSTNAME failed (Exit $code)" ) < /dev/null > /dev/null 2>&1 &
+    sleep 5
+    flux job raise --severity=0 --type=exec "$FLUX_JOB_ID" "$failed" ) < /dev/null > /dev/null 2>&1 &
 }"""
 _RANK_END = Line(
     text=_LAST_WORDS,
-    reason="a rank that failed waits: Flux (0.88) ends the job at once and drops what was not passed on; it looks at"
-    " the first rank that ends only, so if that one was done, this rank ends the job",
+    reason="a rank that failed is named and waits: Flux (0.88) ends the job at once and drops what it has not"
+    " passed on; it looks at the first rank that ends only: if that one was done, this rank ends the job",
 )
 
 
@@ -79,7 +81,7 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
         return (*words, *launch.options)
 
     def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node by the job's brokers, which need no free cores for it (man flux-exec)."""
+        """Start one process per node by the job's brokers, which need no free cores (man flux-exec)."""
         return ("flux", "exec", "--noinput")
 
 
@@ -277,7 +279,7 @@ SCHEDULER = FluxScheduler(
     queue_kinds=("queue",),
     binding_needs_whole_node=True,
     requeue="false",  # Flux does not: the next job of a chain comes
-    find_commands='FLUX_URI=$(flux getattr parent-uri) ',
+    find_commands="FLUX_URI=$(flux getattr parent-uri) ",
     attach=FluxAttach(),
     no_exclusions="leaves nodes out by constraints that hpclaunch does not write",
     id_pattern=rf"[fƒ]{_F58}|\d+",

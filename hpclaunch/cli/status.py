@@ -9,6 +9,7 @@ import click
 
 from hpclaunch.cli._jobs import complete_job
 from hpclaunch.plural import counted
+from hpclaunch.text_table import short
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
@@ -70,7 +71,7 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
     from hpclaunch.walltime import format_walltime
 
     queue = record.plan.get("queue")
-    yield "site", f"{record.site} ({record.scheduler} {record.scheduler_id or 'without id'})"
+    yield "site", f"{record.site} ({record.scheduler} {short(record.scheduler_id or 'without id')})"
     if queue:
         yield "queue", str(queue)
     names = node_names(record)

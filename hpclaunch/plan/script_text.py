@@ -63,7 +63,7 @@ def _coming_back(plan: LaunchPlan, scheduler: Scheduler) -> dict[str, str | tupl
     """Return the shell text by which a job comes back: requeued, or as the next of a chain."""
     if plan.supervision is None:
         return {"kept_files": ("exit_status",), "cancel_next": ""}
-    again = scheduler.submit_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')
+    again = scheduler.next_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')
     chain = scheduler.requeue and not plan.request.array
     return {
         "kept_files": ("exit_status", "reason", "restarts", *(("next_id",) if chain else ())),

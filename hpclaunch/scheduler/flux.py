@@ -15,9 +15,16 @@ from typing import TYPE_CHECKING, Any
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.flux_attach import FluxAttach
+from hpclaunch.scheduler.flux_submission import ARRAY, ids_of, split_id, submission
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher
-from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus, Scheduler
+from hpclaunch.scheduler.scheduler_interface import (
+    ArrayRules,
+    JobState,
+    JobStatus,
+    Scheduler,
+    array_status,
+)
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.directive_reader import DirectiveReader
@@ -103,18 +110,29 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by flux batch; the script's own directives say all else."""
+        return submission(script)
+
+    def next_command(self, script: str) -> tuple[str, ...]:
+        """Submit from inside a job, by flux batch alone."""
         return ("flux", "batch", script)
+
+    def finish_command(self, script: str) -> tuple[str, ...]:
+        """Find the job, or make sure that there is none."""
+        return submission(script, finish=True)
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's plugin may print among other lines."""
-        for line in reversed(answer.stdout.splitlines()):
-            if answer.exit_code == 0 and re.fullmatch(f"[fƒ]{_F58}", line.strip()):
-                return _plain(line.strip())
+        words = [_plain(line.strip()) for line in answer.stdout.splitlines()] if answer.exit_code == 0 else []
+        if jobs := [word for word in words if re.fullmatch(rf"f{_F58}_\d+", word)]:
+            return ".".join(jobs)
+        for word in reversed(words):
+            if re.fullmatch(f"f{_F58}", word):
+                return word
         raise RefusedError(f"Flux refused the job: {_own_words(answer)}")
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one flux jobs for all, in any state."""
-        return (("flux", "jobs", "--json", *ids),)
+        return (("flux", "jobs", "--json", *(job for text in ids for job in ids_of(text))),)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read the JSON: an object for one job, a list for several; unknown jobs are named on stderr."""
@@ -123,18 +141,27 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         try:
             document = json.loads(answer.stdout) if answer.stdout.strip() else {}
             jobs = document.get("jobs", [document] if document else [])
-            return {job: _status(one) for one in jobs if (job := _plain(one["jobid"])) in ids}
+            found = {_plain(one["jobid"]): _status(one) for one in jobs}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RefusedError(f"flux jobs gives an answer that cannot be read: {error!r}") from None
+        return {text: status for text in ids if (status := _status_of(text, found))}
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Signal the job with SIGTERM, then SIGKILL."""
-        return ("flux", "cancel", scheduler_id)
+        return ("flux", "cancel", *ids_of(scheduler_id))
 
     def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
-        if answer.exit_code != 0 and not re.search(r"unknown job id|inactive", answer.stderr):
+        words = answer.stderr.splitlines() or [""]
+        if answer.exit_code != 0 and not all(re.search("unknown job id|inactive", line) for line in words):
             raise RefusedError(f"Flux did not cancel the job: {_own_words(answer)}")
+
+
+def _status_of(text: str, found: Mapping[str, JobStatus]) -> JobStatus | None:
+    """Return the status of a job, or of an array of which some jobs are known."""
+    array = split_id(text)
+    jobs = {index: found[job] for index, job in array.items() if job in found}
+    return array_status(jobs) if jobs else found.get(text)
 
 
 def _plain(job: str) -> str:
@@ -227,10 +254,18 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--time-limit={want.walltime_s}s", "walltime limit"),
         (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
     ]
-    if want.warn_s is not None:
+    if want.array and "%" in want.array:
+        raise BadInputError(
+            f"--array {want.array!r}: Flux has no limit for the jobs of an array that run at once",
+            "leave the part from % on out",
+        )
+    if want.array:
+        directives.append((f"{ARRAY}{want.array}", "a job for each index; the submission makes them"))
+    if want.warn_s is not None or want.array:
         directives.append(("--setopt=output.mode=append", "each run writes on in the same log (0.60)"))
     kind = "afterany" if want.after_any else "afterok"
-    directives += [(f"--dependency={kind}:{job}", "a job that must end first") for job in want.after]
+    first = (job for text in want.after for job in ids_of(text))
+    directives += [(f"--dependency={kind}:{job}", "a job that must end first") for job in first]
     return lines(directives)
 
 
@@ -282,6 +317,12 @@ SCHEDULER = FluxScheduler(
     find_commands="FLUX_URI=$(flux getattr parent-uri) ",
     attach=FluxAttach(),
     no_exclusions="leaves nodes out by constraints that hpclaunch does not write",
-    id_pattern=rf"[fƒ]{_F58}|\d+",
+    arrays=ArrayRules(
+        index_variable="HPCLAUNCH_ARRAY_INDEX",  # the submission sets it
+        job_number="$FLUX_ENCLOSING_ID",
+        port_number='($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24)',
+        no_restarts="which job of the array follows another is not recorded",
+    ),
+    id_pattern=rf"[fƒ]{_F58}|\d+|f{_F58}_\d+(\.f{_F58}_\d+)*",
     status_sources=("jobs",),
 )

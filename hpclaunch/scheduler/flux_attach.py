@@ -6,6 +6,7 @@ import re
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.flux_submission import one_of
 from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob
 
 
@@ -19,7 +20,7 @@ class FluxAttach(Attach, frozen=True, kw_only=True):
 
     def query(self, job: str) -> tuple[str, ...]:
         """Ask for state and nodes."""
-        return ("flux", "jobs", "--json", job)
+        return ("flux", "jobs", "--json", one_of(job))
 
     def parse(self, job: str, answer: CommandResult) -> RunningJob:
         """Read the one object."""
@@ -33,7 +34,7 @@ class FluxAttach(Attach, frozen=True, kw_only=True):
             raise RefusedError(f"flux jobs does not know job {job}: {said}", "name one that runs: flux jobs")
         if state != "RUN":
             raise BadInputError(f"job {job} is {state}, so it has no ranks", "name one that runs: flux jobs")
-        return RunningJob(id=re.sub("^ƒ", "f", job), nodes=tuple(f"node {n}" for n in range(count)))
+        return RunningJob(id=re.sub("^ƒ", "f", one_of(job)), nodes=tuple(f"node {n}" for n in range(count)))
 
     def words(self, job: RunningJob) -> tuple[str, ...]:
         """Start one process per node under the job's shells, outside of what its ranks have."""

@@ -25,6 +25,9 @@ test_last_words = on_fake.test_the_last_words_of_a_failing_rank_arrive_and_the_o
 test_own_cores = on_fake.test_each_rank_has_its_own_cores
 test_after = on_fake.test_a_job_after_another
 test_restarts = on_fake.test_a_job_comes_back_after_a_checkpoint_and_writes_on_in_its_log
+test_array = on_fake.test_an_array_is_a_job_for_each_index
+test_array_cancelled = on_fake.test_an_array_is_cancelled
+test_array_killed = on_fake.test_an_array_whose_submission_is_killed_is_there_as_a_whole_or_not_at_all
 test_attach = on_fake.test_a_running_job_is_looked_into
 
 

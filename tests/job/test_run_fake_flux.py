@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -185,3 +186,54 @@ def test_a_running_job_is_looked_into() -> None:
     assert hpclaunch("cancel", job["id"]).returncode == 0
     assert hpclaunch("wait", job["id"]).returncode == 1
     assert "is CANCELED, so it has no ranks" in hpclaunch(*attach).stderr
+
+
+def test_an_array_is_a_job_for_each_index() -> None:
+    program = 'echo "job $HPCLAUNCH_ARRAY_INDEX of rank $RANK"; exit "$((HPCLAUNCH_ARRAY_INDEX == 3))"'
+    answer, document = run("--array", "1-5:2,8", "--", "bash", "-c", program)
+    assert (answer.returncode, document["state"]) == (1, "failed"), answer.stderr
+    states = {index: job["state"] for index, job in document["array"].items()}
+    assert states == {"1": "done", "3": "failed", "5": "done", "8": "done"}
+    assert "job 5 of rank 0" in hpclaunch("logs", "last").stdout
+
+
+def test_an_array_is_cancelled() -> None:
+    words = ("--site", "generic-flux", "--time", "5m", "--array", "0-2", "--json", "--", "sleep", "100")
+    job = json.loads(hpclaunch("submit", *words).stdout)["id"]
+    assert hpclaunch("cancel", job).returncode == 0
+    assert hpclaunch("wait", job).returncode == 1
+    states = json.loads(hpclaunch("status", job, "--json").stdout)["array"]
+    assert [one["state"] for one in states.values()] == ["cancelled"] * 3
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_array_whose_submission_is_killed_is_there_as_a_whole_or_not_at_all(whole: bool) -> None:
+    """The answers of flux batch are lost at the kill: before all jobs are there, and after."""
+    words = ("submit", "--site", "generic-flux", "--time", "5m", "--array", "0-5", "--", "sleep", "100")
+    flux = ["flux", "jobs", "-n", "-o", "{id.f58plain}"]
+    before = len(subprocess.run([*flux, "--filter=pending"], capture_output=True, text=True).stdout.split())
+    with subprocess.Popen([sys.executable, "-m", "hpclaunch", *words], start_new_session=True) as submitting:
+        store, until = Store(), time.monotonic() + 60
+        while not (tokens := list(store.jobs.glob("*/submission/array" + ".new" * (not whole)))):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        job = tokens[0].parents[1]
+        listing = ["ps", "-e", "-o", "pid=", "-o", "args="]
+        for line in subprocess.run(listing, capture_output=True, text=True).stdout.splitlines():
+            if f"submit {job}/job.sh" in line:
+                os.kill(int(line.split()[0]), signal.SIGKILL)
+        os.killpg(submitting.pid, signal.SIGKILL)
+    status = json.loads(hpclaunch("status", job.name, "--json").stdout)
+    jobs = [one["state"] for one in status["array"].values()]
+    if status["state"] == "failed":
+        assert "none has run" in status["reason"]
+        pending = subprocess.run([*flux, "--filter=pending"], capture_output=True, text=True).stdout.split()
+        while len(pending) > before and time.monotonic() < until:
+            pending = subprocess.run(
+                [*flux, "--filter=pending"], capture_output=True, text=True
+            ).stdout.split()
+        assert len(pending) == before
+    else:
+        assert set(jobs) <= {"queued", "running"}
+        assert len(status["scheduler_id"].split(".")) == 6
+    hpclaunch("cancel", job.name)

@@ -194,8 +194,8 @@ def test_ranks_that_bind_themselves_are_not_bound_by_flux() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"array": "1-3"}, "Flux has no job arrays"),
-        ({"max_restarts": 1}, "not supported on Flux"),
+        ({"array": "1-3%2"}, "Flux has no limit for the jobs of an array that run at once"),
+        ({"array": "1-3", "max_restarts": 1}, "--array and --max-restarts do not go together on Flux"),
         ({"exclude": ("n1",)}, "Flux leaves nodes out by constraints that hpclaunch does not write"),
         ({"name": "it's"}, "without line breaks, backslashes and quotes"),
         ({"directives": ("-N4",)}, "use --nodes"),

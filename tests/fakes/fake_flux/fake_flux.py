@@ -149,7 +149,9 @@ def start(argv: list[str]) -> None:
     """Wait until the job may start, run it, and write how it ended."""
     job = load(int(argv[0])) or {}
     cancel = HOME / f"{job['id']}.cancel"
-    while (word := dependency(job)) == "wait" and not cancel.exists():
+    release = HOME / f"{job['id']}.release"
+    held = job["options"]["urgency"] == "0"
+    while ((word := dependency(job)) == "wait" or (held and not release.exists())) and not cancel.exists():
         time.sleep(0.05)
     if cancel.exists():
         save(job, status="CANCELED", returncode=-128, t_inactive=time.time())
@@ -367,6 +369,13 @@ def getattr_(argv: list[str]) -> None:
 
 def job_id(argv: list[str]) -> None:
     """``flux job id --to=dec ID`` and ``flux job raise --severity=0 --type=exec ID WORDS``."""
+    if argv[0] == "urgency" and argv[2:] == ["default"]:
+        (HOME / f"{decoded(argv[1])}.release").touch()
+        return
+    if argv[0] == "info" and argv[2:] == ["jobspec"]:
+        job = load(decoded(argv[1])) or {}
+        print(json.dumps({"attributes": {"system": {"files": {"script": {"data": job["script"]}}}}}))
+        return
     if argv[:3] == ["raise", "--severity=0", "--type=exec"]:
         (HOME / f"{decoded(argv[3])}.raised").write_text(argv[4])
         return
@@ -389,6 +398,14 @@ def jobs(argv: list[str]) -> None:
     """``flux jobs --json ID...``."""
     if (HOME / "down").exists():
         fail("flux-jobs: ERROR: Unable to connect to Flux: broker socket /run/flux/local was not found")
+    if argv[-3:] == ["-n", "-o", "{id.f58plain}"]:
+        numbers = sorted((int(path.stem) for path in HOME.glob("*.json")), reverse=True)
+        listed = (load(number) for number in numbers)
+        shown = {"--filter=pending": ("SCHED", "DEPEND")}.get(argv[0], ("SCHED", "DEPEND", "RUN", *OVER))
+        print(
+            "".join("f" + job["jobid"][1:] + "\n" for job in listed if job and job["status"] in shown), end=""
+        )
+        return
     found, unknown = [], False
     for text in argv[1:]:
         job = load(decoded(text))
@@ -410,12 +427,17 @@ def jobs(argv: list[str]) -> None:
 
 
 def cancel(argv: list[str]) -> None:
-    """``flux cancel ID``."""
-    job = load(decoded(argv[0]))
-    if job is None or job["status"] in OVER:
-        why = "unknown job id" if job is None else "job is inactive"
-        fail(f"flux-cancel: ERROR: {encoded(decoded(argv[0]))}: {why}")
-    (HOME / f"{job['id']}.cancel").touch()
+    """``flux cancel ID...``."""
+    code = 0
+    for text in argv:
+        job = load(decoded(text))
+        if job is None or job["status"] in OVER:
+            why = "unknown job id" if job is None else "job is inactive"
+            sys.stderr.write(f"flux-cancel: ERROR: {encoded(decoded(text))}: {why}\n")
+            code = 1
+        else:
+            (HOME / f"{job['id']}.cancel").touch()
+    sys.exit(code)
 
 
 COMMANDS = {

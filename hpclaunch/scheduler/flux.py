@@ -1,7 +1,8 @@
 """Flux: flux batch, flux jobs, flux cancel, the header of its scripts, and flux run.
 
-Known from the manuals of flux-core, RFC 19 and 36 of Flux, and answers that others recorded from 0.89
-(tests/data/flux); not tried on a real Flux. Needs flux-core 0.65 or newer (flux hostlist, --bank).
+Known from the manuals of flux-core and RFC 19 and 36 of Flux, and tried with flux-core 0.88.0 and its own
+scheduler (answers in tests/data/flux); not with Fluxion or a system instance. Needs flux-core 0.65 or newer
+(flux hostlist, --bank).
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.

@@ -6,13 +6,14 @@ import re
 ARRAY = "--setattr=user.hpclaunch.array="
 """Starts the directive with the indices, from which the submission makes the jobs: Flux has no arrays."""
 
-# The lock is inherited by what the shell starts, so who gets it knows that no submission is under way. Jobs of
-# an array are held until the last one is there. Cut off before, none of them has run, and all are cancelled; a
-# job that is no array is found by its folder, which its script names.
+# The lock is inherited by what the shell starts, so who gets it knows that no submission is under way. Jobs
+# of an array are held until the last one is there. Cut off before, none of them has run, and all are
+# cancelled; a job that is no array is found by its folder, which its script names.
 _SUBMIT = r"""
+set -o pipefail
 mode=$1 script=$2 folder=${2%/*} token=${2%/*}/submission
 own() { flux jobs "$@" -n -o '{id.f58plain}' | while read -r id; do
-  ! flux job info "$id" jobspec < /dev/null | grep -qF -e "$folder" || echo "$id"
+  ! flux job info "$id" jobspec < /dev/null | grep -cF -e "$folder" > /dev/null || echo "$id"
 done; }
 release() {
   while read -r index id; do flux job urgency "$id" default < /dev/null 2> /dev/null; done < "$token/array"
@@ -24,7 +25,7 @@ if [ "$mode" = finish ]; then
   flock -w 60 9 || { echo 'its submission may still be under way' >&2; exit 75; }
   [ ! -s "$token/array" ] || { release; exit; }
   sleep 1  # of a job that was just taken Flux' list may know a moment later
-  ids=$(own ${array:+--filter=pending} ${array:--a}) || exit 75
+  if [ "$array" ]; then ids=$(own --filter=pending); else ids=$(own -a); fi || exit 75
   if [ -z "$array" ] && [ "$ids" ]; then echo "$ids" | tail -n 1; exit; fi
   [ -z "$ids" ] || flux cancel $ids || exit 75
   echo "its submission was cut off; none of its jobs has run, those that were there are cancelled" >&2

@@ -6,6 +6,7 @@ new one. A process that is killed leaves at most a file or folder with a name th
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,8 +18,10 @@ def write_file(path: Path, data: bytes, mode: int = 0o644, *, durable: bool = Tr
 
     ``mode``: its permissions, whatever the umask is; ``durable``: it is on the disk when this returns.
     A device, a pipe and /dev/stdout are written to and stay.
-    Raises OSError; the older file is then unchanged.
+    Raises OSError with the path that was given; the older file is then unchanged.
     """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if path.is_char_device() or path.is_fifo() or (path.parent == Path("/dev") and path.is_symlink()):
         path.write_bytes(data)
         return
@@ -26,9 +29,11 @@ def write_file(path: Path, data: bytes, mode: int = 0o644, *, durable: bool = Tr
     try:
         write_new_file(temporary, data, mode, durable=durable)
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(path), None
         raise
     if durable:
         _sync_folder(path.parent)

@@ -10,4 +10,5 @@ file=${2:-hpclaunch.pyz}
 constraints=$(dirname -- "$0")/../.ci/constraints.txt
 shiv --quiet --compressed --console-script hpclaunch --python '/usr/bin/env python3' --output-file "$file" \
     --constraint "$constraints" "$source"
+"$(head -n 1 "$(command -v shiv)" | cut -c 3-)" "$(dirname -- "$0")/zipapp_start.py" "$file" # shiv's own Python
 echo "$file: $(wc -c <"$file") bytes"

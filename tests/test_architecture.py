@@ -168,6 +168,76 @@ def test_a_right_import_is_not(module: str, source: str) -> None:
     assert wrong_imports(PACKAGE / module, list(ast.walk(ast.parse(source)))) == []
 
 
+# Circles of modules inside one room; none may be added.
+CIRCLES = [
+    {"job.prepare", "job.program_check"},
+    {"plan.request", "plan.settings_table"},
+    {"scheduler.salloc", "scheduler.slurm"},
+    {"software.install_plan", "software.install_steps", "software.install_ways"},
+    {"train.data.mnist_download", "train.data.mnist_files"},
+]
+
+
+def module_of(path: Path) -> str:
+    """The name of a module below hpclaunch; a folder's own code has the folder's name."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported_modules(path: Path, among: Iterable[ast.AST], known: set[str]) -> set[str]:
+    """The modules of hpclaunch that a module imports, late and for type checkers, too."""
+    own = path.relative_to(PACKAGE).parent.parts
+    found = set()
+    for node in among:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = own[: len(own) - node.level + 1] if node.level else ()
+            start = ".".join((*(("hpclaunch", *above) if node.level else ()), *filter(None, [node.module])))
+            found |= {start, *(f"{start}.{alias.name}" for alias in node.names)}
+    return {name.removeprefix("hpclaunch.") for name in found} & known
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The sets of modules that reach one another by imports."""
+    reached = {start: reachable(start, graph) for start in graph}
+    together = {frozenset(a for a in reached[b] if b in reached[a]) for b in graph}
+    return [set(one) for one in sorted(together, key=sorted) if len(one) > 1]
+
+
+def reachable(start: str, graph: dict[str, set[str]]) -> set[str]:
+    """The modules that ``start`` imports, directly or through others, and ``start``."""
+    found, left = {start}, [start]
+    while left:
+        new = graph[left.pop()] - found
+        found |= new
+        left += new
+    return found
+
+
+def test_no_circle_of_modules_is_added_inside_a_room() -> None:
+    known = {module_of(path) for path in MODULES}
+    graph: dict[str, set[str]] = {}
+    for path in MODULES:
+        room = room_of(path)
+        within = {name for name in known if name.partition(".")[0] == room and name != room}
+        # A folder's __init__ names its modules for others; its modules do not import it.
+        graph[module_of(path)] = (
+            imported_modules(path, nodes(path), within) if path.stem != "__init__" else set()
+        )
+    assert [one for one in circles(graph) if one not in CIRCLES] == []
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"d", "a"}}
+    assert circles(graph) == [{"b", "c"}]
+    late = ast.walk(ast.parse("def f():\n from hpclaunch.plan import request\n import hpclaunch.job.store"))
+    known = {"plan.request", "job.store", "job"}
+    assert imported_modules(PACKAGE / "plan/x.py", late, known) == {"plan.request", "job.store"}
+    near = ast.walk(ast.parse("from .loop import run\nfrom ..data import batches"))
+    known = {"train.engine.loop", "train.data.batches", "train.data"}
+    assert imported_modules(PACKAGE / "train/engine/x.py", near, known) == known
+
+
 def test_no_two_modules_share_a_name() -> None:
     """A name says what is in a module; that of a room or a command is nobody else's."""
     rooms = {path.name for path in PACKAGE.rglob("*") if path.is_dir()}

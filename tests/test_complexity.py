@@ -4,6 +4,9 @@ Each function, method and lambda is counted alone; a nested one does not count f
 The count is 1, plus one for each if, elif, for, while, exception handler, ternary, match case and assert,
 each ``for`` and each ``if`` of a comprehension, and each operand of ``and`` or ``or`` beyond the first. A
 function that must exceed the bound carries a comment ``# complex: reason`` on one of its own lines.
+
+Rooms that are older than the bound have functions above it. `ABOVE` holds how many and how complex the worst
+is; neither may grow. After an improvement the row is lowered, so that it stays.
 """
 
 from __future__ import annotations
@@ -18,8 +21,30 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "hpclaunch"
-ROOMS = ("binding", "check", "lint", "topology")
+TOP = "hpclaunch"
+"""The modules that stand in no room."""
 LIMIT = 10
+ABOVE = {
+    TOP: (1, 14),
+    "cli": (20, 23),
+    "host": (1, 11),
+    "job": (29, 38),
+    "plan": (16, 21),
+    "port": (42, 26),
+    "remote": (18, 21),
+    "scaling": (16, 20),
+    "scheduler": (10, 23),
+    "site": (3, 12),
+    "software": (3, 20),
+    "study": (3, 27),
+    "timeline": (17, 22),
+    "train": (8, 15),
+    "usage": (20, 33),
+}
+"""Room -> how many of its functions are above the limit without a reason, and the highest count of them.
+
+A room that is not here has none.
+"""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -60,15 +85,15 @@ def _weight(node: ast.AST) -> int:
     return int(isinstance(node, _BRANCHES))
 
 
-def too_complex(source: str) -> list[str]:
-    """Return ``name (line n): complexity`` of each function above the limit that gives no reason."""
+def too_complex(source: str) -> dict[str, int]:
+    """Return ``name (line n)`` and the complexity of each function above the limit that gives no reason."""
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, _FUNCTIONS)]
     excused = {_innermost(functions, line) for line in _lines_with_a_reason(source)}
-    return [
-        f"{getattr(function, 'name', 'lambda')} (line {function.lineno}): {count}"
+    return {
+        f"{getattr(function, 'name', 'lambda')} (line {function.lineno})": count
         for function in functions
         if (count := complexity(function)) > LIMIT and function not in excused
-    ]
+    }
 
 
 def _lines_with_a_reason(source: str) -> list[int]:
@@ -84,14 +109,31 @@ def _innermost(functions: list[Function], line: int) -> Function | None:
     return max(around, key=lambda function: function.lineno, default=None)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_function_is_too_complex(room: str) -> None:
-    files = sorted((PACKAGE / room).rglob("*.py"))
-    assert files, f"{room}: no such room, or it is empty"
-    found = [
-        f"{path.relative_to(PACKAGE)}: {line}" for path in files for line in too_complex(path.read_text())
-    ]
-    assert found == []
+def _room_of(path: Path) -> str:
+    first, *deeper = path.relative_to(PACKAGE).parts
+    return first if deeper else TOP
+
+
+FILES: dict[str, list[Path]] = {}
+for _path in sorted(PACKAGE.rglob("*.py")):
+    FILES.setdefault(_room_of(_path), []).append(_path)
+
+
+@pytest.mark.parametrize("room", FILES)
+def test_no_room_becomes_more_complex(room: str) -> None:
+    found = {
+        f"{path.relative_to(PACKAGE)}: {name}": count
+        for path in FILES[room]
+        for name, count in too_complex(path.read_text()).items()
+    }
+    number, highest = ABOVE.get(room, (0, LIMIT))
+    listing = "\n".join(f"{count} {name}" for name, count in sorted(found.items(), key=lambda item: -item[1]))
+    assert len(found) <= number, f"{len(found)} functions of {room} are above {LIMIT}:\n{listing}"
+    assert max(found.values(), default=0) <= highest, f"the worst of {room} was {highest}:\n{listing}"
+
+
+def test_each_row_is_of_a_room() -> None:
+    assert set(ABOVE) <= set(FILES)
 
 
 COUNTED = [
@@ -127,17 +169,17 @@ def _ifs(count: int, *, name: str = "f", comment: str = "") -> str:
 
 
 def test_a_function_above_the_limit_is_found_wherever_it_is_nested() -> None:
-    assert too_complex(_ifs(LIMIT - 1)) == []
-    assert too_complex(_ifs(LIMIT)) == [f"f (line 1): {LIMIT + 1}"]
+    assert too_complex(_ifs(LIMIT - 1)) == {}
+    assert too_complex(_ifs(LIMIT)) == {"f (line 1)": LIMIT + 1}
     nested = "class A:\n def outer(self):\n  " + _ifs(LIMIT).replace("\n", "\n  ")
-    assert too_complex(nested) == [f"f (line 3): {LIMIT + 1}"]
-    assert too_complex("f = lambda a: " + "a or " * LIMIT + "a") == [f"lambda (line 1): {LIMIT + 1}"]
+    assert too_complex(nested) == {"f (line 3)": LIMIT + 1}
+    assert too_complex("f = lambda a: " + "a or " * LIMIT + "a") == {"lambda (line 1)": LIMIT + 1}
 
 
 def test_a_reason_excuses_only_the_function_that_gives_it() -> None:
     source = _ifs(LIMIT, comment="  # complex: a parser of one grammar") + _ifs(LIMIT, name="g")
-    assert too_complex(source) == [f"g (line {LIMIT + 2}): {LIMIT + 1}"]
-    assert too_complex(_ifs(LIMIT, comment="  # complex:")) != []
+    assert too_complex(source) == {f"g (line {LIMIT + 2})": LIMIT + 1}
+    assert too_complex(_ifs(LIMIT, comment="  # complex:")) != {}
     nested = _ifs(LIMIT) + " def g(): pass  # complex: of the inner function only\n"
-    assert too_complex(nested) == [f"f (line 1): {LIMIT + 1}"]
-    assert too_complex(_ifs(LIMIT) + " '# complex: in a string'\n") != []
+    assert too_complex(nested) == {"f (line 1)": LIMIT + 1}
+    assert too_complex(_ifs(LIMIT) + " '# complex: in a string'\n") != {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -169,6 +170,27 @@ def test_one_file_is_the_whole_program(wheel: Path, tmp_path: Path) -> None:
     script = run(program, *LUMI_DRY_RUN, env={**env, "SHIV_ROOT": str(unpacked)}, cwd=tmp_path)
     assert "#SBATCH" in script
     assert [path.name for path in unpacked.iterdir()]
+    _refuses_another_python(program, tmp_path / "other.pyz")
+
+
+def _refuses_another_python(program: Path, other: Path) -> None:
+    """Pythons that are too old for its modules must be able to read the check, too."""
+    own, another = str(tuple(sys.version_info[:2])), "(3, 99)"
+    with zipfile.ZipFile(program) as archive, zipfile.ZipFile(other, "w") as changed:
+        start = archive.read("__main__.py").decode()
+        ast.parse(start, feature_version=(3, 6))
+        assert start.count(own) == 1
+        for name in archive.namelist():
+            changed.writestr(
+                name, start.replace(own, another) if name == "__main__.py" else archive.read(name)
+            )
+    done = subprocess.run([sys.executable, other, "--version"], capture_output=True, text=True, check=False)
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"hpclaunch: {other} is made for Python {version}, and this is Python {version} ({sys.executable}); "
+        f"start it with the right one: python{version} {other}\n"
+    )
 
 
 def test_the_source_archive_builds_the_same_wheel(dist: Path, wheel: Path, tmp_path: Path) -> None:

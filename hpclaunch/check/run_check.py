@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import tempfile
 from collections.abc import Mapping
 
 import msgspec
@@ -130,6 +131,21 @@ def judge(request: CheckRequest, checks: tuple[Check, ...]) -> Report:
 def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os.environ) -> Report:
     """Collect the facts and judge them. Raises RefusedError for ``nodes`` outside of an allocation."""
     place = make_place(host, request, environ)
+    if place.launcher[:1] != ("mpiexec",):
+        return _check_at(place, request)
+    with tempfile.TemporaryDirectory(prefix="hpclaunch-mpi.") as folder:
+        return _check_at(_with_session(place, folder), request)
+
+
+def _with_session(place: Place, folder: str) -> Place:
+    """Give mpiexec a new folder for its session files, for the reason that remote/mpi_session.sh has."""
+    names = ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base")
+    text = "export " + " ".join(f"{name}={shlex.quote(folder)}" for name in names)
+    line = Line(text=text, reason="a new folder for the session files of mpiexec")
+    return msgspec.structs.replace(place, setup=(*place.setup, line))
+
+
+def _check_at(place: Place, request: CheckRequest) -> Report:
     if request.nodes is not None:
         return judge(request, _on_nodes(place, request))
     setup = run_command(place, ["true"], place.import_limit_s) if request.profile else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,6 +69,8 @@ def command(
 
     if job_file.exists():
         raise BadInputError(f"{job_file} exists and is not changed", "--job-file names another file")
+    if not os.access(job_file.parent, os.W_OK | os.X_OK):
+        raise BadInputError(f"--job-file {job_file}: its folder does not exist or cannot be written to")
     place = look()
     click.echo(place.words, err=True)
     site, at_site = _answers(given, place)

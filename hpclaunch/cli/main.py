@@ -130,6 +130,9 @@ def _report(error: Exception) -> int:
         lines = str(error).splitlines()  # they may hold what a scheduler, a host or a file says
         click.echo("hpclaunch: " + "\n".join(map(printable, lines)), err=True)
         return error.exit_code
+    if isinstance(error, FileNotFoundError) and not error.filename and not _has_folder():
+        click.echo("hpclaunch: the folder that you are in has been removed: go to another one", err=True)
+        return EXIT_BAD_INPUT
     if isinstance(error, OSError):
         place = printable(str(error.filename)) if error.filename else "the output or a file"
         click.echo(f"hpclaunch: {place}: {error.strerror or error}", err=True)
@@ -137,6 +140,14 @@ def _report(error: Exception) -> int:
     click.echo(f"hpclaunch: internal error: {type(error).__name__}: {error}", err=True)
     click.echo("  please report it with the output of `hpclaunch --debug ...`", err=True)
     return EXIT_FAILED
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -161,6 +172,7 @@ def program(ctx: click.Context, /, debug: bool, color: str) -> None:
 
 def main() -> None:
     """Run the command line and exit with its code: 130 after Ctrl-C, 0 if the reader of the output left."""
+    _open_closed_streams()
     try:
         code = program.main(prog_name="hpclaunch", standalone_mode=False)
         code = _flushed(code)
@@ -172,6 +184,20 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Give a closed stdin, stdout or stderr (``hpclaunch jobs >&-``) its number back: else a file may get it.
+
+    What is written to stdout fails as on a full disk.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w"))
 
 
 def _flushed(code: int | None) -> int | None:

@@ -42,10 +42,10 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None) -> Non
 
     document = _foreign(job, site) if site else _of_ours_or_here(job)
     if html:
-        from hpclaunch.atomic_file import write_file
+        from hpclaunch.host.this_machine import LocalHost
         from hpclaunch.usage.report_page import page
 
-        write_file(html, page(document).encode("utf-8", "surrogatepass"))
+        LocalHost().write_file(str(html), page(document).encode("utf-8", "surrogatepass"))
     if as_json:
         print_document(document)
     else:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -22,7 +22,10 @@ from hpclaunch.job.record import JobRecord
 
 _TIMEOUT_S = 300.0
 # What hpclaunch itself put into the job's folder.
-_OURS = ("runner", "submission", "probe.py", "stage.py", "sampler.sh", "startup", "log_start")
+_OURS = (
+    *("runner", "submission", "probe.py", "stage.py", "sampler.sh", "mpi_session.sh"),
+    *("startup", "log_start"),
+)
 # base64 carries names that are not UTF-8.
 _FIND = """
 export LC_ALL=C
@@ -161,11 +164,32 @@ def fetch(
     for file in files:
         path = target / file.name
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _write(host, file, path, replace=replace)
+            target.mkdir(parents=True, exist_ok=True)
+            with _opened_parent(target, file.name) as folder:
+                _write(host, file, path, folder, replace=replace)
         except OSError as error:
             raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
         done(file)
+
+
+@contextmanager
+def _opened_parent(target: Path, name: str) -> Iterator[int]:
+    """Give a descriptor of the folder of a name below ``target``, and make the folders on the way.
+
+    Each is opened relative to the one above and never followed, so that no link gets between check and use.
+    ``target`` itself is the user's choice and may be a link.
+    """
+    handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in PurePosixPath(name).parts[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=handle)
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
+            os.close(handle)
+            handle = below
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def _check_place(target: Path, name: str, *, replace: bool) -> None:
@@ -188,10 +212,11 @@ def _check_place(target: Path, name: str, *, replace: bool) -> None:
         )
 
 
-def _write(host: Host, file: RemoteFile, path: Path, *, replace: bool) -> None:
-    """Copy a file in pieces under another name, then give it its name."""
-    temporary = path.with_name(f".{path.name[:200]}.{os.urandom(6).hex()}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+def _write(host: Host, file: RemoteFile, path: Path, folder: int, *, replace: bool) -> None:
+    """Copy a file in pieces under another name of the opened folder, then give it its name."""
+    temporary = f".{path.name[:200]}.{os.urandom(6).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:
         with open(handle, "wb") as out:
             at = 0
@@ -206,10 +231,18 @@ def _write(host: Host, file: RemoteFile, path: Path, *, replace: bool) -> None:
             os.fchmod(handle, (0o777 if file.executable else 0o666) & ~mask)
             with suppress(OverflowError, OSError):
                 os.utime(handle, (file.modified, file.modified))
-        if not replace and os.path.lexists(path):  # two of the names are one here, such as a and A
+        if not replace and _is_there(path.name, folder):  # two of the names are one here, such as a and A
             raise BadInputError(f"{path}: exists already", "--force replaces it; --to names another folder")
-        temporary.replace(path)
+        os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary, dir_fd=folder)
         raise
+
+
+def _is_there(name: str, folder: int) -> bool:
+    try:
+        os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True

@@ -41,7 +41,7 @@ from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.retired_site import refuse_submission
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 
 def start(
@@ -95,6 +95,9 @@ def _send_parts(
         host.write_file(f"{folder}/{PROBE}", probe_file())
     if not plan.request.no_sample:
         host.write_file(f"{folder}/{SAMPLER}", (resource_dir("remote") / SAMPLER).read_bytes())
+    session_file = site_launcher(plan.profile).session_file
+    if session_file:
+        host.write_file(f"{folder}/{session_file}", (resource_dir("remote") / session_file).read_bytes())
     if needs_startup(prepared.request):
         host.make_folder(f"{folder}/{STARTUP}", private=True)
         for name, there in STARTUP_FILES.items():

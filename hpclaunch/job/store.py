@@ -99,10 +99,11 @@ class Store:
         return record
 
     def load(self, job_id: str) -> JobRecord:
-        """Return a job's record; raises BadInputError where it is missing or damaged, naming the file."""
+        """Return a job's record; raises BadInputError: it is missing, damaged or another user's."""
         path = f"{self.jobs}/{job_id}/{RECORD}"  # making a Path takes as long as reading the file
         try:
             with open(path, "rb", opener=open_at_once) as file:
+                _refuse_anothers(path, os.fstat(file.fileno()).st_uid)
                 record = msgspec.json.decode(file.read(), type=JobRecord)
         except FileNotFoundError:
             raise BadInputError(f"{path}: no such record") from None
@@ -229,6 +230,22 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _refuse_anothers(path: str, uid: int) -> None:
+    """Refuse a record that another user has put into the folder: its command would run as this one."""
+    if uid == os.geteuid():
+        return
+    import pwd  # shared folders are rare
+
+    try:
+        owner = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        owner = str(uid)
+    raise BadInputError(
+        f"{path}: a job of user {owner}, not yours",
+        "let XDG_STATE_HOME name a folder that only you can write to",
+    )
 
 
 def _encode(record: JobRecord) -> bytes:

@@ -42,6 +42,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         launch=plan.launch,
         argv=plan.argv,
         kind=scheduler.kind,
+        session_file=site_launcher(plan.profile).session_file,
         **_coming_back(plan, scheduler),
         own_log=array is not None or scheduler.log_in_script,
         array_index=array.index_variable if array else None,

@@ -59,6 +59,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     rank_end: tuple[Line, ...] = ()
     """Lines of a rank's shell after the program, whose exit code is in ``$code``; none: the shell becomes the
     program."""
+    session_file: str | None = None
+    """File of ``hpclaunch/remote`` that makes a folder of the job's own for the launcher's session files."""
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Return the launcher's words as shell text; the script's shell expands variables in them."""
@@ -105,6 +107,8 @@ class Mpiexec(Launcher, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     """Options that name the job's nodes, where the MPI may not find them in the scheduler's variables."""
     shell_lines: tuple[Line, ...] = (UNBOUND,)
+    session_file: str | None = None
+    """File of ``hpclaunch/remote`` that makes a folder of the job's own for mpiexec's session files."""
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks."""

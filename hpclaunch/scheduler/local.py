@@ -151,7 +151,7 @@ SCHEDULER = LocalScheduler(
     title="this machine",
     submit_program="setsid",
     template="local.sh.j2",
-    launchers=(Mpiexec(shell_lines=_HERE),),
+    launchers=(Mpiexec(shell_lines=_HERE, session_file="mpi_session.sh"),),
     job_number="$$",
     submit_folder="$PWD",
     port_number="$$",

@@ -54,6 +54,13 @@ def test_without_a_terminal_the_missing_options_are_named(
     assert written(home) == set()
 
 
+def test_a_job_file_that_cannot_be_written_is_refused_before_all_else(home: Path) -> None:
+    done = init(*LUMI, "--python-from", "path", "--job-file", "/nosuch/job.yaml", code=3)
+    assert done.stdout == ""
+    assert done.stderr.startswith("hpclaunch: --job-file /nosuch/job.yaml: its folder does not exist")
+    assert written(home) == set()
+
+
 def test_answers_become_a_configuration_and_a_job_file(home: Path) -> None:
     (home / "train.py").write_text("import torch\n")
     done = init(*LUMI, "--module", "PyTorch/2.7,git", "--nodes", "2", "--", "python", "train.py")

@@ -33,6 +33,41 @@ def test_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
     assert done.stderr == "hpclaunch: the output or a file: No space left on device\n"
 
 
+@pytest.mark.parametrize("words", ["sites list", "--help", "submit --site generic-slurm --dry-run -- true"])
+def test_a_closed_output_is_one_line(words: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m hpclaunch {words} >&-"], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "hpclaunch: the output or a file: Bad file descriptor"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_error_output_changes_nothing() -> None:
+    line = f"{sys.executable} -m hpclaunch sites show nosuch 2>&- <&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+
+
+def test_a_folder_that_was_removed_is_named(tmp_path: Path) -> None:
+    line = f"rmdir {tmp_path}/gone; {sys.executable} -m hpclaunch submit --site local -- true"
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path / "gone")
+    assert done.returncode == 3
+    assert done.stderr == "hpclaunch: the folder that you are in has been removed: go to another one\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "why"), [(".", "Is a directory"), ("/nosuch/x.html", "No such file or directory")]
+)
+def test_a_page_that_cannot_be_written_is_bad_input(file: str, why: str, tmp_path: Path) -> None:
+    store = Store()
+    record = replace(new_record(store, "local", tmp_path), state="done")
+    store.save(record)
+    done = hpclaunch("report", record.id, "--html", file, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (3, f"hpclaunch: {file}: cannot be written: {why}\n")
+
+
 def test_a_reader_that_leaves_is_no_error() -> None:
     line = f"{sys.executable} -m hpclaunch sites list | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)

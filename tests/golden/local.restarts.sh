@@ -37,6 +37,7 @@ hpclaunch_end() {
   [ -z "${restarting:-}" ] || exit "$status"
   # What the samples say, in one line; a job that is ended by a signal has no time for it.
   [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
+  rm -rf -- "${hpclaunch_session:-}" || :
   hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
@@ -74,6 +75,11 @@ export HPCLAUNCH_STACKS=50
 
 # by this start-up file of Python (sitecustomize); an existing one still runs
 export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/startup${PYTHONPATH:+:$PYTHONPATH}"
+
+# a new folder for the session files of mpiexec, which those of a killed mpiexec would end
+session_file=$HPCLAUNCH_JOB_FOLDER/mpi_session.sh
+# shellcheck source=/dev/null
+if [ -r "$session_file" ]; then . "$session_file"; fi
 
 # Each rank reports its binding in this folder.
 rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :

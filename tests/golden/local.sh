@@ -33,6 +33,7 @@ hpclaunch_end() {
   trap - EXIT
   # What the samples say, in one line; a job that is ended by a signal has no time for it.
   [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
+  rm -rf -- "${hpclaunch_session:-}" || :
   hpclaunch_write exit_status "$status" || :
   exit "$status"
 }
@@ -64,6 +65,11 @@ export MASTER_PORT=$((10000 + $$ % 10000))
 
 # threads for each rank: the cores it is bound to
 export OMP_NUM_THREADS=1
+
+# a new folder for the session files of mpiexec, which those of a killed mpiexec would end
+session_file=$HPCLAUNCH_JOB_FOLDER/mpi_session.sh
+# shellcheck source=/dev/null
+if [ -r "$session_file" ]; then . "$session_file"; fi
 
 # Each rank reports its binding in this folder.
 rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import fcntl
+import json
 import os
 import re
 import signal
@@ -19,7 +20,9 @@ from msgspec.structs import replace
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store, new_job_id
+from tests.in_process import hpclaunch_here
 from tests.testbed.kit import new_record
+from tests.testbed.second_user import SecondUser
 
 WRITER = """
 import sys
@@ -159,6 +162,30 @@ def test_a_damaged_record_is_named_and_the_other_records_are_listed(
     with pytest.raises(BadInputError, match="damaged job record") as caught:
         store.find(bad.id)
     assert caught.value.exit_code == 3
+
+
+def test_a_job_that_another_user_put_there_is_not_ours(
+    store: Store, tmp_path: Path, second_user: SecondUser
+) -> None:
+    """In a state folder that others can write to: its command would run as us."""
+    own, foreign = (store.save(new_record(store, "local", tmp_path, name)) for name in ("mine", "theirs"))
+    second_user.owns(store.folder(foreign.id))
+    records, notes = store.list()
+    assert [record.name for record in records] == ["mine"]
+    assert notes == [f"{store.folder(foreign.id)}/record.json: a job of user {second_user.name}, not yours"]
+    environment = {"XDG_STATE_HOME": str(store.root.parent)}
+    store.root.rename(store.root.parent / "hpclaunch")
+    for words in (
+        ("resubmit", foreign.id),
+        ("cancel", foreign.id),
+        ("status", foreign.id),
+        ("forget", foreign.id),
+    ):
+        done = hpclaunch_here(*words, environment=environment)
+        assert (done.returncode, "a job of user nobody, not yours" in done.stderr) == (3, True), words
+    listed = hpclaunch_here("jobs", "--json", environment=environment)
+    assert [job["id"] for job in json.loads(listed.stdout)] == [own.id]
+    assert "a job of user nobody, not yours" in listed.stderr
 
 
 def test_half_made_folders_are_reported_and_never_a_crash(store: Store, tmp_path: Path) -> None:

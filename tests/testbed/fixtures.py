@@ -19,6 +19,7 @@ from tests.testbed.cluster import (
     missing_for_ssh,
     missing_parts,
 )
+from tests.testbed.second_user import SecondUser
 
 _missing = cache(missing_parts)
 _missing_for_ssh = cache(missing_for_ssh)
@@ -106,6 +107,14 @@ def accounting_slurm() -> Iterator[Slurm]:
             added = cluster.run("sacctmgr", "-i", "add", *words)
             assert added.returncode == 0, added.stderr
         yield cluster
+
+
+@pytest.fixture
+def second_user() -> SecondUser:
+    """Another user of this machine; only root can be one."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can run programs as another user")
+    return SecondUser()
 
 
 @pytest.fixture(scope="session")

@@ -284,11 +284,14 @@ class Shell:
 
 def follow(ranks: list[subprocess.Popen[bytes]], number: int, *, on_error: bool) -> int:
     """Wait for the ranks, ending all where the first one that ends has failed; return the exit code."""
+
+    def forward(signum: int, _: object) -> None:
+        for child in ranks:
+            if child.poll() is None:
+                os.killpg(child.pid, signum)
+
     for signum in (signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
-        signal.signal(
-            signum,
-            lambda signum, _: [os.killpg(child.pid, signum) for child in ranks if child.poll() is None],
-        )
+        signal.signal(signum, forward)
     shell, raised, first = Shell(ranks), HOME / f"{number}.raised", None
     while any(child.poll() is None for child in ranks):
         time.sleep(0.02)
@@ -310,8 +313,8 @@ def follow(ranks: list[subprocess.Popen[bytes]], number: int, *, on_error: bool)
     shell.pass_on(0.0)
     worst = max(exit_code(child) for child in ranks)
     if worst:
-        words = signal.strsignal(worst - 128) if worst > 128 else f"exited with exit code {worst}"
-        print(f"flux-job: task(s) {words}", file=sys.stderr)
+        ended = signal.strsignal(worst - 128) if worst > 128 else f"exited with exit code {worst}"
+        print(f"flux-job: task(s) {ended}", file=sys.stderr)
     return worst
 
 
@@ -401,10 +404,13 @@ def jobs(argv: list[str]) -> None:
     if argv[-3:] == ["-n", "-o", "{id.f58plain}"]:
         numbers = sorted((int(path.stem) for path in HOME.glob("*.json")), reverse=True)
         listed = (load(number) for number in numbers)
-        shown = {"--filter=pending": ("SCHED", "DEPEND")}.get(argv[0], ("SCHED", "DEPEND", "RUN", *OVER))
-        print(
-            "".join("f" + job["jobid"][1:] + "\n" for job in listed if job and job["status"] in shown), end=""
-        )
+        pending = ("SCHED", "DEPEND")
+        which = {("--filter=pending",): pending, (): (*pending, "RUN"), ("-a",): (*pending, "RUN", *OVER)}
+        if tuple(argv[:-3]) not in which:
+            fail(f"usage: flux-jobs: this fake does not know {argv}")
+        states = which[tuple(argv[:-3])]
+        ids = ["f" + job["jobid"][1:] for job in listed if job and job["status"] in states]
+        print("".join(f"{text}\n" for text in ids), end="")
         return
     found, unknown = [], False
     for text in argv[1:]:

@@ -21,7 +21,9 @@ release() {
 }
 array=$(sed -n 's/^#flux: ARRAY//p' "$script")
 mkdir -p "$token"; exec 9> "$token/lock"
+instance() { flux getattr hostlist && flux getattr jobid-path; }
 if [ "$mode" = finish ]; then
+  [ "$(instance)" = "$(cat "$token/instance")" ] || { echo 'this is another Flux' >&2; exit 75; }
   flock -w 60 9 || { echo 'its submission may still be under way' >&2; exit 75; }
   [ ! -s "$token/array" ] || { release; exit; }
   sleep 1  # of a job that was just taken Flux' list may know a moment later
@@ -32,6 +34,7 @@ if [ "$mode" = finish ]; then
   exit 1
 fi
 flock -n 9 2> /dev/null
+instance > "$token/instance" || exit
 [ "$array" ] || { flux batch "$script"; exit; }
 for part in ${array//,/ }; do
   range=${part%%:*} step=1; [ "$range" = "$part" ] || step=${part#*:}
@@ -46,7 +49,7 @@ mv "$token/array.new" "$token/array" && release
 
 
 def submission(script: str, *, finish: bool = False) -> tuple[str, ...]:
-    """Return the command that submits the script, in a session of its own, which no signal to ours reaches.
+    """Return the command that submits the script, detached, so that no signal to our session reaches it.
 
     ``finish``: that finds out about one that was cut off; exit code 75 means that it is not known yet.
     """

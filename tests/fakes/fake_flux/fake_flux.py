@@ -364,10 +364,13 @@ def execute(argv: list[str]) -> None:
 
 
 def getattr_(argv: list[str]) -> None:
-    """``flux getattr parent-uri``."""
-    if argv != ["parent-uri"]:
+    """``flux getattr NAME``."""
+    if (HOME / "down").exists():
+        fail("flux-getattr: flux_open: No such file or directory")
+    known = {"parent-uri": "local:///fake", "hostlist": os.uname().nodename, "jobid-path": "/"}
+    if argv[0] not in known:
         fail(f"flux-getattr: {argv[0]}: No such file or directory")
-    print("local:///fake")
+    print(known[argv[0]])
 
 
 def job_id(argv: list[str]) -> None:

@@ -34,7 +34,7 @@ if [ "$mode" = finish ]; then
   exit 1
 fi
 flock -n 9 2> /dev/null
-instance > "$token/instance" || exit
+instance > "$token/instance" 2> /dev/null || :
 [ "$array" ] || { flux batch "$script"; exit; }
 for part in ${array//,/ }; do
   range=${part%%:*} step=1; [ "$range" = "$part" ] || step=${part#*:}

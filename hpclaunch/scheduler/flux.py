@@ -255,19 +255,27 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--time-limit={want.walltime_s}s", "walltime limit"),
         (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
     ]
+    return lines([*directives, *_array(want), *_dependencies(want)])
+
+
+def _array(want: Resources) -> list[tuple[str, str]]:
+    """Return what an array needs, and a job that comes back."""
     if want.array and "%" in want.array:
         raise BadInputError(
             f"--array {want.array!r}: Flux has no limit for the jobs of an array that run at once",
             "leave the part from % on out",
         )
+    indices = (f"{ARRAY}{want.array}", "a job for each index; the submission makes them")
+    append = ("--setopt=output.mode=append", "each run writes on in the same log (0.60)")
     if want.array:
-        directives.append((f"{ARRAY}{want.array}", "a job for each index; the submission makes them"))
-    if want.warn_s is not None or want.array:
-        directives.append(("--setopt=output.mode=append", "each run writes on in the same log (0.60)"))
+        return [indices, append]
+    return [append] if want.warn_s is not None else []
+
+
+def _dependencies(want: Resources) -> list[tuple[str, str]]:
     kind = "afterany" if want.after_any else "afterok"
     first = (job for text in want.after for job in ids_of(text))
-    directives += [(f"--dependency={kind}:{job}", "a job that must end first") for job in first]
-    return lines(directives)
+    return [(f"--dependency={kind}:{job}", "a job that must end first") for job in first]
 
 
 def _file(path: str | None) -> str:

@@ -8,7 +8,7 @@ ARRAY = "--setattr=user.hpclaunch.array="
 
 # The lock is inherited by what the shell starts, so who gets it knows that no submission is under way. Jobs
 # of an array are held until the last one is there. Cut off before, none of them has run, and all are
-# cancelled; a job that is no array is found by its folder, which its script names.
+# cancelled; a single job is found by its folder, which its script names.
 _SUBMIT = r"""
 set -o pipefail
 mode=$1 script=$2 folder=${2%/*} token=${2%/*}/submission

@@ -272,6 +272,13 @@ class JobHandle:
         with self.connected() as host:
             read_log(host, self.record, on_output)
 
+    def rank_stderr(self, rank: int) -> bytes:
+        """Return the end of what a rank wrote to its stderr, at least the last 64 KiB; empty: nothing."""
+        paths = [f"{self.record.folder}/stderr/{rank}{part}" for part in (".before", "")]
+        with self.connected() as host:
+            found = host.read_files(paths)
+        return b"".join(found.get(path, b"") for path in paths)
+
     def progress(self) -> bytes | None:
         """Return what the job wrote to ``progress.json``: how far it is; None where there is nothing."""
         from hpclaunch.job.follow_job import progress_of

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 @click.option(
     "--rank",
     type=click.IntRange(min=0),
-    help="Print only the lines of this rank, of a log whose lines name their ranks (srun --label).",
+    help="Print only the lines of this rank, of a log whose lines name their ranks (srun --label); else the"
+    " end of its stderr.",
 )
 def command(job: str, follow: bool, index: int | None, rank: int | None) -> None:
     """Print the output of JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
@@ -63,7 +64,7 @@ def command(job: str, follow: bool, index: int | None, rank: int | None) -> None
             show(handle, of_rank)
             lines[0].end()
             if rank not in lines[0].ranks:
-                raise _no_line_of(rank, lines[0].ranks)
+                _print_stderr(handle, rank, lines[0].ranks)
     except BrokenPipeError:
         # The reader (head, less) left; Python must not try to flush the remaining output at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -82,6 +83,17 @@ def _follow(handle: JobHandle, chosen: Filter) -> None:
         handle.wait(chosen(output.forward), on_poll=output.poll)
     finally:
         output.clear()
+
+
+def _print_stderr(handle: JobHandle, rank: int, ranks: set[int]) -> None:
+    """Print what the rank itself has left of its stderr, where the log names no line of it."""
+    from hpclaunch.job.refresh import to_stderr
+
+    words = handle.rank_stderr(rank)
+    if not words:
+        raise _no_line_of(rank, ranks)
+    to_stderr(f"no line of the log names rank {rank}: this is the end of its stderr")
+    _print(for_reader(sys.stdout.buffer)(words))
 
 
 def _no_line_of(rank: int, ranks: set[int]) -> BadInputError:

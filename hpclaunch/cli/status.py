@@ -12,7 +12,7 @@ from hpclaunch.plural import counted
 from hpclaunch.text_table import short
 
 if TYPE_CHECKING:
-    from hpclaunch.job.record import JobRecord
+    from hpclaunch.job.record import Failure, JobRecord
 
 
 @click.command()
@@ -54,15 +54,23 @@ def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
             yield "hung at", whose + hang.finding
             if hang.remedy:
                 yield "remedy", hang.remedy
-    if failure := record.failure:
-        if failure.rank is not None or failure.node:
-            rank = "" if failure.rank is None else failure.rank
-            where = f" on {failure.node}" if failure.node else ""
-            yield "rank", f"{rank}{where}, exit code {failure.exit_code}".strip()
-        for number, line in enumerate(failure.lines):
-            yield ("in log" if number == 0 else ""), line
-        if failure.remedy:
-            yield "remedy", f"{failure.cause}: {failure.remedy}"
+    if record.failure:
+        yield from _failed(record.failure)
+
+
+def _failed(failure: Failure) -> Iterator[tuple[str, str]]:
+    """Yield the rows about the rank that failed first, its words, and what to do."""
+    if failure.rank is not None or failure.node:
+        rank = "" if failure.rank is None else failure.rank
+        where = f" on {failure.node}" if failure.node else ""
+        yield "rank", f"{rank}{where}, exit code {failure.exit_code}".strip()
+    elif failure.stderr_lines:
+        yield "rank", f"{failure.stderr_rank} (its stderr has these lines; no launcher names a rank)"
+    names = {failure.stderr_lines: "in log", 0: "in stderr" if failure.stderr_lines else "in log"}
+    for number, line in enumerate(failure.lines):
+        yield names.get(number, ""), line
+    if failure.remedy:
+        yield "remedy", f"{failure.cause}: {failure.remedy}"
 
 
 def _what(record: JobRecord) -> Iterator[tuple[str, str]]:

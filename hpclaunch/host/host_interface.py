@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Protocol, TypeVar
 
 from hpclaunch.command_result import CommandResult
@@ -19,12 +20,39 @@ class UnreadableFileError(RefusedError):
     """A file exists and cannot be read, while the host works: others may be readable."""
 
 
+class CutError(NoAnswerError):
+    """The connection was lost before a command answered."""
+
+
+class NoConnectionError(RefusedError):
+    """The host cannot be reached, or the connection was lost before the login was complete."""
+
+
 def with_retry(operation: Callable[[], T]) -> T:
-    """Do something that may be done twice; repeat it once where it got no answer."""
+    """Do something that may be done twice; repeat it, over a new connection, where that was lost.
+
+    Raises the error of the last of three tries.
+    """
+    for _ in range(2):
+        with suppress(CutError):
+            return operation()
+    return operation()
+
+
+@contextmanager
+def only_reading(host: Host) -> Iterator[None]:
+    """Within, each command only asks: it is repeated where the connection was lost.
+
+    The errors of a network that stays away then say that nothing was submitted.
+    """
+    host.repeats = True
     try:
-        return operation()
-    except NoAnswerError:
-        return operation()
+        yield
+    except (NoAnswerError, NoConnectionError) as error:
+        error.message += "; nothing was submitted"
+        raise
+    finally:
+        host.repeats = False
 
 
 class Host(Protocol):
@@ -32,6 +60,8 @@ class Host(Protocol):
 
     name: str
     """Its name in messages."""
+    repeats: bool
+    """Whether ``run`` may be done twice: it is then repeated where the connection was lost."""
 
     def run(
         self,

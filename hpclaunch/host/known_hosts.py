@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -39,7 +39,7 @@ class ShownKey(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The host's name in known_hosts; see ``listed_name``."""
     destination: str
-    """The host as the program ssh takes it."""
+    """The command line of ssh that connects to the host."""
     type: str
     key: bytes
 
@@ -111,10 +111,21 @@ def _accepted(known: Iterable[KnownKey], name: str) -> list[KnownKey]:
     return [k for k in known if not k.marker and is_for(k, name)]
 
 
-def check_host_key(shown: ShownKey, known: Sequence[KnownKey], file: str) -> None:
+def _trust_of_ssh(known: Iterable[KnownKey], name: str, unusable: Collection[str]) -> str | None:
+    """Return by what ssh itself may verify a host that has no known key, where there is something."""
+    for k in known:
+        if k.marker == "@cert-authority" and is_for(k, name):
+            return f"the @cert-authority of {k.file}:{k.line}"
+    return next((option for option in ("KnownHostsCommand", "VerifyHostKeyDNS") if option in unusable), None)
+
+
+def check_host_key(
+    shown: ShownKey, known: Sequence[KnownKey], file: str, unusable: Collection[str] = ()
+) -> None:
     """Raise RefusedError unless the key that a host showed is one of its known keys.
 
-    ``file``: the file that a new key would be added to.
+    ``file``: the file that a new key would be added to; ``unusable``: options that are set and by which ssh,
+    but not we, may know the key.
     """
     for k in known:
         if k.marker == "@revoked" and k.key == shown.key and is_for(k, shown.name):
@@ -125,7 +136,10 @@ def check_host_key(shown: ShownKey, known: Sequence[KnownKey], file: str) -> Non
     accepted = _accepted(known, shown.name)
     if any(k.key == shown.key for k in accepted):
         return
-    raise _changed(shown, accepted) if accepted else _unknown(shown, file)
+    if accepted:
+        raise _changed(shown, accepted)
+    trust = _trust_of_ssh(known, shown.name, unusable)
+    raise _certified(shown, trust, file) if trust else _unknown(shown, file)
 
 
 def _words(key: ShownKey | KnownKey) -> str:
@@ -143,11 +157,22 @@ def _changed(shown: ShownKey, known: Sequence[KnownKey]) -> RefusedError:
     )
 
 
+def _certified(shown: ShownKey, trust: str, file: str) -> RefusedError:
+    """Return the refusal of a host that only ssh can verify, by ``trust``: let ssh fetch its key."""
+    kind = re.sub(r"ssh-|-sha2-nistp\d+", "", shown.type)
+    return RefusedError(
+        f"the host key of {shown.name} is not known: {_words(shown)}; "
+        f"only ssh itself verifies a host by {trust}",
+        f'let ssh verify the host and fetch its key:\n  echo "{shown.name} $({shown.destination} cat '
+        f'/etc/ssh/ssh_host_{kind}_key.pub)" >> {shlex.quote(file)}',
+    )
+
+
 def _unknown(shown: ShownKey, file: str) -> RefusedError:
     line = f"{shown.name} {shown.type} {base64.b64encode(shown.key).decode()}"
     return RefusedError(
         f"the host key of {shown.name} is not known: {_words(shown)}",
         "compare the fingerprint with the one that the site publishes; only if they are the same, accept "
         f"the key:\n  echo '{line}' >> {shlex.quote(file)}\n"
-        f"  or connect once with ssh {shown.destination} and answer its question",
+        f"  or connect once with {shown.destination} and answer its question",
     )

@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, NoAnswerError, UnreadableFileError, with_retry
+from hpclaunch.host.host_interface import (
+    CutError,
+    Host,
+    NoAnswerError,
+    NoConnectionError,
+    UnreadableFileError,
+    with_retry,
+)
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
 from hpclaunch.host.ssh_auth import Ask, ask_on_terminal
-from hpclaunch.host.ssh_config import read_config, split_route
+from hpclaunch.host.ssh_config import split_route
 from hpclaunch.host.ssh_link import Link, need_paramiko, open_link
 
 if TYPE_CHECKING:
@@ -34,6 +41,8 @@ _OPEN_TIMEOUT_S = 60.0
 _START_TIMEOUT_S = 60.0
 """Time for the login shell there to start a command, or SFTP: its start-up files come first."""
 _SFTP_SILENCE_S = 300.0
+_SOON_S, _PAUSE_S = 5.0, 0.5
+"""A connection that broke within the first time is tried again after the second."""
 _MAX_ANSWER_BYTES = 256 << 20
 """What one command may print, and one file that is read whole may hold: what is kept in memory."""
 # Absolute names, links followed, names from stdin with NUL between them: any number of files, any name.
@@ -48,14 +57,18 @@ def connect(host: str, *, config: Path | None = None, ask: Ask = ask_on_terminal
 
     ``JUMP,...,HOST`` names jump hosts for the case that the configuration names no way to HOST.
 
-    ``config``: the user's ssh configuration, by default ``~/.ssh/config``; ``ask``: gets the answers to the
-    questions of a login. Raises RefusedError where paramiko is missing, the host cannot be reached, its key
-    is unknown or changed, or it refuses the login; BadInputError for a destination or configuration that
-    cannot be used.
+    ``config``: the ssh configuration to read instead of the user's and the system's; ``ask``: gets the
+    answers to the questions of a login. Raises RefusedError where paramiko is missing, the host cannot be
+    reached, its key is unknown or changed, or it refuses the login; BadInputError for a destination or
+    configuration that cannot be used.
     """
     remote = SshHost(host, config=config, ask=ask)
     try:
-        remote.connect()
+        try:
+            remote.connect()
+        except NoConnectionError as error:
+            error.message += "; nothing was sent"
+            raise
         yield remote
     finally:
         remote.close()
@@ -83,20 +96,29 @@ class SshHost:
     """
 
     def __init__(self, destination: str, *, config: Path | None = None, ask: Ask = ask_on_terminal) -> None:
-        """Read the configuration, without connecting."""
+        """Read the destination, without connecting."""
         self._jumps, self.name = split_route(destination)
         need_paramiko()
-        self._config, self._ask = read_config(config), ask
+        self._config, self._ask = config, ask
+        self.repeats = False
         self._link: Link | None = None
         self._sftp_client: SFTPClient | None = None
         self._unfinished: list[bytes] = []
         """Temporary files that uploads over a lost connection left behind."""
 
     def connect(self) -> None:
-        """Connect, unless there is a connection."""
-        if self._link is None or not self._link.is_open():
+        """Connect, unless there is a connection; a connection that breaks at once is tried three times."""
+        for may_retry in (True, True, False):
+            if self._link is not None and self._link.is_open():
+                return
             self.close()
-            self._link = open_link(self.name, self._config, self._ask, self._jumps)
+            begun = time.monotonic()
+            try:
+                self._link = open_link(self.name, self._config, self._ask, self._jumps)
+            except NoConnectionError:
+                if not may_retry or time.monotonic() - begun > _SOON_S:
+                    raise
+                time.sleep(_PAUSE_S)
 
     def close(self) -> None:
         """Close the connection."""
@@ -113,7 +135,11 @@ class SshHost:
         cwd: str | None = None,
     ) -> CommandResult:
         """Run a program there; NoAnswerError also where the connection is lost before the program ends."""
-        code, out, err = self._run(argv, stdin, timeout_s, env, cwd)
+
+        def run() -> tuple[int, bytes, bytes]:
+            return self._run(argv, stdin, timeout_s, env, cwd)
+
+        code, out, err = with_retry(run) if self.repeats else run()
         return CommandResult(exit_code=code, stdout=_text(out), stderr=_text(err))
 
     def _run(
@@ -152,8 +178,8 @@ class SshHost:
             raise self._no_answer(argv[0])
         return code, self._after_mark(argv[0], cwd, out, err), err
 
-    def _no_answer(self, program: str) -> NoAnswerError:
-        return NoAnswerError(f"the connection to {self.name} was lost before {program} answered")
+    def _no_answer(self, program: str) -> CutError:
+        return CutError(f"the connection to {self.name} was lost before {program} answered")
 
     def _after_mark(self, program: str, cwd: str | None, out: bytes, err: bytes) -> bytes:
         """Return the program's output; raises RefusedError where it was not started."""
@@ -175,14 +201,16 @@ class SshHost:
         """Open a channel for one command; a lost connection is replaced, since no command was sent yet."""
         from paramiko import SSHException
 
-        for may_retry in (True, False):
+        for may_retry in (True, True, False):
             self.connect()
             assert self._link is not None  # noqa: S101
             try:
                 return self._link.transport.open_session(timeout=_OPEN_TIMEOUT_S)
             except (SSHException, EOFError, OSError) as error:
-                if self._link.is_open() or not may_retry:
-                    raise RefusedError(f"{self.name} opens no session: {error}") from None
+                open_still = self._link.is_open()
+                if open_still or not may_retry:
+                    kind = RefusedError if open_still else NoConnectionError
+                    raise kind(f"{self.name} opens no session: {error}") from None
         raise AssertionError
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
@@ -284,13 +312,13 @@ class SshHost:
             raise RefusedError(f"{path}: cannot be read on {self.name}: {_reason(error)}") from None
 
     def _with_sftp(self, operation: Callable[[SFTPClient], T]) -> T:
-        """Do something with files; where the connection is lost, repeat it once over a new one.
+        """Do something with files; where the connection is lost, repeat it over a new one, twice.
 
         Raises OSError with the server's answer about the file, and RefusedError for everything else.
         """
         from paramiko import SFTPError, SSHException
 
-        for may_retry in (True, False):
+        for may_retry in (True, True, False):
             try:
                 return operation(self._sftp())
             except TimeoutError:
@@ -304,9 +332,10 @@ class SshHost:
             except (SSHException, SFTPError, EOFError, OSError) as error:
                 if isinstance(error, OSError) and self._sftp_is_open():
                     raise
+                kind = RefusedError if self._link and self._link.is_open() else NoConnectionError
                 self.close()
                 if not may_retry:
-                    raise RefusedError(
+                    raise kind(
                         f"{self.name} gives no access to files: {error}", f"try sftp {self.name}"
                     ) from None
         raise AssertionError

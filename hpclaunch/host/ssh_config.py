@@ -1,43 +1,57 @@
-"""The user's ssh configuration of a host: its address, the user who logs in, and the jump hosts.
+"""What a host's name means: its address, the user who logs in, keys and jump hosts, as ``ssh -G`` says it.
 
-Read by paramiko's SSHConfig, which knows Host, Match and the tokens, but not Include, which is read here.
-See ssh_config(5).
+``ssh -G HOST`` prints all settings that ssh would use, and connects to nothing: OpenSSH 6.8 and later, see
+https://www.openssh.com/txt/release-6.8. So Host, Match, Include, CanonicalizeHostname and times mean what
+they mean to the user's own ssh, whatever its version. Its lines are ``keyword value``, the keyword in lower
+case. OpenSSH 9.2 leaves ``~`` and tokens in IdentityFile, CertificateFile, RevokedHostKeys and ProxyCommand,
+and has expanded those of UserKnownHostsFile and IdentityAgent; other versions may leave a ``~`` there, too.
 """
 
 from __future__ import annotations
 
 import getpass
-import glob
 import os
+import pwd
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import socket
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from hpclaunch.errors import BadInputError
+from hpclaunch.errors import BadInputError, RefusedError
 
-SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
-_DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
-_LISTS = ("userknownhostsfile", "globalknownhostsfile")
-_SEPARATOR = "\x1f"
-"""Between the files of a list of ``_LISTS``: their names may hold blanks."""
-_DEFAULT_KNOWN_HOSTS = f"~/.ssh/known_hosts{_SEPARATOR}~/.ssh/known_hosts2"
-_DEFAULT_GLOBAL_KNOWN_HOSTS = f"/etc/ssh/ssh_known_hosts{_SEPARATOR}/etc/ssh/ssh_known_hosts2"
-_INCLUDE_DEPTH = 16  # as ssh's READCONF_MAX_DEPTH
-
+_TIMEOUT_S = 60.0
+"""For one ``ssh -G``: it runs the commands of ``Match exec`` and asks the DNS for canonical names."""
+_CONNECT_TIMEOUT_S = 30
+_KEEPALIVE_S = 15
+"""Where ServerAliveInterval is 0, its default: what waits for a job must see that a connection is dead."""
+_DEFAULTS: Mapping[str, list[str]] = {
+    "identityfile": ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"],
+    "userknownhostsfile": ["~/.ssh/known_hosts ~/.ssh/known_hosts2"],
+    "globalknownhostsfile": ["/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"],
+}
+"""Without ``ssh``."""
+_METHODS = {
+    "publickey": ("pubkeyauthentication",),
+    # Before OpenSSH 8.7 the option had another name.
+    "keyboard-interactive": ("kbdinteractiveauthentication", "challengeresponseauthentication"),
+    "password": ("passwordauthentication",),
+}
+"""The ways to log in that exist here, in ssh's order, and the options that forbid them."""
 _PORTS = range(1, 65536)
 
-_LINE = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.+)")
 _PLACE = re.compile(
     r"\[(?P<bracketed>[^\[\]]+)\](?::(?P<port>\d+))?"
     r"|(?P<name>[^:]+)(?::(?P<name_port>\d+))?"
     r"|(?P<ipv6>(?:[0-9A-Fa-f.]*:){2}[0-9A-Fa-f:.]*(?:%\w+)?)"
 )
-# Hosts and users become part of shell commands (ProxyCommand, hints of messages): no special characters.
+# Hosts and users become part of commands (ssh -G, ProxyCommand, hints of messages): no special characters.
 _HOSTNAME = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9._:%-]*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*\$?")
+
+Found = Mapping[str, list[str]]
+"""Keywords in lower case, each with its values."""
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,18 +64,25 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     identity_files: tuple[str, ...]
     """Private keys to try; files that the configuration names may be missing."""
+    certificate_files: tuple[str, ...]
     identities_only: bool
     agent: str | None
     """Socket of the agent; None: no agent is used."""
+    methods: tuple[str, ...]
+    """The ways to log in that the configuration permits, in its order."""
+    unusable: tuple[str, ...]
+    """Options that are set, and by which ssh may log in or know the host, but not we."""
     jumps: tuple[str, ...]
     """Jump hosts, in order."""
     proxy_command: str | None
     user_known_hosts: tuple[str, ...]
     global_known_hosts: tuple[str, ...]
+    revoked_host_keys: str | None
     host_key_alias: str | None
-    connect_timeout_s: float
+    algorithms: Mapping[str, tuple[str, ...]]
+    """What may be agreed on, by option: Ciphers, MACs, KexAlgorithms, HostKeyAlgorithms; none: anything."""
+    connect_timeout_s: int
     keepalive_s: int
-    """0: no keepalive messages."""
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,152 +123,220 @@ def _host_and_port(place: str) -> tuple[str, str | None]:
     return match["bracketed"] or match["name"] or match["ipv6"], match["port"] or match["name_port"]
 
 
-def read_config(user_config: Path | None = None, system_config: Path = SYSTEM_CONFIG) -> tuple[str, ...]:
-    """Return the lines of the user's configuration (``~/.ssh/config``), then of the system's.
+def resolve(destination: str, config: Path | None, usual_jumps: Sequence[str] = ()) -> Login:
+    """Return what ssh knows of ``[user@]alias[:port]``; user and port of the destination go first.
 
-    Included files are already in their places. Raises BadInputError with the file and the line that cannot be
-    read.
+    ``config``: the file to read instead of the user's and the system's, as ``ssh -F``; ``usual_jumps``: jump
+    hosts where the configuration says nothing of how to get there. Raises BadInputError with ssh's own words
+    for a configuration that it cannot read, and for a setting that cannot be used.
     """
-    files = (user_config or _ssh_folder() / "config", system_config)
-    return tuple(line for path in files for line in ("Host *", *_lines(path, path.parent, "Host *", 0)))
-
-
-def _ssh_folder() -> Path:
-    return Path("~/.ssh").expanduser()
-
-
-def _lines(path: Path, folder: Path, block: str, depth: int) -> Iterator[str]:
-    """Yield a file's lines, with the lines of included files instead of Include.
-
-    ``folder``: where relative names of included files are; ``block``: the Host or Match line that the file's
-    first lines belong to; ``depth``: the number of files around this one.
-    """
-    for number, line in _settings(path):
-        match = _LINE.match(line)
-        if not match:
-            raise BadInputError(f"{path}:{number}: {line!r} is not a setting", "see man ssh_config")
-        key, value = match[1].lower(), match[2]
-        if key in ("host", "match"):
-            block = line
-        if key == "include":
-            if depth == _INCLUDE_DEPTH:
-                raise BadInputError(f"{path}:{number}: {_INCLUDE_DEPTH} files include one another")
-            for file in _included(value, folder):
-                yield from _lines(file, folder, block, depth + 1)
-                yield block  # the next lines belong to the block around the Include
-        elif key in _LISTS:  # paramiko removes the quotes of such a list, so they are read here
-            yield f"{key} {_SEPARATOR.join(_words(value))}"
-        else:
-            yield line
-
-
-def _settings(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield a file's lines that are neither empty nor comments, each with its number; none for no file."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
-    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
-        if line and not line.startswith("#"):
-            yield number, line
-
-
-def _included(value: str, folder: Path) -> Iterator[Path]:
-    for pattern in _words(value):
-        pattern = os.path.expanduser(pattern)
-        yield from (Path(name) for name in sorted(glob.glob(os.path.join(folder, pattern))))
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise BadInputError(f"ssh configuration: {text!r} cannot be read: {error}") from None
-
-
-def resolve(destination: str, config: Sequence[str], usual_jumps: Sequence[str] = ()) -> Login:
-    """Return the configuration of ``[user@]alias[:port]``; user and port of the destination go first.
-
-    ``usual_jumps``: jump hosts where the configuration says nothing of how to get there. Raises BadInputError
-    for a destination or a setting that cannot be used.
-    """
-    found = _look_up(parse_address(destination), config)
-    hostname, user = found["hostname"], found.get("user") or getpass.getuser()
-    if not _HOSTNAME.fullmatch(hostname) or not _USER.fullmatch(user):
-        raise BadInputError(
-            f"{destination}: the ssh configuration leads to {user}@{hostname}, which is not a host"
-        )
-    port, jump = _number(found, "port", 22), found.get("proxyjump")
-    if jump is None:
-        jump = "none" if "proxycommand" in found else ",".join(usual_jumps) or "none"
-    tokens = {"%%": "%", "%d": str(Path.home()), "%u": getpass.getuser()}
-    tokens |= {"%h": hostname, "%p": str(port), "%r": user}
+    address = parse_address(destination)
+    found = _ask_ssh(address, ["-F", str(config)] if config else [])
+    hostname, port, user = _place(destination, address, found)
+    tokens = _tokens(address.host, hostname, port, user, _one(found, "hostkeyalias"))
+    jumps, proxy_command = _jumps(found, tokens), _proxy_command(destination, found, tokens)
+    if usual_jumps and not (jumps or proxy_command or _goes_directly(address, config)):
+        jumps = tuple(usual_jumps)
     return Login(
         destination=destination,
         hostname=hostname,
         port=port,
         user=user,
-        identity_files=_identity_files(found),
-        identities_only=found.get("identitiesonly", "no").lower() == "yes",
-        agent=_agent(found.get("identityagent", "SSH_AUTH_SOCK")),
-        jumps=() if jump.lower() == "none" else tuple(part.strip() for part in jump.split(",")),
-        proxy_command=found.get("proxycommand"),
-        user_known_hosts=_files(found.get("userknownhostsfile", _DEFAULT_KNOWN_HOSTS), tokens),
-        global_known_hosts=_files(found.get("globalknownhostsfile", _DEFAULT_GLOBAL_KNOWN_HOSTS), tokens),
-        host_key_alias=found.get("hostkeyalias"),
-        connect_timeout_s=_number(found, "connecttimeout", 30),
-        keepalive_s=_number(found, "serveraliveinterval", 15),
+        identity_files=_files(found, "identityfile", tokens),
+        certificate_files=_files(found, "certificatefile", tokens),
+        identities_only=_is_on(found, "identitiesonly"),
+        agent=_agent(found),
+        methods=_methods(found),
+        unusable=tuple(name for name in _UNUSABLE if _is_on(found, name.lower())),
+        jumps=jumps,
+        proxy_command=proxy_command,
+        user_known_hosts=_known_hosts_files(found, "userknownhostsfile"),
+        global_known_hosts=_known_hosts_files(found, "globalknownhostsfile"),
+        revoked_host_keys=next(iter(_files(found, "revokedhostkeys", tokens)), None),
+        host_key_alias=_one(found, "hostkeyalias"),
+        algorithms=_algorithms(found),
+        connect_timeout_s=_number(found, "connecttimeout", _CONNECT_TIMEOUT_S),
+        keepalive_s=_number(found, "serveraliveinterval", _KEEPALIVE_S),
     )
 
 
-def _look_up(address: Address, config: Sequence[str]) -> dict[str, str]:
-    """Return the settings for a host; those of the destination come first, so they have priority."""
-    from paramiko import SSHConfig
-    from paramiko.ssh_exception import SSHException
+_UNUSABLE = (
+    "GSSAPIAuthentication",
+    "HostbasedAuthentication",
+    "PKCS11Provider",
+    "KnownHostsCommand",
+    "VerifyHostKeyDNS",
+)
+_ALGORITHMS = ("Ciphers", "MACs", "KexAlgorithms", "HostKeyAlgorithms")
 
-    own = [f"User {address.user}"] * bool(address.user) + [f"Port {address.port}"] * bool(address.port)
+
+def _ask_ssh(address: Address, options: Sequence[str], stdin: str = "") -> Found:
+    """Return what ``ssh -G`` prints; the defaults where this machine has no ssh."""
+    import subprocess  # only for another host
+
+    own = ["-l", address.user] if address.user else []
+    own += ["-p", str(address.port)] if address.port else []
+    command = ["ssh", "-G", "-T", *options, *own, "--", address.host]
     try:
-        found = SSHConfig.from_text("\n".join(["Host *", *own, *config])).lookup(address.host)
-    except (SSHException, ValueError, KeyError) as error:
-        raise BadInputError(f"the ssh configuration of {address.host}: {error}") from None
-    # Of the settings used here only IdentityFile may have several values; None means ProxyCommand none.
-    return {
-        key: "\n".join(value) if isinstance(value, list) else str(value)
-        for key, value in found.items()
-        if value is not None
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, errors="surrogateescape", timeout=_TIMEOUT_S
+        )
+    except FileNotFoundError:
+        return _DEFAULTS
+    except subprocess.TimeoutExpired:
+        raise RefusedError(
+            f"ssh -G {address.host} gave no answer within {_TIMEOUT_S:g} s",
+            "a command of Match exec, or the DNS (CanonicalizeHostname), may not answer",
+        ) from None
+    except OSError as error:
+        raise RefusedError(f"ssh cannot be run: {error.strerror}") from None
+    if done.returncode != 0:
+        words = "\n".join(line.rstrip() for line in done.stderr.splitlines() if line.strip())
+        raise BadInputError(
+            f"ssh -G {address.host}: {words or f'exit status {done.returncode}'}",
+            "correct the ssh configuration, so that this command works (OpenSSH 6.8 or later)",
+        )
+    return _settings(done.stdout)
+
+
+def _settings(text: str) -> Found:
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        keyword, _, value = line.partition(" ")
+        found.setdefault(keyword.lower(), []).append(value)
+    return found
+
+
+def _place(destination: str, address: Address, found: Found) -> tuple[str, int, str]:
+    """Return the host's address, its port and the user there."""
+    hostname = _one(found, "hostname") or address.host.lower()
+    user = _one(found, "user") or address.user or getpass.getuser()
+    port = _number(found, "port", address.port or 22)
+    if not (_HOSTNAME.fullmatch(hostname) and _USER.fullmatch(user) and port in _PORTS):
+        raise BadInputError(
+            f"{destination}: the ssh configuration leads to {user}@{hostname} port {port}: this is not a host"
+        )
+    return hostname, port, user
+
+
+def _goes_directly(address: Address, config: Path | None) -> bool:
+    """Return whether the configuration says ``ProxyJump none``, for which ``ssh -G`` prints nothing.
+
+    The first value counts: another one, after the whole configuration, is seen only where it has none.
+    """
+    files = [str(config)] if config else ["~/.ssh/config", "/etc/ssh/ssh_config"]
+    lines = [*(f'Include "{file}"' for file in files), "Host *", "ProxyJump nowhere.invalid", ""]
+    found = _ask_ssh(address, ["-F", "/dev/stdin"], stdin="\n".join(lines))
+    return found is not _DEFAULTS and "proxyjump" not in found
+
+
+def _one(found: Found, keyword: str) -> str | None:
+    """Return the first value; None: there is none, or it is ``none``."""
+    value = found[keyword][0].strip() if keyword in found else "none"
+    return None if value.lower() == "none" else value
+
+
+def _is_on(found: Found, keyword: str, default: str = "no") -> bool:
+    """Return whether an option is set and not ``no``, which some versions write as ``false``."""
+    return (_one(found, keyword) or default) not in ("no", "false")
+
+
+def _number(found: Found, keyword: str, default: int) -> int:
+    """Return a number, the default for ``none`` and 0."""
+    text = _one(found, keyword) or "0"
+    if not text.isdecimal():
+        raise BadInputError(f"ssh configuration: {keyword} {text!r} is not a number")
+    return int(text) or default
+
+
+def _proxy_command(destination: str, found: Found, tokens: Mapping[str, str]) -> str | None:
+    command = _one(found, "proxycommand")
+    if command and _is_on(found, "proxyusefdpass"):
+        raise RefusedError(
+            f"{destination}: ProxyUseFDPass is not supported", "use a ProxyCommand that relays the connection"
+        )
+    return _expanded(command, tokens, "ProxyCommand") if command else None
+
+
+def _jumps(found: Found, tokens: Mapping[str, str]) -> tuple[str, ...]:
+    text = _one(found, "proxyjump")
+    if text is None:
+        return ()
+    jumps = tuple(part.strip() for part in _expanded(text, tokens, "ProxyJump").split(","))
+    for jump in jumps:
+        parse_address(jump)
+    return jumps
+
+
+def _methods(found: Found) -> tuple[str, ...]:
+    usual = [
+        method
+        for method, options in _METHODS.items()
+        if all(_is_on(found, option, default="yes") for option in options)
+    ]
+    preferred = _one(found, "preferredauthentications")
+    return tuple(each for each in preferred.split(",") if each in usual) if preferred else tuple(usual)
+
+
+def _algorithms(found: Found) -> dict[str, tuple[str, ...]]:
+    """Return the lists that are complete; one that changes ssh's own, as by ``+``, is of an old ssh."""
+    texts = {name: _one(found, name.lower()) for name in _ALGORITHMS}
+    return {name: tuple(text.split(",")) for name, text in texts.items() if text and text[0] not in "+-^"}
+
+
+def _home() -> str:
+    """Return the home folder as ssh finds it: that of the user database, whatever HOME is."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return os.path.expanduser("~")
+
+
+def _tokens(name: str, hostname: str, port: int, user: str, alias: str | None) -> dict[str, str]:
+    """Return ssh_config(5), TOKENS, but %C and %j, which differ between versions."""
+    here = socket.gethostname()
+    tokens = {"%": "%", "d": _home(), "h": hostname, "i": str(os.getuid()), "k": alias or name, "n": name}
+    return tokens | {
+        "L": here.partition(".")[0],
+        "l": here,
+        "p": str(port),
+        "r": user,
+        "u": getpass.getuser(),
     }
 
 
-def _number(found: Mapping[str, str], key: str, default: int) -> int:
-    text = found.get(key, str(default))
-    if text.lower() == "none" and key == "connecttimeout":
-        return default
-    if not text.isdigit() or (key == "port" and int(text) not in _PORTS):
-        raise BadInputError(f"ssh configuration: {key} {text!r} is not a valid number")
-    return int(text)
+def _expanded(text: str, tokens: Mapping[str, str], option: str) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in tokens:
+            raise BadInputError(f"ssh configuration: {option} {text!r}: {match[0]!r} is not supported")
+        return tokens[match[1]]
+
+    return re.sub("%(.?)", value, text)
 
 
-def _identity_files(found: Mapping[str, str]) -> tuple[str, ...]:
-    if "identityfile" not in found:
-        return tuple(str(_ssh_folder() / name) for name in _DEFAULT_KEYS)
-    names = [name.strip('"') for name in found["identityfile"].split("\n")]
-    return tuple(os.path.expanduser(name) for name in names if name.lower() != "none")
+def _files(found: Found, keyword: str, tokens: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files of a keyword with one file per line."""
+    names = (name.strip().strip('"') for name in found.get(keyword, []))
+    return tuple(_path(_expanded(name, tokens, keyword)) for name in names if name.lower() != "none")
 
 
-def _agent(setting: str) -> str | None:
+def _path(name: str) -> str:
+    """Expand ``~`` as ssh does, and ``${NAME}``, which OpenSSH knows since 8.4."""
+    name = re.sub(r"\$\{(\w+)\}", lambda match: os.environ.get(match[1], match[0]), name)
+    return _home() + name[1:] if name == "~" or name.startswith("~/") else os.path.expanduser(name)
+
+
+def _agent(found: Found) -> str | None:
+    """Return the agent's socket: IdentityAgent is a path, ``SSH_AUTH_SOCK``, or a variable as ``$NAME``."""
+    setting = found.get("identityagent", ["SSH_AUTH_SOCK"])[0]
     if setting.lower() == "none":
         return None
-    if setting == "SSH_AUTH_SOCK":
-        return os.environ.get("SSH_AUTH_SOCK")
-    if setting.startswith("$"):
-        return os.environ.get(setting.strip("${}"))
-    return os.path.expanduser(setting)
+    if setting == "SSH_AUTH_SOCK" or re.fullmatch(r"\$\w+", setting):
+        return os.environ.get(setting.removeprefix("$"))
+    return _path(setting)
 
 
-def _files(setting: str, tokens: Mapping[str, str]) -> tuple[str, ...]:
-    if setting.lower() == "none":
-        return ()
-    names = (re.sub("%.", lambda m: tokens.get(m[0], m[0]), name) for name in setting.split(_SEPARATOR))
-    return tuple(os.path.expanduser(name) for name in names)
+def _known_hosts_files(found: Found, keyword: str) -> tuple[str, ...]:
+    """Return the files of one line. ``ssh -G`` writes no quotes: each begins with ``/`` or ``~``."""
+    text = _one(found, keyword)
+    return () if text is None else tuple(map(_path, re.split(r" +(?=[/~])", text.strip())))

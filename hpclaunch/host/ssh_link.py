@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import os
 import shlex
@@ -13,6 +14,7 @@ from select import select
 from typing import TYPE_CHECKING, Any
 
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import NoConnectionError
 from hpclaunch.host.known_hosts import (
     KnownKey,
     ShownKey,
@@ -29,8 +31,15 @@ if TYPE_CHECKING:
 
 _DEAD_AFTER_S = 60
 """The connection counts as lost when data that were sent stay without an acknowledgement for this time."""
+_MAX_JUMPS = 16
 _TYPING_S = 300.0
 """Time for the user to answer the questions of a login."""
+_PARAMIKO_NAMES = {
+    "Ciphers": "ciphers",
+    "MACs": "digests",
+    "KexAlgorithms": "kex",
+    "HostKeyAlgorithms": "key_types",
+}
 
 _RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
 
@@ -61,61 +70,63 @@ def need_paramiko() -> None:
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-def open_link(destination: str, config: Sequence[str], ask: Ask, usual_jumps: Sequence[str] = ()) -> Link:
+def open_link(destination: str, config: Path | None, ask: Ask, usual_jumps: Sequence[str] = ()) -> Link:
     """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used.
 
-    ``usual_jumps``: jump hosts where the user's configuration names no way to the destination.
+    ``config`` and ``usual_jumps`` as for ``resolve``. NoConnectionError: it is the network.
     """
     below = ExitStack()
     try:
         login = resolve(destination, config, usual_jumps)
-        return Link(_open(destination, config, ask, below, login.jumps, ()), below)
+        return Link(_Way(config, ask, below).open(login, login.jumps, (destination,)), below)
     except BaseException:
         below.close()
         raise
 
 
-def _open(
-    destination: str,
-    config: Sequence[str],
-    ask: Ask,
-    stack: ExitStack,
-    jumps: Sequence[str] | None,
-    seen: tuple[str, ...],
-) -> Transport:
-    """Open the transport to a host, through ``jumps`` or, if None, those of its configuration."""
-    login = resolve(destination, config)
-    if destination in seen:
-        raise BadInputError(f"ProxyJump goes in a circle: {' -> '.join((*seen, destination))}")
-    sock: socket.socket | Channel | ProxyCommand
-    via = login.jumps if jumps is None else jumps
-    if via:
-        # As ssh does: the last jump host is reached through those before it, else by its own configuration.
-        jump = _open(via[-1], config, ask, stack, via[:-1] or None, (*seen, destination))
-        sock = _through(jump, via[-1], login)
-    elif login.proxy_command:
-        sock = _by_command(login)
-    else:
-        sock = _direct(login)
-    stack.callback(sock.close)
-    transport = _handshake(sock, login)
-    stack.callback(transport.close)
-    _guarded(login, lambda: authenticate(transport, login, ask))
-    if login.keepalive_s:
+class _Way:
+    """The connections to a host and to the jump hosts before it, which are closed with ``stack``."""
+
+    def __init__(self, config: Path | None, ask: Ask, stack: ExitStack) -> None:
+        self._config, self._ask, self._stack = config, ask, stack
+
+    def open(self, login: Login, jumps: Sequence[str], seen: tuple[str, ...]) -> Transport:
+        """Open the transport to a host through ``jumps``; ``seen``: the hosts since the destination."""
+        sock: socket.socket | Channel | ProxyCommand
+        if jumps:
+            sock = self._behind(jumps, login, seen)
+        elif login.proxy_command:
+            sock = _by_command(login)
+        else:
+            sock = _direct(login)
+        self._stack.callback(sock.close)
+        transport = _handshake(sock, login)
+        self._stack.callback(transport.close)
+        _guarded(login, lambda: authenticate(transport, login, self._ask))
         transport.set_keepalive(login.keepalive_s)
-    return transport
+        return transport
+
+    def _behind(self, jumps: Sequence[str], login: Login, seen: tuple[str, ...]) -> Channel:
+        """As in ssh, the last jump host is reached through those before it, else by its own configuration."""
+        *before, last = jumps
+        if last in seen or len(seen) == _MAX_JUMPS:
+            raise BadInputError(f"ProxyJump goes in a circle: {' -> '.join((*seen, last))}")
+        jump = resolve(last, self._config)
+        return _through(self.open(jump, before or jump.jumps, (*seen, last)), last, login)
 
 
 def _guarded(login: Login, step: Callable[[], None]) -> None:
-    """Do one step of connecting; raise RefusedError for an error of ssh or of the network."""
+    """Do one step of connecting; raise RefusedError for algorithms, NoConnectionError for other errors."""
     from paramiko import SSHException
+    from paramiko.ssh_exception import IncompatiblePeer
 
     try:
         step()
     except (SSHException, EOFError, OSError) as error:
         reason = str(error) or "the host closed the connection"
-        raise RefusedError(
-            f"{login.destination}: no ssh connection: {reason}", f"try ssh -v {login.destination}"
+        kind = RefusedError if isinstance(error, IncompatiblePeer) else NoConnectionError
+        raise kind(
+            f"{login.destination}: no ssh connection: {reason}", f"try {_ssh_words(login, '-v')}"
         ) from None
 
 
@@ -123,7 +134,7 @@ def _direct(login: Login) -> socket.socket:
     try:
         sock = socket.create_connection((login.hostname, login.port), login.connect_timeout_s)
     except OSError as error:
-        raise RefusedError(
+        raise NoConnectionError(
             f"{login.destination} cannot be reached: {login.hostname} port {login.port}: "
             f"{error.strerror or error}",
             "check the name, the network and, where the site needs one, the VPN or ProxyJump",
@@ -146,7 +157,7 @@ def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
             timeout=login.connect_timeout_s,
         )
     except (SSHException, EOFError, OSError) as error:
-        raise RefusedError(
+        raise NoConnectionError(
             f"{login.destination} cannot be reached through {jump_name}: "
             f"{login.hostname} port {login.port}: {error}",
             "check the name, and whether the jump host allows forwarding",
@@ -183,11 +194,12 @@ def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Tr
     name = listed_name(login.hostname, login.port, login.host_key_alias)
     known = _known_keys(login)
     try:
-        _prefer(transport, known_types(known, name))
+        _restrict(transport, login, known_types(known, name))
         _guarded(login, lambda: _agree(transport, login.connect_timeout_s))
         key = transport.get_remote_server_key()
         shown = ShownKey(name=name, destination=_ssh_words(login), type=key.get_name(), key=key.asbytes())
-        check_host_key(shown, known, (*login.user_known_hosts, "~/.ssh/known_hosts")[0])
+        _refuse_revoked(shown, login)
+        check_host_key(shown, known, (*login.user_known_hosts, "~/.ssh/known_hosts")[0], login.unusable)
     except BaseException:
         transport.close()
         raise
@@ -202,18 +214,62 @@ def _agree(transport: Transport, timeout_s: float) -> None:
         raise SSHException(f"no answer of an ssh server within {timeout_s:g} s")
 
 
-def _ssh_words(login: Login) -> str:
-    """Return the destination as ssh takes it: it has no ``host:port``."""
-    return f"ssh://{login.destination}" if ":" in login.destination else login.destination
+def _ssh_words(login: Login, *options: str) -> str:
+    """Return a command line of ssh for the destination; a ``host:port`` is an ``ssh://`` for it."""
+    uri = "ssh://" if ":" in login.destination and not login.destination.startswith("ssh:") else ""
+    return " ".join(["ssh", *options, uri + login.destination])
 
 
-def _prefer(transport: Transport, types: Sequence[str]) -> None:
-    """Request a host key of a known type first: the host may have unknown keys of other types."""
-    options = transport.get_security_options()
-    supported = list(options.key_types)
-    algorithms = [name for kind in types for name in (_RSA if kind == "ssh-rsa" else [kind])]
-    first = [name for name in algorithms if name in supported]
-    options.key_types = [*first, *(name for name in supported if name not in first)]
+def _restrict(transport: Transport, login: Login, known: Sequence[str]) -> None:
+    """Offer the host what the configuration permits, of host keys those of ``known`` types first.
+
+    The host may have keys of other types, which are not known.
+    """
+    options: Any = transport.get_security_options()
+    for option, name in _PARAMIKO_NAMES.items():
+        if option in login.algorithms:
+            setattr(options, name, _usable(login, option, getattr(options, name)))
+    algorithms = [name for kind in known for name in (_RSA if kind == "ssh-rsa" else [kind])]
+    offered = list(options.key_types)
+    options.key_types = sorted(offered, key=lambda name: [*algorithms, name].index(name))
+
+
+def _usable(login: Login, option: str, supported: Sequence[str]) -> list[str]:
+    """Return what the configuration permits, in its order; RefusedError where paramiko has none of it."""
+    permitted = login.algorithms[option]
+    usable = [each for each in permitted if each in supported]
+    if not usable:
+        raise RefusedError(
+            f"{login.destination}: {option} permits only {', '.join(permitted)}, and here exist only "
+            f"{', '.join(supported)}",
+            "permit one of these in the ssh configuration, or run hpclaunch on the host itself",
+        )
+    return usable
+
+
+def _refuse_revoked(shown: ShownKey, login: Login) -> None:
+    """Raise RefusedError for a key that RevokedHostKeys lists, as text or as a key revocation list."""
+    file, word = login.revoked_host_keys, base64.b64encode(shown.key)
+    if file is None:
+        return
+    try:
+        data = Path(file).read_bytes()
+        revoked = _in_krl(file, shown.type, word) if data.startswith(b"SSHKRL\n") else word in data.split()
+    except OSError as error:  # ssh refuses every host then
+        raise RefusedError(f"RevokedHostKeys {file} cannot be used: {error.strerror}") from None
+    if revoked:
+        raise RefusedError(
+            f"{shown.name} shows a host key that {file} (RevokedHostKeys) revokes",
+            "ask the site for its new key",
+        )
+
+
+def _in_krl(file: str, kind: str, key: bytes) -> bool:
+    """Ask ssh-keygen(1), KEY REVOCATION LISTS, since OpenSSH 6.2; a list that it cannot read revokes all."""
+    import subprocess
+
+    command, line = ["ssh-keygen", "-Q", "-f", file, "/dev/stdin"], b"%s %s\n" % (kind.encode(), key)
+    return subprocess.run(command, input=line, capture_output=True, check=False).returncode != 0
 
 
 def _known_keys(login: Login) -> list[KnownKey]:

@@ -19,6 +19,7 @@ class LocalHost:
     """Commands and files of this machine; see Host."""
 
     name = "this machine"
+    repeats = False
 
     def run(
         self,

@@ -32,6 +32,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     """The first words of its command line."""
     cpus: str
     mems: str
+    """Nodes of its memory policy, with the policy's name before them: ``bind:3``; else the allowed ones."""
     threads: dict[str, int]
     """CPU list -> number of its threads that may run there."""
     devices: tuple[str, ...]
@@ -43,6 +44,8 @@ class AttachedNode(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str
     processes: tuple[Process, ...]
+    gpus: dict[str, str] = {}
+    """UUID -> PCI address of its NVIDIA GPUs, where the driver shows them."""
 
 
 def read_nodes_of(

@@ -1,7 +1,9 @@
 """The ranks of a running job that hpclaunch did not submit, and what is wrong with their binding. Pure."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -13,7 +15,7 @@ from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.attached_nodes import AttachedNode, Process
-from hpclaunch.job.binding_report import RankReport
+from hpclaunch.job.binding_report import NOT_JUDGED, RankReport
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.topology.node_topology import Core, NodeTopology
@@ -69,6 +71,8 @@ class _Rank(NamedTuple):
     rank: int
     local_rank: int
     size: int | None
+    gpus: Mapping[str, str]
+    """As the node's."""
     processes: list[Process]
 
     @property
@@ -118,7 +122,7 @@ def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
                     continue
                 step = steps.setdefault(variables.get("SLURM_STEP_ID", ""), {})
                 size = _number(variables.get(size_name))
-                found = step.setdefault(rank, _Rank(node.host, rank, local or 0, size, []))
+                found = step.setdefault(rank, _Rank(node.host, rank, local or 0, size, node.gpus, []))
                 found.processes.append(process)
         if steps:
             most = max(steps.values(), key=len)
@@ -131,7 +135,7 @@ def _one_rank(nodes: Sequence[AttachedNode]) -> list[_Rank]:
     for node in nodes:
         processes = [one for one in node.processes if not _is_helper(one)]
         if processes:
-            return [_Rank(node.host, 0, 0, 1, processes)]
+            return [_Rank(node.host, 0, 0, 1, node.gpus, processes)]
     return []
 
 
@@ -165,32 +169,97 @@ def _judge_node(
 ) -> list[RankReport]:
     """Return the reports of one node's ranks, in the order of their local ranks."""
     cpus = [_cpus(one.main.cpus) for one in ranks]
+    chosen = [_visible(one, topology) for one in ranks]
+    verdicts = _core_verdicts(ranks, cpus, topology, chosen, problems)
+    for number, one in enumerate(ranks):
+        if number not in verdicts and (far := _far_gpu(topology, cpus[number], chosen[number])):
+            verdicts[number] = "gpu-on-another-numa-node"
+            problems.setdefault("wrong-gpu", f"rank {one.rank}: {far}")
+        verdicts.setdefault(number, _other_verdict(one, cpus[number], topology))
+    return [_report(one, verdicts[number], number, topology, plan) for number, one in enumerate(ranks)]
+
+
+def _core_verdicts(
+    ranks: list[_Rank],
+    cpus: list[CpuSet],
+    topology: NodeTopology | None,
+    chosen: list[tuple[int, ...]],
+    problems: dict[str, str],
+) -> dict[int, str]:
+    """Return the verdicts on ranks whose cores are wrong, by their place on the node."""
     node = topology or NodeTopology(
         cores=tuple(Core(cpus=(cpu,)) for cpu in sorted(frozenset().union(*cpus)))
     )
     masks = ",".join(to_mask(each) if each else "0x0" for each in cpus)
     verdicts: dict[int, str] = {}
-    chosen = [_visible(one.main) for one in ranks]
     for found in judge(node, "mask", masks, tasks=len(ranks)).findings:
         if found.rank is None or (found.problem == "wrong-gpu" and chosen[found.rank]):
             continue
         verdicts.setdefault(found.rank, _PROBLEMS.get(found.problem, found.problem))
         problems.setdefault(found.problem, f"rank {ranks[found.rank].rank}: {found.message}; {found.remedy}")
-    for number, one in enumerate(ranks):
-        if number not in verdicts and (far := _far_gpu(topology, cpus[number], chosen[number])):
-            verdicts[number] = "gpu-on-another-numa-node"
-            problems.setdefault("wrong-gpu", f"rank {one.rank}: {far}")
+    return verdicts
+
+
+def _other_verdict(one: _Rank, cpus: CpuSet, topology: NodeTopology | None) -> str:
+    """Judge what is not about cores: the memory policy, and GPUs that are hidden or have no known name."""
+    found = (_memory_verdict(one.main.mems, cpus, topology), _gpu_verdict(one, topology))
+    return max(found, key=lambda each: (each != "ok") + (each not in ("ok", NOT_JUDGED)))
+
+
+def _visible(one: _Rank, topology: NodeTopology | None) -> tuple[int, ...]:
+    """Return the GPUs that a rank sees by its variable, where that are not simply all of the node."""
+    known = [number for number in _numbers_of_gpus(one, topology) if number is not None]
+    named = _gpu_names(one.main)
+    return tuple(known) if len(known) == len(named) and len(known) <= 2 else ()
+
+
+def _numbers_of_gpus(one: _Rank, topology: NodeTopology | None) -> list[int | None]:
+    """Return the number of each GPU that the variable names; None: it is not known."""
+    by_address = {gpu.bus_id: gpu.index for gpu in topology.gpus if gpu.bus_id} if topology else {}
     return [
-        _report(one, verdicts.get(number, "ok"), number, topology, plan) for number, one in enumerate(ranks)
+        _number(name) if name.isdigit() else by_address.get(_address(name, one.gpus))
+        for name in _gpu_names(one.main)
     ]
 
 
-def _visible(process: Process) -> tuple[int, ...]:
-    """Return the GPUs that a rank sees by its variable, where that are not simply all of the node."""
-    text = _gpu_variable(process)
-    numbers = [_number(part) for part in text.split(",")] if text else []
-    known = [number for number in numbers if number is not None]
-    return tuple(known) if len(known) == len(numbers) and len(known) <= 2 else ()
+def _gpu_names(process: Process) -> list[str]:
+    """Return the GPUs that the variable names: those from -1 on are hidden, as CUDA and ROCr read it."""
+    names = _gpu_variable(process).split(",")
+    return [name for name in takewhile(lambda name: name not in _NO_GPU, names) if name]
+
+
+_NO_GPU = ("-1", "NoDevFiles")
+"""What hides GPUs; NoDevFiles is Slurm's."""
+
+
+def _address(name: str, gpus: Mapping[str, str]) -> str:
+    """Return the PCI address of a GPU that is named by its UUID or the start of one; empty: not known."""
+    return next((gpus[uuid] for uuid in gpus if name.startswith("GPU-") and uuid.startswith(name)), "")
+
+
+def _gpu_verdict(one: _Rank, topology: NodeTopology | None) -> str:
+    if None in _numbers_of_gpus(one, topology):
+        return NOT_JUDGED
+    hidden = not _gpu_names(one.main) and _gpu_variable(one.main)
+    return "no-such-gpu" if hidden and topology and topology.gpus else "ok"
+
+
+def _memory_verdict(mems: str, cpus: CpuSet, topology: NodeTopology | None) -> str:
+    """Judge a memory policy: the nodes of a rank's cores, all of them where it binds, are right."""
+    policy, _, text = mems.rpartition(":")
+    here = {core.numa for core in topology.cores if cpus.intersection(core.cpus)} if topology else {None}
+    nodes = _cpus(text)
+    match policy.partition("=")[0]:
+        case "":
+            return "ok"
+        case "bind" | "prefer-many" if None not in here:
+            return "ok" if here <= nodes else _FOREIGN_MEMORY
+        case "prefer" | "interleave" | "weighted-interleave" if None not in here:
+            return "ok" if nodes <= here else _FOREIGN_MEMORY
+    return NOT_JUDGED
+
+
+_FOREIGN_MEMORY = "memory-on-another-numa-node"
 
 
 def _gpu_variable(process: Process) -> str:
@@ -212,7 +281,7 @@ def _far_gpu(topology: NodeTopology | None, cpus: CpuSet, gpus: Iterable[int]) -
 def _report(
     one: _Rank, verdict: str, number: int, topology: NodeTopology | None, plan: NodeBinding | None
 ) -> RankReport:
-    gpus = _visible(one.main)
+    gpus = _visible(one, topology)
     numa = {gpu.index: gpu.numa for gpu in topology.gpus} if topology else {}
     bus = {gpu.index: gpu.bus_id for gpu in topology.gpus} if topology else {}
     return RankReport(
@@ -221,7 +290,7 @@ def _report(
         local_rank=one.local_rank,
         cpus=one.main.cpus,
         planned=format_cpu_list(plan.ranks[number].cpus) if plan else "",
-        mems=one.main.mems,
+        mems=re.sub("^bind.*:", "", one.main.mems),
         gpus=_gpu_variable(one.main) or "none",
         bus=",".join(bus.get(gpu) or "unknown" for gpu in gpus),
         gpu_numa=",".join(str(numa.get(gpu)) if numa.get(gpu) is not None else "unknown" for gpu in gpus),
@@ -250,14 +319,20 @@ def _details(one: _Rank) -> RankDetails:
 def _finding(reports: list[RankReport], ranks: list[_Rank]) -> tuple[str, bool]:
     """Return the finding in a sentence, and whether all ranks of the job were seen."""
     size = max((one.size for one in ranks if one.size), default=len(ranks))
-    wrong = [one for one in reports if not one.ok]
-    seen = f"; {len(reports)} of {size} ranks were seen" if len(reports) < size else ""
-    if not wrong:
-        words = f"all {len(reports)} ranks that were seen" if seen else f"all {len(reports)} ranks"
-        return f"{words} have a right binding{seen}", not seen
-    names = ", ".join(f"{one.rank} ({one.verdict})" for one in wrong[:8])
-    more = ", ..." if len(wrong) > 8 else ""
-    return f"{len(wrong)} of {len(reports)} ranks have a wrong binding: rank {names}{more}{seen}", not seen
+    missing = len(reports) < size
+    wrong = [f"{one.rank} ({one.verdict})" for one in reports if one.wrong]
+    doubtful = [str(one.rank) for one in reports if not one.ok]
+    if wrong:
+        words = f"{len(wrong)} of {len(reports)} ranks have a wrong binding: rank {_first(wrong)}"
+    elif doubtful:
+        words = f"{len(doubtful)} of {len(reports)} ranks could not be judged: rank {_first(doubtful)}"
+    else:
+        words = f"all {len(reports)} ranks{' that were seen' * missing} have a right binding"
+    return words + f"; {len(reports)} of {size} ranks were seen" * missing, not missing
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:8]) + ", ..." * (len(names) > 8)
 
 
 def _option(profile: SiteProfile, plan: NodeBinding) -> str:

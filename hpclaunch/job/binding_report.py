@@ -2,7 +2,7 @@
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -13,6 +13,8 @@ from hpclaunch.text_table import text_table
 PREFIX = "hpclaunch-binding "
 LATER = "hpclaunch-later "
 """Begins the line of a later look at a rank; of several the last one counts."""
+NOT_JUDGED = "not-judged"
+"""Verdict on a rank of which nothing wrong was seen, but not all that was planned could be compared."""
 
 
 class LaterBinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +39,8 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
     planned: str
     """CPUs of the plan."""
     mems: str = ""
-    """NUMA nodes whose memory it may use: those of its memory policy if that binds, else all allowed ones."""
+    """NUMA nodes whose memory it may use: those of its memory policy, else all allowed ones. Of a policy that
+    does not bind the name stands before: ``prefer:3``, ``prefer-many:0-1``, ``interleave:0-3``."""
     gpus: str = ""
     """GPUs it sees, as its runtime's variable says; ``none`` without one."""
     bus: str = ""
@@ -45,15 +48,20 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
     gpu_numa: str = ""
     """NUMA nodes of those GPUs."""
     verdict: str
-    """At the start: ok, cpus-differ, memory-on-another-numa-node, other-gpus, gpu-on-another-numa-node or
-    no-such-gpu."""
+    """At the start: ok, cpus-differ, memory-on-another-numa-node, other-gpus, gpu-on-another-numa-node,
+    no-such-gpu; or not-judged: nothing wrong was seen, and a GPU or memory policy could not be compared."""
     later: tuple[LaterBinding, ...] | None = None
     """What the program has changed since; null: it ended before the second look."""
 
     @property
     def ok(self) -> bool:
-        """Whether the rank got the planned binding."""
+        """Whether the rank got the planned binding, as far as can be seen."""
         return self.verdict == "ok"
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the rank did not get the planned binding."""
+        return self.verdict not in ("ok", NOT_JUDGED)
 
     @property
     def left(self) -> tuple[LaterBinding, ...]:
@@ -102,21 +110,43 @@ def _is_within(cpus: str, others: str) -> bool:
 def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
     """Return whether all ranks got and kept their binding, and the finding in a sentence."""
     reports = list(reports)
-    wrong = [f"{report.rank} ({report.verdict})" for report in reports if not report.ok]
-    missing = f"{len(reports)} of {tasks} ranks reported their binding"
-    found = [missing] if len(reports) < tasks else []
-    if wrong:
-        found.insert(0, f"{len(wrong)} of {tasks} ranks did not get their binding: rank {_first(wrong)}")
-    elif not found:
-        found.append("the rank got its binding" if tasks == 1 else f"all {tasks} ranks got their binding")
-    left = [f"{report.rank} ({report.left[0]})" for report in reports if report.left]
-    if left:
-        found.append(f"{len(left)} left it for other CPUs while running: rank {_first(left)}")
-    ok = not wrong and not left and len(reports) == tasks
-    changed = [f"{report.rank} ({report.later[0]})" for report in reports if report.later and not report.left]
-    if changed:
-        found.append(f"{len(changed)} changed it within their CPUs while running: rank {_first(changed)}")
-    return ok, "; ".join(found)
+    of = f"of {tasks} ranks"
+    bad = [
+        _counted(f"{of} did not get their binding", reports, lambda one: one.verdict if one.wrong else ""),
+        _counted(f"{of} could not be judged", reports, _not_compared),
+        f"{len(reports)} {of} reported their binding" * (len(reports) < tasks),
+    ]
+    left = _counted(
+        "left it for other CPUs while running", reports, lambda one: "".join(map(str, one.left[:1]))
+    )
+    got = (
+        ""
+        if any(bad)
+        else "the rank got its binding"
+        if tasks == 1
+        else f"all {tasks} ranks got their binding"
+    )
+    changed = _counted("changed it within their CPUs while running", reports, _changed_within)
+    return not (any(bad) or left), "; ".join(filter(None, (*bad, got, left, changed)))
+
+
+def _counted(what: str, reports: list[RankReport], why: Callable[[RankReport], str]) -> str:
+    """Return to how many ranks that applies, and the first ones, each with why; empty: to none."""
+    named = [f"{report.rank} ({reason})" for report in reports if (reason := why(report))]
+    return f"{len(named)} {what}: rank {_first(named)}" if named else ""
+
+
+def _changed_within(report: RankReport) -> str:
+    return str(report.later[0]) if report.later and not report.left else ""
+
+
+def _not_compared(report: RankReport) -> str:
+    """Return what of a rank could not be judged: its GPUs, or its memory policy; empty: nothing."""
+    if report.verdict != NOT_JUDGED:
+        return ""
+    if report.gpus.replace(",", "").isdigit() or report.gpus in ("", "none"):
+        return f"memory policy {report.mems}"
+    return f"GPU {report.gpus}"
 
 
 def _first(names: list[str]) -> str:

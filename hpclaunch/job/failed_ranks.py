@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from hpclaunch.cpuset import parse_cpu_list
+from hpclaunch.errors import BadInputError
 
 # Each launcher's lines, as POSIX extended regular expressions for grep. Tried: srun of Slurm 22.05.8, mpiexec
 # of Open MPI 4.1.4 and 5.0.11, and of MPICH 5.0.2, which names no rank; flux run of 0.88.0. PALS: from ALCF's
@@ -20,10 +24,22 @@ RANK_LINES = (
 )
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
 """Exit code of a rank that its launcher has ended."""
+ENDED_BY_KILL = 128 + signal.SIGKILL
+"""Exit code of a rank that the kernel or an administrator has ended: it could say nothing."""
+
+
+class RankWords(NamedTuple):
+    """The end of one rank's stderr, which the rank itself has left in the job's folder."""
+
+    rank: str
+    errors: tuple[str, ...] = ()
+    """The first lines with a known error."""
+    end: tuple[str, ...] = ()
+    """The last lines."""
 
 
 class FailureLog(NamedTuple):
-    """What the log of a job's last run holds about a failure."""
+    """What a job's last run has left about a failure: in its log, and in the stderr of a rank."""
 
     ranks: str = ""
     """The launcher's lines about failed ranks, the first ones."""
@@ -31,6 +47,8 @@ class FailureLog(NamedTuple):
     """The first lines with a known error."""
     end: tuple[str, ...] = ()
     """The last lines."""
+    own: RankWords | None = None
+    """What the rank that failed first has written itself."""
 
 
 class FailedRank(NamedTuple):
@@ -55,6 +73,37 @@ def first_failed_rank(log: str) -> FailedRank | None:
     return next(
         (rank for rank in failed if rank.exit_code != ENDED_BY_LAUNCHER), failed[0] if failed else None
     )
+
+
+def ranks_to_read(log: str, written: Sequence[str]) -> list[str]:
+    """Return the ranks whose stderr is to be read, of those with one, in the order of their last words.
+
+    Those that the launcher names as the first ones to fail; where it names none, all, but not more than 64.
+    """
+    rank = first_failed_rank(log)
+    if rank is None or rank.rank is None or rank.exit_code == ENDED_BY_LAUNCHER:
+        return list(written[:_RANKS_READ])
+    named = _numbers(rank.rank)
+    return [each for each in written if each in named][:_RANKS_READ]
+
+
+_RANKS_READ = 64
+
+
+def own_words(found: Sequence[RankWords]) -> RankWords | None:
+    """Return the words that count, of the ranks that were read: the first ones with a known error.
+
+    Where there are none, those of the only rank.
+    """
+    return next((words for words in found if words.errors), found[0] if len(found) == 1 else None)
+
+
+def _numbers(ranks: str) -> frozenset[str]:
+    """Return the ranks of a text such as ``0-3,7``; it comes from a log, so that anything may stand there."""
+    try:
+        return frozenset(map(str, parse_cpu_list(ranks)))
+    except BadInputError:
+        return frozenset()
 
 
 def failed_ranks(log: str) -> list[FailedRank]:

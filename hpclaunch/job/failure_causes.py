@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.job.binding_report import PREFIX
-from hpclaunch.job.failed_ranks import ENDED_BY_LAUNCHER, FailureLog, failed_ranks, first_failed_rank
-from hpclaunch.job.known_errors import recognise
+from hpclaunch.job.failed_ranks import (
+    ENDED_BY_KILL,
+    ENDED_BY_LAUNCHER,
+    FailedRank,
+    FailureLog,
+    RankWords,
+    failed_ranks,
+    first_failed_rank,
+)
+from hpclaunch.job.known_errors import KnownError, recognise
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
 
@@ -45,20 +54,50 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     rank = first_failed_rank(log.ranks)
     if rank and rank.exit_code == ENDED_BY_LAUNCHER:  # a limit or a lost node has ended all of them
         rank = None
-    error, lines = recognise(log.errors)
-    if error is None:
-        lines = tuple(line.strip() for line in log.end if not _NOT_THE_PROGRAMS.search(line))[-_LAST_LINES:]
-    node = rank.node if rank else None
-    if rank and node is None and record.binding:
-        node = next((r.host for r in record.binding.ranks if str(r.rank) == rank.rank), None)
+    error, lines = _decisive(rank, log)
     return Failure(
         rank=rank.rank if rank else None,
-        node=node,
+        node=_node_of(rank, record) if rank else None,
         exit_code=rank.exit_code if rank else None,
         cause=error.cause if error else None,
         remedy=error.remedy if error else None,
         lines=lines,
+        stderr_rank=log.own.rank if log.own else None,
+        stderr_lines=_own_count(log.own, lines) if log.own else 0,
     )
+
+
+def _node_of(rank: FailedRank, record: JobRecord) -> str | None:
+    """Return the node that the launcher names, else the one from which the rank reported its binding."""
+    reports = record.binding.ranks if record.binding else ()
+    return rank.node or next((one.host for one in reports if str(one.rank) == rank.rank), None)
+
+
+def _decisive(rank: FailedRank | None, log: FailureLog) -> tuple[KnownError | None, tuple[str, ...]]:
+    """Return the known error and its lines, or the last lines: the rank's own words first, then the log's.
+
+    A rank that SIGKILL has ended does not know why: then the log counts as much as its own words.
+    """
+    own = log.own or RankWords("")
+    if rank and rank.exit_code != ENDED_BY_KILL:
+        error, lines = recognise(own.errors)
+        if error:
+            return error, lines
+    error, lines = recognise((*own.errors, *log.errors))
+    if error:
+        return error, lines
+    first = _last_lines(own.end)
+    return None, (*first, *(line for line in _last_lines(log.end) if line not in first))
+
+
+def _last_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(line.strip() for line in lines if not _NOT_THE_PROGRAMS.search(line))[-_LAST_LINES:]
+
+
+def _own_count(own: RankWords, lines: tuple[str, ...]) -> int:
+    """Return how many of the lines, which begin with the rank's own, stand in its stderr."""
+    known = frozenset(line.strip() for line in (*own.errors, *own.end))
+    return len(list(takewhile(known.__contains__, lines)))
 
 
 def own_exit_code(code: int | None, log: FailureLog) -> int | None:
@@ -151,7 +190,7 @@ def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
     """Return node -> why: a failed preflight, a report of Slurm, or ranks not bound as planned."""
     found = failed_nodes(record.preflight or read_preflight(log))
     for rank in record.binding.ranks if record.binding else ():
-        if not rank.ok:
+        if rank.wrong:
             found.setdefault(rank.host, f"rank {rank.rank} did not get its binding ({rank.verdict})")
     for line in log.splitlines():
         for pattern in _NODE_WORDS:

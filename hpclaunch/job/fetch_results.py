@@ -22,10 +22,8 @@ from hpclaunch.job.record import JobRecord
 
 _TIMEOUT_S = 300.0
 # What hpclaunch itself put into the job's folder.
-_OURS = (
-    *("runner", "submission", "probe.py", "stage.py", "sampler.sh", "mpi_session.sh"),
-    *("startup", "log_start"),
-)
+_PROGRAMS = ("probe.py", "stage.py", "sampler.sh", "rank_stderr.sh", "mpi_session.sh", "private_folders.sh")
+_OURS = ("runner", "submission", *_PROGRAMS, "startup", "log_start")
 # base64 carries names that are not UTF-8.
 _FIND = """
 export LC_ALL=C

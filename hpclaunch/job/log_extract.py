@@ -11,7 +11,7 @@ import msgspec
 
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import LATER, PREFIX
-from hpclaunch.job.failed_ranks import RANK_LINES, FailureLog
+from hpclaunch.job.failed_ranks import RANK_LINES, FailureLog, RankWords, own_words, ranks_to_read
 from hpclaunch.job.failure_causes import SAYS_RANK, SLURM_SAYS
 from hpclaunch.job.known_errors import ERROR_LINES
 from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT_PREFIX
@@ -54,27 +54,55 @@ for folder; do
   part | grep -aE -m 200 -e "$RANKS" | cut -c 1-600; printf '\000'
   part | grep -aE -m 200 -e "$ERRORS" | cut -c 1-600; printf '\000'
   part | tail -n 30 | cut -c 1-600; printf '\000'
+  [ ! -d "$folder/stderr" ] || ls -tr "$folder/stderr" | grep -xE '[0-9]{1,7}' | head -n 20000; printf '\000'
 done
 exit 0
 """
-_FAILURE = ("xargs", "-0", "-r", "sh", "-c", _LOOK_AT_FAILURE, "sh")
-_FAILURE_PATTERNS = {"LC_ALL": "C", "RANKS": RANK_LINES, "ERRORS": ERROR_LINES}
+# The end of the stderr of ranks: folder and rank by turns come on stdin.
+_LOOK_AT_RANKS = r"""
+while [ $# -ge 2 ]; do
+  file=$1/stderr/$2
+  part() {
+    for each in "$file.before" "$file"; do [ ! -f "$each" ] || tail -c 300000 -- "$each"; done | tr -d '\000'
+  }
+  printf '%s\000%s\000' "$1" "$2"
+  part | grep -aE -e "$ERRORS" | tail -n 50 | cut -c 1-600; printf '\000'
+  part | tail -n 30 | cut -c 1-600; printf '\000'
+  shift 2
+done
+exit 0
+"""
+_PATTERNS_OF_FAILURES = {"LC_ALL": "C", "RANKS": RANK_LINES, "ERRORS": ERROR_LINES}
 
 
 def read_failures(host: Host, folders: Iterable[str]) -> dict[str, FailureLog]:
-    """Return folder -> what its log holds about a failure, for those with a log, in one round trip.
+    """Return folder -> what its log and the failed rank's stderr hold about a failure, for those with a log.
 
-    Raises RefusedError where the host cannot be asked.
+    That takes one round trip for all logs and one for the ranks. Raises RefusedError where the host cannot be
+    asked.
     """
-    names = "".join(f"{folder}\0" for folder in folders)
-    if not names:
-        return {}
-    answer = host.run(_FAILURE, stdin=os.fsencode(names), env=_FAILURE_PATTERNS, timeout_s=_TIMEOUT_S)
-    parts = answer.stdout.split("\0")
-    return {
-        folder: FailureLog(ranks, tuple(errors.splitlines()), tuple(end.splitlines()))
-        for folder, ranks, errors, end in zip(parts[::4], parts[1::4], parts[2::4], parts[3::4], strict=False)
-    }
+    parts = _look(host, _LOOK_AT_FAILURE, folders)
+    logs, written = dict[str, FailureLog](), dict[str, list[str]]()
+    for folder, ranks, errors, end, names in zip(*[iter(parts)] * 5, strict=False):
+        logs[folder] = FailureLog(ranks, tuple(errors.splitlines()), tuple(end.splitlines()))
+        written[folder] = ranks_to_read(ranks, names.split())
+    pairs = [(folder, rank) for folder, ranks in written.items() for rank in ranks]
+    parts = _look(host, _LOOK_AT_RANKS, (text for pair in pairs for text in pair))
+    found = dict[str, list[RankWords]]()
+    for folder, rank, errors, end in zip(*[iter(parts)] * 4, strict=False):
+        words = RankWords(rank, tuple(errors.splitlines()), tuple(end.splitlines()))
+        found.setdefault(folder, []).append(words)
+    return {folder: log._replace(own=own_words(found.get(folder, ()))) for folder, log in logs.items()}
+
+
+def _look(host: Host, program: str, names: Iterable[str]) -> list[str]:
+    """Return what a program prints about names, without its NUL bytes; where there is no name, nothing."""
+    given = "".join(f"{name}\0" for name in names)
+    if not given:
+        return []
+    command = ("xargs", "-0", "-r", "-n", "1000", "sh", "-c", program, "sh")
+    answer = host.run(command, stdin=os.fsencode(given), env=_PATTERNS_OF_FAILURES, timeout_s=_TIMEOUT_S)
+    return answer.stdout.split("\0")
 
 
 def reason_left(files: Mapping[str, bytes], folder: str) -> str | None:

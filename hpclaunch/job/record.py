@@ -12,7 +12,7 @@ from hpclaunch.scheduler.scheduler_interface import JobState
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job failed, as far as its log tells."""
+    """Why a job failed, as far as its log and the stderr of its ranks tell."""
 
     rank: str | None = None
     """The rank that failed first, or several as the launcher writes them: ``0-3,7``."""
@@ -23,7 +23,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """The known error, in a few words."""
     remedy: str | None = None
     lines: tuple[str, ...] = ()
-    """The decisive lines of the log; the last ones where no known error is in it."""
+    """The decisive lines of that rank's stderr and of the log; without a known error the last ones."""
+    stderr_rank: str | None = None
+    """The rank whose stderr was read: the first that failed; if no launcher names it, one with an error."""
+    stderr_lines: int = 0
+    """How many of the lines, the first ones, are in its stderr; those after them are in the log."""
 
 
 class Hang(msgspec.Struct, frozen=True, kw_only=True):

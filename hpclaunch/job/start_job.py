@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host
+from hpclaunch.host.host_interface import Host, only_reading
 from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
@@ -34,7 +34,7 @@ from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.preflight_plan import PROBE
-from hpclaunch.plan.script_text import SAMPLER, render
+from hpclaunch.plan.script_text import RANK_STDERR, SAMPLER, render
 from hpclaunch.plan.staging_plan import STAGE, split_item
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
@@ -42,6 +42,7 @@ from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.retired_site import refuse_submission
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.software_lines import PRIVATE_FOLDERS, private_folders
 
 
 def start(
@@ -53,28 +54,29 @@ def start(
     asked for that too. Raises BadInputError and RefusedError.
     """
     refuse_submission(prepared.profile)
-    now = dt.datetime.now(dt.timezone.utc).astimezone()
-    job_id = new_job_id(now)
-    state = _state_folder(prepared, store, host, note)
-    folder = f"{state}/jobs/{job_id}"
-    workdir = _workdir(prepared, host, folder)
-    if prepared.host is not None and prepared.sync is None:
-        read = read_on(host, workdir, prepared.request)
-        request, settings = with_framework(prepared.request, prepared.settings, read)
-        prepared = msgspec.structs.replace(prepared, request=request, settings=settings)
-    place = _place(prepared, store, host, job_id, folder, note)
-    plan = plan_of(prepared, place)
-    script = render(plan, place, script_templates())
-    here = site_scheduler(prepared.profile).starts_at_once
-    if here:
-        _need_local_parts(plan)
-    scheduler = _scheduler(prepared, plan)
-    _refuse(plan, prepared, host, workdir)
-    if plan.staging is not None:
-        _need_sources(prepared, host, workdir)
-    if test_first:
-        try_submission(host, scheduler, plan, script, note)
-    record = _record(prepared, plan, place, now, scheduler, workdir)
+    with only_reading(host):
+        now = dt.datetime.now(dt.timezone.utc).astimezone()
+        job_id = new_job_id(now)
+        state = _state_folder(prepared, store, host, note)
+        folder = f"{state}/jobs/{job_id}"
+        workdir = _workdir(prepared, host, folder)
+        if prepared.host is not None and prepared.sync is None:
+            read = read_on(host, workdir, prepared.request)
+            request, settings = with_framework(prepared.request, prepared.settings, read)
+            prepared = msgspec.structs.replace(prepared, request=request, settings=settings)
+        place = _place(prepared, store, host, job_id, folder, note)
+        plan = plan_of(prepared, place)
+        script = render(plan, place, script_templates())
+        here = site_scheduler(prepared.profile).starts_at_once
+        if here:
+            _need_local_parts(plan)
+        scheduler = _scheduler(prepared, plan)
+        _refuse(plan, prepared, host, workdir)
+        if plan.staging is not None:
+            _need_sources(prepared, host, workdir)
+        if test_first:
+            try_submission(host, scheduler, plan, script, note)
+        record = _record(prepared, plan, place, now, scheduler, workdir)
     store.create(record)
     with not_submitted_if_it_fails(store, record, note):
         _send_parts(prepared, plan, host, record, state, note)
@@ -93,11 +95,15 @@ def _send_parts(
         send_files(host, _runner(), f"{folder}/runner")
     if plan.preflight is not None:
         host.write_file(f"{folder}/{PROBE}", probe_file())
-    if not plan.request.no_sample:
-        host.write_file(f"{folder}/{SAMPLER}", (resource_dir("remote") / SAMPLER).read_bytes())
-    session_file = site_launcher(plan.profile).session_file
-    if session_file:
-        host.write_file(f"{folder}/{session_file}", (resource_dir("remote") / session_file).read_bytes())
+    private = private_folders(plan.profile, plan.nodes, frozenset(plan.request.env))
+    programs = (
+        RANK_STDERR,
+        None if plan.request.no_sample else SAMPLER,
+        site_launcher(plan.profile).session_file,
+        PRIVATE_FOLDERS if private else None,
+    )
+    for name in filter(None, programs):
+        host.write_file(f"{folder}/{name}", (resource_dir("remote") / name).read_bytes())
     if needs_startup(prepared.request):
         host.make_folder(f"{folder}/{STARTUP}", private=True)
         for name, there in STARTUP_FILES.items():

@@ -10,7 +10,7 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
-from hpclaunch.plan.profile_plan import has_timeline, place_lines, timeline_words
+from hpclaunch.plan.profile_plan import place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.startup_plan import startup_lines
 from hpclaunch.scheduler.job_header import Line
@@ -18,7 +18,14 @@ from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import literal
-from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
+from hpclaunch.software.software_lines import (
+    PRIVATE_FOLDERS,
+    environment_lines,
+    launch_options,
+    private_folders,
+    site_variables,
+    wrap_command,
+)
 
 
 def shell_lines(
@@ -58,6 +65,9 @@ def shell_lines(
             )
         )
     lines += site_variables(profile, layout.nodes, frozenset(request.env))
+    if private_folders(profile, layout.nodes, frozenset(request.env)):
+        text = "read -r HPCLAUNCH_KEY < /proc/sys/kernel/random/uuid\nexport HPCLAUNCH_KEY"
+        lines.append(Line(text=text, reason="for names of folders in /tmp that no other user can foresee"))
     lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
     lines.append(_threads(request, layout))
     lines += [
@@ -86,13 +96,13 @@ def _threads(request: JobRequest, layout: JobLayout) -> Line:
 
 def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
     """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
-    sampled = not request.no_sample
-    by_rank = sampled or request.max_restarts or request.idle_timeout or has_timeline(request)
-    read = {"RANK": bool(by_rank), "LOCAL_RANK": sampled}
     variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
-    needed = read if layout.binding is None and variable is None else dict.fromkeys(read, True)
-    names = frozenset(name for name, wanted in needed.items() if wanted)
-    lines = list(rank_lines(request, profile, layout, names))
+    by_local_rank = not request.no_sample or layout.binding is not None or variable is not None
+    names = ("RANK", "LOCAL_RANK") if by_local_rank else ("RANK",)
+    lines = [
+        *_private_folders(request, profile, layout.nodes),
+        *rank_lines(request, profile, layout, frozenset(names)),
+    ]
     if layout.tasks > 1 and request.mpi != "none":
         lines += site_launcher(profile).rank_guard
     if layout.binding is not None:
@@ -112,6 +122,17 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
             )
         )
     return tuple(lines)
+
+
+def _private_folders(request: JobRequest, profile: SiteProfile, nodes: int) -> Iterator[Line]:
+    names = private_folders(profile, nodes, frozenset(request.env))
+    if names:
+        folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
+        file = f'"{folder}/{PRIVATE_FOLDERS}"'
+        yield Line(
+            text=f"[ ! -r {file} ] || . {file} {' '.join(names)}",
+            reason="these folders must be the user's own on each node: every user may write where they stand",
+        )
 
 
 def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterator[Line]:

@@ -16,15 +16,14 @@ from hpclaunch.software.shell_quoting import literal
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-SAMPLER = "sampler.sh"
-"""File of ``hpclaunch/remote``, and of the job's folder."""
+SAMPLER, RANK_STDERR = "sampler.sh", "rank_stderr.sh"
+"""Files of ``hpclaunch/remote``, and of the job's folder."""
 
 
 def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
     """Return the script. Its text depends on the arguments alone.
 
     ``templates`` has a template ``KIND.sh.j2`` for the scheduler.
-
 
     Without a job folder in ``place`` (a dry run) the script writes its files to a folder
     ``hpclaunch-NUMBER`` where it is submitted, so that it works when it is submitted by hand.
@@ -55,6 +54,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         sees_all_gpus=_sees_all(plan),
         sample_s=0 if plan.request.no_sample else plan.request.sample,
         sampler=f'"{folder}/{SAMPLER}"',
+        rank_stderr=f'"{folder}/{RANK_STDERR}"',
         job_id=literal(place.job_id) if place.job_id else f'"{number}"',
         folder=literal(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
     )

@@ -126,6 +126,28 @@ def belongs(pid: str, environ: Dict[str, str], variable: str, job: str) -> bool:
     return "/job_" + job + "/" in read("/proc/" + pid + "/cgroup")
 
 
+def policy_of(numa_maps: str) -> str:
+    """Return a memory policy with its nodes, such as ``prefer:3``; empty for one without, as is the default.
+
+    Names as Linux 6.12 writes them (mm/mempolicy.c), with a hyphen for a space.
+    """
+    text = numa_maps.partition("\n")[0].partition(" ")[2].replace("prefer (many)", "prefer-many")
+    policy = text.replace("weighted ", "weighted-").partition(" ")[0]
+    return policy if ":" in policy else ""
+
+
+def gpu_uuids() -> Dict[str, str]:
+    """Return UUID -> PCI address of this node's NVIDIA GPUs, where their driver shows them."""
+    found: Dict[str, str] = {}
+    folder = "/proc/driver/nvidia/gpus"
+    for address in os.listdir(folder) if os.path.isdir(folder) else ():
+        text = read(folder + "/" + address + "/information")
+        match = re.search(r"^GPU UUID:\s*(GPU-[0-9a-fA-F-]+)\s*$", text, re.MULTILINE)
+        if match:
+            found[match.group(1)] = address
+    return found
+
+
 def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
     """Return what one process has; None: it has ended meanwhile."""
     status, stat = read("/proc/" + pid + "/status"), read("/proc/" + pid + "/stat")
@@ -133,15 +155,13 @@ def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
     if not status or len(numbers) < 13 or numbers[0] in "ZX":
         return None
     words = [word for word in read("/proc/" + pid + "/cmdline").split("\0") if word]
-    policy = read("/proc/" + pid + "/numa_maps").partition("\n")[0].split()
-    bound = policy[1] if len(policy) > 1 and policy[1].startswith("bind") else ""
     return {
         "pid": int(pid),
         "parent": int(numbers[1]),
         "ticks": int(numbers[11]) + int(numbers[12]),
         "program": [word[:120] for word in words[:3]],
         "cpus": field(status, "Cpus_allowed_list"),
-        "mems": bound.partition(":")[2] or field(status, "Mems_allowed_list"),
+        "mems": policy_of(read("/proc/" + pid + "/numa_maps")) or field(status, "Mems_allowed_list"),
         "threads": threads_of(pid),
         "devices": devices_of(pid),
         "variables": {name: environ[name][:400] for name in environ if VARIABLES.match(name)},
@@ -184,7 +204,7 @@ def look(variable: str, job: str) -> List[Dict[str, Any]]:
 def answer(processes: List[Dict[str, Any]]) -> None:
     """Print what was found on this node."""
     host = socket.gethostname()
-    text = json.dumps({"host": host, "processes": processes})
+    text = json.dumps({"host": host, "processes": processes, "gpus": gpu_uuids()})
     pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
     for number, piece in enumerate(pieces):
         sys.stdout.write(f"{MARK}{host} {number}/{len(pieces)} {piece}\n")

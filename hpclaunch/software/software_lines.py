@@ -149,16 +149,32 @@ def launch_options(environment: Environment | None, profile: SiteProfile) -> tup
 # --- variables ---------------------------------------------------------------------------------------------
 
 
+PRIVATE_FOLDERS = "private_folders.sh"
+"""File of ``hpclaunch/remote``, and of the job's folder."""
+_WRITABLE_BY_ALL = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
+
+
+def private_folders(profile: SiteProfile, nodes: int, given: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Return those of the profile's variables that name a folder where every user may write."""
+    return tuple(
+        name
+        for name, each in _merged(profile, nodes).items()
+        if name not in given and (each.value or "").startswith(_WRITABLE_BY_ALL)
+    )
+
+
+def _merged(profile: SiteProfile, nodes: int) -> dict[str, EnvVar]:
+    fabric = profile.fabric
+    return {**fabric.common, **(fabric.multi_node if nodes > 1 else fabric.single_node), **profile.env}
+
+
 def site_variables(profile: SiteProfile, nodes: int, given: frozenset[str] = frozenset()) -> tuple[Line, ...]:
     """Return the profile's variables for a job of ``nodes`` nodes, without those that the job sets itself."""
-    fabric = profile.fabric
-    fitting = fabric.multi_node if nodes > 1 else fabric.single_node
-    merged: dict[str, EnvVar] = {**fabric.common, **fitting, **profile.env}
     return tuple(
         Line(
             text=f"unset {name}" if each.value is None else f"export {name}={double_quote(each.value)}",
             reason=reason_with_source(profile, each.reason, each.source),
         )
-        for name, each in merged.items()
+        for name, each in _merged(profile, nodes).items()
         if name not in given
     )

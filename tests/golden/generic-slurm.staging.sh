@@ -132,6 +132,10 @@ export HPCLAUNCH_STAGED="$stage_root"/train:/local/env.sqsh
 # The samples of each node, a file per node; those of runs before a restart stay.
 mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
+# What each rank last wrote to its stderr, in this run.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
@@ -146,6 +150,8 @@ if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
       exit 1 ;;
   esac
 fi
+# Its stderr goes to the launcher and, the end of it, to a file: launchers lose lines when they end a job.
+[ ! -r "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" "$HPCLAUNCH_JOB_FOLDER" "$RANK"
 # Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
 # memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
 hpclaunch_sample() {

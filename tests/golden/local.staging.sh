@@ -108,6 +108,10 @@ mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
 # The samples of each node, a file per node; those of runs before a restart stay.
 mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
+# What each rank last wrote to its stderr, in this run.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
@@ -118,10 +122,13 @@ cpus=(0 1)
 numa=(0 0)
 # bind this shell, and so the program that it becomes (man taskset)
 taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+# Its stderr goes to the launcher and, the end of it, to a file: launchers lose lines when they end a job.
+[ ! -r "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" "$HPCLAUNCH_JOB_FOLDER" "$RANK"
 # The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
 # In a function, so that no variable of the program's environment is changed.
 hpclaunch_report() {
-  local root key value got_cpus='' got_mems='' policy host verdict=ok node range rest here report
+  local root key value got_cpus='' got_mems='' mems_shown policy host verdict=ok node range rest here report
+  local foreign='' doubt=''
   root=${HPCLAUNCH_SYSROOT:-}
   while read -r key value; do
     case $key in
@@ -129,9 +136,18 @@ hpclaunch_report() {
       Mems_allowed_list:) got_mems=$value ;;
     esac
   done < "$root/proc/self/status"
-  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it.
-  if read -r _ policy _ 2> /dev/null < "$root/proc/self/numa_maps"; then
-    case $policy in bind*:*) got_mems=${policy##*:} ;; esac
+  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it. It is written as Linux
+  # 6.12 does (mm/mempolicy.c); "prefer (many)" is there from 5.15 on, "weighted interleave" from 6.9 on.
+  mems_shown=$got_mems
+  if read -r _ policy 2> /dev/null < "$root/proc/self/numa_maps"; then
+    policy=${policy/#'prefer (many)'/prefer-many} policy=${policy/#weighted /weighted-} policy=${policy%% *}
+    case $policy in
+      bind*:* | prefer-many*:*) got_mems=${policy##*:} ;;
+      prefer*:* | interleave*:* | weighted-interleave*:*) foreign=${policy##*:} ;;  # pages go to all of these nodes
+      default | local) ;;
+      *) doubt=1 ;;
+    esac
+    case $policy in bind*) mems_shown=$got_mems ;; *:*) mems_shown=$policy ;; esac
   fi
   read -r host < "$root/proc/sys/kernel/hostname"
   [ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
@@ -144,8 +160,18 @@ hpclaunch_report() {
     done
     [ "$here" ] || verdict='memory-on-another-numa-node'
   done
+  # A policy that prefers or interleaves may name the rank's own nodes only.
+  rest=${foreign:+$foreign,}
+  if [ -z "${numa[LOCAL_RANK]}" ]; then doubt+=$rest rest=''; fi
+  while [ "$rest" ]; do
+    range=${rest%%,*} rest=${rest#*,}
+    for ((node = ${range%-*}; node <= ${range#*-}; node++)); do
+      case ,${numa[LOCAL_RANK]}, in *,"$node",*) ;; *) verdict='memory-on-another-numa-node' ;; esac
+    done
+  done
+  [ "$verdict" != ok ] || [ -z "$doubt" ] || verdict='not-judged'
   printf -v report 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s' \
-    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${mems_shown:-unknown}" \
     none '' '' "$verdict"
   # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
   { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
@@ -202,7 +228,8 @@ hpclaunch_sample() {
   [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$host" & ) < /dev/null > /dev/null 2>&1
 }
 hpclaunch_sample
-# Become the program.
+# Become the program, which has no other child left of this shell.
+[ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"
 exec -- "$@"
 HPCLAUNCH_RANK
 

@@ -93,6 +93,10 @@ export OMP_NUM_THREADS=20
 # The samples of each node, a file per node; those of runs before a restart stay.
 mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
+# What each rank last wrote to its stderr, in this run.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
@@ -113,6 +117,8 @@ gpus=(0 1 2 3)
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
 # CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
+# Its stderr goes to the launcher and, the end of it, to a file: launchers lose lines when they end a job.
+[ ! -r "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" "$HPCLAUNCH_JOB_FOLDER" "$RANK"
 # Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
 # memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
 hpclaunch_sample() {
@@ -123,7 +129,8 @@ hpclaunch_sample() {
   [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$host" & ) < /dev/null > /dev/null 2>&1
 }
 hpclaunch_sample
-# Become the program.
+# Become the program, which has no other child left of this shell.
+[ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"
 exec -- "$@"
 HPCLAUNCH_RANK
 

@@ -173,6 +173,10 @@ mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
 # The samples of each node, a file per node; those of runs before a restart stay.
 mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
 
+# What each rank last wrote to its stderr, in this run.
+rm -rf "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+mkdir "$HPCLAUNCH_JOB_FOLDER/stderr" || :
+
 # Each rank is a shell that runs these lines and then becomes the program.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # the rank, as the variables that torch.distributed and others read
@@ -199,10 +203,13 @@ bus=(0009:01:00.0 0019:01:00.0 0029:01:00.0 0039:01:00.0)
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"
 # CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
+# Its stderr goes to the launcher and, the end of it, to a file: launchers lose lines when they end a job.
+[ ! -r "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" "$HPCLAUNCH_JOB_FOLDER" "$RANK"
 # The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
 # In a function, so that no variable of the program's environment is changed.
 hpclaunch_report() {
-  local root key value got_cpus='' got_mems='' policy host verdict=ok node range rest here report
+  local root key value got_cpus='' got_mems='' mems_shown policy host verdict=ok node range rest here report
+  local foreign='' doubt=''
   root=${HPCLAUNCH_SYSROOT:-}
   while read -r key value; do
     case $key in
@@ -210,14 +217,23 @@ hpclaunch_report() {
       Mems_allowed_list:) got_mems=$value ;;
     esac
   done < "$root/proc/self/status"
-  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it.
-  if read -r _ policy _ 2> /dev/null < "$root/proc/self/numa_maps"; then
-    case $policy in bind*:*) got_mems=${policy##*:} ;; esac
+  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it. It is written as Linux
+  # 6.12 does (mm/mempolicy.c); "prefer (many)" is there from 5.15 on, "weighted interleave" from 6.9 on.
+  mems_shown=$got_mems
+  if read -r _ policy 2> /dev/null < "$root/proc/self/numa_maps"; then
+    policy=${policy/#'prefer (many)'/prefer-many} policy=${policy/#weighted /weighted-} policy=${policy%% *}
+    case $policy in
+      bind*:* | prefer-many*:*) got_mems=${policy##*:} ;;
+      prefer*:* | interleave*:* | weighted-interleave*:*) foreign=${policy##*:} ;;  # pages go to all of these nodes
+      default | local) ;;
+      *) doubt=1 ;;
+    esac
+    case $policy in bind*) mems_shown=$got_mems ;; *:*) mems_shown=$policy ;; esac
   fi
   read -r host < "$root/proc/sys/kernel/hostname"
-  local found n simd_count location_id domain id mine got_bus got_gpu_numa beyond gpu on
+  local found uuids n simd_count location_id domain id mine got_bus got_gpu_numa beyond gpu on
   # PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
-  found=()
+  found=() uuids=()
   for ((n = 0; ; n++)); do
     node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
     [ -r "$node" ] || break
@@ -227,19 +243,33 @@ hpclaunch_report() {
     done < "$node"
     [ "$simd_count" != 0 ] || continue  # a CPU
     printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
-    found+=("$id")
+    found+=("$id") uuids+=('')
   done
   for node in "$root"/proc/driver/nvidia/gpus/*; do
-    [ ! -e "$node" ] || found+=("${node##*/}")
+    [ -e "$node" ] || continue
+    found+=("${node##*/}") value=''
+    # "GPU UUID:   GPU-8932f937-..." (the driver's README, "The /proc Interface"); ? where it is not shown.
+    while IFS=: read -r key value && [ "$key" != 'GPU UUID' ]; do value=''; done 2> /dev/null < "$node/information"
+    uuids+=("${value//[[:space:]]/}")
   done
   IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
   got_bus='' got_gpu_numa='' beyond=''
   for gpu in "${mine[@]}"; do
     id=unknown on=unknown
-    if [[ $gpu =~ ^[0-9]+$ ]]; then
-      id=${found[gpu]:-unknown}
-      if [ "${found[*]}" ] && [ "$gpu" -ge ${#found[@]} ]; then beyond=$gpu; fi
-    fi
+    case $gpu in
+      -1 | NoDevFiles | none) beyond=$gpu ;;  # neither this one nor those after it
+      *[!0-9]*)
+        # By its UUID, whole or the start of one (CUDA programming guide); a MIG instance has none in /proc.
+        for n in "${!uuids[@]}"; do
+          [[ $gpu != GPU-?* || ${uuids[n]} != "$gpu"* || $id != unknown ]] || id=${found[n]}
+        done
+        [ "$id" != unknown ] || doubt=1
+        ;;
+      ?*)
+        id=${found[gpu]:-unknown}
+        if [ "${found[*]}" ] && [ "$gpu" -ge ${#found[@]} ]; then beyond=$gpu; fi
+        ;;
+    esac
     if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
     got_bus+=,$id got_gpu_numa+=,$on
   done
@@ -253,6 +283,15 @@ hpclaunch_report() {
     done
     [ "$here" ] || verdict='memory-on-another-numa-node'
   done
+  # A policy that prefers or interleaves may name the rank's own nodes only.
+  rest=${foreign:+$foreign,}
+  if [ -z "${numa[LOCAL_RANK]}" ]; then doubt+=$rest rest=''; fi
+  while [ "$rest" ]; do
+    range=${rest%%,*} rest=${rest#*,}
+    for ((node = ${range%-*}; node <= ${range#*-}; node++)); do
+      case ,${numa[LOCAL_RANK]}, in *,"$node",*) ;; *) verdict='memory-on-another-numa-node' ;; esac
+    done
+  done
   case $got_bus in
     *unknown*) ;;  # no driver shows the addresses here
     ",${bus[LOCAL_RANK]}") ;;
@@ -262,8 +301,9 @@ hpclaunch_report() {
     case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
   done
   [ -z "$beyond" ] || verdict='no-such-gpu'
+  [ "$verdict" != ok ] || [ -z "$doubt" ] || verdict='not-judged'
   printf -v report 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s' \
-    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${got_mems:-unknown}" \
+    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${mems_shown:-unknown}" \
     "${CUDA_VISIBLE_DEVICES:-none}" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
   # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
   { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
@@ -320,7 +360,8 @@ hpclaunch_sample() {
   [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$host" & ) < /dev/null > /dev/null 2>&1
 }
 hpclaunch_sample
-# Become the program.
+# Become the program, which has no other child left of this shell.
+[ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"
 exec -- "$@"
 HPCLAUNCH_RANK
 

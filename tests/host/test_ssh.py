@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import NoAnswerError
+from hpclaunch.host.host_interface import NoAnswerError, only_reading
 from hpclaunch.host.remote_shell import remote_command
 from hpclaunch.host.ssh import SshHost, connect, state_folder
 from tests.how_much import examples
@@ -290,6 +290,28 @@ def test_a_command_that_lost_its_connection_gives_no_answer_and_is_not_run_again
         host.run(["bash", "-c", f"echo run >> {runs}; sleep 60"])
     thread.join()
     assert host.run(["cat", str(runs)]).stdout == "run\n"
+
+
+# A program that ends its own connection, until it has run as often as its second argument says.
+CUTS = """
+echo run >> "$1"; [ "$(wc -l < "$1")" -lt "$2" ] || { echo answer; exit; }
+p=$PPID; until [ "$(cat /proc/$p/comm)" = sshd ]; do p=$(awk '/^PPid/ {print $2}' /proc/$p/status); done
+kill -9 "$p"
+"""
+
+
+def test_a_question_that_was_cut_is_asked_again_twice(host: SshHost, tmp_path: Path) -> None:
+    question = ("bash", "-c", CUTS, "question", str(tmp_path / "runs"))
+    with only_reading(host):
+        assert host.run([*question, "3"]).stdout == "answer\n"
+    with pytest.raises(NoAnswerError, match=r"lost before bash answered$"):
+        host.run([*question, "5"])
+    with (
+        pytest.raises(NoAnswerError, match="lost before bash answered; nothing was submitted"),
+        only_reading(host),
+    ):
+        host.run([*question, "9"])
+    assert (tmp_path / "runs").read_text() == "run\n" * (3 + 1 + 3)
 
 
 def test_a_connection_killed_during_an_upload_leaves_the_old_file_or_the_new(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import pty
 import subprocess
@@ -25,12 +24,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own, with an empty ~/.ssh, and no agent."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    (tmp_path / "home" / ".ssh").mkdir(parents=True)
-    return tmp_path / "home"
+def home(ssh_home: Path) -> Path:
+    return ssh_home
 
 
 def configure(home: Path, *blocks: str) -> None:
@@ -169,12 +164,6 @@ def test_a_damaged_key_does_not_stop_the_next_one(plain_sshd: Sshd, home: Path) 
     only = plain_sshd.host_block("there").replace(str(plain_sshd.key), f"{home}/damaged")
     configure(home, only)
     assert f"{home}/damaged cannot be used" in refusal("there").message
-
-
-def test_the_users_own_keys_are_found(plain_sshd: Sshd, home: Path) -> None:
-    (home / ".ssh" / "id_ed25519").write_text(plain_sshd.key.read_text())
-    (home / ".ssh" / "known_hosts").write_text(plain_sshd.known_hosts.read_text())
-    assert works(f"root@127.0.0.1:{plain_sshd.port}" if os.geteuid() == 0 else f"127.0.0.1:{plain_sshd.port}")
 
 
 def test_a_key_with_a_passphrase_is_opened_by_the_third_answer(plain_sshd: Sshd, home: Path) -> None:
@@ -367,22 +356,51 @@ def test_a_jump_host_that_forwards_nothing_or_goes_in_a_circle_is_refused(
     assert "in a circle: a -> b -> a" in error.message
 
 
-def test_a_proxy_command_is_run_by_a_shell(plain_sshd: Sshd, home: Path) -> None:
-    block = plain_sshd.host_block("there").replace("HostName 127.0.0.1", "HostName inside.example.org")
-    known = home / "known"
-    known.write_text(plain_sshd.known_hosts.read_text().replace("127.0.0.1", "inside.example.org"))
-    relay = home / "relay.py"
-    relay.write_text(
+@pytest.fixture
+def relay(home: Path) -> str:
+    """A command between stdin, stdout and a port of this machine, until it has brought so many bytes."""
+    program = home / "relay.py"
+    program.write_text(
         "import os, socket, sys, threading\n"
         "sock = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
         "there = lambda: [sock.sendall(d) for d in iter(lambda: os.read(0, 65536), b'')]\n"
         "threading.Thread(target=there, daemon=True).start()\n"
-        "for data in iter(lambda: sock.recv(65536), b''): os.write(1, data)\n"
+        "left = int([*sys.argv, 1 << 60][2])\n"
+        "for data in iter(lambda: sock.recv(65536), b''):\n"
+        "    os.write(1, data[:left]); left -= len(data)\n"
+        "    if left <= 0: os._exit(0)\n"
     )
-    command = f"ProxyCommand {sys.executable} {relay} %p 2>>{home}/%h"
+    return f"{sys.executable} {program}"
+
+
+def test_a_proxy_command_is_run_by_a_shell(plain_sshd: Sshd, home: Path, relay: str) -> None:
+    block = plain_sshd.host_block("there").replace("HostName 127.0.0.1", "HostName inside.example.org")
+    known = home / "known"
+    known.write_text(plain_sshd.known_hosts.read_text().replace("127.0.0.1", "inside.example.org"))
+    command = f"ProxyCommand {relay} %p 2>>{home}/%h"
     configure(home, block.replace("Host there\n", f"Host there\n  UserKnownHostsFile {known}\n  {command}\n"))
     assert works("there")
     assert (home / "inside.example.org").exists()
+
+
+@pytest.mark.parametrize("sent_bytes", [0, 300, 1900])
+def test_a_connection_that_is_cut_during_the_login_is_tried_three_times(
+    plain_sshd: Sshd, home: Path, relay: str, sent_bytes: int
+) -> None:
+    """The cut comes before the greeting, within the exchange of keys, or as the first key is shown."""
+    way, tries = home / "way", home / "tries"
+    way.write_text(
+        f"#!/bin/bash\necho >> {tries}\n"
+        f'[ "$(wc -l < {tries})" -lt "$1" ] || exec {relay} {plain_sshd.port}\n'
+        f"exec {relay} {plain_sshd.port} {sent_bytes}\n"
+    )
+    way.chmod(0o755)
+    configure(home, plain_sshd.host_block("there", f"ProxyCommand {way} 3"))
+    assert works("there")
+    assert tries.read_text() == "\n" * 3
+    configure(home, plain_sshd.host_block("there", f"ProxyCommand {way} 9"))
+    assert refusal("there").message.endswith("; nothing was sent")
+    assert tries.read_text() == "\n" * 6
 
 
 @pytest.mark.parametrize(
@@ -419,14 +437,3 @@ def test_without_paramiko_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) ->
 def test_paramiko_is_imported_only_for_a_connection() -> None:
     program = "import hpclaunch.host.ssh, hpclaunch.host.sync, sys; sys.exit('paramiko' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
-
-
-def test_a_certificate_next_to_the_key_is_shown(start_sshd: Callable[..., Sshd], home: Path) -> None:
-    authority, key = keygen(home / "ca"), keygen(home / "key")
-    user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
-    words = ["ssh-keygen", "-q", "-s", str(authority), "-I", "me", "-n", user, f"{key}.pub"]
-    subprocess.run(words, check=True)
-    server = start_sshd(config=f"TrustedUserCAKeys {authority}.pub")
-    configure(home, server.host_block("there").replace(str(server.key), str(key)))
-    assert works("there")
-    assert base64.b64decode((home / "key-cert.pub").read_text().split()[1])

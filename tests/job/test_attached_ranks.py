@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
@@ -18,7 +19,7 @@ from hpclaunch.job.attached_nodes import AttachedNode, Process, parse_nodes
 from hpclaunch.job.attached_ranks import AttachedVerdict, judge_attached
 from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM
 from hpclaunch.package_data import resource_dir
-from hpclaunch.remote.look import DEVICE, MARK
+from hpclaunch.remote.look import DEVICE, MARK, policy_of
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
@@ -231,3 +232,57 @@ def test_the_jobs_of_pbs_as_recorded() -> None:
     assert attach_of("pbs").parse("5", answer(text)).nodes == ("n1", "n2")
     with pytest.raises(BadInputError, match="in state Q"):
         attach_of("pbs").parse("5", answer("Job Id: 5.s\n    job_state = Q\n"))
+
+
+def with_gpu_variable(values: Iterable[str], uuids: dict[str, str] | None = None) -> AttachedVerdict:
+    """The verdict on right masks of LUMI-G, of ranks that see the GPUs that are named so."""
+    (node,) = step(RIGHT)
+    seen = [
+        replace(one, variables={**one.variables, "ROCR_VISIBLE_DEVICES": value})
+        for one, value in zip(node.processes, values, strict=True)
+    ]
+    return judged((replace(node, processes=tuple(seen), gpus=uuids or {}),))
+
+
+def test_a_gpu_that_is_named_by_its_uuid_is_judged_where_the_node_shows_its_address() -> None:
+    topology = site_topology(load_site("lumi-g"))
+    assert topology is not None
+    uuids = {f"GPU-{gpu.index}a": gpu.bus_id or "" for gpu in topology.gpus}
+    right = [f"GPU-{number}" for number in range(8)]
+    assert with_gpu_variable(right, uuids).ok
+    swapped = with_gpu_variable([right[4], *right[1:4], right[0], *right[5:]], uuids)
+    assert [one.rank for one in swapped.ranks if one.verdict == "gpu-on-another-numa-node"] == [0, 4]
+    unknown = with_gpu_variable(right)
+    assert (unknown.ok, {one.verdict for one in unknown.ranks}) == (False, {"not-judged"})
+    assert unknown.finding == "8 of 8 ranks could not be judged: rank 0, 1, 2, 3, 4, 5, 6, 7"
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [("-1", "no-such-gpu"), ("NoDevFiles", "no-such-gpu"), ("MIG-1/0/0", "not-judged"), ("0,-1", "ok")],
+)
+def test_a_gpu_that_is_hidden_or_a_slice_is_never_right(value: str, found: str) -> None:
+    assert with_gpu_variable([value, *"1234567"]).ranks[0].verdict == found
+
+
+@pytest.mark.parametrize(
+    ("numa_maps", "found", "shown"),
+    [
+        ("prefer:0", "memory-on-another-numa-node", "prefer:0"),
+        ("prefer=static:3", "ok", "prefer=static:3"),
+        ("prefer (many):2-3", "ok", "prefer-many:2-3"),
+        ("interleave:0-3", "memory-on-another-numa-node", "interleave:0-3"),
+        ("weighted interleave:3", "ok", "weighted-interleave:3"),
+        ("bind:0", "memory-on-another-numa-node", "0"),
+        ("bind=static:3", "ok", "3"),
+        ("of-a-later-kernel:3", "not-judged", "of-a-later-kernel:3"),
+        ("default", "ok", "0-3"),
+    ],
+)
+def test_a_memory_policy_is_judged(numa_maps: str, found: str, shown: str) -> None:
+    """Of rank 0 of LUMI-G, whose cores are on NUMA node 3."""
+    (node,) = step(RIGHT)
+    first, *others = node.processes
+    mems = policy_of(f"7f0000 {numa_maps} anon=1\n") or "0-3"
+    found_of = judged((replace(node, processes=(replace(first, mems=mems), *others)),)).ranks[0]
+    assert (found_of.verdict, found_of.mems) == (found, shown)

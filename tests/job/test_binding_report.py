@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +157,7 @@ def test_slurm_binds_as_planned_and_a_forced_wrong_mask_is_found(
 LUMI = ("--site", "lumi-g", "--account", "project_465000001")
 
 
+@lru_cache
 def rank_shell(*options: str) -> str:
     """The shell of the ranks, by default LUMI-G's, as the script has it."""
     script = hpclaunch("submit", *(options or LUMI), "--dry-run", "--", "true").stdout
@@ -229,7 +232,15 @@ def look_at(root: Path, **more: str) -> RankReport:
         ("0-3", "bind:3", "memory-on-another-numa-node", "3"),
         ("0-3", "bind=static:0,2", "memory-on-another-numa-node", "0,2"),
         ("0-3", "bind:1", "ok", "1"),
-        ("0-3", "prefer:3", "ok", "0-3"),
+        ("0-3", "prefer:3", "memory-on-another-numa-node", "prefer:3"),
+        ("0-3", "prefer=static:1", "ok", "prefer=static:1"),
+        ("0-3", "prefer (many):2-3", "memory-on-another-numa-node", "prefer-many:2-3"),
+        ("0-3", "prefer (many):0-1", "ok", "prefer-many:0-1"),
+        ("0-3", "interleave:0-3", "memory-on-another-numa-node", "interleave:0-3"),
+        ("0-3", "interleave:1", "ok", "interleave:1"),
+        ("0-3", "weighted interleave:1,3", "memory-on-another-numa-node", "weighted-interleave:1,3"),
+        ("0-3", "local", "ok", "0-3"),
+        ("0-3", "of-a-later-kernel:1", "not-judged", "of-a-later-kernel:1"),
     ],
 )
 def test_memory_on_another_numa_node_is_judged(
@@ -248,6 +259,80 @@ def test_a_gpu_beyond_those_of_the_node_is_judged(gpus: int, found: str, tmp_pat
     """Where no driver shows any GPU, nothing can be said of them."""
     fake_lumig_node(tmp_path, "17-23", gpus=gpus)
     assert look_at(tmp_path).verdict == found
+
+
+POLARIS = ("--site", "polaris", "--account", "MyProject")
+UUIDS = [f"GPU-{number}932f937-d72c-4106-c12f-20bd9faed9f6" for number in range(4)]
+
+
+def fake_polaris_node(root: Path, shown: bool = True) -> None:
+    """A /proc and /sys as rank 2 of a Polaris node has them; ``information`` as NVIDIA's driver writes it."""
+    buses = ["0000:07:00.0", "0000:46:00.0", "0000:85:00.0", "0000:c7:00.0"]
+    files = {
+        "proc/self/status": "Cpus_allowed_list:\t8-15\nMems_allowed_list:\t0-3\n",
+        "proc/sys/kernel/hostname": "x3001\n",
+    }
+    for bus, uuid, numa in zip(buses, UUIDS, (3, 2, 1, 0), strict=True):
+        name = uuid if shown else "GPU-????????-????-????-????-????????????"
+        text = f"Model: \t\t NVIDIA A100\nIRQ:   \t\t 160\nGPU UUID: \t {name}\nBus Type: \t PCIe\n"
+        files[f"proc/driver/nvidia/gpus/{bus}/information"] = text
+        files[f"sys/bus/pci/devices/{bus}/numa_node"] = f"{numa}\n"
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gpus", "shown", "found", "bus"),
+    [
+        (UUIDS[2], True, "ok", "0000:85:00.0"),
+        (UUIDS[2][:12], True, "ok", "0000:85:00.0"),
+        (UUIDS[1], True, "gpu-on-another-numa-node", "0000:46:00.0"),
+        (UUIDS[2], False, "not-judged", "unknown"),
+        ("MIG-4b1a7e1c-5b3e-5d2b-9d0a-0c2c6b0b0b0b", True, "not-judged", "unknown"),
+        (f"MIG-{UUIDS[2]}/1/0", True, "not-judged", "unknown"),
+        ("-1", True, "no-such-gpu", "unknown"),
+        ("NoDevFiles", True, "no-such-gpu", "unknown"),
+    ],
+)
+def test_gpus_that_are_named_by_other_than_a_number(
+    gpus: str, shown: bool, found: str, bus: str, tmp_path: Path
+) -> None:
+    """As a wrapper, or a script that was changed by hand, names them: what cannot be compared is never ok."""
+    fake_polaris_node(tmp_path, shown)
+    usual = "export CUDA_VISIBLE_DEVICES=0,1,2,3\n"
+    for option, ends in (("warn", False), ("strict", found not in ("ok", "not-judged"))):
+        shell = rank_shell(*POLARIS, "--binding", option)
+        assert usual in shell
+        environment = {
+            **os.environ,
+            "HPCLAUNCH_SYSROOT": str(tmp_path),
+            "PMI_RANK": "2",
+            "PMI_LOCAL_RANK": "2",
+        }
+        command = [
+            "bash",
+            "-c",
+            shell.replace(usual, f"export CUDA_VISIBLE_DEVICES=0,1,{gpus},3\n"),
+            "rank",
+            "true",
+        ]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        (report,) = read_report(done.stdout)
+        assert (report.verdict, report.bus, report.gpus, done.returncode) == (found, bus, gpus, int(ends))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"), [({"gpus": "MIG-x"}, "GPU MIG-x"), ({"mems": "new:1"}, "memory policy new:1")]
+)
+def test_a_rank_that_could_not_be_judged_is_not_ok_and_not_wrong(more: dict[str, str], why: str) -> None:
+    line = LINE.format(rank=0, verdict="not-judged")
+    for name, value in more.items():
+        line = re.sub(f"{name}=[^ ]*", f"{name}={value}", line)
+    judged = verdict(line, 1)
+    assert (judged.ok, judged.finding) == (False, f"1 of 1 ranks could not be judged: rank 0 ({why})")
+    assert (judged.ranks[0].ok, judged.ranks[0].wrong) == (False, False)
 
 
 def test_the_report_changes_no_variable_of_the_program(tmp_path: Path) -> None:

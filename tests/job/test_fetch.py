@@ -32,10 +32,8 @@ def hpclaunch(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "home" / ".ssh").mkdir(parents=True, mode=0o700)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+def home(ssh_home: Path) -> Path:
+    return ssh_home
 
 
 def reach(home: Path, server: Sshd) -> None:

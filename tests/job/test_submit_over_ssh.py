@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,16 +19,11 @@ pytestmark = pytest.mark.slurm
 
 
 @pytest.fixture
-def server(
-    slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Sshd:
+def server(slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, ssh_home: Path) -> Sshd:
     """The sshd of a login node that this user reaches as ``login``."""
     there = tmp_path / "there it's"
     server = start_sshd(slurm, variables={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(there)})
-    home = tmp_path / "home"
-    (home / ".ssh").mkdir(parents=True, mode=0o700)
-    (home / ".ssh" / "config").write_text(server.host_block("login"))
-    monkeypatch.setenv("HOME", str(home))
+    (ssh_home / ".ssh" / "config").write_text(server.host_block("login"))
     return server
 
 
@@ -113,6 +109,39 @@ def test_the_profiles_login_host_is_taken(login: Path, tmp_path: Path) -> None:
     assert (login / "jobs" / job / "exit_status").read_text() == "0\n"
 
 
+CUT_SRUN = """\
+#!/bin/bash
+echo >> {runs}
+[ "$(wc -l < {runs})" -lt "$(cat {needed})" ] || exec {srun} "$@"
+p=$PPID; until [ "$(cat /proc/$p/comm)" = sshd ]; do p=$(awk '/^PPid/ {{print $2}}' /proc/$p/status); done
+kill -9 "$p"
+"""
+
+
+def test_a_cut_before_the_submission_is_harmless(
+    slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, ssh_home: Path
+) -> None:
+    """The question which MPI plugins there are breaks the connection: twice, and then each time."""
+    programs, runs, needed = tmp_path / "bin", tmp_path / "runs", tmp_path / "needed"
+    programs.mkdir()
+    (programs / "srun").write_text(CUT_SRUN.format(runs=runs, needed=needed, srun=shutil.which("srun")))
+    (programs / "srun").chmod(0o755)
+    variables = {"PATH": f"{programs}:{os.environ['PATH']}", "XDG_STATE_HOME": str(tmp_path / "there")}
+    server = start_sshd(slurm, variables=variables)
+    (ssh_home / ".ssh" / "config").write_text(server.host_block("login"))
+    words = ("submit", "--host", "login", "--site", "generic-slurm", "--", "true")
+    needed.write_text("3")
+    answer = hpclaunch(*words)
+    assert answer.returncode == 0, answer.stderr
+    assert runs.read_text() == "\n" * 3
+    assert len(json.loads(hpclaunch("jobs", "--json").stdout)) == 1
+    needed.write_text("9")
+    answer = hpclaunch(*words)
+    assert answer.returncode == 4
+    assert "the connection to login was lost before srun answered; nothing was submitted" in answer.stderr
+    assert len(json.loads(hpclaunch("jobs", "--json").stdout)) == 1
+
+
 def test_the_profiles_jump_host_is_taken_unless_the_persons_configuration_names_a_way(
     login: Path, server: Sshd, start_sshd: Callable[..., Sshd], tmp_path: Path
 ) -> None:
@@ -194,7 +223,7 @@ def test_a_remote_folder_that_cannot_be_used_is_refused(login: Path, folder: str
 
 
 def test_sftp_that_does_not_start_is_refused_before_anything_is_recorded(
-    slurm: Slurm, start_sshd: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slurm: Slurm, start_sshd: Callable[..., Sshd], ssh_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The forced command is what bash makes of a ~/.bashrc with ``read``."""
     from click.testing import CliRunner
@@ -205,9 +234,7 @@ def test_sftp_that_does_not_start_is_refused_before_anything_is_recorded(
     asks = start_sshd(
         slurm, config=f'ForceCommand read -r answer; {then}; exec sh -c "$SSH_ORIGINAL_COMMAND"'
     )
-    (tmp_path / "home" / ".ssh").mkdir(parents=True, mode=0o700)
-    (tmp_path / "home" / ".ssh" / "config").write_text(asks.host_block("asks"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (ssh_home / ".ssh" / "config").write_text(asks.host_block("asks"))
     monkeypatch.setattr("hpclaunch.host.ssh._START_TIMEOUT_S", 1.0)
     words = ("submit", "--site", "generic-slurm", "--host", "asks", "--mpi", "none", "--", "true")
     answer = CliRunner().invoke(program, words)

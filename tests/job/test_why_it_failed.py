@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,18 +52,50 @@ def test_the_rank_that_failed_first_its_node_and_the_lines_of_its_error(on_slurm
     assert facts["elapsed_s"] < 300
     assert os.path.exists(facts["log"])
     text = hpclaunch("status").stdout
-    assert "state    failed, exit code 7\n" in text
-    assert f"rank     1 on {failure['node']}, exit code 7\n" in text
-    assert "in log   ModuleNotFoundError: No module named 'no_such_module'\n" in text
-    assert "remedy   Python module missing: install it" in text
+    assert "state      failed, exit code 7\n" in text
+    assert f"rank       1 on {failure['node']}, exit code 7\n" in text
+    assert "in stderr  ModuleNotFoundError: No module named 'no_such_module'\n" in text
+    assert "remedy     Python module missing: install it" in text
     assert " of 00:05:00\n" in text
-    assert "queue    standard\n" in text
+    assert "queue      standard\n" in text
+
+
+@pytest.mark.slurm
+def test_the_words_of_a_rank_whose_launcher_drops_them(on_slurm: tuple[str, ...]) -> None:
+    """With --error=none srun passes none of the ranks' stderr on."""
+    dropped = ("--env", "SLURM_STDERRMODE=none", "--nodes", "2")
+    facts = ended(*on_slurm, *dropped, "--", "bash", "-c", PROGRAM)
+    assert "no_such_module" not in hpclaunch("logs").stdout
+    failure = facts["failure"]
+    assert (failure["rank"], failure["exit_code"], failure["stderr_rank"]) == ("1", 7, "1")
+    assert (failure["cause"], failure["lines"]) == (
+        "Python module missing",
+        ["ModuleNotFoundError: No module named 'no_such_module'"],
+    )
+    words = hpclaunch("logs", "--rank", "1").stdout
+    assert words.endswith("ModuleNotFoundError: No module named 'no_such_module'\n")
+
+
+@pytest.mark.slurm
+def test_the_words_of_each_job_of_an_array(on_slurm: tuple[str, ...]) -> None:
+    program = 'echo "OSError: [Errno 122] Disk quota exceeded: $HPCLAUNCH_ARRAY_INDEX" >&2; exit 9'
+    facts = ended(*on_slurm, "--array", "4-5", "--env", "SLURM_STDERRMODE=none", "--", "bash", "-c", program)
+    failure = facts["failure"]
+    assert (failure["lines"], failure["stderr_rank"]) == (
+        ["OSError: [Errno 122] Disk quota exceeded: 4"],
+        "0",
+    )
+    assert hpclaunch("logs", "--index", "5", "--rank", "0").stdout.endswith("exceeded: 5\n")
 
 
 @pytest.mark.mpi
-def test_the_same_on_this_machine() -> None:
+def test_the_same_on_this_machine(tmp_path: Path) -> None:
     facts = ended("--site", "local", "--tasks", "2", "--", "bash", "-c", PROGRAM)
     failure = facts["failure"]
+    assert (failure["stderr_rank"], failure["stderr_lines"]) == ("1", 1)
+    assert hpclaunch("fetch", "last", "--to", str(tmp_path)).returncode == 0
+    assert (tmp_path / "stderr" / "1").read_text().endswith("named 'no_such_module'\n")
+    assert not (tmp_path / "rank_stderr.sh").exists()
     assert (facts["state"], facts["exit_code"], failure["rank"], failure["exit_code"]) == (
         "failed",
         7,
@@ -74,6 +107,18 @@ def test_the_same_on_this_machine() -> None:
     assert facts["binding"]["ok"]
     assert (facts["queue"], facts["limit_s"]) == (None, None)
     assert facts["machine"]["host"] == os.uname().nodename
+
+
+@pytest.mark.mpi
+def test_the_last_words_of_a_rank_that_is_restarted_are_those_of_its_last_run() -> None:
+    program = """
+if [ "$HPCLAUNCH_RESTART" = 0 ]; then echo "ModuleNotFoundError: No module named 'first_run'" >&2; exit 85; fi
+printf 'no such optimizer: \\033[31mmuon\\n' >&2; exit 9
+"""
+    facts = ended("--site", "local", "--max-restarts", "1", "--time", "5m", "--", "bash", "-c", program)
+    assert (facts["restarts"], facts["failure"]["cause"]) == (1, None)
+    assert facts["failure"]["lines"][0] == "no such optimizer: \x1b[31mmuon"
+    assert "in stderr  no such optimizer: \\x1b[31mmuon\n" in hpclaunch("status").stdout
 
 
 @pytest.mark.mpi

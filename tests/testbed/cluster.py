@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 HERE = Path(__file__).parent
+AT_HOME = HERE / "at-home.sh"
 _FILES = ("/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so", "/usr/share/modules/init/bash")
 _PROGRAMS = (
     *("slurmctld", "slurmd", "sbatch", "srun", "munged", "unshare", "setsid", "gcc", "sshd", "ssh"),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.testbed.cluster import (
+    AT_HOME,
     Slurm,
     Sshd,
     apt_line,
@@ -143,6 +146,20 @@ def start_sshd() -> Iterator[Callable[..., Sshd]]:
     finally:
         for server in servers:
             server.stop()
+
+
+@pytest.fixture
+def ssh_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of the test's own, with an empty ~/.ssh that the program ssh reads, and no agent."""
+    home, programs = tmp_path / "home", tmp_path / "programs"
+    (home / ".ssh").mkdir(parents=True, mode=0o700)
+    programs.mkdir()
+    (programs / "ssh").write_text(f'#!/bin/sh\nexec {AT_HOME} {shutil.which("ssh")} "$@"\n')
+    (programs / "ssh").chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return home
 
 
 def _server(cluster: Slurm | None = None) -> Iterator[Sshd]:

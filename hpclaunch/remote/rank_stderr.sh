@@ -1,0 +1,50 @@
+# shellcheck shell=bash
+# The last words of each rank: its stderr goes on to the launcher unchanged, and its end stays in FOLDER/stderr/RANK too.
+#
+#   . rank_stderr.sh FOLDER RANK    in the shell of a rank, which then becomes the program
+#
+# Launchers lose lines when they end a job: mpiexec of Open MPI 5.0.11 (PRRTE) at an abort, srun of Slurm 22.05.8 when
+# one rank fails, the shell of Flux 0.88 with exit-on-error. FOLDER/stderr/RANK holds at least the last 64 KiB, with those before them in RANK.before, together
+# at most 700 KiB. A rank that writes nothing has no file. HPCLAUNCH_RANK_STDERR=off in the job's environment: no copy.
+#
+# Two processes: tee, and a shell that collects what tee reads and writes it at most once per second and at the end, so
+# that a file system does not see each line. They are not children of the program, have a process group of their own,
+# heed no signal that a launcher sends to a rank, and end when the last process that has this stderr ends. Needed: bash
+# from 4.1 on and coreutils. Tried with bash 5.2.
+
+hpclaunch_keep_stderr() {
+  local file=$1 first piece report size=0
+  while IFS= read -r -N 1 first; do
+    # Waits until 1 s is over, there are 4096 bytes, or the last writer has ended. NUL bytes are left out.
+    IFS= read -r -d '' -N 4095 -t 1 piece
+    if [ "$size" -ge 65536 ]; then
+      mv -f -- "$file" "$file.before"
+      size=0
+    fi
+    printf '%s%s' "$first" "$piece" >> "$file"
+    size=$((size + 1 + ${#piece}))
+    [ "${#piece}" -eq 4095 ] || continue
+    # Much at once: dd copies what is there, so that the program need not wait for this shell, and keeps nothing.
+    report=$(exec dd bs=16384 count=16 2>&1 >> "$file")
+    report=${report##*$'\n'} report=${report%% *}
+    case $report in '' | *[!0-9]*) ;; *) size=$((size + report)) ;; esac
+  done
+}
+
+# Become tee. stdin: the rank's stderr; stderr: the launcher's end of it.
+hpclaunch_copy_stderr() {
+  local fd
+  LC_ALL=C  # a character is a byte
+  for fd in /proc/self/fd/*; do  # those of the rank, such as its connection to the launcher
+    fd=${fd##*/}
+    [ "$fd" -le 2 ] || exec {fd}>&-
+  done
+  exec tee >(hpclaunch_keep_stderr "$1" > /dev/null 2>&1) 1>&2 2> /dev/null
+}
+
+if [ "${HPCLAUNCH_RANK_STDERR:-}" != off ] && [ -d "$1/stderr" ]; then
+  # set -m: a process group of its own. The shell in between ends at once.
+  exec 2> >(trap '' HUP INT QUIT TERM PIPE USR1 USR2; set -m; hpclaunch_copy_stderr "$1/stderr/$2" <&0 > /dev/null &)
+  # shellcheck disable=SC2034  # the script waits for it
+  hpclaunch_copier=$!
+fi

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpclaunch.cli._jobs import chosen, job_filters
+from hpclaunch.text_table import short
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
@@ -70,7 +71,7 @@ def _table(records: list[JobRecord]) -> str:
     rows = [
         (
             record.id,
-            record.scheduler_id or "",
+            short(record.scheduler_id or ""),
             record.name,
             record.site,
             shown_state(record),

@@ -9,6 +9,7 @@ import click
 
 from hpclaunch.cli._jobs import complete_job
 from hpclaunch.plural import counted
+from hpclaunch.text_table import short
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import Failure, JobRecord
@@ -94,7 +95,9 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
 def _number(record: JobRecord) -> str:
     """Return the scheduler's kind, the id there and the cluster, where that has a name."""
     cluster = record.identity.cluster if record.identity else None
-    return f"{record.scheduler} {record.scheduler_id or 'without id'}" + (f" on {cluster}" if cluster else "")
+    return f"{record.scheduler} {short(record.scheduler_id or 'without id')}" + (
+        f" on {cluster}" if cluster else ""
+    )
 
 
 def _size(record: JobRecord) -> Iterator[tuple[str, str]]:

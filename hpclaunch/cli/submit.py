@@ -12,7 +12,7 @@ import click
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
 from hpclaunch.plan.settings_table import WHERE, Row, rows
-from hpclaunch.text_table import printable
+from hpclaunch.text_table import printable, short
 
 if TYPE_CHECKING:
     from hpclaunch.host.host_interface import Host
@@ -266,7 +266,9 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
             return EXIT_FAILED
         handle = job.submit(test_first=test_first)
         record = handle.record
-        click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id})", err=True)
+        click.echo(
+            f"hpclaunch: job {record.id} ({record.scheduler} {short(record.scheduler_id or '')})", err=True
+        )
         if wait:
             output = JobOutput(sys.stderr.buffer if as_json else sys.stdout.buffer, handle.progress)
             try:

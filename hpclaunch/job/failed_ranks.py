@@ -11,7 +11,8 @@ from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
 
 # Each launcher's lines, as POSIX extended regular expressions for grep. Tried: srun of Slurm 22.05.8, mpiexec
-# of Open MPI 4.1.4 and 5.0.11, and of MPICH 5.0.2, which names no rank. PALS: from ALCF's pages, not tried.
+# of Open MPI 4.1.4 and 5.0.11, and of MPICH 5.0.2, which names no rank; flux run of 0.88.0. PALS: from ALCF's
+# pages, not tried.
 RANK_LINES = (
     r"^srun: error: [A-Za-z0-9._-]+: tasks? [0-9,-]+: "
     r"|^ +Process name: \[.*,[0-9]+\]|^ +Exit code: +[0-9]+"
@@ -19,6 +20,7 @@ RANK_LINES = (
     r"|exited on signal [0-9]+"
     r"|^=   PID [0-9]+ RUNNING AT |THE EXIT STRING: .* \(signal [0-9]+\)"
     r"|: rank [0-9]+ (exited with code|died from signal) [0-9]+"
+    r"|(task|shell) rank [0-9]+ on host [^ ]+ (failed|exited) \("
 )
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
 """Exit code of a rank that its launcher has ended."""
@@ -131,12 +133,22 @@ def failed_ranks(log: str) -> list[FailedRank]:
         elif match := re.search(r"^([\w.-]+): rank (\d+) (exited with code|died from signal) (\d+)", line):
             code = int(match[4]) + 128 * (match[3] == "died from signal")
             found.append(FailedRank(match[2], match[1], code, f"{match[3]} {match[4]}"))
+        else:
+            found += _flux_rank(line)
     return found
 
 
+def _flux_rank(line: str) -> list[FailedRank]:
+    """Read the line of a failing rank's own shell under Flux, or that of Flux' shell about the first rank."""
+    pattern = r"(?:^hpclaunch:|FATAL: .*:) task rank (\d+) on host (\S+) (?:failed|exited) \(([^)]+)\)"
+    match = re.search(pattern, line)
+    code = _code_of_words(match[3]) if match and match[3] != "Alarm clock" else None  # the walltime limit
+    return [] if match is None or code is None else [FailedRank(match[1], match[2], code, match[3])]
+
+
 def _code_of_words(words: str) -> int | None:
-    """Read srun's words about a task: an exit code, or the name of a signal as strsignal(3) gives it."""
-    if match := re.match(r"Exited with exit code (\d+)", words):
+    """Read srun's or Flux' words: an exit code, or the name of a signal as strsignal(3) gives it."""
+    if match := re.match(r"(?:Exited with exit code|Exit) (\d+)", words):
         return int(match[1])
     if words.startswith("Out Of Memory"):
         return 128 + signal.SIGKILL

@@ -55,6 +55,8 @@ _NOT_THE_PROGRAMS = re.compile(
     r"|^(thus causing|the job to be terminated|Primary job +terminated|a non-zero exit code\.|signal \d+ \()"
     r"|^ +(Process name|Exit code): |^YOUR APPLICATION TERMINATED|^This typically refers to"
     r"|^Please see the FAQ"
+    r"|^hpclaunch: task rank "
+    r"|^[\d.]+s: (flux-shell\[|job\.exception )|^flux-job: task\(s\) |^\S+ .* broker\.\w+\[\d+\]: "
     r"|^hpclaunch: .*; more: hpclaunch report \S+$"
 )
 _LAST_LINES = 5

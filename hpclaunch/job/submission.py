@@ -152,6 +152,11 @@ def _found(host: Host, scheduler: Scheduler, script: str) -> str:
     Raises NoAnswerError where it knows none, which it may still take, or cannot be asked.
     """
     words, found = f"{scheduler.submit_program} was cut off on {host.name} before it had answered", None
+    if command := scheduler.finish_command(script):
+        answer = host.run(command, timeout_s=TIMEOUT_S)
+        if answer.exit_code != _NO_ANSWER.exit_code:
+            return scheduler.parse_submit(answer)
+        words = f"{words}; then: {answer.stderr.strip()}"
     if command := scheduler.find_command():
         try:
             found = scheduler.parse_found(script, host.run(command, timeout_s=TIMEOUT_S))

@@ -349,7 +349,11 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     ]
     if plan.binding is None and profile.node and profile.binding.cpu == "cores" and request.binding != "off":
         known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"
-        return (*lines, f"srun chooses the cores of each rank: {known} is not documented for {profile.name}.")
+        launcher = site_launcher(profile).name
+        return (
+            *lines,
+            f"{launcher} chooses the cores of each rank: {known} is not documented for {profile.name}.",
+        )
     if plan.binding is None:
         return (*lines, "No binding is planned: the NUMA nodes are not described, or --binding off.")
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))

@@ -220,7 +220,7 @@ def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
 def _cpu_bind(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> str | None:
     if layout.binding is None:
         bound = profile.binding.cpu == "cores" and request.binding != "off"
-        return "--cpu-bind=cores" if bound else None
+        return site_launcher(profile).cores_option if bound else None
     if profile.binding.cpu == "mask_cpu":
         return f"--cpu-bind=mask_cpu:{dialects.mask_cpu(layout.binding)}"
     if profile.binding.cpu == "map_cpu":

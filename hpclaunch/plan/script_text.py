@@ -37,6 +37,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         header=plan.header,
         environment=plan.environment,
         rank_setup=plan.rank_setup,
+        rank_end=site_launcher(plan.profile).rank_end,
         launch=plan.launch,
         argv=plan.argv,
         kind=scheduler.kind,
@@ -63,7 +64,7 @@ def _coming_back(plan: LaunchPlan, scheduler: Scheduler) -> dict[str, str | tupl
     """Return the shell text by which a job comes back: requeued, or as the next of a chain."""
     if plan.supervision is None:
         return {"kept_files": ("exit_status",), "cancel_next": ""}
-    again = scheduler.submit_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')
+    again = scheduler.next_command('"$HPCLAUNCH_JOB_FOLDER/job.sh"')
     chain = scheduler.requeue and not plan.request.array
     return {
         "kept_files": ("exit_status", "reason", "restarts", *(("next_id",) if chain else ())),

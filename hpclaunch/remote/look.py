@@ -44,7 +44,8 @@ GPU_VARIABLES = (
     "GPU_DEVICE_ORDINAL",
 )
 HELPERS = re.compile(
-    r"(srun|mpirun|mpiexec(\.\w+)?|prterun|prted|orted|hydra_(pmi|bstrap)_proxy|slurmstepd|palsd|aprun|jsrun)"
+    r"(srun|mpirun|mpiexec(\.\w+)?|prterun|prted|orted|hydra_(pmi|bstrap)_proxy|slurmstepd|palsd|aprun|jsrun"
+    r"|(flux-)?(broker|shell|exec)$|flux(-job)?$)"
 )
 """Programs of launchers, which have the variables of a rank and are none."""
 DEVICE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+|kfd|cxi\d+|infiniband/uverbs\d+|hfi1_\d+|davinci\d+)$")
@@ -103,9 +104,23 @@ def devices_of(pid: str) -> List[str]:
     return sorted(found)
 
 
+def flux_id(text: str) -> str:
+    """Return a job id of Flux with its f, where the environment has the letter U+0192."""
+    return re.sub("^[^0-9A-Za-z]+", "f", text)
+
+
+def without_instance(found: List[Dict[str, Any]], job: str) -> List[Dict[str, Any]]:
+    """Return the processes inside the Flux instance that a batch job is, without the instance's own; all
+    where the job is none. Ids of jobs inside an instance are its own."""
+    inner = [one for one in found if flux_id(one["variables"].get("FLUX_JOB_ID", "")) != flux_id(job)]
+    return inner or found
+
+
 def belongs(pid: str, environ: Dict[str, str], variable: str, job: str) -> bool:
     """Tell whether a process is one of the job."""
     named = environ.get(variable, "")
+    if variable == "FLUX_ENCLOSING_ID":
+        named, job = flux_id(named or environ.get("FLUX_JOB_ID", "")), flux_id(job)
     if named == job or (variable == "PBS_JOBID" and named.partition(".")[0] == job.partition(".")[0]):
         return True
     return "/job_" + job + "/" in read("/proc/" + pid + "/cgroup")
@@ -183,7 +198,7 @@ def look(variable: str, job: str) -> List[Dict[str, Any]]:
         process = facts(pid, environ) if chosen(pid, environ, variable, job) else None
         if process is not None:
             found.append(process)
-    return found
+    return without_instance(found, job) if variable == "FLUX_ENCLOSING_ID" else found
 
 
 def answer(processes: List[Dict[str, Any]]) -> None:

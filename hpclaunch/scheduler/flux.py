@@ -1,7 +1,8 @@
 """Flux: flux batch, flux jobs, flux cancel, the header of its scripts, and flux run.
 
-Known from the manuals of flux-core, RFC 19 and 36 of Flux, and answers that others recorded from 0.89
-(tests/data/flux); not tried on a real Flux. Needs flux-core 0.65 or newer (flux hostlist, --bank).
+Known from the manuals of flux-core and RFC 19 and 36 of Flux, and tried with flux-core 0.88.0 and its own
+scheduler (answers in tests/data/flux); not with Fluxion or a system instance. Needs flux-core 0.65 or newer
+(flux hostlist, --bank).
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
@@ -16,9 +17,18 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.flux_attach import FluxAttach
+from hpclaunch.scheduler.flux_submission import ARRAY, ids_of, split_id, submission
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher
-from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState, JobStatus, Scheduler
+from hpclaunch.scheduler.scheduler_interface import (
+    ArrayRules,
+    JobIdentity,
+    JobState,
+    JobStatus,
+    Scheduler,
+    array_status,
+)
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.directive_reader import DirectiveReader
@@ -41,35 +51,52 @@ _STATES: dict[str, JobState] = {
 _CANCELLED_BEFORE_RUN = -128
 
 
+_LAST_WORDS = """\
+[ "$code" = 0 ] || [ "$code" = 143 ] || {
+  failed="task rank $FLUX_TASK_RANK on host $HOSTNAME failed (Exit $code)"
+  echo "hpclaunch: $failed" >&2
+  sleep 2  # Flux passes on what was written
+  ( [ -z "${PMI_FD-}" ] || exec {PMI_FD}>&-  # else Flux waits for this shell, too
+    sleep 5
+    flux job raise --severity=0 --type=exec "$FLUX_JOB_ID" "$failed" ) < /dev/null > /dev/null 2>&1 &
+}"""
+_RANK_END = Line(
+    text=_LAST_WORDS,
+    reason="a rank that failed is named and waits: Flux (0.88) ends the job at once and drops what it has not"
+    " passed on; it looks at the first rank that ends only: if that one was done, this rank ends the job",
+)
+
+
 class FluxRun(Launcher, frozen=True, kw_only=True):
-    """flux run, inside the Flux instance that a batch job is."""
+    """flux run, inside the Flux instance that a batch job is (man flux-run, flux-shell-options)."""
 
     name: str = "flux"
     rank: str = "$FLUX_TASK_RANK"
     local_rank: str = "$FLUX_TASK_LOCAL_ID"
+    cpu_bindings: tuple[str, ...] = ("cores",)
+    cores_option: str = "-o cpu-affinity=per-task"  # usual is all cores of the job for each rank
     takes_plugin: bool = True
+    rank_end: tuple[Line, ...] = (_RANK_END,)
 
     def words(self, launch: Launch) -> tuple[str, ...]:
-        """Start all ranks. One that fails ends the rest at once; one that is done early does not."""
-        words = [*_run(launch.nodes, launch.tasks_per_node), "-o", "exit-on-error"]
+        """Start all ranks. One that fails ends the rest; one that is done early does not."""
+        sizes = (f"--nodes={launch.nodes}", f"--tasks-per-node={launch.tasks_per_node}", "--exclusive")
+        # On its own Flux ends a job 30 s after its first rank is done.
+        words = ["flux", "run", *sizes, "-o", "exit-timeout=none", "-o", "exit-on-error"]
         if launch.ranks_bind:
             words += _UNBOUND
+        elif launch.cpu_bind:
+            words += launch.cpu_bind.split()
         if launch.mpi_plugin:
             words += ["-o", f"pmi={launch.mpi_plugin}"]
         return (*words, *launch.options)
 
     def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node."""
-        return (*_run(nodes, 1), *_UNBOUND)
+        """Start one process per node by the job's brokers, which need no free cores (man flux-exec)."""
+        return ("flux", "exec", "--noinput")
 
 
 _UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
-
-
-def _run(nodes: int, tasks_per_node: int) -> tuple[str, ...]:
-    """Return the start of a flux run; on its own Flux ends a job 30 s after its first rank is done."""
-    sizes = (f"--nodes={nodes}", f"--tasks-per-node={tasks_per_node}", "--exclusive")
-    return ("flux", "run", *sizes, "-o", "exit-timeout=none")
 
 
 class FluxScheduler(Scheduler, frozen=True, kw_only=True):
@@ -87,18 +114,29 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by flux batch; the script's own directives say all else."""
+        return submission(script)
+
+    def next_command(self, script: str) -> tuple[str, ...]:
+        """Submit from inside a job, by flux batch alone."""
         return ("flux", "batch", script)
+
+    def finish_command(self, script: str) -> tuple[str, ...]:
+        """Find the job, or make sure that there is none."""
+        return submission(script, finish=True)
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's plugin may print among other lines."""
-        for line in reversed(answer.stdout.splitlines()):
-            if answer.exit_code == 0 and re.fullmatch(f"[fƒ]{_F58}", line.strip()):
-                return _plain(line.strip())
+        words = [_plain(line.strip()) for line in answer.stdout.splitlines()] if answer.exit_code == 0 else []
+        if jobs := [word for word in words if re.fullmatch(rf"f{_F58}_\d+", word)]:
+            return ".".join(jobs)
+        for word in reversed(words):
+            if re.fullmatch(f"f{_F58}", word):
+                return word
         raise RefusedError(f"Flux refused the job: {_own_words(answer)}")
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one flux jobs for all, in any state."""
-        return (("flux", "jobs", "--json", *ids),)
+        return (("flux", "jobs", "--json", *(job for text in ids for job in ids_of(text))),)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read the JSON: an object for one job, a list for several; unknown jobs are named on stderr."""
@@ -109,13 +147,15 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         try:
             document = json.loads(answer.stdout) if answer.stdout.strip() else {}
             jobs = document.get("jobs", [document] if document else [])
-            return {
-                job: replace(_status(one), identity=JobIdentity(submitted=_time(one.get("t_submit"))))
+            found = {
+                _plain(one["jobid"]): replace(
+                    _status(one), identity=JobIdentity(submitted=_time(one.get("t_submit")))
+                )
                 for one in jobs
-                if (job := _plain(one["jobid"])) in ids
             }
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RefusedError(f"flux jobs gives an answer that cannot be read: {error!r}") from None
+        return {text: status for text in ids if (status := _status_of(text, found))}
 
     def parse_cluster(self, answer: CommandResult) -> str:
         """Return the nodes of the instance and, in an instance that is a job, the path of its ids."""
@@ -125,12 +165,20 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Signal the job with SIGTERM, then SIGKILL."""
-        return ("flux", "cancel", scheduler_id)
+        return ("flux", "cancel", *ids_of(scheduler_id))
 
     def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
-        if answer.exit_code != 0 and not re.search(r"unknown job id|inactive", answer.stderr):
+        words = answer.stderr.splitlines() or [""]
+        if answer.exit_code != 0 and not all(re.search("unknown job id|inactive", line) for line in words):
             raise RefusedError(f"Flux did not cancel the job: {_own_words(answer)}")
+
+
+def _status_of(text: str, found: Mapping[str, JobStatus]) -> JobStatus | None:
+    """Return the status of a job, or of an array of which some jobs are known."""
+    array = split_id(text)
+    jobs = {index: found[job] for index, job in array.items() if job in found}
+    return array_status(jobs) if jobs else found.get(text)
 
 
 def _plain(job: str) -> str:
@@ -223,9 +271,27 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--time-limit={want.walltime_s}s", "walltime limit"),
         (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
     ]
+    return lines([*directives, *_array(want), *_dependencies(want)])
+
+
+def _array(want: Resources) -> list[tuple[str, str]]:
+    """Return what an array needs, and a job that comes back."""
+    if want.array and "%" in want.array:
+        raise BadInputError(
+            f"--array {want.array!r}: Flux has no limit for the jobs of an array that run at once",
+            "leave the part from % on out",
+        )
+    indices = (f"{ARRAY}{want.array}", "a job for each index; the submission makes them")
+    append = ("--setopt=output.mode=append", "each run writes on in the same log (0.60)")
+    if want.array:
+        return [indices, append]
+    return [append] if want.warn_s is not None else []
+
+
+def _dependencies(want: Resources) -> list[tuple[str, str]]:
     kind = "afterany" if want.after_any else "afterok"
-    directives += [(f"--dependency={kind}:{job}", "a job that must end first") for job in want.after]
-    return lines(directives)
+    first = (job for text in want.after for job in ids_of(text))
+    return [(f"--dependency={kind}:{job}", "a job that must end first") for job in first]
 
 
 def _file(path: str | None) -> str:
@@ -251,10 +317,8 @@ SCHEDULER = FluxScheduler(
     first_node="MASTER_ADDR=$(hostname)",  # a batch script runs on the first node (man flux-batch)
     node_names="flux hostlist --expand --delimiter='\\n' instance",
     start_lines=(
-        Line(
-            text="trap 'exit 129' HUP",
-            reason="the signal of a Flux instance to its script when the job is cancelled or out of time",
-        ),
+        Line(text="trap 'exit 142' ALRM", reason="Flux' signal to the script at the walltime limit (0.88)"),
+        Line(text="trap 'exit 129' HUP", reason="and that of an instance that ends (0.73)"),
     ),
     inside_variable="FLUX_ENCLOSING_ID",
     # Three quotes in a row, of either kind, begin a text of several lines there (RFC 36).
@@ -274,10 +338,18 @@ SCHEDULER = FluxScheduler(
     },
     queue_kinds=("queue",),
     binding_needs_whole_node=True,
-    no_restarts="jobs that come back after a checkpoint are not supported on Flux",
+    requeue="false",  # Flux does not: the next job of a chain comes
+    find_commands="FLUX_URI=$(flux getattr parent-uri) ",
+    attach=FluxAttach(),
     no_exclusions="leaves nodes out by constraints that hpclaunch does not write",
-    id_pattern=rf"[fƒ]{_F58}|\d+",
     # man flux-broker-attributes (0.88): an instance that has no enclosing one is called /.
     cluster_command=("sh", "-c", "flux getattr hostlist && { flux getattr jobid-path 2> /dev/null || :; }"),
+    arrays=ArrayRules(
+        index_variable="HPCLAUNCH_ARRAY_INDEX",  # the submission sets it
+        job_number="$FLUX_ENCLOSING_ID",
+        port_number='($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24)',
+        no_restarts="which job of the array follows another is not recorded",
+    ),
+    id_pattern=rf"[fƒ]{_F58}|\d+|f{_F58}_\d+(\.f{_F58}_\d+)*",
     status_sources=("jobs",),
 )

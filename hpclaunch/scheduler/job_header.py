@@ -11,7 +11,7 @@ from hpclaunch.errors import BadInputError
 PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:+=@/-]{0,254}")
 """A name that every scheduler reads in a directive as it stands: no quote, blank, ``#``, ``$`` or ``%``."""
 _PLAIN_FIELDS = ("account", "queue", "qos", "memory", "select")
-_JOB_ID = re.compile(r"[A-Za-z0-9ƒ][A-Za-z0-9_.\[\]-]{0,254}")
+_JOB_ID = re.compile(r"[A-Za-z0-9ƒ][A-Za-z0-9_.\[\]-]*")  # an array of Flux has those of its jobs
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

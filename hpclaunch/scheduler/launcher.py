@@ -44,6 +44,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     cpu_bindings: tuple[str, ...] = ()
     """Values of ``binding.cpu`` in a profile that are options of this launcher; ``taskset`` and ``none`` fit
     every launcher."""
+    cores_option: str = "--cpu-bind=cores"
+    """Its words for ``cores`` of those, each rank on its own share of the job's cores."""
     takes_plugin: bool = False
     """Whether ``--mpi`` of submit is an option of it."""
     plugin_list: tuple[str, ...] = ()
@@ -54,6 +56,9 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """Whether ``jax.distributed.initialize()`` finds the ranks that it starts, whatever their MPI."""
     rank_guard: tuple[Line, ...] = ()
     """Lines of a rank's shell that end a job whose ranks would not find each other, where that is certain."""
+    rank_end: tuple[Line, ...] = ()
+    """Lines of a rank's shell after the program, whose exit code is in ``$code``; none: the shell becomes the
+    program."""
     session_file: str | None = None
     """File of ``hpclaunch/remote`` that makes a folder of the job's own for the launcher's session files."""
 

@@ -342,6 +342,17 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         """
         raise NotImplementedError
 
+    def next_command(self, script: str) -> tuple[str, ...]:
+        """Return the words with which a running job submits its script again."""
+        return self.submit_command(script)
+
+    def finish_command(self, script: str) -> tuple[str, ...]:
+        """Return the command that ends a submission which was cut off; nothing where there is none.
+
+        Its answer is one for ``parse_submit``; exit code 75 means that the outcome is not known yet.
+        """
+        return ()
+
     def overriding(self, script: str) -> tuple[str, ...]:
         """Return the environment variables that submission would obey rather than the script's options."""
         return ()

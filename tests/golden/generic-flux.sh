@@ -10,7 +10,7 @@
 # stdout and stderr of the job
 #flux: --output=hpclaunch-{{id}}.out
 
-# Written by hpclaunch VERSION for generic-flux: Any cluster with Flux, of which nothing else is known, facts read 2026-11-22 to 2026-11-22.
+# Written by hpclaunch VERSION for generic-flux: Any cluster with Flux, of which nothing else is known, facts read 2026-11-23 to 2026-11-23.
 # 1 node x 1 rank = 1 rank.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
 
@@ -48,7 +48,10 @@ trap hpclaunch_end EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 
-# the signal of a Flux instance to its script when the job is cancelled or out of time
+# Flux' signal to the script at the walltime limit (0.88)
+trap 'exit 142' ALRM
+
+# and that of an instance that ends (0.73)
 trap 'exit 129' HUP
 
 # number of ranks of the job
@@ -90,11 +93,22 @@ hpclaunch_sample() {
   [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$host" & ) < /dev/null > /dev/null 2>&1
 }
 hpclaunch_sample
-# Become the program, which has no other child left of this shell.
-[ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"
-exec -- "$@"
+# Run the program, and live through the signal that is meant for it.
+trap : TERM
+code=0
+"$@" || code=$?
+# a rank that failed is named and waits: Flux (0.88) ends the job at once and drops what it has not passed on; it looks at the first rank that ends only: if that one was done, this rank ends the job
+[ "$code" = 0 ] || [ "$code" = 143 ] || {
+  failed="task rank $FLUX_TASK_RANK on host $HOSTNAME failed (Exit $code)"
+  echo "hpclaunch: $failed" >&2
+  sleep 2  # Flux passes on what was written
+  ( [ -z "${PMI_FD-}" ] || exec {PMI_FD}>&-  # else Flux waits for this shell, too
+    sleep 5
+    flux job raise --severity=0 --type=exec "$FLUX_JOB_ID" "$failed" ) < /dev/null > /dev/null 2>&1 &
+}
+exit "$code"
 HPCLAUNCH_RANK
 
-flux run --nodes=1 --tasks-per-node=1 --exclusive -o exit-timeout=none -o exit-on-error \
+flux run --nodes=1 --tasks-per-node=1 --exclusive -o exit-timeout=none -o exit-on-error -o cpu-affinity=per-task \
   bash -c "$rank_start" rank \
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -1,9 +1,13 @@
-"""Jobs on a fake Flux, which really runs the scripts: their exit codes, logs and binding reports."""
+"""Jobs on a fake Flux, which really runs the scripts: their exit codes, logs and binding reports.
+
+test_real_flux.py runs those without a ``server`` on a real one.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -62,13 +66,35 @@ def test_from_submission_to_result_log_and_binding_report(server: Path) -> None:
     assert "cpu-affinity=off gpu-affinity=off" in (server / "flux-run.log").read_text().splitlines()[-1]
 
 
-def test_a_failed_job_a_refused_one_and_one_over_its_walltime(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_job_and_a_refused_one() -> None:
     answer, document = run("--tasks-per-node", "2", "--", "bash", "-c", 'exit "$((RANK * 3))"')
     assert (answer.returncode, document["state"], document["exit_code"]) == (1, "failed", 3)
-    assert "the script ended with exit status 3" in answer.stderr
+    assert "the script ended with exit status 3; first ended rank 1 on " in answer.stderr
     answer, _ = run("--queue", "nosuch", "--", "true")
     assert answer.returncode == 4
-    assert "Invalid queue 'nosuch' specified" in answer.stderr
+    assert "'nosuch' is not a valid queue" in answer.stderr
+
+
+def test_the_last_words_of_a_failing_rank_arrive_and_the_others_are_ended() -> None:
+    """Flux ends a job at the failure of the first rank that ends, and drops what it has not passed on."""
+    error = "ModuleNotFoundError: No module named 'foo'"
+    fails = f'[ "$RANK" != 1 ] || {{ echo "{error}" >&2; exit 7; }}; exec sleep 100'
+    for first in ("", '[ "$RANK" != 0 ] || exit 0; sleep 1; '):  # a rank that is done is not the job's end
+        answer, document = run("--tasks-per-node", "3", "--", "bash", "-c", first + fails)
+        assert (answer.returncode, document["state"]) == (1, "failed")
+        failure = document["failure"]
+        assert (failure["rank"], failure["exit_code"]) == ("1", 7)
+        assert failure["lines"] == [error]
+
+
+def test_each_rank_has_its_own_cores() -> None:
+    answer, _ = run("--tasks-per-node", "2", "--", "grep", "Cpus_allowed_list", "/proc/self/status")
+    assert answer.returncode == 0, answer.stderr
+    lines = [line for line in hpclaunch("logs", "last").stdout.splitlines() if line.startswith("Cpus_")]
+    assert len(set(lines)) == 2, lines
+
+
+def test_a_job_over_its_walltime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_FLUX_SPEED", "200")
     answer, document = run("--", "sleep", "60")
     assert (answer.returncode, document["state"]) == (1, "failed")
@@ -105,7 +131,7 @@ def test_a_job_is_followed_and_cancelled(tmp_path: Path, server: Path) -> None:
     status = Path(record.folder) / "exit_status"
     while not status.exists() and time.monotonic() < until:  # the script writes it when Flux has signalled it
         time.sleep(0.02)
-    assert status.read_text() == "129\n"
+    assert status.read_text() in ("129\n", "143\n")
     FLUX.parse_cancel(HOST.run(FLUX.cancel_command(record.scheduler_id or "")))  # it has ended already
 
 
@@ -128,3 +154,86 @@ def test_a_missing_flux_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = hpclaunch("submit", "--site", "generic-flux", "--", "true")
     assert (answer.returncode, answer.stdout) == (4, "")
     assert "flux: no such program" in answer.stderr
+
+
+def test_a_job_comes_back_after_a_checkpoint_and_writes_on_in_its_log() -> None:
+    program = 'echo "run $HPCLAUNCH_RESTART of rank $RANK"; [ "$HPCLAUNCH_RESTART" = 2 ] || exit 85'
+    answer, document = run("--max-restarts", "3", "--tasks-per-node", "2", "--", "bash", "-c", program)
+    assert (answer.returncode, document["state"], document["restarts"]) == (0, "done", 2), answer.stderr
+    log = [line for line in hpclaunch("logs", "last").stdout.splitlines() if line.startswith("run ")]
+    assert sorted(log) == [f"run {again} of rank {rank}" for again in range(3) for rank in range(2)]
+
+
+def test_a_running_job_is_looked_into() -> None:
+    words = (
+        "--time",
+        "5m",
+        "--tasks-per-node",
+        "2",
+        "--stacks",
+        "--",
+        "python3",
+        "-c",
+        "import time; time.sleep(100)",
+    )
+    job = json.loads(hpclaunch("submit", "--site", "generic-flux", "--json", *words).stdout)
+    until = time.monotonic() + 60
+    while "2 of 2 in sleep()" not in (stacks := hpclaunch("stacks", job["id"])).stdout:
+        assert time.monotonic() < until, stacks
+        time.sleep(0.5)
+    attach = ("verify", "--attach", job["scheduler_id"], "--site", "generic-flux", "--json")
+    assert [rank["verdict"] for rank in json.loads(hpclaunch(*attach).stdout)["ranks"]] == ["ok", "ok"]
+    assert hpclaunch("cancel", job["id"]).returncode == 0
+    assert hpclaunch("wait", job["id"]).returncode == 1
+    assert "is CANCELED, so it has no ranks" in hpclaunch(*attach).stderr
+
+
+def test_an_array_is_a_job_for_each_index() -> None:
+    program = 'echo "job $HPCLAUNCH_ARRAY_INDEX of rank $RANK"; exit "$((HPCLAUNCH_ARRAY_INDEX == 3))"'
+    answer, document = run("--array", "1-5:2,8", "--", "bash", "-c", program)
+    assert (answer.returncode, document["state"]) == (1, "failed"), answer.stderr
+    states = {index: job["state"] for index, job in document["array"].items()}
+    assert states == {"1": "done", "3": "failed", "5": "done", "8": "done"}
+    assert "job 5 of rank 0" in hpclaunch("logs", "last").stdout
+
+
+def test_an_array_is_cancelled() -> None:
+    words = ("--site", "generic-flux", "--time", "5m", "--array", "0-2", "--json", "--", "sleep", "100")
+    job = json.loads(hpclaunch("submit", *words).stdout)["id"]
+    assert hpclaunch("cancel", job).returncode == 0
+    assert hpclaunch("wait", job).returncode == 1
+    states = json.loads(hpclaunch("status", job, "--json").stdout)["array"]
+    assert [one["state"] for one in states.values()] == ["cancelled"] * 3
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_array_whose_submission_is_killed_is_there_as_a_whole_or_not_at_all(whole: bool) -> None:
+    """The answers of flux batch are lost at the kill: before all jobs are there, and after."""
+    words = ("submit", "--site", "generic-flux", "--time", "5m", "--array", "0-5", "--", "sleep", "100")
+    flux = ["flux", "jobs", "-n", "-o", "{id.f58plain}"]
+    before = len(subprocess.run([*flux, "--filter=pending"], capture_output=True, text=True).stdout.split())
+    with subprocess.Popen([sys.executable, "-m", "hpclaunch", *words], start_new_session=True) as submitting:
+        store, until = Store(), time.monotonic() + 60
+        while not (tokens := list(store.jobs.glob("*/submission/array" + ".new" * (not whole)))):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        job = tokens[0].parents[1]
+        listing = ["ps", "-e", "-o", "pid=", "-o", "args="]
+        for line in subprocess.run(listing, capture_output=True, text=True).stdout.splitlines():
+            if f"submit {job}/job.sh" in line:
+                os.kill(int(line.split()[0]), signal.SIGKILL)
+        os.killpg(submitting.pid, signal.SIGKILL)
+    status = json.loads(hpclaunch("status", job.name, "--json").stdout)
+    jobs = [one["state"] for one in status["array"].values()]
+    if status["state"] == "failed":
+        assert "none has run" in status["reason"]
+        pending = subprocess.run([*flux, "--filter=pending"], capture_output=True, text=True).stdout.split()
+        while len(pending) > before and time.monotonic() < until:
+            pending = subprocess.run(
+                [*flux, "--filter=pending"], capture_output=True, text=True
+            ).stdout.split()
+        assert len(pending) == before
+    else:
+        assert set(jobs) <= {"queued", "running"}
+        assert len(status["scheduler_id"].split(".")) == 6
+    hpclaunch("cancel", job.name)

@@ -13,6 +13,7 @@ import yaml
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.job.failed_ranks import RANK_LINES, failed_ranks
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
@@ -23,11 +24,13 @@ from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from hpclaunch.site.load_profile import load_site
 
-ANSWERS = yaml.safe_load((Path(__file__).parents[1] / "data" / "flux" / "answers.yaml").read_text("utf-8"))
+DATA = Path(__file__).parents[1] / "data" / "flux"
+ANSWERS: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "answers.yaml").read_text("utf-8"))
+RECORDED: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "answers-0.88.0.yaml").read_text("utf-8"))
 
 
-def recorded(name: str) -> CommandResult:
-    one = {"exit_code": 0, "stdout": "", "stderr": "", **ANSWERS[name]}
+def recorded(name: str, answers: dict[str, dict[str, Any]] = ANSWERS) -> CommandResult:
+    one = {"exit_code": 0, "stdout": "", "stderr": "", **answers[name]}
     return CommandResult(exit_code=one["exit_code"], stdout=one["stdout"], stderr=one["stderr"])
 
 
@@ -134,7 +137,7 @@ def test_submitting() -> None:
     assert FLUX.parse_submit(recorded("submitted")) == "fiFkbMhFM"
     ascii_only = CommandResult(exit_code=0, stdout="a word of the site\nfiFkbMhFM\n", stderr="")
     assert FLUX.parse_submit(ascii_only) == "fiFkbMhFM"
-    with pytest.raises(RefusedError, match="Flux refused the job: Number of slots"):
+    with pytest.raises(RefusedError, match=r"Flux refused the job: Number of slots"):
         FLUX.parse_submit(recorded("refused"))
 
 
@@ -204,8 +207,8 @@ def test_ranks_that_bind_themselves_are_not_bound_by_flux() -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"array": "1-3"}, "Flux has no job arrays"),
-        ({"max_restarts": 1}, "not supported on Flux"),
+        ({"array": "1-3%2"}, "Flux has no limit for the jobs of an array that run at once"),
+        ({"array": "1-3", "max_restarts": 1}, "--array and --max-restarts do not go together on Flux"),
         ({"exclude": ("n1",)}, "Flux leaves nodes out by constraints that hpclaunch does not write"),
         ({"name": "it's"}, "without line breaks, backslashes and quotes"),
         ({"directives": ("-N4",)}, "use --nodes"),
@@ -225,3 +228,85 @@ def test_a_path_with_a_meaning_of_its_own_is_refused() -> None:
             make_plan(request, load_site("generic-flux"), None, JobPlace(folder=folder, job_id="1"))
     plan = make_plan(request, load_site("generic-flux"), None, JobPlace(folder="/home/a b", job_id="1"))
     assert "--output='/home/a b/out.log'" in [line.text for line in plan.header]
+
+
+# --- answers and lines recorded from 0.88.0 -----------------------------------------------------------------
+
+
+def answer_of(name: str) -> CommandResult:
+    return recorded(name, RECORDED)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "exit_code", "words"),
+    [
+        ("running", "running", None, ""),
+        ("pending", "queued", None, ""),
+        ("held", "queued", None, "it is held"),
+        ("depending", "queued", None, "it waits for another job to end (after-success="),
+        ("done", "done", 0, ""),
+        ("failed", "failed", 3, "the script ended with exit status 3"),
+        ("timeout", "failed", 142, "it reached its walltime"),
+        ("cancelled", "cancelled", 143, ""),
+        ("cancelled-before-it-ran", "cancelled", None, ""),
+        ("dependency-failed", "failed", None, "can never be satisfied: it ended without having run"),
+        ("unsatisfiable", "failed", None, "need 9 exclusive node(s), only 2 eligible"),
+    ],
+)
+def test_states_as_recorded(name: str, state: JobState, exit_code: int | None, words: str) -> None:
+    answer = answer_of(name)
+    job = json.loads(answer.stdout)["jobid"].replace("ƒ", "f")
+    found = FLUX.parse_status("jobs", [job], answer)[job]
+    assert (found.state, found.exit_code) == (state, exit_code)
+    assert words in (found.reason or "")
+
+
+def test_an_array_has_the_states_of_its_jobs() -> None:
+    answer = answer_of("two-and-an-unknown")
+    done, failed = (job["jobid"].replace("ƒ", "f") for job in json.loads(answer.stdout)["jobs"])
+    array = f"{done}_0.fABC_1.{failed}_7"
+    assert FLUX.parse_submit(CommandResult(exit_code=0, stdout=array.replace(".", "\n"), stderr="")) == array
+    assert FLUX.is_id(array)
+    assert FLUX.status_commands("jobs", [array, "f1"]) == (
+        ("flux", "jobs", "--json", done, "fABC", failed, "f1"),
+    )
+    found = FLUX.parse_status("jobs", [array], answer)[array]
+    assert {index: job.state for index, job in found.jobs.items()} == {0: "done", 7: "failed"}
+    assert FLUX.cancel_command(array) == ("flux", "cancel", done, "fABC", failed)
+    assert FLUX.attach is not None
+    assert FLUX.attach.query(f"{array}_7") == ("flux", "jobs", "--json", failed)
+    header = script(after=(array,))
+    assert f"#flux: --dependency=afterok:{done}" in header
+
+
+@pytest.mark.parametrize(
+    "name", ["refused-queue", "refused-after-failed", "refused-after-unknown", "not-reachable"]
+)
+def test_refusals_as_recorded(name: str) -> None:
+    with pytest.raises(RefusedError, match=r"Flux refused the job: .*(queue|failed or was|not found)"):
+        FLUX.parse_submit(answer_of(name))
+
+
+def test_cancelling_as_recorded() -> None:
+    FLUX.parse_cancel(answer_of("cancelling-the-unknown"))
+    FLUX.parse_cancel(answer_of("cancelling-the-ended"))
+    ended = RECORDED["cancelling-the-ended"]["stderr"]
+    refused = "flux-cancel: ERROR: f2: Operation not permitted\n"
+    denied = CommandResult(exit_code=1, stdout="", stderr=ended + refused)
+    with pytest.raises(RefusedError, match="Operation not permitted"):
+        FLUX.parse_cancel(denied)
+
+
+def test_the_first_failed_rank_of_a_recorded_log() -> None:
+    log = RECORDED["log"]["stdout"]
+    parts = {part.partition("\n")[0]: part for part in log.split("\n# ")}
+    usual = failed_ranks(parts["# -o exit-timeout=none -o exit-on-error"])
+    assert [(rank.rank, rank.node, rank.exit_code) for rank in usual] == [("1", "vm", 7)]
+    assert [rank.exit_code for rank in failed_ranks(parts["-o exit-timeout=2s"])] == [7]
+    killed = next(text for name, text in parts.items() if "SIGSEGV" in name)
+    assert [rank.exit_code for rank in failed_ranks(killed)] == [139]
+    assert failed_ranks("hpclaunch: task rank 3 on host n1 failed (Exit 7)")[0][:3] == ("3", "n1", 7)
+    grep = re.compile(RANK_LINES.replace("[^ ]", r"\S"))
+    assert all(grep.search(line) for line in log.splitlines() if "FATAL" in line)
+    limit = "59.2s: flux-shell[0]: FATAL: task-exit: x: task rank 0 on host n1 failed (Alarm clock)"
+    assert not failed_ranks(limit)

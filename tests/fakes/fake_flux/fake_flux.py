@@ -1,7 +1,8 @@
-"""A fake Flux of one node: flux batch, jobs, cancel, run, job id and hostlist, for tests without a Flux.
+"""A fake Flux of one node: flux batch, jobs, cancel, run, exec and others, for tests without a Flux.
 
-It really runs the scripts, in the background, and their ranks. Its answers have the form of those in
-tests/data/flux; it was never compared with a real Flux. Settings, from the environment:
+It really runs the scripts, in the background, and their ranks. It behaves as flux-core 0.88.0 did when its
+answers were recorded (tests/data/flux); tests/job/test_real_flux.py runs the same tests on a real one.
+Settings, from the environment:
 
 FAKE_FLUX_HOME     folder for its jobs (required)
 FAKE_FLUX_SPEED    how many seconds of a time limit pass in one second; 1 by default
@@ -78,25 +79,44 @@ def save(job: Job, **changes: Any) -> Job:
 
 def batch(argv: list[str]) -> None:
     """``flux batch SCRIPT``: start a background process that runs it, print its id."""
-    script = Path(argv[0]).read_text()
+    script = Path(argv[-1]).read_text()
     if not script.startswith("#!"):
-        fail("flux-batch: ERROR: batch does not appear to start with '#!'")
+        fail(f"flux-batch: ERROR: {argv[-1]} does not appear to start with '#!'")
     parser = argparse.ArgumentParser("flux-batch", add_help=False)
-    for option in ("job-name", "bank", "queue", "output", "time-limit"):
+    for option in (
+        "job-name",
+        "bank",
+        "queue",
+        "output",
+        "time-limit",
+        "setopt",
+        "setattr",
+        "env",
+        "urgency",
+    ):
         parser.add_argument(f"--{option}")
     for option in ("nodes", "nslots", "cores-per-slot", "gpus-per-slot"):
         parser.add_argument(f"--{option}", type=int)
     parser.add_argument("--exclusive", action="store_true")
     parser.add_argument("--dependency", action="append", default=[])
     words = re.findall(r"^#flux:(.*)$", script.partition("\nset -")[0], re.MULTILINE)
-    options = vars(parser.parse_args([word for line in words for word in shlex.split(line, comments=True)]))
+    written = [word for line in words for word in shlex.split(line, comments=True)]
+    options = vars(parser.parse_args([*written, *argv[:-1]]))
     if not options["nodes"] and not options["nslots"]:
         fail("flux-batch: ERROR: Number of slots to allocate must be specified")
     if options["queue"] not in (None, *QUEUES):
-        fail(f"flux-batch: ERROR: Invalid queue '{options['queue']}' specified")
+        fail(f"flux-batch: ERROR: '{options['queue']}' is not a valid queue")
+    for text in options["dependency"]:
+        refuse_dependency(*text.split(":", 1))
     number = time.time_ns() // 1_000_000 % (1 << 39) << 24
     job = {"id": number, "jobid": encoded(number), "options": options, "cwd": os.getcwd(), "script": script}
-    save(job, status="DEPEND" if options["dependency"] else "SCHED", t_submit=time.time())
+    job["t_submit"] = time.time()
+    if (options["nodes"] or 1) > 1:
+        note = f"unsatisfiable request: need {options['nodes']} exclusive node(s), only 1 eligible"
+        fails(job, "alloc", note)
+        print(job["jobid"])
+        return
+    save(job, status="DEPEND" if options["dependency"] else "SCHED")
     subprocess.Popen(
         [sys.executable, __file__, "start", str(number)],
         stdin=subprocess.DEVNULL,
@@ -107,6 +127,21 @@ def batch(argv: list[str]) -> None:
     print(job["jobid"])
 
 
+def refuse_dependency(kind: str, other: str) -> None:
+    """End where the job can never start: it is refused, and does not wait."""
+    before = load(decoded(other))
+    if before is None:
+        fail(f"flux-batch: ERROR: dependency: {kind}: id {other}: job not found")
+    if kind == "afterok" and before["status"] in OVER and before["status"] != "COMPLETED":
+        fail(f"flux-batch: ERROR: dependency: {kind}: job {before['jobid']} failed or was canceled")
+
+
+def fails(job: Job, kind: str, note: str) -> None:
+    """Save a job that ended without having run."""
+    exception = {"occurred": True, "severity": 0, "type": kind, "note": note}
+    save(job, status="FAILED", returncode=1, t_inactive=time.time(), exception=exception)
+
+
 # -- the background process of one job
 
 
@@ -114,20 +149,24 @@ def start(argv: list[str]) -> None:
     """Wait until the job may start, run it, and write how it ended."""
     job = load(int(argv[0])) or {}
     cancel = HOME / f"{job['id']}.cancel"
-    while (word := dependency(job)) == "wait" and not cancel.exists():
+    release = HOME / f"{job['id']}.release"
+    held = job["options"]["urgency"] == "0"
+    while ((word := dependency(job)) == "wait" or (held and not release.exists())) and not cancel.exists():
         time.sleep(0.05)
     if cancel.exists():
         save(job, status="CANCELED", returncode=-128, t_inactive=time.time())
         return
     if word == "never":
-        exception = {"type": "dependency", "note": "dependency can never be satisfied"}
-        save(job, status="FAILED", returncode=1, t_inactive=time.time(), exception=exception)
+        other = job["options"]["dependency"][0].partition(":")[2]
+        words = f"after-success={encoded(decoded(other))}"
+        fails(job, "dependency", f"dependency {words} can never be satisfied")
         return
     script = HOME / f"{job['id']}.script"
     script.write_text(job["script"])
     output = (job["options"]["output"] or "flux-{{id}}.out").replace("{{id}}", job["jobid"])
+    mode = "ab" if job["options"]["setopt"] == "output.mode=append" else "wb"
     environment = {**os.environ, "FLUX_ENCLOSING_ID": job["jobid"], "FLUX_URI": "local:///fake"}
-    with Path(job["cwd"], output).open("wb") as file:
+    with Path(job["cwd"], output).open(mode) as file:
         child = subprocess.Popen(
             ["bash", str(script)],
             stdin=subprocess.DEVNULL,
@@ -140,8 +179,12 @@ def start(argv: list[str]) -> None:
         job = save(job, status="RUN", t_run=time.time())
         status = watch(child, cancel, float((job["options"]["time_limit"] or "3600s").rstrip("s")))
     code = child.returncode if child.returncode >= 0 else 128 - child.returncode
+    if code:
+        when = "Nov 23 04:05:32.843668 UTC 2026"
+        with Path(job["cwd"], output).open("ab") as file:
+            file.write(f"{when} broker.err[0]: rc2.0: /tmp/script Exited (rc={code}) 0.0s\n".encode())
     if status:
-        code = 143  # Flux' brokers end by SIGTERM
+        code = 143 if status == "CANCELED" else 142  # Flux' brokers end by SIGTERM and SIGALRM
     status = status or ("FAILED" if code else "COMPLETED")
     save(job, status=status, returncode=code, t_inactive=time.time())
 
@@ -169,6 +212,7 @@ def watch(child: subprocess.Popen[bytes], cancel: Path, limit_s: float) -> str |
         now = time.monotonic()
         if status is None and (cancel.exists() or (now - begun) * speed > limit_s):
             status, ending = "CANCELED" if cancel.exists() else "TIMEOUT", now
+            end(child.pid, signal.SIGTERM if status == "CANCELED" else signal.SIGALRM)
             end(child.pid, signal.SIGHUP)
         if status and now - ending > KILL_DELAY_S:
             end(child.pid, signal.SIGKILL)
@@ -200,24 +244,147 @@ def run(argv: list[str]) -> None:
     parser.add_argument("command", nargs=argparse.REMAINDER)
     asked = parser.parse_args(argv)
     (HOME / "flux-run.log").open("a").write(" ".join(asked.options) + "\n")
-    each = asked.tasks_per_node
+    number = time.time_ns() // 1_000_000 % (1 << 20) << 24
+    os.environ["FLUX_JOB_ID"] = encoded(number)
+    each, cpus = asked.tasks_per_node, sorted(os.sched_getaffinity(0))
     ranks = []
     for rank in range(asked.nodes * each):
         who = {"FLUX_TASK_RANK": str(rank), "FLUX_TASK_LOCAL_ID": str(rank % each)}
-        ranks.append(subprocess.Popen(asked.command, env={**os.environ, **who}))
-    codes: list[int] = []
-    while len(codes) < len(ranks):
+        if "cpu-affinity=per-task" in asked.options:
+            share = cpus[rank % each * len(cpus) // each : (rank % each + 1) * len(cpus) // each]
+            os.sched_setaffinity(0, share or cpus)
+        command = ["setsid", *asked.command]
+        ranks.append(
+            subprocess.Popen(
+                command, env={**os.environ, **who}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+        )
+    os.sched_setaffinity(0, cpus)
+    sys.exit(follow(ranks, number, on_error="exit-on-error" in asked.options))
+
+
+class Shell:
+    """What a shell of Flux has read of its ranks and not passed on yet: it is lost where the shell ends."""
+
+    def __init__(self, ranks: list[subprocess.Popen[bytes]]) -> None:
+        """Read without waiting."""
+        self.kept: list[tuple[float, bytes]] = []
+        self.pipes = [child.stdout for child in ranks if child.stdout]
+        for pipe in self.pipes:
+            os.set_blocking(pipe.fileno(), False)
+
+    def pass_on(self, delay_s: float) -> None:
+        """Read what is there, write what is older than that."""
+        for pipe in self.pipes:
+            if data := pipe.read():
+                self.kept.append((time.monotonic(), data))
+        while self.kept and time.monotonic() - self.kept[0][0] >= delay_s:
+            os.write(1, self.kept.pop(0)[1])
+
+
+def follow(ranks: list[subprocess.Popen[bytes]], number: int, *, on_error: bool) -> int:
+    """Wait for the ranks, ending all where the first one that ends has failed; return the exit code."""
+
+    def forward(signum: int, _: object) -> None:
+        for child in ranks:
+            if child.poll() is None:
+                os.killpg(child.pid, signum)
+
+    for signum in (signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
+        signal.signal(signum, forward)
+    shell, raised, first = Shell(ranks), HOME / f"{number}.raised", None
+    while any(child.poll() is None for child in ranks):
         time.sleep(0.02)
-        codes = [code for code in (child.poll() for child in ranks) if code is not None]
-        if any(codes) and "exit-on-error" in asked.options:
-            for child in ranks:
-                child.kill()
-    first = [code for code in codes if code > 0] or [128 - code for code in codes]
-    sys.exit(max(first) if any(codes) else 0)
+        shell.pass_on(0.3)
+        first = first or next(((n, child) for n, child in enumerate(ranks) if child.poll() is not None), None)
+        if first and first[1].returncode and on_error:
+            shell.kept.clear()
+            words = (
+                f"bash: task rank {first[0]} on host {os.uname().nodename} failed ({disposition(first[1])})"
+            )
+            print(
+                f"0.105s: flux-shell[0]: FATAL: task-exit: {words} and exit-on-error is set", file=sys.stderr
+            )
+            report(number, f"{words} and exit-on-error is set")
+            return kill_all(ranks, exit_code(first[1]))
+        if raised.exists():
+            report(number, raised.read_text())
+            kill_all(ranks, 0)
+    shell.pass_on(0.0)
+    worst = max(exit_code(child) for child in ranks)
+    if worst:
+        ended = signal.strsignal(worst - 128) if worst > 128 else f"exited with exit code {worst}"
+        print(f"flux-job: task(s) {ended}", file=sys.stderr)
+    return worst
+
+
+def report(number: int, words: str) -> None:
+    """Print the exception of the job, as those who follow it see it."""
+    print(
+        f"0.104s: job.exception {encoded(number)} type=exec severity=0 {words}", file=sys.stderr, flush=True
+    )
+
+
+def disposition(child: subprocess.Popen[bytes]) -> str:
+    """Return how a rank ended."""
+    code = child.returncode
+    return f"Exit {code}" if code >= 0 else signal.strsignal(-code) or str(code)
+
+
+def exit_code(child: subprocess.Popen[bytes]) -> int:
+    """Return the exit code, 128+N for signal N."""
+    return child.wait() if child.wait() >= 0 else 128 - child.wait()
+
+
+def kill_all(ranks: list[subprocess.Popen[bytes]], code: int) -> int:
+    """End all ranks and return the code."""
+    for child in ranks:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGTERM)
+    if code:
+        print(f"flux-job: task(s) exited with exit code {code}", file=sys.stderr)
+    return code
+
+
+def execute(argv: list[str]) -> None:
+    """``flux exec --noinput [--jobid=ID] COMMAND``: run it on the one node."""
+    if argv[:1] != ["--noinput"]:
+        fail(f"flux-exec: this fake does not know {argv}")
+    command = argv[1:]
+    if command[0].startswith("--jobid="):
+        text = command.pop(0).partition("=")[2]
+        job = load(decoded(text))
+        if job is None or job["status"] != "RUN":
+            fail(
+                f"flux-exec: job {text} is not currently running"
+                if job
+                else f"flux-exec: job {text} not found"
+            )
+    os.execvp(command[0], command)
+
+
+def getattr_(argv: list[str]) -> None:
+    """``flux getattr NAME``."""
+    if (HOME / "down").exists():
+        fail("flux-getattr: flux_open: No such file or directory")
+    known = {"parent-uri": "local:///fake", "hostlist": os.uname().nodename, "jobid-path": "/"}
+    if argv[0] not in known:
+        fail(f"flux-getattr: {argv[0]}: No such file or directory")
+    print(known[argv[0]])
 
 
 def job_id(argv: list[str]) -> None:
-    """``flux job id --to=dec ID``."""
+    """``flux job id --to=dec ID`` and ``flux job raise --severity=0 --type=exec ID WORDS``."""
+    if argv[0] == "urgency" and argv[2:] == ["default"]:
+        (HOME / f"{decoded(argv[1])}.release").touch()
+        return
+    if argv[0] == "info" and argv[2:] == ["jobspec"]:
+        job = load(decoded(argv[1])) or {}
+        print(json.dumps({"attributes": {"system": {"files": {"script": {"data": job["script"]}}}}}))
+        return
+    if argv[:3] == ["raise", "--severity=0", "--type=exec"]:
+        (HOME / f"{decoded(argv[3])}.raised").write_text(argv[4])
+        return
     if argv[:2] != ["id", "--to=dec"]:
         fail(f"flux-job: this fake does not know {argv}")
     print(decoded(argv[2]))
@@ -236,7 +403,18 @@ def hostlist(argv: list[str]) -> None:
 def jobs(argv: list[str]) -> None:
     """``flux jobs --json ID...``."""
     if (HOME / "down").exists():
-        fail("flux-jobs: ERROR: Unable to connect to Flux: broker socket was not found")
+        fail("flux-jobs: ERROR: Unable to connect to Flux: broker socket /run/flux/local was not found")
+    if argv[-3:] == ["-n", "-o", "{id.f58plain}"]:
+        numbers = sorted((int(path.stem) for path in HOME.glob("*.json")), reverse=True)
+        listed = (load(number) for number in numbers)
+        pending = ("SCHED", "DEPEND")
+        which = {("--filter=pending",): pending, (): (*pending, "RUN"), ("-a",): (*pending, "RUN", *OVER)}
+        if tuple(argv[:-3]) not in which:
+            fail(f"usage: flux-jobs: this fake does not know {argv}")
+        states = which[tuple(argv[:-3])]
+        ids = ["f" + job["jobid"][1:] for job in listed if job and job["status"] in states]
+        print("".join(f"{text}\n" for text in ids), end="")
+        return
     found, unknown = [], False
     for text in argv[1:]:
         job = load(decoded(text))
@@ -247,7 +425,9 @@ def jobs(argv: list[str]) -> None:
         hidden = ("options", "script")
         shown = {name: value for name, value in job.items() if name not in hidden}
         waits = job["options"]["dependency"] if job["status"] == "DEPEND" else []
-        found.append({"urgency": 16, "exception": {"occurred": False}, "dependencies": waits, **shown})
+        found.append(
+            {"urgency": 16, "nnodes": 1, "exception": {"occurred": False}, "dependencies": waits, **shown}
+        )
     if len(argv) > 2:
         print(json.dumps({"jobs": found}))
     elif found:
@@ -256,25 +436,25 @@ def jobs(argv: list[str]) -> None:
 
 
 def cancel(argv: list[str]) -> None:
-    """``flux cancel ID``."""
-    job = load(decoded(argv[0]))
-    if job is None or job["status"] in OVER:
-        fail(f"flux-cancel: ERROR: {encoded(decoded(argv[0]))}: unknown job id")
-    (HOME / f"{job['id']}.cancel").touch()
-
-
-def getattr_(argv: list[str]) -> None:
-    """``flux getattr NAME``."""
-    if argv != ["hostlist"]:
-        fail(f"flux-getattr: ERROR: getattr {argv[0]}: No such file or directory")
-    print(os.uname().nodename)
+    """``flux cancel ID...``."""
+    code = 0
+    for text in argv:
+        job = load(decoded(text))
+        if job is None or job["status"] in OVER:
+            why = "unknown job id" if job is None else "job is inactive"
+            sys.stderr.write(f"flux-cancel: ERROR: {encoded(decoded(text))}: {why}\n")
+            code = 1
+        else:
+            (HOME / f"{job['id']}.cancel").touch()
+    sys.exit(code)
 
 
 COMMANDS = {
-    "getattr": getattr_,
     "batch": batch,
     "start": start,
     "run": run,
+    "exec": execute,
+    "getattr": getattr_,
     "job": job_id,
     "hostlist": hostlist,
     "jobs": jobs,

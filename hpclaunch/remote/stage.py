@@ -233,13 +233,14 @@ def node(run: Run) -> None:
 def _start_worker(run: Run) -> Tuple[int, int]:
     """Its process id, and a file descriptor that can be read when it has ended."""
     over, held = os.pipe()
+    parent = os.getpid()
     worker = os.fork()
     if worker:
         os.close(held)
         return worker, over
     status = 1
     try:
-        _end_with_parent()
+        _end_with_parent(parent)
         for ending in _ENDINGS:  # Slurm signals all processes; the parent decides
             signal.signal(ending, signal.SIG_IGN)
         for number, item in enumerate(run.items):
@@ -254,9 +255,8 @@ def _start_worker(run: Run) -> Tuple[int, int]:
         os._exit(status)
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(parent: int) -> None:
     """Let the kernel kill this process when its parent has ended (man 2 prctl, PR_SET_PDEATHSIG)."""
-    parent = os.getppid()
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

@@ -8,6 +8,7 @@ from 3.6 on.
 import os
 import shutil
 import subprocess
+from collections import Counter
 from typing import Any, Dict, List, Tuple
 
 from hpclaunch.remote.safe_unpack import FILE, FOLDER, HARD_LINK, LINK, Member, leads_out, shown
@@ -72,14 +73,32 @@ def _mounted(target: str) -> bool:
 def unsquash(image: str, copy: str, keep_links: bool) -> Json:
     """Unpack an image to the new folder ``copy``; as `stage_copy.unpack`.
 
-    unsquashfs makes the members; what it made is judged by the rule of ``safe_unpack`` afterwards.
+    unsquashfs makes the members, after its own list of them has shown that each name comes once and none leads
+    out: it writes through a link that a second member of the same name follows (before 4.5.1, CVE-2021-41072).
+    What it made is judged by the rule of ``safe_unpack``.
     """
+    _need_plain_names(image)
     words = ["unsquashfs", "-no-progress", "-no-xattrs", "-quiet", "-dest", copy, image]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:
         last = done.stdout.decode("utf-8", "replace").strip().splitlines()[-1:]
         raise StageError(f"unsquashfs could not unpack the image: {' '.join(last) or done.returncode}")
     return _judged(copy, keep_links)
+
+
+def _need_plain_names(image: str) -> None:
+    done = subprocess.run(
+        ["unsquashfs", "-ls", image], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    lines = done.stdout.splitlines()
+    names = [line for line in lines if line.startswith(b"squashfs-root")]
+    if done.returncode != 0:
+        raise StageError(f"unsquashfs cannot read the image: {shown(os.fsdecode((lines or [b''])[0]))}")
+    name, times = Counter(names).most_common(1)[0] if names else (b"", 0)
+    if times > 1:
+        raise StageError(f"{shown(os.fsdecode(name))}: comes {times} times in the image")
+    if any(b".." in name.split(b"/") for name in names):
+        raise StageError("a name in the image leads out of it, by '..'")
 
 
 def _judged(copy: str, keep_links: bool) -> Json:

@@ -163,6 +163,26 @@ def test_a_squashfs_is_unpacked_where_it_cannot_be_mounted_for_long(
     assert "1 had it already" in nodes.stage(image, afterwards, "keep", PATH=path)[1]
 
 
+@pytest.mark.parametrize("name", [b"name1", b"../zz"])
+def test_a_squashfs_whose_names_lead_elsewhere_is_not_unpacked(tmp_path: Path, name: bytes) -> None:
+    """A link and a folder of one name, or a name with "..": the folder would be made elsewhere."""
+    source, outside = tmp_path / "made", tmp_path / "outside"
+    (source / "name2").mkdir(parents=True)
+    outside.mkdir()
+    (source / "name1").symlink_to(outside)
+    (source / "name2" / "evil").write_text("evil\n")
+    image = tmp_path / "hostile.sqsh"
+    plain = ("-noI", "-noD", "-noF", "-noX", "-noappend")  # so that names stand in it as they are
+    subprocess.run(["mksquashfs", source, image, *plain], check=True, capture_output=True)
+    changed = image.read_bytes().replace(b"name2", name)
+    image.write_bytes(changed)
+    path = only(tmp_path / "bin", "unsquashfs")
+    status, _, errors = Nodes(tmp_path, 1).stage(image, "leave", "keep", PATH=path)
+    assert (status, list(outside.iterdir())) == (1, [])
+    assert "unsquashfs cannot read the image: " in errors
+    assert not list(tmp_path.rglob("evil")) or list(tmp_path.rglob("evil")) == [source / "name2" / "evil"]
+
+
 def test_a_squashfs_that_can_be_neither_mounted_nor_unpacked_is_refused(tmp_path: Path, source: Path) -> None:
     nodes = Nodes(tmp_path, 1)
     status, _, errors = nodes.stage(make_image(source, tmp_path), PATH=only(tmp_path / "bin"))

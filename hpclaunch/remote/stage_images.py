@@ -73,9 +73,9 @@ def _mounted(target: str) -> bool:
 def unsquash(image: str, copy: str, keep_links: bool) -> Json:
     """Unpack an image to the new folder ``copy``; as `stage_copy.unpack`.
 
-    unsquashfs makes the members, after its own list of them has shown that each name comes once and none leads
-    out: it writes through a link that a second member of the same name follows (before 4.5.1, CVE-2021-41072).
-    What it made is judged by the rule of ``safe_unpack``.
+    unsquashfs makes the members, after its own list of them has shown that each name comes once and none
+    leads out: before 4.5.1 it wrote through a link that a second member of the same name followed
+    (CVE-2021-41072). What it made is judged by the rule of ``safe_unpack``.
     """
     _need_plain_names(image)
     words = ["unsquashfs", "-no-progress", "-no-xattrs", "-quiet", "-dest", copy, image]

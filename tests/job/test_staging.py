@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from tests.remote.staging import content, make_data_set
 from tests.testbed.cluster import Slurm
+from tests.testbed.second_user import SecondUser
 from tests.train.mpirun import write_digits
 
 SHOW = 'cd "$HPCLAUNCH_STAGED" && find . -type f -exec sha256sum {} + | sort && echo "on $(hostname)"'
@@ -188,3 +190,58 @@ def test_a_cancelled_job_leaves_nothing_on_its_nodes(
         assert time.monotonic() < until + 120
         time.sleep(0.2)
     assert on_the_nodes(on_slurm) == []
+
+
+ATTACK = """
+cd "$TMP"
+for name in hpclaunch-$JOB hpclaunch-$JOB-0 hpclaunch-$NUMBER $(ls -A); do
+  mkdir -m 777 "$name" || :
+  for folder in "$name" "$name"/*; do
+    mv "$folder/data" "$folder/old" || :
+    mkdir -p -m 777 "$folder/data" || :
+    printf '#!/bin/sh\\necho "EVIL as $(id -un)"\\n' > "$folder/data/run.sh" || :
+    chmod 755 "$folder/data/run.sh" || :
+    echo '{"files": {}, "bytes": 0}' > "$folder/.data.staged.json" || :
+  done
+done
+"""
+"""What another user of the node does before the job starts, and while it runs, with each name that can be
+known: the job's id, its number in the queue, and what stands in TMPDIR."""
+
+
+@pytest.mark.slurm
+def test_another_user_of_the_node_does_not_decide_what_runs(
+    on_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second_user: SecondUser
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="shared", dir="/tmp") as tmp:
+        Path(tmp).chmod(0o1777)
+        monkeypatch.setenv("TMPDIR", tmp)
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / "run.sh").write_text('#!/bin/sh\necho "GOOD as $(id -un)"\n')
+        (tmp_path / "data" / "run.sh").chmod(0o755)
+        go = tmp_path / "go"
+        program = (
+            f'until [ -e "{go}" ]; do sleep 0.1; done; "$HPCLAUNCH_STAGED/run.sh"; ls -A "$HPCLAUNCH_STAGED"'
+        )
+        job = hpclaunch(
+            *("submit", "--site", "generic-slurm", "--nodes", "1", "--tasks-per-node", "1", "--time", "5m"),
+            *("--sbatch-arg=--hold", "--no-wait", "--stage", str(tmp_path / "data")),
+            *("--", "sh", "-c", program),
+        ).stdout.strip()
+        record = json.loads(hpclaunch("status", job, "--json").stdout)
+        number = record["scheduler_id"]
+        names = {"TMP": tmp, "JOB": job, "NUMBER": number}
+        second_user.run("bash", "-c", ATTACK, **names)
+        on_slurm.run("scontrol", "release", number)
+        log = Path(record["folder"]) / "out.log"
+        while not log.exists() or "verified on 1 node" not in log.read_text():
+            assert json.loads(hpclaunch("status", job, "--json").stdout)["state"] in ("queued", "running")
+            time.sleep(0.1)
+        second_user.run("bash", "-c", ATTACK, **names)
+        go.touch()
+        done = hpclaunch("wait", job)
+        assert (done.returncode, done.stdout) == (0, "done\n"), log.read_text()
+        lines = log.read_text().splitlines()
+        assert "GOOD as root" in lines
+        assert "run.sh" in lines
+        assert not [line for line in lines if "EVIL" in line]

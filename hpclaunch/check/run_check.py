@@ -48,6 +48,8 @@ from hpclaunch.software.software_lines import environment_lines, site_variables,
 _KNOWN_SUMS = resource_dir("remote") / "known_sums.py"
 _SIZES = (4096, 1 << 20, 1 << 24)
 _RANKS_HERE = 2
+_LONGEST_TMPDIR = 40
+"""Characters: below a longer one the path of a socket of mpiexec passes 107 bytes (man 7 unix)."""
 # These may be unknown (a login node has no GPUs and starts no ranks) but not missing.
 _MUST_NOT_BE_MISSING = (
     "environment", "python", "imports", "versions", "gpu-arch", "mpi-plugin", "mpi-library", "mpi-launch",
@@ -133,7 +135,9 @@ def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os
     place = make_place(host, request, environ)
     if place.launcher[:1] != ("mpiexec",):
         return _check_at(place, request)
-    with tempfile.TemporaryDirectory(prefix="hpclaunch-mpi.") as folder:
+    base = tempfile.gettempdir()
+    short = base if len(base) <= _LONGEST_TMPDIR else "/tmp"  # noqa: S108  (a new folder, 0700)
+    with tempfile.TemporaryDirectory(prefix="hpclaunch-mpi.", dir=short) as folder:
         return _check_at(_with_session(place, folder), request)
 
 

@@ -32,6 +32,7 @@ from hpclaunch.host.host_interface import Host, with_retry
 
 _BATCH_BYTES = 32 << 20
 _MAX_BYTES = 2 << 30
+_KEPT_BITS = 0o777
 
 # $1: the folder of this source's trees; $2: the tree that is made; $3: the tree it begins as, if any;
 # stdin: the files of that tree to remove. A tree that is used is touched: see _FINISH_TREE. Trees of any
@@ -101,6 +102,8 @@ class Synced(msgspec.Struct, frozen=True, kw_only=True):
     sent: int
     """Files and links that were sent over the network."""
     sent_bytes: int
+    dropped: tuple[str, ...]
+    """Files whose set-uid, set-gid or sticky bit was left out."""
 
 
 def sync_folder(host: Host, source: Path, target: str, cache: str) -> Synced:
@@ -144,7 +147,8 @@ def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str)
         _do(host, _FINISH_TREE, trees, new, _name(text), stdin=text)
     _do(host, _COPY_TREE, f"{trees}/{_name(text)}", target)
     sent_bytes = sum(manifest[path].size for path in changed)
-    return Synced(files=len(manifest), sent=len(changed), sent_bytes=sent_bytes)
+    dropped = tuple(path for path, entry in manifest.items() if entry.mode & ~_KEPT_BITS)
+    return Synced(files=len(manifest), sent=len(changed), sent_bytes=sent_bytes, dropped=dropped)
 
 
 def _differing(these: Manifest, those: Manifest) -> list[str]:
@@ -256,7 +260,7 @@ def _entry(source: Path, path: str) -> Entry:
             return Entry("link", 0o777, _link(source, path), 0)
         if stat.S_ISREG(status.st_mode):
             data = (source / path).read_bytes()
-            return Entry("file", status.st_mode & 0o777, hashlib.sha256(data).hexdigest(), len(data))
+            return Entry("file", status.st_mode & 0o7777, hashlib.sha256(data).hexdigest(), len(data))
     except OSError as error:
         raise BadInputError(f"{source / path}: cannot be read: {error.strerror}") from None
     raise BadInputError(f"{source / path}: is neither a file nor a link", "add it to .gitignore")
@@ -298,7 +302,7 @@ def _batches(source: Path, manifest: Mapping[str, Entry], paths: Sequence[str]) 
 
 def _add(archive: tarfile.TarFile, source: Path, path: str, entry: Entry) -> None:
     member = tarfile.TarInfo(f"./{path}")
-    member.mode = entry.mode
+    member.mode = entry.mode & _KEPT_BITS
     if entry.kind == "link":
         member.type, member.linkname = tarfile.SYMTYPE, entry.content
         archive.addfile(member)

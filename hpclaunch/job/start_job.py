@@ -119,6 +119,8 @@ def _send_parts(
 
         synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync")
         note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")
+        if synced.dropped:
+            note(f"set-uid, set-gid or sticky bits were left out of {', '.join(synced.dropped[:3])}")
 
 
 def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> None:

@@ -113,6 +113,14 @@ def test_only_what_changed_is_sent(target: JobPlace, source: Path) -> None:
     assert target.sync()[0].sent == 0
 
 
+def test_set_uid_and_the_like_are_left_out_and_named(target: JobPlace, source: Path) -> None:
+    (source / "run.sh").chmod(0o6755)
+    synced, copy = target.sync()
+    assert synced.dropped == ("run.sh",)
+    assert stat.S_IMODE((copy / "run.sh").stat().st_mode) == 0o755
+    assert target.sync()[0].sent == 0
+
+
 def test_a_file_becomes_a_folder_and_back(target: JobPlace, source: Path) -> None:
     target.sync()
     (source / "train.py").unlink()

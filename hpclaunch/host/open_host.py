@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +24,8 @@ def open_host(name: str | None) -> Iterator[Host]:
     if name is None:
         yield LocalHost()
         return
+    import shutil  # few commands leave this machine
+
     from hpclaunch.host.ssh import connect
 
     if shutil.which("ssh") is None:

@@ -55,6 +55,7 @@ _NOT_THE_PROGRAMS = re.compile(
     r"|^(thus causing|the job to be terminated|Primary job +terminated|a non-zero exit code\.|signal \d+ \()"
     r"|^ +(Process name|Exit code): |^YOUR APPLICATION TERMINATED|^This typically refers to"
     r"|^Please see the FAQ"
+    r"|^(Terminated|Killed)$"
     r"|^hpclaunch: task rank "
     r"|^[\d.]+s: (flux-shell\[|job\.exception )|^flux-job: task\(s\) |^\S+ .* broker\.\w+\[\d+\]: "
     r"|^hpclaunch: .*; more: hpclaunch report \S+$"
@@ -69,6 +70,7 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     if rank and rank.exit_code == ENDED_BY_LAUNCHER:  # a limit or a lost node has ended all of them
         rank = None
     error, lines = _decisive(rank, log)
+    own = _own_count(log.own, lines) if log.own else 0
     return Failure(
         rank=rank.rank if rank else None,
         node=_node_of(rank, record) if rank else None,
@@ -76,8 +78,8 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         cause=error.cause if error else None,
         remedy=error.remedy if error else None,
         lines=lines,
-        stderr_rank=log.own.rank if log.own else None,
-        stderr_lines=_own_count(log.own, lines) if log.own else 0,
+        stderr_rank=log.own.rank if log.own and own else None,
+        stderr_lines=own,
     )
 
 

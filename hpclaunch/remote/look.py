@@ -184,6 +184,8 @@ def chosen(pid: str, environ: Dict[str, str], variable: str, job: str) -> bool:
     in_own_step = own_step is not None and environ.get("SLURM_STEP_ID") == own_step
     if environ.get("SLURMD_NODENAME", own_node) != own_node:  # several slurmd on one machine
         return False
+    if "HPCLAUNCH_HELPER" in environ:  # a copy of a rank's stderr
+        return False
     return bool(environ) and not in_own_step and belongs(pid, environ, variable, job)
 
 

@@ -4,8 +4,9 @@
 #   . rank_stderr.sh FOLDER RANK    in the shell of a rank, which then becomes the program
 #
 # Launchers lose lines when they end a job: mpiexec of Open MPI 5.0.11 (PRRTE) at an abort, srun of Slurm 22.05.8 when
-# one rank fails, the shell of Flux 0.88 with exit-on-error. FOLDER/stderr/RANK holds at least the last 64 KiB, with those before them in RANK.before, together
-# at most 700 KiB. A rank that writes nothing has no file. HPCLAUNCH_RANK_STDERR=off in the job's environment: no copy.
+# one rank fails, the shell of Flux 0.88 with exit-on-error. FOLDER/stderr/RANK holds at least the last 64 KiB, with those
+# before them in RANK.before, together at most 700 KiB. A rank that writes nothing has no file.
+# HPCLAUNCH_RANK_STDERR=off in the job's environment: no copy.
 #
 # Two processes: tee, and a shell that collects what tee reads and writes it at most once per second and at the end, so
 # that a file system does not see each line. They are not children of the program, have a process group of their own,
@@ -39,6 +40,7 @@ hpclaunch_copy_stderr() {
     fd=${fd##*/}
     [ "$fd" -le 2 ] || exec {fd}>&-
   done
+  export HPCLAUNCH_HELPER=1  # stacks and verify take it for no program of the rank
   exec tee >(hpclaunch_keep_stderr "$1" > /dev/null 2>&1) 1>&2 2> /dev/null
 }
 

@@ -31,9 +31,9 @@ def test_capture(folder: Path) -> None:
     elif words[0] == "qstat" and "-f" in words and "Q" not in words[1] and "B" not in words[1]:
         jobs = [line.split('"')[1] for line in answer.stdout.splitlines() if line.startswith('\t\t"')]
         jobs += [line[8:] for line in answer.stdout.splitlines() if line.startswith("Job Id: ")]
-        if answer.exit_code == 255:
+        if answer.exit_code == 255 or "dsv" in words:  # a form that is never asked for is no answer
             with pytest.raises(RefusedError):
                 PBS.parse_status("json", jobs, answer)
         else:
             known = PBS.parse_status("json" if "json" in words else "text", jobs, answer)
-            assert set(known) == {job for job in jobs if "dsv" not in words}
+            assert set(known) == set(jobs)

@@ -27,12 +27,12 @@ def is_same(record: JobRecord, status: JobStatus) -> bool:
 
     The path of its script has the job's id in it, so it decides where the scheduler tells it; a site's
     wrapper of the submission may have put another script in its place, which the record then has. Where there
-    is no path the time of submission decides.
+    is no path (SubmitLine of sacct 22.05 may be empty) the time of submission decides.
     """
     said, known = status.identity, record.identity or JobIdentity()
     if said.script is not None and names_script(record, said):
         return True
-    if bool(known.script) != bool(said.script) or (known.script or "") not in (said.script or ""):
+    if said.script is not None and (known.script is None or known.script not in said.script):
         return False
     if status.restarts:  # which has changed the time
         return True

@@ -75,10 +75,11 @@ class Store:
         target = self.folder(record.id)
         self._remove_leftovers()
         try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._note_order(record.id)  # first: a kill between this and the folder leaves a line only
             with new_folder(target) as made:  # fails where a job exists: no job replaces another
                 made.chmod(0o700)  # logs and records are the user's own, whatever the umask is
                 write_new_file(made / RECORD, _encode(record), 0o600)
-                self._note_order(record.id)
         except OSError as error:
             if target.exists():
                 raise BadInputError(f"{target}: a job with that id exists already", "submit again") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,7 +31,8 @@ def killed_submits(lab: Lab, trials: int) -> None:
             kill(process.pid, lab.chance.choice(_SIGNALS))
         answer = _answer(process)
         lab.settled(lab.state)
-        problems = ["a traceback"] if "Traceback (most recent" in answer.err else []
+        # Ctrl-C may come while Python itself starts, before any code of hpclaunch runs.
+        problems = ["a traceback"] if re.search(r'^  File ".*/hpclaunch/', answer.err, re.MULTILINE) else []
         lab.trial(problems + lab.twins_and_losses(name), hit=hit)
     _hidden_folders(lab)
 

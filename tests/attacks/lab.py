@@ -133,9 +133,7 @@ class Answer(NamedTuple):
     def problems(self, about: str, codes: range | tuple[int, ...] = EXIT_CODES) -> list[str]:
         """Say what no answer may have: an error that nobody caught, another exit status, a raw escape."""
         text = self.out + self.err
-        # A dry run prints the script, which has each argument of the user's as it is.
-        said = self.err if "--dry-run" in about else text
-        raw = {char for char in _HARMLESS.sub("", said) if not char.isprintable()}
+        raw = {char for char in _HARMLESS.sub("", text) if not char.isprintable()}
         return [
             f"{about}: {problem}"
             for problem, there in (

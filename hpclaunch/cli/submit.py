@@ -234,7 +234,8 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
     for problem in plan.problems:
-        click.echo(f"hpclaunch: submitting this job is refused: {problem}", err=True)
+        words = "\n".join(map(printable, str(problem).splitlines()))
+        click.echo(f"hpclaunch: submitting this job is refused: {words}", err=True)
     if as_json:
         from hpclaunch.cli._documents import print_document
         from hpclaunch.job.job_documents import dry_run_document

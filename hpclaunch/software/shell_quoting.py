@@ -45,7 +45,9 @@ def double_quote(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r'([\\"`$])', r"\\\1", text)
+    """Return text for the inside of double quotes; what is not printable stands in ``$'...'`` between two."""
+    escaped = re.sub(r'([\\"`$])', r"\\\1", text)
+    return "".join(char if char.isprintable() else f"\"$'{_escaped(char)}'\"" for char in escaped)
 
 
 def word(text: str) -> str:

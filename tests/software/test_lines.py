@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
@@ -312,3 +314,12 @@ def test_a_line_runs_in_the_container_before_the_command() -> None:
     assert command[4:6] == ("bash", "-c")
     assert command[6] == '$WITH_CONDA && exec -- "$@"'
     assert not [text for text in texts(environment, "lumi-g") if text.startswith("module")]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0$~")))
+def test_what_cannot_be_seen_is_visible_in_double_quotes(text: str) -> None:
+    """Marks that turn the direction of text around, too: the shell reads the same text."""
+    quoted = double_quote(text)
+    assert quoted.isprintable()
+    shell = ["bash", "-c", f"printf %s {quoted}"]
+    assert subprocess.run(shell, capture_output=True, check=True).stdout.decode() == text

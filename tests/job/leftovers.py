@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+MPIEXEC = str(Path(sys.executable).with_name("mpiexec"))
+"""Open MPI 5's, from the wheel."""
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 HERE = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", **AS_ROOT}
 _OURS = ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base", "HPCLAUNCH_MPI_SESSION")
@@ -29,7 +32,7 @@ def killed_launch(tmpdir: Path, after_s: float = 0.0) -> Path | None:
         if path.is_symlink():
             path.unlink()
     process = subprocess.Popen(
-        ["mpiexec", "-n", "2", "sleep", "60"],
+        [MPIEXEC, "-n", "2", "sleep", "60"],
         env=environment(tmpdir),
         start_new_session=True,
         stdout=subprocess.DEVNULL,

@@ -16,7 +16,7 @@ import pytest
 
 from hpclaunch.package_data import resource_dir
 from tests.in_process import hpclaunch_here
-from tests.job.leftovers import environment, killed_launch, plant
+from tests.job.leftovers import MPIEXEC, environment, killed_launch, plant
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 SESSION = resource_dir("remote") / "mpi_session.sh"
@@ -48,7 +48,7 @@ def sessions(tmpdir: Path) -> list[str]:
 
 def test_leftovers_end_a_persons_own_mpiexec_but_no_job(tmpdir: Path, leftover: Path) -> None:
     plant(leftover, 3000)
-    own = ["mpiexec", "-n", "2", "true"]
+    own = [MPIEXEC, "-n", "2", "true"]
     ended = subprocess.run(own, env=environment(tmpdir), capture_output=True, text=True, check=False)
     assert ended.returncode == 213
     assert MESSAGE in ended.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ def tmp() -> Iterator[Path]:
         yield Path(folder)
 
 
-def rank(folder: Path, *, umask: str = "0000", key: str = "k3y") -> tuple[str, str]:
+def rank(folder: Path | str, *, umask: str = "0000", key: str = "k3y") -> tuple[str, str]:
     """The value that a rank's program gets, and what its shell says."""
     text = f'umask {umask}; export CACHE={folder}; . {FILE} CACHE; printf %s "${{CACHE-unset}}"'
     done = subprocess.run(
@@ -74,6 +75,55 @@ def test_an_older_folder_of_the_user_is_used_again(tmp: Path, bits: int) -> None
     (tmp / "cache").mkdir()
     (tmp / "cache").chmod(bits)
     assert rank(tmp / "cache") == (str(tmp / "cache"), "")
+
+
+def test_a_folder_below_one_of_another_user_is_not_used(tmp: Path, second_user: SecondUser) -> None:
+    """Its owner could put another in its place at any time."""
+    second_user.shell(f"mkdir -m 777 {tmp}/me")
+    value, said = rank(tmp / "me" / "cache")
+    assert value == "unset"
+    assert "CACHE is not set" in said
+
+
+EXCHANGE = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[1]))
+print("begins", flush=True)
+while True:  # until it is killed
+    libc.renameat2(-100, sys.argv[3].encode(), -100, sys.argv[4].encode(), 2)  # AT_FDCWD, RENAME_EXCHANGE
+"""
+"""Another user exchanges what is at two names: man 2 rename, Linux 3.15 and newer, glibc 2.28 and newer."""
+
+
+def test_what_is_exchanged_while_it_is_looked_at_is_not_used(tmp: Path, second_user: SecondUser) -> None:
+    """At a name of the other user's, a folder of theirs and a link to one of ours take turns."""
+    (tmp / "own").mkdir(0o700)
+    second_user.shell(f"mkdir -m 755 {tmp}/cache; ln -s {tmp}/own {tmp}/link")
+    words = (str(second_user.uid), str(second_user.gid), f"{tmp}/cache", f"{tmp}/link")
+    with subprocess.Popen([sys.executable, "-c", EXCHANGE, *words], stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout
+            assert other.stdout.readline() == b"begins\n"
+            starts = f'for i in {{1..150}}; do export CACHE={tmp}/cache; . {FILE} CACHE; echo "$CACHE"; done'
+            done = subprocess.run(
+                ["bash", "-ec", starts],
+                env={**os.environ, "HPCLAUNCH_KEY": "k3y"},
+                capture_output=True,
+                text=True,
+            )
+        finally:
+            other.kill()
+    assert done.stdout.splitlines() == [f"{tmp}/cache.k3y"] * 150
+
+
+@pytest.mark.parametrize("value", ["/nosuch/cache", "cache", ""])
+def test_a_place_that_the_jobs_setup_chose_stays(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rank(value) == (value, "")
+    assert os.listdir(tmp_path) == []
 
 
 def test_without_any_folder_the_variable_is_not_set(tmp: Path) -> None:

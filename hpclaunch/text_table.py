@@ -21,6 +21,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def printable_lines(text: str) -> str:
+    """Return a text of several lines with each made `printable`."""
+    return "\n".join(map(printable, text.splitlines()))
+
+
 def short(text: str, most: int = 40) -> str:
     """Return a text of one line, its end left out where it is long, as the id of an array can be."""
     return text if len(text) <= most else f"{text[: most - 3]}..."

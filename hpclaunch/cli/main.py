@@ -16,7 +16,7 @@ from hpclaunch.errors import (
     EXIT_REFUSED,
     HpclaunchError,
 )
-from hpclaunch.text_table import printable
+from hpclaunch.text_table import printable, printable_lines
 
 # Command -> its line in the help; its module in hpclaunch.cli has the same name. Listing them imports none.
 COMMANDS = {
@@ -127,8 +127,8 @@ def _print_error(ctx: click.Context, kind: str, message: str, hint: str | None, 
 def _report(error: Exception) -> int:
     """Print what went wrong; return the exit code that belongs to it."""
     if isinstance(error, HpclaunchError):
-        lines = str(error).splitlines()  # they may hold what a scheduler, a host or a file says
-        click.echo("hpclaunch: " + "\n".join(map(printable, lines)), err=True)
+        # It may hold what a scheduler, a host or a file says.
+        click.echo(f"hpclaunch: {printable_lines(str(error))}", err=True)
         return error.exit_code
     if isinstance(error, FileNotFoundError) and not error.filename and not _has_folder():
         click.echo("hpclaunch: the folder that you are in has been removed: go to another one", err=True)

@@ -12,7 +12,7 @@ import click
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
 from hpclaunch.plan.settings_table import WHERE, Row, rows
-from hpclaunch.text_table import printable, short
+from hpclaunch.text_table import printable, printable_lines, short
 
 if TYPE_CHECKING:
     from hpclaunch.host.host_interface import Host
@@ -234,8 +234,7 @@ def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> 
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
     for problem in plan.problems:
-        words = "\n".join(map(printable, str(problem).splitlines()))
-        click.echo(f"hpclaunch: submitting this job is refused: {words}", err=True)
+        click.echo(f"hpclaunch: submitting this job is refused: {printable_lines(str(problem))}", err=True)
     if as_json:
         from hpclaunch.cli._documents import print_document
         from hpclaunch.job.job_documents import dry_run_document

@@ -19,6 +19,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.record import JobRecord
+from hpclaunch.remote.safe_unpack import open_part
 
 _TIMEOUT_S = 300.0
 # What hpclaunch itself put into the job's folder, as patterns of find -path.
@@ -180,9 +181,7 @@ def _opened_parent(target: Path, name: str) -> Iterator[int]:
     handle = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in PurePosixPath(name).parts[:-1]:
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=handle)
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
+            below = open_part(handle, part, 0o777)
             os.close(handle)
             handle = below
         yield handle

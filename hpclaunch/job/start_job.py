@@ -224,8 +224,10 @@ def _indices(plan: LaunchPlan) -> tuple[int, ...]:
 
 def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:
     """Raise BadInputError for a source of ``--stage`` that is not there; one in ``--sync`` comes later."""
+    from hpclaunch.remote.stage_sources import split_sum  # few jobs stage something
+
     for text in prepared.request.stage:
-        source = split_item(text)[0].partition("#sha256=")[0]
+        source = split_sum(split_item(text)[0])[0]
         if prepared.sync is not None and not source.startswith("/"):
             continue
         if not host.exists(source if source.startswith("/") else f"{workdir}/{source}"):

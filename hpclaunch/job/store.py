@@ -166,7 +166,7 @@ class Store:
                 names = file.read().decode(errors="replace").split()
         except OSError:
             return {}
-        return {name: -i for i, name in enumerate(reversed(names), -len(names))}
+        return {name: place for place, name in reversed([*enumerate(names, 1)])}  # a name's first line counts
 
     def ids(self) -> list[str]:
         """Return the ids of all jobs, the oldest first; those of older versions come first, by their time."""

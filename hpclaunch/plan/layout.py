@@ -48,3 +48,8 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     def tasks(self) -> int:
         """Ranks of the whole job."""
         return self.nodes * self.tasks_per_node
+
+
+def programs_folder(array: str | None) -> str:
+    """Return, as shell text, the folder of the files that submit adds: one for all jobs of an array."""
+    return "${HPCLAUNCH_JOB_FOLDER%/*}" if array else "$HPCLAUNCH_JOB_FOLDER"

@@ -9,7 +9,7 @@ from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
-from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.layout import JobLayout, JobPlace, programs_folder
 from hpclaunch.plan.profile_plan import place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.startup_plan import startup_lines
@@ -48,10 +48,10 @@ def shell_lines(
         )
     lines.append(Line(text=f"export HPCLAUNCH_TASKS={layout.tasks}", reason="number of ranks of the job"))
     if request.command.bundled and not scheduler.starts_at_once:
-        folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
+        runner = f"{programs_folder(request.array)}/runner"
         lines.append(
             Line(
-                text=f'export PYTHONPATH="{folder}/runner${{PYTHONPATH:+:$PYTHONPATH}}"',
+                text=f'export PYTHONPATH="{runner}${{PYTHONPATH:+:$PYTHONPATH}}"',
                 reason="the training runner, which submit copies to the job folder",
             )
         )
@@ -127,8 +127,7 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
 def _private_folders(request: JobRequest, profile: SiteProfile, nodes: int) -> Iterator[Line]:
     names = private_folders(profile, nodes, frozenset(request.env))
     if names:
-        folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if request.array else "$HPCLAUNCH_JOB_FOLDER"
-        file = f'"{folder}/{PRIVATE_FOLDERS}"'
+        file = f'"{programs_folder(request.array)}/{PRIVATE_FOLDERS}"'
         yield Line(
             text=f"[ ! -r {file} ] || . {file} {' '.join(names)}",
             reason="these folders must be the user's own on each node: every user may write where they stand",

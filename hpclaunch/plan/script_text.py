@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.gpu_visibility import visible_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.layout import JobPlace, programs_folder
 from hpclaunch.plan.planner import about
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -31,7 +31,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
     scheduler = site_scheduler(plan.profile)
     array = scheduler.arrays if plan.request.array else None
     number, here = array.job_number if array else scheduler.job_number, scheduler.submit_folder
-    folder = "${HPCLAUNCH_JOB_FOLDER%/*}" if array else "$HPCLAUNCH_JOB_FOLDER"
+    programs = programs_folder(plan.request.array)
     return templates.get_template(scheduler.template).render(
         about=about(plan),
         header=plan.header,
@@ -41,6 +41,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         launch=plan.launch,
         argv=plan.argv,
         kind=scheduler.kind,
+        programs=programs,
         session_file=site_launcher(plan.profile).session_file,
         **_coming_back(plan, scheduler),
         own_log=array is not None or scheduler.log_in_script,
@@ -53,8 +54,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment) -> str:
         gpu_visible_var=_visible_var(plan),
         sees_all_gpus=_sees_all(plan),
         sample_s=0 if plan.request.no_sample else plan.request.sample,
-        sampler=f'"{folder}/{SAMPLER}"',
-        rank_stderr=f'"{folder}/{RANK_STDERR}"',
+        sampler=f'"{programs}/{SAMPLER}"',
+        rank_stderr=f'"{programs}/{RANK_STDERR}"',
         job_id=literal(place.job_id) if place.job_id else f'"{number}"',
         folder=literal(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"',
     )

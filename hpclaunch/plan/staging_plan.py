@@ -6,20 +6,17 @@ The copying itself is ``hpclaunch/remote/stage.py``, which is sent with what it 
 from __future__ import annotations
 
 import posixpath
-import re
 from typing import Literal
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import Staging
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.remote.archive_reader import ARCHIVES
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import literal
 
 STAGE = "stage.py"
 """Its name in the job's folder."""
-_SUM = re.compile(r"#sha256=[0-9A-Fa-f]{64}$")
 
 
 def split_item(text: str) -> tuple[str, str]:
@@ -27,11 +24,14 @@ def split_item(text: str) -> tuple[str, str]:
 
     Raises BadInputError where one is missing or the target would lie outside of the job's folder.
     """
+    from hpclaunch.remote.archive_reader import ARCHIVES  # few jobs stage something
+    from hpclaunch.remote.stage_sources import split_sum
+
     source, colon, target = text.rpartition(":")
     if not colon:
         source, target = text, ""
     if not target:
-        target = posixpath.basename(source.partition("#sha256=")[0].rstrip("/"))
+        target = posixpath.basename(split_sum(source)[0].rstrip("/"))
         target = next((target.removesuffix(end) for end in ARCHIVES if target.endswith(end)), target)
     clean = posixpath.normpath(target)
     if not source or clean in ("", ".", "/") or clean.startswith(".."):
@@ -39,7 +39,7 @@ def split_item(text: str) -> tuple[str, str]:
             f"--stage {text}: not a source and a target",
             "use SRC or SRC:DEST, such as --stage /project/data/train or --stage env.sqsh:/tmp/env.sqsh",
         )
-    if "#sha256=" in source and not _SUM.search(source):
+    if "#sha256=" in source and not split_sum(source)[1]:
         raise BadInputError(f"--stage {text}: not a sha256", "it has 64 digits, as sha256sum prints them")
     return source, clean
 

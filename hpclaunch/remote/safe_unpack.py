@@ -12,11 +12,13 @@ This file goes to nodes. It imports nothing of hpclaunch and runs on any Python 
 
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     with Unpacker(root, keep_links=False) as unpacker:
-        for info in archive:                     # a tarfile.TarFile
-            unpacker.add(member_of(info), archive.extractfile(info) if info.isreg() else None)
+        for member, content in members(stream):  # archive_reader
+            unpacker.add(member, content)
         unpacker.finish()
+        unpacker.set_modes()
 """
 
+import contextlib
 import hashlib
 import os
 from collections import OrderedDict
@@ -73,16 +75,6 @@ class Member(NamedTuple):
     """Of a link its text, of a hard link the name of the other member; else empty."""
 
 
-def member_of(info: Any) -> Member:
-    """What tarfile has read: a ``TarInfo``."""
-    kind = FILE if info.isreg() else KINDS.get(info.type, f"member of type {info.type!r}")
-    size = info.size if kind == FILE else 0
-    mtime_ns = (
-        int(info.mtime * 10**9) if abs(info.mtime) < _FARTHEST_NS else 0
-    )  # also where it is not a number
-    return Member(info.name, kind, info.mode, mtime_ns, size, info.linkname)
-
-
 def shown(name: str) -> str:
     """A name as text of a message: without control characters, and not too long."""
     text = name.encode("utf-8", "backslashreplace").decode()
@@ -114,6 +106,19 @@ def _parts(name: str) -> List[str]:
             f"{shown(name)}: its name has more than {_LONGEST_NAME:,} bytes or {_DEEPEST} parts"
         )
     return parts
+
+
+def open_part(parent: int, part: str, mode: int) -> int:
+    """The descriptor of a folder in an opened one, made with ``mode`` where it is missing, never followed.
+
+    NotADirectoryError where a link or a file is there.
+    """
+    try:
+        return os.open(part, _FOLDER, dir_fd=parent)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):  # made by another process meanwhile
+            os.mkdir(part, mode, dir_fd=parent)
+        return os.open(part, _FOLDER, dir_fd=parent)
 
 
 class Unpacker:
@@ -272,21 +277,14 @@ class Unpacker:
         known = next((n for n in range(len(parts) - 1, 0, -1) if "/".join(parts[:n]) in self._open), 0)
         at = self._open["/".join(parts[:known])] if known else self._root
         for end in range(known + 1, len(parts) + 1):
-            at = self._open_part(at, parts[end - 1])
+            try:
+                at = open_part(at, parts[end - 1], 0o700)
+            except NotADirectoryError:
+                raise FileExistsError from None
             self._open["/".join(parts[:end])] = at
             if len(self._open) > _OPEN_FOLDERS:
                 os.close(self._open.popitem(last=False)[1])
         return at
-
-    @staticmethod
-    def _open_part(parent: int, part: str) -> int:
-        try:
-            return os.open(part, _FOLDER, dir_fd=parent)
-        except FileNotFoundError:
-            os.mkdir(part, 0o700, dir_fd=parent)
-            return os.open(part, _FOLDER, dir_fd=parent)
-        except NotADirectoryError:
-            raise FileExistsError from None
 
     @staticmethod
     def _named_call(name: str, call: Any, *arguments: Any, **named: Any) -> None:

@@ -51,13 +51,18 @@ class Source(NamedTuple):
     """Of a folder."""
 
 
+def split_sum(text: str) -> Tuple[str, str]:
+    """The path and the sum, in lower case, of ``SRC[#sha256=SUM]``; without a sum the text and nothing."""
+    given = _SUM.fullmatch(text)
+    return (given.group(1), given.group(2).lower()) if given else (text, "")
+
+
 def look_at(text: str, target: str) -> Source:
     """Look at the source ``SRC[#sha256=SUM]``; the name of the target decides whether it is unpacked.
 
     StageError where it cannot be copied.
     """
-    given = _SUM.fullmatch(text)
-    path, sha256 = (given.group(1), given.group(2).lower()) if given else (text, "")
+    path, sha256 = split_sum(text)
     kind = _kind(path, target)
     if kind == "folder" and sha256:
         raise StageError(f"--stage {text}: a sum can be given of a file, and this is a folder")

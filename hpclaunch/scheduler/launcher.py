@@ -107,8 +107,6 @@ class Mpiexec(Launcher, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     """Options that name the job's nodes, where the MPI may not find them in the scheduler's variables."""
     shell_lines: tuple[Line, ...] = (UNBOUND,)
-    session_file: str | None = None
-    """File of ``hpclaunch/remote`` that makes a folder of the job's own for mpiexec's session files."""
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks."""

@@ -14,6 +14,7 @@ import pytest
 
 from hpclaunch.errors import HpclaunchError, RefusedError
 from hpclaunch.host.ssh import connect
+from tests.host.ssh_client import configure, never, works
 from tests.testbed.cluster import AT_HOME, Sshd
 
 pytestmark = [
@@ -73,19 +74,6 @@ STOCK = {
 @pytest.fixture(autouse=True)
 def home(ssh_home: Path) -> Path:
     return ssh_home
-
-
-def configure(home: Path, *blocks: str) -> None:
-    (home / ".ssh" / "config").write_text("\n".join(blocks))
-
-
-def never(prompt: str, echo: bool) -> str:
-    raise AssertionError(f"nothing was to be asked: {prompt}")
-
-
-def works(destination: str) -> bool:
-    with connect(destination, ask=never) as host:
-        return host.run(["echo", "works"]).stdout == "works\n"
 
 
 def refusal(destination: str) -> HpclaunchError:

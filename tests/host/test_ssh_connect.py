@@ -13,6 +13,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.host.ssh import connect
+from tests.host.ssh_client import configure, never, works
 from tests.testbed.cluster import Sshd
 
 # An error in a thread would be a traceback on the user's terminal.
@@ -26,19 +27,6 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def home(ssh_home: Path) -> Path:
     return ssh_home
-
-
-def configure(home: Path, *blocks: str) -> None:
-    (home / ".ssh" / "config").write_text("\n".join(blocks))
-
-
-def never(prompt: str, echo: bool) -> str:
-    raise AssertionError(f"nothing was to be asked: {prompt}")
-
-
-def works(destination: str, ask: Callable[[str, bool], str] = never) -> bool:
-    with connect(destination, ask=ask) as host:
-        return host.run(["echo", "works"]).stdout == "works\n"
 
 
 def refusal(destination: str, ask: Callable[[str, bool], str] = never) -> HpclaunchError:

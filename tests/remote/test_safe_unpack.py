@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpclaunch.remote.safe_unpack import LinkOut, Unpacker, UnsafeMember, member_of
+from hpclaunch.remote import safe_unpack
+from hpclaunch.remote.safe_unpack import LinkOut, Member, Unpacker, UnsafeMember
 
 Entry = tuple[str, bytes, str, int, bytes]
 """Name, type, link's target, mode, content."""
@@ -29,6 +30,14 @@ def archive_of(entries: list[Entry]) -> bytes:
             info.size = len(content) if kind == tarfile.REGTYPE else 0
             tar.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
+
+
+def member_of(info: tarfile.TarInfo) -> Member:
+    """What tarfile has read."""
+    usual = safe_unpack.KINDS.get(info.type, f"member of type {info.type!r}")
+    kind = safe_unpack.FILE if info.isreg() else usual
+    size = info.size if kind == safe_unpack.FILE else 0
+    return Member(info.name, kind, info.mode, int(info.mtime * 10**9), size, info.linkname)
 
 
 def unpack(archive: bytes, folder: Path, keep_links: bool = False) -> Unpacker:

@@ -87,9 +87,8 @@ def shown_state(record: JobRecord) -> str:
     """Return the state as people read it: of a job that cannot be seen from here, where it was last known."""
     from hpclaunch.job.ask_scheduler import is_last_known
 
-    return (
-        f"{record.state}, {str(record.reason).partition(';')[0]}" if is_last_known(record) else record.state
-    )
+    where = f", {str(record.reason).partition(';')[0]}" if is_last_known(record) else ""
+    return f"{record.state}{where}"
 
 
 def up_to_date(handle: JobHandle) -> JobRecord:

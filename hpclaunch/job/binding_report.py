@@ -119,13 +119,8 @@ def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
     left = _counted(
         "left it for other CPUs while running", reports, lambda one: "".join(map(str, one.left[:1]))
     )
-    got = (
-        ""
-        if any(bad)
-        else "the rank got its binding"
-        if tasks == 1
-        else f"all {tasks} ranks got their binding"
-    )
+    all_did = "the rank got its binding" if tasks == 1 else f"all {tasks} ranks got their binding"
+    got = "" if any(bad) else all_did
     changed = _counted("changed it within their CPUs while running", reports, _changed_within)
     return not (any(bad) or left), "; ".join(filter(None, (*bad, got, left, changed)))
 

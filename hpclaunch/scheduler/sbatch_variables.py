@@ -13,70 +13,30 @@ from hpclaunch.scheduler.slurm_directives import SLURM_DIRECTIVES
 WAITS = "SBATCH_WAIT"
 """Makes sbatch wait for the end of the job."""
 
-VARIABLES: dict[str, str] = {
-    "account": "SBATCH_ACCOUNT",
-    "acctg-freq": "SBATCH_ACCTG_FREQ",
+_OPTIONS = (
+    "account acctg-freq array batch bb cluster-constraint clusters consolidate-segments constraint"
+    " container container-id core-spec cpu-freq cpus-per-gpu delay-boot distribution error exclusive"
+    " export get-user-env gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres"
+    " gres-flags hint ignore-pbs input job-name mem mem-bind mem-per-cpu mem-per-gpu network no-kill"
+    " no-requeue open-mode output overcommit partition power profile qos requeue reservation segment"
+    " signal spread-job spread-segments switches thread-spec threads-per-core time tres-bind"
+    " tres-per-task use-min-nodes verbose wait wait-all-nodes wckey"
+)
+_OTHER_NAMES = {
     "array": "SBATCH_ARRAY_INX",
-    "batch": "SBATCH_BATCH",
     "bb": "SBATCH_BURST_BUFFER",
-    "cluster-constraint": "SBATCH_CLUSTER_CONSTRAINT",
     "clusters": "SBATCH_CLUSTERS SLURM_CLUSTERS",
-    "consolidate-segments": "SBATCH_CONSOLIDATE_SEGMENTS",
-    "constraint": "SBATCH_CONSTRAINT",
-    "container": "SBATCH_CONTAINER",
-    "container-id": "SBATCH_CONTAINER_ID",
-    "core-spec": "SBATCH_CORE_SPEC",
     "cpu-freq": "SBATCH_CPU_FREQ_REQ",
-    "cpus-per-gpu": "SBATCH_CPUS_PER_GPU",
-    "delay-boot": "SBATCH_DELAY_BOOT",
-    "distribution": "SBATCH_DISTRIBUTION",
-    "error": "SBATCH_ERROR",
-    "exclusive": "SBATCH_EXCLUSIVE",
-    "export": "SBATCH_EXPORT",
-    "get-user-env": "SBATCH_GET_USER_ENV",
-    "gpu-bind": "SBATCH_GPU_BIND",
-    "gpu-freq": "SBATCH_GPU_FREQ",
-    "gpus": "SBATCH_GPUS",
-    "gpus-per-node": "SBATCH_GPUS_PER_NODE",
-    "gpus-per-socket": "SBATCH_GPUS_PER_SOCKET",
-    "gpus-per-task": "SBATCH_GPUS_PER_TASK",
-    "gres": "SBATCH_GRES",
-    "gres-flags": "SBATCH_GRES_FLAGS",
     "hint": "SBATCH_HINT SLURM_HINT",
-    "ignore-pbs": "SBATCH_IGNORE_PBS",
-    "input": "SBATCH_INPUT",
-    "job-name": "SBATCH_JOB_NAME",
     "mem": "SBATCH_MEM_PER_NODE",
-    "mem-bind": "SBATCH_MEM_BIND",
-    "mem-per-cpu": "SBATCH_MEM_PER_CPU",
-    "mem-per-gpu": "SBATCH_MEM_PER_GPU",
-    "network": "SBATCH_NETWORK",
-    "no-kill": "SBATCH_NO_KILL",
-    "no-requeue": "SBATCH_NO_REQUEUE",
-    "open-mode": "SBATCH_OPEN_MODE",
-    "output": "SBATCH_OUTPUT",
-    "overcommit": "SBATCH_OVERCOMMIT",
-    "partition": "SBATCH_PARTITION",
-    "power": "SBATCH_POWER",
-    "profile": "SBATCH_PROFILE",
-    "qos": "SBATCH_QOS",
-    "requeue": "SBATCH_REQUEUE",
-    "reservation": "SBATCH_RESERVATION",
     "segment": "SBATCH_SEGMENT_SIZE",
-    "signal": "SBATCH_SIGNAL",
-    "spread-job": "SBATCH_SPREAD_JOB",
-    "spread-segments": "SBATCH_SPREAD_SEGMENTS",
     "switches": "SBATCH_REQ_SWITCH SBATCH_WAIT4SWITCH",
-    "thread-spec": "SBATCH_THREAD_SPEC",
-    "threads-per-core": "SBATCH_THREADS_PER_CORE",
     "time": "SBATCH_TIMELIMIT",
-    "tres-bind": "SBATCH_TRES_BIND",
-    "tres-per-task": "SBATCH_TRES_PER_TASK",
-    "use-min-nodes": "SBATCH_USE_MIN_NODES",
     "verbose": "SBATCH_DEBUG",
-    "wait": WAITS,
-    "wait-all-nodes": "SBATCH_WAIT_ALL_NODES",
-    "wckey": "SBATCH_WCKEY",
+}
+VARIABLES: dict[str, str] = {
+    option: _OTHER_NAMES.get(option, f"SBATCH_{option.upper().replace('-', '_')}")
+    for option in _OPTIONS.split()
 }
 """Long name of an option -> its variables. The option's letter is in ``slurm_directives``."""
 

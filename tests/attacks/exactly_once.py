@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 
 from tests.attacks.lab import ON_SLURM, Answer, Lab
-from tests.testbed.cluster import Sshd
+from tests.testbed.cluster import Sshd, write_ssh
 
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -52,6 +52,9 @@ def cut_connections(lab: Lab, trials: int) -> None:
     server.start()
     (lab.home / ".ssh").mkdir(mode=0o700)
     (lab.home / ".ssh" / "config").write_text(server.host_block("login"))
+    programs = lab.home / ".local" / "bin"  # first on PATH
+    programs.mkdir(parents=True)
+    write_ssh(programs)
     code = lab.scratch / "code"
     code.mkdir()
     (code / "data").write_bytes(os.urandom(300_000))

@@ -222,6 +222,12 @@ class Sshd:
         subprocess.run([str(HERE / "sshd.sh"), action], env=environment, check=True)
 
 
+def write_ssh(programs: Path) -> None:
+    """Write a program ssh for which HOME is the user's home folder: the real one asks the password file."""
+    (programs / "ssh").write_text(f'#!/bin/sh\nexec {AT_HOME} {shutil.which("ssh")} "$@"\n')
+    (programs / "ssh").chmod(0o755)
+
+
 def _runs(pid: str) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.testbed.cluster import (
-    AT_HOME,
     Slurm,
     Sshd,
     apt_line,
@@ -21,6 +19,7 @@ from tests.testbed.cluster import (
     missing_for_simgrid,
     missing_for_ssh,
     missing_parts,
+    write_ssh,
 )
 from tests.testbed.second_user import SecondUser
 
@@ -164,8 +163,7 @@ def ssh_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home, programs = tmp_path / "home", tmp_path / "programs"
     (home / ".ssh").mkdir(parents=True, mode=0o700)
     programs.mkdir()
-    (programs / "ssh").write_text(f'#!/bin/sh\nexec {AT_HOME} {shutil.which("ssh")} "$@"\n')
-    (programs / "ssh").chmod(0o755)
+    write_ssh(programs)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)

@@ -139,11 +139,20 @@ class _JobMethods:
         """Return the batch script, as ``hpclaunch submit --dry-run`` prints it. Raises as `plan`."""
         return self.dry_run()[1]
 
-    def dry_run(self) -> tuple[LaunchPlan, str]:
-        """Return the plan and the batch script. Raises as `plan`."""
+    def dry_run(self, *, plain: bool = False) -> tuple[LaunchPlan, str]:
+        """Return the plan and the script; ``plain``: one that needs no file of ours. Raises as `plan`."""
         from hpclaunch.job.prepare import dry_run
 
-        return dry_run(self.prepared)
+        return dry_run(self.prepared, plain=plain)
+
+    def save(self, folder: str | Path) -> tuple[LaunchPlan, str]:
+        """Write the script, ``job.sh``, and its files into a new folder; return the plan and the script.
+
+        Raises as `plan`, and BadInputError where the folder cannot be made.
+        """
+        from hpclaunch.job.job_files import save_script
+
+        return save_script(self.prepared, Path(folder))
 
     def submit(self, *, test_first: bool = True) -> JobHandle:
         """Submit the job and return at once; a job on this machine is started.

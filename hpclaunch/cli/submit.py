@@ -135,6 +135,17 @@ def setting_options(leave_out: tuple[str, ...] = ()) -> list[click.Parameter]:
 )
 @click.option("--explain", is_flag=True, help="Print each setting with its origin; submit nothing.")
 @click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
+@click.option(
+    "--plain",
+    is_flag=True,
+    help="With --dry-run: a script that needs no file of hpclaunch on the machine; no proof, no restarts.",
+)
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="With --dry-run: write the script and its files into a new folder, to be submitted by hand.",
+)
 @click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
 @click.option(
     "--interactive",
@@ -167,6 +178,8 @@ def command(
     file: Path | None,
     explain: bool,
     dry_run: bool,
+    plain: bool,
+    save: Path | None,
     wait: bool | None,
     test_first: bool,
     interactive: bool,
@@ -189,13 +202,17 @@ def command(
 
     if interactive and wait is False:
         raise click.UsageError("--interactive and --no-wait exclude each other")
+    if (plain or save) and not dry_run:
+        raise click.UsageError("--plain and --save belong to --dry-run")
+    if plain and save:
+        raise click.UsageError("--plain and --save exclude each other: a plain script needs no files")
     settings = _command_line(job, ctx.meta.get("tail", ()), options)
     prepared = prepare(
         read_layers(settings, file, is_program=job is None),
         SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
     )
     if dry_run or explain:
-        show(prepared, dry_run=dry_run, explain=explain, as_json=as_json)
+        show(prepared, dry_run=dry_run, explain=explain, as_json=as_json, plain=plain, save=save)
     else:
         wait = prepared.waits if wait is None else wait
         ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
@@ -222,11 +239,20 @@ def given_settings(options: dict[str, Any], **more: Any) -> JobSettings:
     return JobSettings(**given, **more)
 
 
-def show(prepared: Prepared, *, dry_run: bool, explain: bool, as_json: bool) -> None:
-    """Print the script, the settings, or both (then the settings on stderr)."""
+def show(
+    prepared: Prepared,
+    *,
+    dry_run: bool,
+    explain: bool,
+    as_json: bool,
+    plain: bool = False,
+    save: Path | None = None,
+) -> None:
+    """Print the script, the settings, or both (then the settings on stderr); with ``save`` write it, too."""
     from hpclaunch.api import Job
 
-    plan, script = Job.of(prepared).dry_run()
+    job = Job.of(prepared)
+    plan, script = job.save(save) if save else job.dry_run(plain=plain)
     if prepared.request.check:
         from hpclaunch.cli._submit_check import say_what
 

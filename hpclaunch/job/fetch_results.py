@@ -23,8 +23,7 @@ from hpclaunch.remote.safe_unpack import open_part
 
 _TIMEOUT_S = 300.0
 # What hpclaunch itself put into the job's folder, as patterns of find -path.
-_PROGRAMS = ("probe.py", "stage.py", "sampler.sh", "rank_stderr.sh", "mpi_session.sh", "private_folders.sh")
-_OURS = ("runner", "submission", *_PROGRAMS, "startup", "log_start", "staging.??????", "staging_key.*")
+_OURS = ("files", "submission", "log_start", "staging.??????", "staging_key.*")
 # base64 carries names that are not UTF-8.
 _FIND = """
 export LC_ALL=C

@@ -190,10 +190,16 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
     return found.site, f"detected: {found.reason}"
 
 
-def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
-    """Return the plan and the script, without changing a file or asking a scheduler or an MPI."""
+def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None) -> tuple[LaunchPlan, str]:
+    """Return the plan and the script, without changing a file or asking a scheduler or an MPI.
+
+    ``plain``: see `render`; ``files``: where the files beside the script will be.
+    """
     place = JobPlace(
-        python=python_here(prepared.profile), after=_after(prepared), allocation=prepared.allocation
+        files=files,
+        python=python_here(prepared.profile),
+        after=_after(prepared),
+        allocation=prepared.allocation,
     )
     plan = plan_of(prepared, place)
     if prepared.host is None or prepared.sync is not None:
@@ -201,7 +207,7 @@ def dry_run(prepared: Prepared) -> tuple[LaunchPlan, str]:
 
         missing = missing_here(prepared.request, prepared.sync or Path(prepared.workdir))
         plan = msgspec.structs.replace(plan, problems=(*plan.problems, *missing))
-    return plan, render(plan, place, script_templates())
+    return plan, render(plan, place, script_templates(), plain=plain)
 
 
 def plan_of(prepared: Prepared, place: JobPlace) -> LaunchPlan:

@@ -19,8 +19,8 @@ from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
 from hpclaunch.job.imported_framework import read_on, with_framework
+from hpclaunch.job.job_files import job_files
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
-from hpclaunch.job.node_programs import ROLL_CALL_FILES, STAGING, one_text
 from hpclaunch.job.prepare import Prepared, plan_of, python_here
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.provenance import git_commit, versions
@@ -29,20 +29,17 @@ from hpclaunch.job.refresh import Note, refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.job.trial_submission import try_submission
-from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
-from hpclaunch.plan.preflight_plan import PROBE
-from hpclaunch.plan.script_text import RANK_STDERR, SAMPLER, render
-from hpclaunch.plan.staging_plan import STAGE, split_item
-from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
+from hpclaunch.plan.plan_file import FOLDER
+from hpclaunch.plan.script_text import render
+from hpclaunch.plan.staging_plan import split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.retired_site import refuse_submission
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
-from hpclaunch.software.software_lines import PRIVATE_FOLDERS, private_folders
+from hpclaunch.site.site_scheduler import site_scheduler
 
 
 def start(
@@ -86,34 +83,11 @@ def start(
 def _send_parts(
     prepared: Prepared, plan: LaunchPlan, host: Host, record: JobRecord, state: str, note: Note
 ) -> None:
-    """Put into the job's folder what the script needs: the runner, probes, the user's code."""
-    folder = record.folder
-    host.make_folder(folder, private=True)
-    if prepared.request.command.bundled and not site_scheduler(prepared.profile).starts_at_once:
-        from hpclaunch.host.sync import send_files  # it loads much that a job on this machine does not need
+    """Put into the job's folder what the script needs: its files, the user's code."""
+    from hpclaunch.host.sync import send_files
 
-        send_files(host, _runner(), f"{folder}/runner")
-    if plan.preflight is not None:
-        host.write_file(f"{folder}/{PROBE}", probe_file())
-    private = private_folders(plan.profile, plan.nodes, frozenset(plan.request.env))
-    programs = (
-        RANK_STDERR,
-        None if plan.request.no_sample else SAMPLER,
-        site_launcher(plan.profile).session_file,
-        PRIVATE_FOLDERS if private else None,
-    )
-    for name in filter(None, programs):
-        host.write_file(f"{folder}/{name}", (resource_dir("remote") / name).read_bytes())
-    if needs_startup(prepared.request):
-        host.make_folder(f"{folder}/{STARTUP}", private=True)
-        for name, there in STARTUP_FILES.items():
-            host.write_file(f"{folder}/{STARTUP}/{there}", (resource_dir("remote") / name).read_bytes())
-    if plan.supervision is not None and plan.supervision.look:
-        host.make_folder(f"{folder}/{STACKS}", private=True)
-        for file, modules in ROLL_CALL_FILES.items():
-            host.write_file(f"{folder}/{STACKS}/{file}", one_text(modules).encode())
-    if plan.staging is not None:
-        host.write_file(f"{folder}/{STAGE}", one_text(STAGING).encode())
+    host.make_folder(record.folder, private=True)
+    send_files(host, job_files(plan), f"{record.folder}/{FOLDER}")
     if prepared.sync is not None:
         from hpclaunch.host.sync import sync_folder
 
@@ -251,18 +225,3 @@ def _need_local_parts(plan: LaunchPlan) -> None:
             raise RefusedError(
                 f"the training runner needs {' and '.join(missing)}", f"pip install {' '.join(missing)}"
             )
-
-
-def probe_file() -> bytes:
-    """Return the text of the probe."""
-    return (resource_dir("remote") / PROBE).read_bytes()
-
-
-def _runner() -> dict[str, bytes]:
-    """Return the runner's files, which go into the job folder: compute nodes need no hpclaunch installed."""
-    source = resource_dir("train")
-    runner = {
-        f"hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()
-        for file in sorted(source.rglob("*.py"))
-    }
-    return {"hpclaunch/__init__.py": b"", **runner}

@@ -193,19 +193,22 @@ def rank_lines(
     if own := [name for name in who if name in needed and name not in names]:
         text = " ".join(f"{name}={values[name]}" for name in own)
         lines.append(Line(text=text, reason="rank and local rank, for this shell only"))
-    if names:
-        text = "export " + " ".join(f"{name}={values[name]}" for name in names)
-        lines.append(Line(text=text, reason=f"the rank, as the variables that {_readers(request)}"))
+    reason = f"the rank, as {_readers(request)}"
+    for some in ([n for n in names if n in who], [n for n in names if n not in who]):
+        if some:
+            text = "export " + " ".join(f"{name}={values[name]}" for name in some)
+            lines.append(Line(text=text, reason=reason))
+            reason = "and the sizes of the job"
     if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
         lines.append(own_config(config))
     return tuple(lines)
 
 
 def _readers(request: JobRequest) -> str:
-    named = {"deepspeed": "DeepSpeed reads", "jax": "JAX programs pass on to jax.distributed.initialize"}
+    named = {"deepspeed": "DeepSpeed reads it", "jax": "JAX programs pass it to jax.distributed.initialize"}
     if request.framework is None:
-        return "torch.distributed and others read"
-    return named.get(request.framework, "torch.distributed reads")
+        return "torch.distributed and others read it"
+    return named.get(request.framework, "torch.distributed reads it")
 
 
 def rendezvous(scheduler: Scheduler, array: bool = False) -> tuple[Line, ...]:
@@ -216,10 +219,10 @@ def rendezvous(scheduler: Scheduler, array: bool = False) -> tuple[Line, ...]:
     """
     number = scheduler.arrays.port_number if array and scheduler.arrays else scheduler.port_number
     return (
-        Line(text=f"{scheduler.first_node}\nexport MASTER_ADDR", reason="rendezvous: the job's first node"),
+        Line(text=scheduler.first_node, reason="rendezvous: the job's first node"),
         Line(
-            text=f"export MASTER_PORT=$((10000 + {number} % 10000))",
-            reason="rendezvous: a port of this job's own, below the ephemeral range",
+            text=f"export MASTER_ADDR MASTER_PORT=$((10000 + {number} % 10000))",
+            reason="and this job's port, below ephemeral ones",
         ),
     )
 
@@ -267,7 +270,7 @@ def _hostfile(scheduler: Scheduler, nodes: int, tasks_per_node: int) -> list[Lin
         Line(text=text, reason="the nodes and how many ranks each has, as DeepSpeed's launcher reads them"),
         Line(
             text='export HPCLAUNCH_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hostfile"',
-            reason="where that file is, for programs that start others",
+            reason="and its name, for programs that start others",
         ),
     ]
 

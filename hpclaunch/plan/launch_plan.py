@@ -20,24 +20,19 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True):
     timer_s: int | None
     """Seconds to the signal where the scheduler gives none itself."""
     idle_s: int | None
-    nodes: int = 1
     look: tuple[str, ...] = ()
     """Shell words that print where the processes on each node stand; their program is in ``$stands``."""
     look_s: int = 0
     """How long they may take."""
-    node_names: str = ""
-    """Command that prints the names of the nodes; empty: they are not needed."""
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     """How each node is checked before the ranks start; all words are shell text."""
 
     probe: tuple[str, ...]
-    """Start the probe, one process per node."""
+    """Start the probe, whose path is in ``$probe``, one process per node."""
     judge: tuple[str, ...]
     """Reads what they said; the names of the nodes follow."""
-    node_names: str
-    """Command that prints these names."""
     limit_s: int
     again: str | None
     """Submits the script again without the nodes in ``$left_out``; None: the job ends where one fails."""
@@ -48,13 +43,10 @@ class Staging(msgspec.Struct, frozen=True, kw_only=True):
 
     launch: tuple[str, ...]
     """Start one process per node."""
-    nodes: int
     root: str
     """Folder of the nodes' own storage."""
     pairs: tuple[tuple[str, str], ...]
     """Source and target of each item; ``$stage_root`` is the folder of this job below ``root``."""
-    node_names: str
-    """Command that prints the names of the nodes."""
     links: Literal["refuse", "keep"]
     """Links of an archive that lead out of it."""
     afterwards: Literal["stay", "leave", "here", "keep"]
@@ -92,6 +84,9 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Shell lines that each rank runs before it becomes the command."""
     argv: tuple[str, ...]
     """The command, exactly as given; the template quotes it."""
+    proof: dict[str, tuple[str, ...]] = {}
+    """What each rank compares its binding with, a word for each local rank: its ``cpus``, the ``numa`` nodes
+    of its cores, its GPUs' addresses (``bus``) and, where it sees more GPUs, the numbers of its ``own``."""
     launch: tuple[str, ...]
     """The launcher and its options as shell text."""
     supervision: Supervision | None

@@ -14,6 +14,8 @@ class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: str | None = None
     """Absolute path of the job folder."""
+    files: str | None = None
+    """Folder of the files beside the script; None: ``files`` in the job folder."""
     job_id: str | None = None
     python: str | None = None
     """Interpreter for jobs on this machine (its folder goes first on PATH, for the MPI installed with it)."""
@@ -48,8 +50,3 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     def tasks(self) -> int:
         """Ranks of the whole job."""
         return self.nodes * self.tasks_per_node
-
-
-def programs_folder(array: str | None) -> str:
-    """Return, as shell text, the folder of the files that submit adds: one for all jobs of an array."""
-    return "${HPCLAUNCH_JOB_FOLDER%/*}" if array else "$HPCLAUNCH_JOB_FOLDER"

@@ -29,6 +29,7 @@ from hpclaunch.plan.request_texts import check_names, check_overridden
 from hpclaunch.plan.script_body import (
     launch_words,
     plugin_is_open,
+    proof,
     rank_setup,
     rank_words,
     shell_lines,
@@ -38,7 +39,7 @@ from hpclaunch.plan.startup_plan import LOOK_S, look_words
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
-from hpclaunch.site.queue_limits import reason_with_source
+from hpclaunch.site.queue_limits import source_of
 from hpclaunch.site.retired_site import no_submission
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -87,6 +88,7 @@ def make_plan(
         header=header,
         environment=shell_lines(request, profile, layout, place, for_launcher),
         rank_setup=for_rank,
+        proof=proof(request, layout),
         launch=launch_words(request, profile, layout, place),
         argv=rank_words(request, profile, place),
         supervision=_supervision(request, profile, layout),
@@ -222,10 +224,8 @@ def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
         exit_code=CHECKPOINTED,
         timer_s=timer_s,
         idle_s=idle_s,
-        nodes=layout.nodes,
         look=look,
         look_s=LOOK_S,
-        node_names=scheduler.node_names if any("FOLDER/nodes" in word for word in look) else "",
     )
 
 
@@ -271,7 +271,7 @@ def _header(
     given = {_directive_key(text) for text in request.directives}
     named = given.union(_directive_key(d.text) for d in profile.directives)
     site = tuple(
-        Line(text=d.text, reason=reason_with_source(profile, d.reason, d.source))
+        Line(text=d.text, reason=d.reason, source=source_of(profile, d.source))
         for d in profile.directives
         if _directive_key(d.text) not in given
     )

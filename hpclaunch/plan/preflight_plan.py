@@ -52,7 +52,6 @@ def plan_preflight(
     return Preflight(
         probe=(*launch, *probe),
         judge=judge,
-        node_names=scheduler.node_names,
         limit_s=_LIMIT_S,
         again=again,
     )

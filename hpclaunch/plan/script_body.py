@@ -9,7 +9,7 @@ from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
-from hpclaunch.plan.layout import JobLayout, JobPlace, programs_folder
+from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.profile_plan import place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.startup_plan import startup_lines
@@ -19,10 +19,8 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import literal
 from hpclaunch.software.software_lines import (
-    PRIVATE_FOLDERS,
     environment_lines,
     launch_options,
-    private_folders,
     site_variables,
     wrap_command,
 )
@@ -46,13 +44,11 @@ def shell_lines(
         lines.append(
             Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch, first")
         )
-    lines.append(Line(text=f"export HPCLAUNCH_TASKS={layout.tasks}", reason="number of ranks of the job"))
     if request.command.bundled and not scheduler.starts_at_once:
-        runner = f"{programs_folder(request.array)}/runner"
         lines.append(
             Line(
-                text=f'export PYTHONPATH="{runner}${{PYTHONPATH:+:$PYTHONPATH}}"',
-                reason="the training runner, which submit copies to the job folder",
+                text='export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"',
+                reason="the training runner",
             )
         )
     lines += environment_lines(request.environment, profile)
@@ -65,9 +61,6 @@ def shell_lines(
             )
         )
     lines += site_variables(profile, layout.nodes, frozenset(request.env))
-    if private_folders(profile, layout.nodes, frozenset(request.env)):
-        text = "read -r HPCLAUNCH_KEY < /proc/sys/kernel/random/uuid\nexport HPCLAUNCH_KEY"
-        lines.append(Line(text=text, reason="for names of folders in /tmp that no other user can foresee"))
     lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
     lines.append(_threads(request, layout))
     lines += [
@@ -99,22 +92,14 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
     by_local_rank = not request.no_sample or layout.binding is not None or variable is not None
     names = ("RANK", "LOCAL_RANK") if by_local_rank else ("RANK",)
-    lines = [
-        *_private_folders(request, profile, layout.nodes),
-        *rank_lines(request, profile, layout, frozenset(names)),
-    ]
-    if layout.tasks > 1 and request.mpi != "none":
-        lines += site_launcher(profile).rank_guard
-    if layout.binding is not None:
-        lists = ((format_cpu_list(rank.cpus),) for rank in layout.binding.ranks)
-        lines.append(_array("cpus", lists, "CPUs planned for each local rank"))
-        numa = (rank.numa for rank in layout.binding.ranks)
-        lines.append(_array("numa", numa, "NUMA nodes of each local rank's cores"))
+    lines = list(rank_lines(request, profile, layout, frozenset(names)))
     if variable:
         lines += _gpu_lines(request, layout, variable)
     if layout.binding is None:
         return (*lines, *place_lines(request))
     if profile.binding.cpu == "taskset":
+        lists = ((format_cpu_list(rank.cpus),) for rank in layout.binding.ranks)
+        lines.append(_array("cpus", lists, "CPUs planned for each local rank"))
         lines.append(
             Line(
                 text='taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null',
@@ -124,30 +109,30 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     return tuple(lines)
 
 
-def _private_folders(request: JobRequest, profile: SiteProfile, nodes: int) -> Iterator[Line]:
-    names = private_folders(profile, nodes, frozenset(request.env))
-    if names:
-        file = f'"{programs_folder(request.array)}/{PRIVATE_FOLDERS}"'
-        yield Line(
-            text=f"[ ! -r {file} ] || . {file} {' '.join(names)}",
-            reason="these folders must be the user's own on each node: every user may write where they stand",
-        )
+def proof(request: JobRequest, layout: JobLayout) -> dict[str, tuple[str, ...]]:
+    """Return what each rank compares its binding with; nothing where no binding is planned."""
+    if layout.binding is None:
+        return {}
+    ranks, gpus = layout.binding.ranks, rank_gpus(layout)
+    visible = visible_gpus(framework_of(request).device_by_local_rank, gpus)
+    columns: dict[str, Iterable[Iterable[int | str]]] = {
+        "cpus": ((format_cpu_list(rank.cpus),) for rank in ranks),
+        "numa": (rank.numa for rank in ranks),
+        "bus": (_known_bus(rank, layout.bus_ids) if gpus else () for rank in ranks),
+        "own": positions(gpus, visible) if visible else (),
+    }
+    return {name: tuple(",".join(map(str, row)) for row in rows) for name, rows in columns.items()}
 
 
 def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterator[Line]:
-    """Yield the lines that show each rank its GPUs, and what the proof compares them with."""
+    """Yield the lines that show each rank its GPUs."""
     gpus, framework = rank_gpus(layout), framework_of(request)
-    ranks = layout.binding.ranks if layout.binding else ()
     visible = visible_gpus(framework.device_by_local_rank, gpus)
-    if not visible:
-        order = "nearest to its cores" if ranks else "by their numbers"
-        yield _array("gpus", gpus, f"GPUs of each local rank, {order}")
-    if ranks:
-        bus = (_known_bus(rank, layout.bus_ids) for rank in ranks)
-        yield _array("bus", bus, "PCI addresses of those GPUs")
     if visible:
-        yield from _all_visible(gpus, visible, variable, numbers=bool(ranks) or framework.coordinator)
+        yield from _all_visible(gpus, visible, variable, numbers=framework.coordinator)
     else:
+        order = "nearest to its cores" if layout.binding else "by their numbers"
+        yield _array("gpus", gpus, f"GPUs of each local rank, {order}")
         yield Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own")
     if framework.coordinator:
         yield Line(
@@ -157,14 +142,14 @@ def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterato
     if variable == "CUDA_VISIBLE_DEVICES":
         yield Line(
             text="export CUDA_DEVICE_ORDER=PCI_BUS_ID",
-            reason="CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)",
+            reason="numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)",
         )
 
 
 def _all_visible(gpus: Gpus, visible: tuple[int, ...], variable: str, *, numbers: bool) -> Iterator[Line]:
     yield Line(
         text=f"export {variable}={','.join(map(str, visible))}",
-        reason="all GPUs in the order of the ranks: number LOCAL_RANK of them is the rank's own",
+        reason="all GPUs: number LOCAL_RANK is the rank's own",
     )
     if numbers:
         yield _array("own", positions(gpus, visible), "the numbers of each local rank's GPUs in that list")

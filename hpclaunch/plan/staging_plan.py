@@ -63,10 +63,8 @@ def plan_staging(request: JobRequest, profile: SiteProfile, nodes: int) -> Stagi
     local = profile.node.local_scratch if profile.node else None
     return Staging(
         launch=launch,
-        nodes=nodes,
-        root=literal(local) if local else "${TMPDIR:-/tmp}",
+        root=literal(local) if local else '"${TMPDIR:-/tmp}"',
         pairs=tuple((literal(source), _place(target)) for source, target in pairs),
-        node_names=scheduler.node_names,
         links=request.stage_links,
         afterwards=_afterwards(request.keep_staged, bool(launch), bool(launcher.overlap)),
     )

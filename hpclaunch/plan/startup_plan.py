@@ -12,7 +12,7 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 STARTUP = "startup"
-"""Folder in the job's folder that Python finds its start-up file in."""
+"""Folder of the job's files that Python finds its start-up file in."""
 STARTUP_FILES = {
     "rank_startup.py": "sitecustomize.py",
     "rank_profile.py": "rank_profile.py",
@@ -30,7 +30,7 @@ JOB_VARIABLE = "HPCLAUNCH_JOB_ID"
 FOLDER_VARIABLE = "HPCLAUNCH_JOB_FOLDER"
 """The same, and of an array each job has its own."""
 STACKS = "stacks"
-"""Folder in the job's folder with the programs of the roll call."""
+"""Folder of the job's files with the programs of the roll call."""
 RECORDED_COLLECTIVES = 2000
 """What torch keeps for NCCL where nothing else was set; for gloo it keeps none (torch 2.13)."""
 
@@ -61,15 +61,11 @@ def startup_lines(request: JobRequest, *, reported: bool) -> tuple[Line, ...]:
     profiled = profile_lines(request, reported=reported)
     if not needs_startup(request):
         return profiled
-    copied = Line(
-        text=f'cp -r "${{HPCLAUNCH_JOB_FOLDER%/*}}/{STARTUP}" "$HPCLAUNCH_JOB_FOLDER"/ || :',
-        reason="the array's start-up file, where a container sees it, too",
-    )
     found = Line(
-        text=f'export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/{STARTUP}${{PYTHONPATH:+:$PYTHONPATH}}"',
+        text=f'export PYTHONPATH="$HPCLAUNCH_FILES/{STARTUP}${{PYTHONPATH:+:$PYTHONPATH}}"',
         reason="by this start-up file of Python (sitecustomize); an existing one still runs",
     )
-    return (*profiled, *_stacks_lines(request), *((copied,) if request.array else ()), found)
+    return (*profiled, *_stacks_lines(request), found)
 
 
 def _stacks_lines(request: JobRequest) -> tuple[Line, ...]:

@@ -1,4 +1,5 @@
-# Makes the folders that variables name, on this node. A rank's shell sources this file (bash) with the variables' names.
+# shellcheck shell=bash
+# Makes the folders that variables name, on this node: hpclaunch_private_folders, in a rank's shell, with their names.
 #
 # They stand in folders where every user may write (/tmp, /dev/shm), under names that can be foreseen, and hold what
 # programs run: compiled kernels. So a folder that is there counts only if it is this user's own, no link, and writable
@@ -44,4 +45,3 @@ hpclaunch_private_folders() {
     fi
   done
 }
-hpclaunch_private_folders "$@"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The last words of each rank: its stderr goes on to the launcher unchanged, and its end stays in FOLDER/stderr/RANK too.
 #
-#   . rank_stderr.sh FOLDER RANK    in the shell of a rank, which then becomes the program
+#   hpclaunch_keep_last_words FOLDER RANK    in the shell of a rank, which then becomes the program
 #
 # Launchers lose lines when they end a job: mpiexec of Open MPI 5.0.11 (PRRTE) at an abort, srun of Slurm 22.05.8 when
 # one rank fails, the shell of Flux 0.88 with exit-on-error. FOLDER/stderr/RANK holds at least the last 64 KiB, with those
@@ -44,9 +44,10 @@ hpclaunch_copy_stderr() {
   exec tee >(hpclaunch_keep_stderr "$1" > /dev/null 2>&1) 1>&2 2> /dev/null
 }
 
-if [ "${HPCLAUNCH_RANK_STDERR:-}" != off ] && [ -d "$1/stderr" ]; then
+# $1: the folder; $2: the rank.
+hpclaunch_keep_last_words() {
+  [ "${HPCLAUNCH_RANK_STDERR:-}" != off ] && [ -d "$1/stderr" ] || return 0
   # set -m: a process group of its own. The shell in between ends at once.
   exec 2> >(trap '' HUP INT QUIT TERM PIPE USR1 USR2; set -m; hpclaunch_copy_stderr "$1/stderr/$2" <&0 > /dev/null &)
-  # shellcheck disable=SC2034  # the script waits for it
-  hpclaunch_copier=$!
-fi
+  hpclaunch_copier=$!  # rank.sh waits for it
+}

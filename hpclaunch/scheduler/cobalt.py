@@ -45,7 +45,7 @@ class Aprun(Launcher, frozen=True, kw_only=True):
         return (Line(text=text, reason="ranks per node: aprun tells a rank its number in the job only"),)
 
 
-_PASSED = ("HPCLAUNCH_JOB_FOLDER", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
+_PASSED = ("HPCLAUNCH_JOB_FOLDER", "HPCLAUNCH_FILES", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
 """What ranks on other nodes must know; mpirun starts them without the environment of the script."""
 
 

@@ -51,22 +51,6 @@ _STATES: dict[str, JobState] = {
 _CANCELLED_BEFORE_RUN = -128
 
 
-_LAST_WORDS = """\
-[ "$code" = 0 ] || [ "$code" = 143 ] || {
-  failed="task rank $FLUX_TASK_RANK on host $HOSTNAME failed (Exit $code)"
-  echo "hpclaunch: $failed" >&2
-  sleep 2  # Flux passes on what was written
-  ( [ -z "${PMI_FD-}" ] || exec {PMI_FD}>&-  # else Flux waits for this shell, too
-    sleep 5
-    flux job raise --severity=0 --type=exec "$FLUX_JOB_ID" "$failed" ) < /dev/null > /dev/null 2>&1 &
-}"""
-_RANK_END = Line(
-    text=_LAST_WORDS,
-    reason="a rank that failed is named and waits: Flux (0.88) ends the job at once and drops what it has not"
-    " passed on; it looks at the first rank that ends only: if that one was done, this rank ends the job",
-)
-
-
 class FluxRun(Launcher, frozen=True, kw_only=True):
     """flux run, inside the Flux instance that a batch job is (man flux-run, flux-shell-options)."""
 
@@ -76,7 +60,7 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
     cpu_bindings: tuple[str, ...] = ("cores",)
     cores_option: str = "-o cpu-affinity=per-task"  # usual is all cores of the job for each rank
     takes_plugin: bool = True
-    rank_end: tuple[Line, ...] = (_RANK_END,)
+    rank_end: str | None = "flux_rank_end.sh"
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks. One that fails ends the rest; one that is done early does not."""

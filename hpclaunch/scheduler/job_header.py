@@ -19,6 +19,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     reason: str
+    source: str = ""
+    """Where the fact stands that it rests on."""
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):

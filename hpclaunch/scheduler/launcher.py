@@ -54,11 +54,12 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """Options that let a process per node run while the ranks do; empty: there are none."""
     known_to_jax: bool = False
     """Whether ``jax.distributed.initialize()`` finds the ranks that it starts, whatever their MPI."""
-    rank_guard: tuple[Line, ...] = ()
-    """Lines of a rank's shell that end a job whose ranks would not find each other, where that is certain."""
-    rank_end: tuple[Line, ...] = ()
-    """Lines of a rank's shell after the program, whose exit code is in ``$code``; none: the shell becomes the
-    program."""
+    rank_guard: str | None = None
+    """File of ``hpclaunch/remote`` whose function, of the same name, ends a job whose ranks would not find
+    each other, where that is certain."""
+    rank_end: str | None = None
+    """The same for what a rank's shell does after the program, whose exit code is the argument; None: the
+    shell becomes the program."""
     session_file: str | None = None
     """File of ``hpclaunch/remote`` that makes a folder of the job's own for the launcher's session files."""
 
@@ -83,6 +84,13 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 
         ``cpus_per_task``: as the job requested it of the scheduler, None: it did not. ``header``: the options
         that the job was submitted with.
+        """
+        return ()
+
+    def outer_settings(self, header: Iterable[str]) -> tuple[str, ...]:
+        """Return variables of an outer allocation that the launcher would read as options, as shell words.
+
+        The options of ``header`` set theirs again.
         """
         return ()
 

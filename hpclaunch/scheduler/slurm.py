@@ -251,7 +251,7 @@ SCHEDULER = SlurmScheduler(
     requeue=(
         'scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
     ),
-    resubmit_without='sbatch --parsable --exclude={exclude}"$left_out" "$HPCLAUNCH_JOB_FOLDER/job.sh"',
+    resubmit_without='sbatch --parsable --exclude={exclude}"$left_out" "${{HPCLAUNCH_FILES%/*}}/job.sh"',
     trial=SbatchTrial(),
     has_interactive=True,
     allocation_hint="make one with salloc",

@@ -24,9 +24,9 @@ def cite(profile: SiteProfile, source: str | None) -> str:
     return f"{page.url}, read {page.checked}{doubt}"
 
 
-def reason_with_source(profile: SiteProfile, reason: str, source: str | None) -> str:
-    """Return the reason for a line of a script, with the source of the fact if the profile has one."""
-    return f"{reason} ({cite(profile, source)})" if source else reason
+def source_of(profile: SiteProfile, source: str | None) -> str:
+    """Return the source of a line of a script; empty where the profile names none."""
+    return cite(profile, source) if source else ""
 
 
 def with_partition_limits(profile: SiteProfile, queue: Queue) -> Queue:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator
 
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.shell_quoting import double_quote
+from hpclaunch.software.shell_quoting import continued, double_quote
 
 ENGINE = "container-engine"
 """The runtime of CSCS: srun --environment=FILE, where FILE is a TOML file (EDF)."""
@@ -50,66 +51,50 @@ def module_lines(profile: SiteProfile) -> Iterator[Line]:
 
 def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> Iterator[Line]:
     """Yield the lines that add to the runtime's variable of binds; what modules put there is kept."""
-    yield Line(
-        text="hpclaunch_bind() {\n"
-        "  for bind; do\n"
-        f'    [ -z "${{bind%%:*}}" ] || {variable}=${{{variable}:+${variable},}}$bind\n'
-        "  done\n"
-        f"  export {variable}\n"
-        "}",
-        reason="adds to the binds that modules have set; those whose variable is not set here are left out",
-    )
-    yield Line(
-        text=_each_folder(
-            "hpclaunch_bind_folders",
-            "[,:]",
-            'if [ "$real" = "$place" ]; then hpclaunch_bind "$real"; else hpclaunch_bind "$real:$place"; fi',
-        ),
-        reason="binds folders that exist, under the real path and under the name of a link that leads there",
-    )
     site = profile.software.container
     if site and site.binds:
-        words = " ".join(map(double_quote, site.binds))
-        yield Line(text=f"hpclaunch_bind {words}", reason="in the container: MPI and fabric of the site")
+        yield from _bind(variable, site.binds, "in the container: MPI and fabric of the site")
     yield Line(
-        text=f"hpclaunch_bind_folders {' '.join(_folders(profile))}",
-        reason="in the container: the site's file systems, the job's folder and the working folder",
+        text=_each_folder(
+            profile,
+            "[,:]",
+            f'{variable}+=,$real$([ "$real" = "$folder" ] || echo ",$real:$folder")',
+        )
+        + f"\nexport {variable}=${{{variable}#,}}",
+        reason="and folders that are there; where a name is a link, under both names",
     )
     if binds:
-        words = " ".join(map(double_quote, binds))
-        yield Line(text=f"hpclaunch_bind {words}", reason="in the container: what the job names")
+        yield from _bind(variable, binds, "in the container: what the job names")
 
 
-def _each_folder(name: str, bad: str, action: str) -> str:
-    """Return a shell function that acts on ``$real`` and ``$place`` for each folder that is not in another.
+def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Iterator[Line]:
+    """Yield the lines that add binds, without those that begin with a variable which is not set."""
+    fixed = [bind for bind in binds if not bind.startswith("$")]
+    if fixed:
+        yield Line(text=f"{variable}+={double_quote(',' + ','.join(fixed))}", reason=reason)
+    if moved := [double_quote(bind) for bind in binds if bind.startswith("$")]:
+        does = ["do", "[", "-z", '"${bind%%:*}"', "]", "||", f"{variable}+=,$bind;", "done"]
+        yield Line(text=continued("for", "bind", "in", *moved[:-1], f"{moved[-1]};", *does), reason=reason)
+
+
+def _each_folder(profile: SiteProfile, bad: str, action: str) -> str:
+    """Return a shell loop that acts on each folder of the job, ``$folder``, and its real path, ``$real``.
 
     ``bad``: the characters that a path in the runtime's list cannot have, as a shell pattern.
     """
     said = "a comma or colon" if "," in bad else "a colon"
-    return (
-        f"{name}() {{\n"
-        "  local folder real place other seen=()\n"
-        "  for folder; do\n"
-        '    real=$(readlink -e -- "$folder") || continue\n'
-        '    [ "$real" != / ] || continue\n'
-        f"    case $folder$real in *{bad}*)\n"
-        f'      echo "hpclaunch: {said} in its path keeps it out of the container: $folder" >&2\n'
-        "      continue ;;\n"
-        "    esac\n"
-        '    for place in "$real" "$folder"; do\n'
-        '      for other in "${seen[@]}"; do case $place/ in "$other"/*) continue 2 ;; esac; done\n'
-        '      seen+=("$place")\n'
-        f"      {action}\n"
-        "    done\n"
-        "  done\n"
-        "}"
+    return continued("for", "folder", "in", *_folders(profile), ";", "do") + (
+        '\n  real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue\n'
+        f'  case $folder$real in *{bad}*) echo "hpclaunch: {said} keeps $folder out" >&2; continue ;; esac\n'
+        f"  {action}\n"
+        "done"
     )
 
 
 def _folders(profile: SiteProfile) -> list[str]:
     """Return shell words: the folders that a container sees. Runtimes bind the home folder themselves."""
     storage = [double_quote(each.path) for name, each in profile.storage.items() if name != "home"]
-    return [*storage, '"$HPCLAUNCH_JOB_FOLDER"', '"$PWD"']
+    return [*storage, '"$HPCLAUNCH_JOB_FOLDER"', '"$HPCLAUNCH_FILES"', '"$PWD"']
 
 
 # --- the container engine of CSCS --------------------------------------------------------------------------
@@ -122,28 +107,19 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
     definition sees no other folders; relative paths begin with ./; ``$${`` stands for ``${``.
     """
     yield Line(
-        text="hpclaunch_toml() {\n"
-        "  local text=${1//\\\\/\\\\\\\\}\n"
-        '  text=${text//\\"/\\\\\\"}\n'
-        "  printf '\"%s\"' \"${text//'${'/'$${'}\"\n"
-        "}",
+        text='toml() { sed \'s/[\\\\"]/\\\\&/g; s/[$]{/$${/g; s/.*/"&"/\' <<< "$1"; }',
         reason="a text as a TOML string, in which the container engine expands nothing",
     )
-    yield Line(
-        text=_each_folder("hpclaunch_mounts", ":", 'hpclaunch_toml "$real:$place"; echo ,'),
-        reason="mounts of folders that exist, at the real path and at the name of a link that leads there",
-    )
     key, value = _image(container.image)
-    named = "".join(f"  hpclaunch_toml {double_quote(_mount(bind))}; echo ,\n" for bind in container.binds)
+    loop = _each_folder(profile, ":", 'toml "$real:$real"; echo ,; toml "$real:$folder"; echo ,')
+    named = "".join(f"  toml {double_quote(_mount(bind))}; echo ,\n" for bind in container.binds)
     notes = profile.software.container.annotations if profile.software.container else {}
     annotated = ("[annotations]", *(f"{name} = {_toml(text)}" for name, text in notes.items()))
     tail = f"  printf '%s\\n' {shlex.join(annotated)}\n" if notes and key == "image" else ""
     yield Line(
         text='[ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || {\n'  # in a check there is none
-        f"  printf '{key} = '; hpclaunch_toml {value}; echo\n"
-        "  printf 'workdir = '; hpclaunch_toml \"$PWD\"; echo\n"
-        "  echo 'mounts = ['\n"
-        f"  hpclaunch_mounts {' '.join(_folders(profile))}\n"
+        f'  printf \'%s\\n\' {key}="$(toml {value})" workdir="$(toml "$PWD")" \'mounts = [\'\n'
+        f"{textwrap.indent(loop, '  ')}\n"
         f"{named}"
         "  echo ']'\n"
         f"{tail}"

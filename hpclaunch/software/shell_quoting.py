@@ -53,3 +53,14 @@ def _plain(text: str) -> str:
 def word(text: str) -> str:
     """Quote only if needed: module names are easier to read without quotes."""
     return text if re.fullmatch(r"[\w./+:=@%^,-]+", text, re.ASCII) else double_quote(text)
+
+
+def continued(*words: str, width: int = 110) -> str:
+    """Return words of shell text as one command, on as many lines as a script of that width needs."""
+    lines = [""]
+    for each in words:
+        if lines[-1].strip() and len(lines[-1]) + len(each) + 3 > width:
+            lines[-1] += " \\"
+            lines.append(" ")
+        lines[-1] += f" {each}" if lines[-1] else each
+    return "\n".join(lines)

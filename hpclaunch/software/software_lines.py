@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment, JobEasyBuild
-from hpclaunch.site.queue_limits import reason_with_source
+from hpclaunch.site.queue_limits import source_of
 from hpclaunch.site.schema import EnvVar, SiteProfile
 from hpclaunch.software.container_lines import (
     bind_lines,
@@ -90,7 +90,7 @@ def _python(environment: Environment) -> Iterator[Line]:
 
 def _site_setup(profile: SiteProfile) -> tuple[Line, ...]:
     return tuple(
-        Line(text=step.text, reason=reason_with_source(profile, step.reason, step.source))
+        Line(text=step.text, reason=step.reason, source=source_of(profile, step.source))
         for step in profile.software.setup
     )
 
@@ -172,8 +172,9 @@ def site_variables(profile: SiteProfile, nodes: int, given: frozenset[str] = fro
     """Return the profile's variables for a job of ``nodes`` nodes, without those that the job sets itself."""
     return tuple(
         Line(
-            text=f"unset {name}" if each.value is None else f"export {name}={double_quote(each.value)}",
-            reason=reason_with_source(profile, each.reason, each.source),
+            text=f"unset {name}" if each.value is None else f"export {name}={word(each.value)}",
+            reason=each.reason,
+            source=source_of(profile, each.source),
         )
         for name, each in _merged(profile, nodes).items()
         if name not in given

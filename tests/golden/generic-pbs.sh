@@ -10,96 +10,36 @@
 # stderr goes where stdout goes
 #PBS -j oe
 
-# Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for generic-pbs: Any cluster with PBS Professional or OpenPBS about which nothing
+# else is known, facts read 2026-11-20 to 2026-11-20.
 # 1 node x 1 rank = 1 rank.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
 
 set -eo pipefail
-
-# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
-export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"
-export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
-mkdir -p "$HPCLAUNCH_JOB_FOLDER"
-# The job's log, in which a run that comes back writes on.
-exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
+export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"  # for what this job writes
+export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
+rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
+[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
+  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
+[ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
 
-# How an earlier run of this job ended no longer counts.
-rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
-# Where the log of this run begins, if there is a log of runs before.
-{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
-# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
-echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
-# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
-# shellcheck disable=SC2329  # the trap calls it
-hpclaunch_write() {
-  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
-}
-
-# The exit status is written however the job ends.
-# shellcheck disable=SC2329  # the trap calls it
-hpclaunch_end() {
-  status=$?
-  trap - EXIT
-  # What the samples say, in one line; a job that is ended by a signal has no time for it.
-  [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
-  hpclaunch_write exit_status "$status" || :
-  exit "$status"
-}
-trap hpclaunch_end EXIT
-trap 'exit 143' TERM
-trap 'exit 130' INT
-
-# PBS starts a job in the home folder
-cd "$PBS_O_WORKDIR"
-
-# number of ranks of the job
-export HPCLAUNCH_TASKS=1
-
-# the training runner, which submit copies to the job folder
-export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/runner${PYTHONPATH:+:$PYTHONPATH}"
-
+cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
+export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 # Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
+read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
+# and this job's port, below ephemeral ones
+export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
+export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 
-# rendezvous: the job's first node
-read -r MASTER_ADDR < "$PBS_NODEFILE"
-export MASTER_ADDR
-
-# rendezvous: a port of this job's own, below the ephemeral range
-export MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
-
-# threads for each rank: --cpus-per-task
-export OMP_NUM_THREADS=1
-
-# The samples of each node, a file per node; those of runs before a restart stay.
-mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
-
-# What each rank last wrote to its stderr, in this run.
-rm -rf "$HPCLAUNCH_JOB_FOLDER/stderr" || :
-mkdir "$HPCLAUNCH_JOB_FOLDER/stderr" || :
-
-# Each rank is a shell that runs these lines and then becomes the program.
+# Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# the rank, as the variables that torch.distributed and others read
-export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}" WORLD_SIZE=1
-# Its stderr goes to the launcher and, the end of it, to a file: launchers lose lines when they end a job.
-[ ! -r "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" "$HPCLAUNCH_JOB_FOLDER" "$RANK"
-# Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
-# memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
-hpclaunch_sample() {
-  local host
-  read -r host < /proc/sys/kernel/hostname
-  host=$HPCLAUNCH_JOB_FOLDER/samples/$host
-  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$host"; } 2> /dev/null || return 0
-  [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$host" & ) < /dev/null > /dev/null 2>&1
-}
-hpclaunch_sample
-# Become the program, which has no other child left of this shell.
-[ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"
-exec -- "$@"
+# the rank, as torch.distributed and others read it
+export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
+export WORLD_SIZE=1  # and the sizes of the job
 HPCLAUNCH_RANK
 
 mpiexec -n 1 -machinefile "$PBS_NODEFILE" \
-  bash -c "$rank_start" rank \
+  bash -c "$rank_start$rank_end" rank \
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

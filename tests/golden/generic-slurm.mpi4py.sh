@@ -1,195 +1,38 @@
 #!/bin/bash
-# the name in squeue
-#SBATCH --job-name=mnist
-# nodes
-#SBATCH --nodes=2
-# ranks on each node
-#SBATCH --ntasks-per-node=1
-# CPUs for each rank
-#SBATCH --cpus-per-task=1
-# whole nodes, also where the partition shares them
-#SBATCH --exclusive
-# walltime limit
-#SBATCH --time=00:30:00
-# stdout and stderr of the job
-#SBATCH --output=hpclaunch-%j.out
-# each run writes on in the same log: Slurm, too, may requeue the job
-#SBATCH --open-mode=append
-# seconds of warning before the limit (man sbatch)
-#SBATCH --signal=B:USR1@120
-# the job may come back after a checkpoint
-#SBATCH --requeue
+#SBATCH --job-name=mnist  # the name in squeue
+#SBATCH --nodes=2  # nodes
+#SBATCH --ntasks-per-node=1  # ranks on each node
+#SBATCH --cpus-per-task=1  # CPUs for each rank
+#SBATCH --exclusive  # whole nodes, also where the partition shares them
+#SBATCH --time=00:30:00  # walltime limit
+#SBATCH --output=hpclaunch-%j.out  # stdout and stderr of the job
+#SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
+#SBATCH --signal=B:USR1@120  # seconds of warning before the limit (man sbatch)
+#SBATCH --requeue  # the job may come back after a checkpoint
 
-# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known, facts read 2026-11-20 to 2026-11-20.
+# Written by hpclaunch VERSION for generic-slurm: Any cluster with Slurm about which nothing else is known,
+# facts read 2026-11-20 to 2026-11-20.
 # 2 nodes x 1 rank = 2 ranks.
 # Framework: mpi4py; named in the request.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
 
 set -eo pipefail
-
-# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
-export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"
-export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
-mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for what this job writes
+export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
+rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
+[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
+  || { echo "hpclaunch: --max-restarts needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
+[ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
 
-# How an earlier run of this job ended no longer counts.
-rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
-# Where the log of this run begins, if there is a log of runs before.
-{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
-# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
-echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
-echo > "$HPCLAUNCH_JOB_FOLDER/reason.new" || :
-echo > "$HPCLAUNCH_JOB_FOLDER/restarts.new" || :
-echo > "$HPCLAUNCH_JOB_FOLDER/next_id.new" || :
-# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
-# shellcheck disable=SC2329  # the trap calls it
-hpclaunch_write() {
-  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
-}
-# Make job $1 the next one of this job's chain. A next job that cannot be recorded is cancelled: it must not run unseen.
-hpclaunch_hand_over() {
-  [ "$1" ] || return 1
-  if ! hpclaunch_write next_id "$1"; then
-    set -- "${1%%;*}"
-    scancel "$1" || :
-    return 1
-  fi
-  restarting=1  # the end of this run is not the job's end: it leaves no exit status, and is not a success
-}
+export SRUN_CPUS_PER_TASK=1  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 
-# The exit status is written however the job ends.
-# shellcheck disable=SC2329  # the trap calls it
-hpclaunch_end() {
-  status=$?
-  trap - EXIT
-  # Where a signal has ended this shell, what it started must not go on alone.
-  for child in "${timer:-}" "${watchdog:-}"; do [ -z "$child" ] || kill -KILL "$child" 2> /dev/null || :; done
-  if [ "${launcher:-}" ] && kill -TERM "$launcher" 2> /dev/null; then
-    for ((i = 0; i < 50; i++)); do kill -0 "$launcher" 2> /dev/null || break; sleep 0.1; done
-    kill -KILL "$launcher" 2> /dev/null || :
-  fi
-  rm -f "$HPCLAUNCH_JOB_FOLDER/reason.new" "$HPCLAUNCH_JOB_FOLDER/restarts.new" "$HPCLAUNCH_JOB_FOLDER/next_id.new"  # reserved and not used
-  [ -z "${restarting:-}" ] || exit "$status"
-  # What the samples say, in one line; a job that is ended by a signal has no time for it.
-  [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
-  hpclaunch_write exit_status "$status" || :
-  exit "$status"
-}
-trap hpclaunch_end EXIT
-trap 'exit 143' TERM
-trap 'exit 130' INT
-
-# number of ranks of the job
-export HPCLAUNCH_TASKS=2
-
-# settings of an outer allocation, which srun would read as options
-unset SLURM_ACCTG_FREQ SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE \
-  SLURM_CPU_FREQ_REQ SLURM_CPUS_PER_GPU SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE SLURM_EXPORT_ENV \
-  SLURM_GPU_BIND SLURM_GPU_FREQ SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_SOCKET \
-  SLURM_GPUS_PER_TASK SLURM_HINT SLURM_MEM_BIND SLURM_MEM_BIND_LIST SLURM_MEM_BIND_PREFER \
-  SLURM_MEM_BIND_SORT SLURM_MEM_BIND_TYPE SLURM_MEM_BIND_VERBOSE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
-  SLURM_MEM_PER_NODE SLURM_NETWORK SLURM_NTASKS_PER_CORE SLURM_NTASKS_PER_GPU SLURM_NTASKS_PER_SOCKET \
-  SLURM_OOM_KILL_STEP SLURM_OVERCOMMIT SLURM_PROFILE SLURM_THREADS_PER_CORE SLURM_TRES_BIND \
-  SLURM_TRES_PER_TASK
-
-# srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
-export SRUN_CPUS_PER_TASK=1
-
-# threads for each rank: --cpus-per-task
-export OMP_NUM_THREADS=1
-
-# The samples of each node, a file per node; those of runs before a restart stay.
-mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
-
-# What each rank last wrote to its stderr, in this run.
-rm -rf "$HPCLAUNCH_JOB_FOLDER/stderr" || :
-mkdir "$HPCLAUNCH_JOB_FOLDER/stderr" || :
-
-# Each rank is a shell that runs these lines and then becomes the program.
+# Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# rank and local rank, for this shell only
-RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"
-# an MPI that is started by a plugin which it does not speak gives no error
-if [ "$SLURM_PROCID" = 0 ] && [ -z "${PMIX_RANK-}" ]; then
-  case ${PMI_RANK-}${PALS_RANKID-},$(ldd "$(command -v -- "$1")" 2> /dev/null) in
-    ,*libmpi* | *libopen-pal.so.80*)
-      echo "each rank would run alone, as 'rank 0 of 1': the MPI of $1 does not speak srun's plugin;" \
-        "--mpi pmix is for Open MPI, pmi2 for MPICH (srun --mpi=list), none starts it so on purpose" |
-        tee "$HPCLAUNCH_JOB_FOLDER/reason" >&2
-      exit 1 ;;
-  esac
-fi
-# Its stderr goes to the launcher and, the end of it, to a file: launchers lose lines when they end a job.
-[ ! -r "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" "$HPCLAUNCH_JOB_FOLDER" "$RANK"
-# Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
-# memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
-hpclaunch_sample() {
-  local host
-  read -r host < /proc/sys/kernel/hostname
-  host=$HPCLAUNCH_JOB_FOLDER/samples/$host
-  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$host"; } 2> /dev/null || return 0
-  [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$host" & ) < /dev/null > /dev/null 2>&1
-}
-hpclaunch_sample
-# Run the program and tell a checkpoint from a failure. Launchers signal all of a rank's processes, so this
-# shell must live through the signal that is meant for the program.
-trap : USR1 TERM
-code=0
-"$@" || code=$?
-if [ "$code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
-  [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed" || exit "$code"
-  exit 0
-fi
-exit "$code"
+RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"  # rank and local rank, for this shell only
 HPCLAUNCH_RANK
 
-# Supervision of the launch: a signal before the walltime limit, restarts from a checkpoint, a watchdog.
-export HPCLAUNCH_CHECKPOINT_SIGNAL=USR1  # what a program gets when it must write a checkpoint and leave
-export HPCLAUNCH_CHECKPOINT_EXIT_CODE=85  # what it leaves with: "call me again"
-restarts_file=$HPCLAUNCH_JOB_FOLDER/restarts
-HPCLAUNCH_RESTART=0  # how often this job was restarted from a checkpoint
-if [ -r "$restarts_file" ]; then read -r HPCLAUNCH_RESTART < "$restarts_file"; fi
-export HPCLAUNCH_RESTART
-export HPCLAUNCH_HEARTBEAT=$HPCLAUNCH_JOB_FOLDER/heartbeat  # a program that prints nothing may touch this file
-export PYTHONUNBUFFERED=1  # the watchdog and people read the log while it is written
-rm -f "$HPCLAUNCH_JOB_FOLDER/checkpointed"
-
-srun --kill-on-bad-exit=1 --cpu-bind=cores \
-  bash -c "$rank_start" rank \
-  python train.py --deepspeed_config 'ds config.json' &
-launcher=$!
-trap 'caught=1; kill -USR1 "$launcher" 2> /dev/null || :' USR1  # the launcher hands the signal on to every rank
-
-while caught='' status=0; do
-  wait "$launcher" || status=$?
-  # A caught signal makes wait return 128+N before the launcher has ended.
-  [ "$caught" ] && [ "$status" -gt 128 ] || break
-done
-launcher=
-
-if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then
-  # From here on the job is not done: each way out has an exit status that says so.
-  not_restarted() {
-    hpclaunch_write reason "checkpointed, $1" || echo "hpclaunch: checkpointed, $1" || :
-    exit 85
-  }
-  [ "$HPCLAUNCH_RESTART" -lt 1 ] || not_restarted "and no restart is left (--max-restarts 1)"
-  hpclaunch_write restarts $((HPCLAUNCH_RESTART + 1)) \
-    || not_restarted "but not restarted: $HPCLAUNCH_JOB_FOLDER cannot be written (disk or quota full?); make room, then hpclaunch resubmit"
-  echo "hpclaunch: checkpointed; restart $((HPCLAUNCH_RESTART + 1)) of 1" || :
-  restarting=1  # the end of this run is not the job's end: it leaves no exit status, and is not a success
-  trap 'exit 85' TERM
-  if scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"; then
-    sleep 60 & wait $! || :  # until this run is ended for that
-    exit 85
-  fi
-  trap 'exit 143' TERM
-  restarting=
-  echo 'hpclaunch: this job may not requeue itself here, so the next job of a chain takes over' || :
-  next=$(sbatch --parsable "$HPCLAUNCH_JOB_FOLDER/job.sh") || next=
-  hpclaunch_hand_over "$next" \
-    || not_restarted "but neither requeued nor followed: the log says why; hpclaunch resubmit starts it again"
-  exit 85
-fi
-exit "$status"
+hpclaunch_supervise srun --kill-on-bad-exit=1 --cpu-bind=cores \
+  bash -c "$rank_start$rank_end" rank \
+  python train.py --deepspeed_config 'ds config.json'

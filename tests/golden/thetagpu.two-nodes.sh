@@ -11,9 +11,10 @@
 #   -q full-node: the first queue that fits: up to 24 nodes, 12:00:00
 #   -n 2: nodes
 #   -t 00:30:00: walltime limit
-#   --attrs filesystems=home,theta-fs0: the file systems that the job needs; a job that names none waits while any of them is down (https://github.com/argonne-lcf/user-guides/blob/main/docs/theta-gpu/queueing-and-running-jobs/job-and-queue-scheduling.md, read 2026-11-22)
+#   --attrs filesystems=home,theta-fs0: the file systems that the job needs; a job that names none waits while any of them is down
 
-# Written by hpclaunch VERSION for thetagpu: ThetaGPU at ALCF, Argonne (24 NVIDIA DGX A100 of 8 A100 40 GB), switched off, facts read 2026-11-20 to 2026-11-22.
+# Written by hpclaunch VERSION for thetagpu: ThetaGPU at ALCF, Argonne (24 NVIDIA DGX A100 of 8 A100 40 GB),
+# switched off, facts read 2026-11-20 to 2026-11-22.
 # 2 nodes x 8 ranks = 16 ranks.
 # Framework: horovod; named in the request.
 # CPUs and GPUs of each local rank:
@@ -27,254 +28,41 @@
 #   rank 7: CPUs 88-95  GPU 7  NUMA node 5
 
 set -eo pipefail
-
-# The folder of this job's log, result and exit status.
 export HPCLAUNCH_JOB_ID="$COBALT_JOBID"
-export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$COBALT_JOBID"
-export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$COBALT_JOBID"  # for what this job writes
+export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
+[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
+  || echo "hpclaunch: no proof, samples and status: submit --dry-run --save DIR writes the files for them" >&2
+[ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
 
-# How an earlier run of this job ended no longer counts.
-rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
-# Where the log of this run begins, if there is a log of runs before.
-{ wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
-# Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
-echo > "$HPCLAUNCH_JOB_FOLDER/exit_status.new" || :
-# Write text $2 to file $1 of the folder, into the reserved room; the file appears whole or not at all.
-# shellcheck disable=SC2329  # the trap calls it
-hpclaunch_write() {
-  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
-}
-
-# The exit status is written however the job ends.
-# shellcheck disable=SC2329  # the trap calls it
-hpclaunch_end() {
-  status=$?
-  trap - EXIT
-  # What the samples say, in one line; a job that is ended by a signal has no time for it.
-  [ "$status" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null || :
-  hpclaunch_write exit_status "$status" || :
-  exit "$status"
-}
-trap hpclaunch_end EXIT
-trap 'exit 143' TERM
-trap 'exit 130' INT
-
-# number of ranks of the job
-export HPCLAUNCH_TASKS=16
-
-# Python with PyTorch, TensorFlow and Horovod (https://github.com/argonne-lcf/user-guides/blob/main/docs/theta-gpu/data-science-workflows/dl-frameworks/running-pytorch-conda.md, read 2026-11-22)
-module load conda/2021-06-26
-
-# the environment of that module (https://github.com/argonne-lcf/user-guides/blob/main/docs/theta-gpu/data-science-workflows/dl-frameworks/running-pytorch-conda.md, read 2026-11-22)
-conda activate
-
+module load conda/2021-06-26  # Python with PyTorch, TensorFlow and Horovod [2]
+conda activate  # the environment of that module [2]
 # Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
-
 # the launcher starts the ranks, so they find each other by MPI (Gloo needs horovodrun)
 export HOROVOD_CONTROLLER=mpi
-
 # and tensors in host memory go by MPI, also where Gloo is the build's default
 export HOROVOD_CPU_OPERATIONS=mpi
+export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
 
-# threads for each rank: the cores it is bound to
-export OMP_NUM_THREADS=8
-
-# Each rank reports its binding in this folder.
-rm -rf "$HPCLAUNCH_JOB_FOLDER/binding" || :
-mkdir "$HPCLAUNCH_JOB_FOLDER/binding" || :
-
-# The samples of each node, a file per node; those of runs before a restart stay.
-mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
-
-# What each rank last wrote to its stderr, in this run.
-rm -rf "$HPCLAUNCH_JOB_FOLDER/stderr" || :
-mkdir "$HPCLAUNCH_JOB_FOLDER/stderr" || :
-
-# Each rank is a shell that runs these lines and then becomes the program.
+# Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 # rank and local rank, for this shell only
 RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
-# CPUs planned for each local rank
-cpus=(48-55 56-63 16-23 24-31 112-119 120-127 80-87 88-95)
-# NUMA nodes of each local rank's cores
-numa=(3 3 1 1 7 7 5 5)
-# PCI addresses of those GPUs
-bus=('' '' '' '' '' '' '' '')
-# all GPUs in the order of the ranks: number LOCAL_RANK of them is the rank's own
-export CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7
-# the numbers of each local rank's GPUs in that list
-own=(0 1 2 3 4 5 6 7)
-# CUDA numbers the GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
-export CUDA_DEVICE_ORDER=PCI_BUS_ID
+export CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7  # all GPUs: number LOCAL_RANK is the rank's own
+export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
+cpus=(48-55 56-63 16-23 24-31 112-119 120-127 80-87 88-95)  # CPUs planned for each local rank
 # bind this shell, and so the program that it becomes (man taskset)
 taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
-# Its stderr goes to the launcher and, the end of it, to a file: launchers lose lines when they end a job.
-[ ! -r "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" ] || . "$HPCLAUNCH_JOB_FOLDER/rank_stderr.sh" "$HPCLAUNCH_JOB_FOLDER" "$RANK"
-# The binding that this rank has, read from /proc and /sys and compared with the plan: one line in the job's folder.
-# In a function, so that no variable of the program's environment is changed.
-hpclaunch_report() {
-  local root key value got_cpus='' got_mems='' mems_shown policy host verdict=ok node range rest here report
-  local foreign='' doubt=''
-  root=${HPCLAUNCH_SYSROOT:-}
-  while read -r key value; do
-    case $key in
-      Cpus_allowed_list:) got_cpus=$value ;;
-      Mems_allowed_list:) got_mems=$value ;;
-    esac
-  done < "$root/proc/self/status"
-  # A memory policy (numactl, srun --mem-bind) stands in numa_maps, and the program inherits it. It is written as Linux
-  # 6.12 does (mm/mempolicy.c); "prefer (many)" is there from 5.15 on, "weighted interleave" from 6.9 on.
-  mems_shown=$got_mems
-  if read -r _ policy 2> /dev/null < "$root/proc/self/numa_maps"; then
-    policy=${policy/#'prefer (many)'/prefer-many} policy=${policy/#weighted /weighted-} policy=${policy%% *}
-    case $policy in
-      bind*:* | prefer-many*:*) got_mems=${policy##*:} ;;
-      prefer*:* | interleave*:* | weighted-interleave*:*) foreign=${policy##*:} ;;  # pages go to all of these nodes
-      default | local) ;;
-      *) doubt=1 ;;
-    esac
-    case $policy in bind*) mems_shown=$got_mems ;; *:*) mems_shown=$policy ;; esac
-  fi
-  read -r host < "$root/proc/sys/kernel/hostname"
-  local found uuids n simd_count location_id domain id mine got_bus got_gpu_numa beyond gpu on
-  # PCI addresses of this node's GPUs in the order of their indices: AMD's from kfd, NVIDIA's from its driver.
-  found=() uuids=()
-  for ((n = 0; ; n++)); do
-    node=$root/sys/class/kfd/kfd/topology/nodes/$n/properties
-    [ -r "$node" ] || break
-    simd_count=0 location_id=0 domain=0
-    while read -r key value; do
-      case $key in simd_count | location_id | domain) printf -v "$key" %s "$value" ;; esac
-    done < "$node"
-    [ "$simd_count" != 0 ] || continue  # a CPU
-    printf -v id %04x:%02x:%02x.%x "$domain" $((location_id >> 8)) $((location_id >> 3 & 31)) $((location_id & 7))
-    found+=("$id") uuids+=('')
-  done
-  for node in "$root"/proc/driver/nvidia/gpus/*; do
-    [ -e "$node" ] || continue
-    found+=("${node##*/}") value=''
-    # "GPU UUID:   GPU-8932f937-..." (the driver's README, "The /proc Interface"); ? where it is not shown.
-    while IFS=: read -r key value && [ "$key" != 'GPU UUID' ]; do value=''; done 2> /dev/null < "$node/information"
-    uuids+=("${value//[[:space:]]/}")
-  done
-  IFS=, read -ra mine <<< "${CUDA_VISIBLE_DEVICES:-}"
-  local sees=("${mine[@]}")
-  mine=()
-  for n in ${own[LOCAL_RANK]//,/ }; do mine+=("${sees[n]:-none}"); done  # those planned for it
-  got_bus='' got_gpu_numa='' beyond=''
-  for gpu in "${mine[@]}"; do
-    id=unknown on=unknown
-    case $gpu in
-      -1 | NoDevFiles | none) beyond=$gpu ;;  # neither this one nor those after it
-      *[!0-9]*)
-        # By its UUID, whole or the start of one (CUDA programming guide); a MIG instance has none in /proc.
-        for n in "${!uuids[@]}"; do
-          [[ $gpu != GPU-?* || ${uuids[n]} != "$gpu"* || $id != unknown ]] || id=${found[n]}
-        done
-        [ "$id" != unknown ] || doubt=1
-        ;;
-      ?*)
-        id=${found[gpu]:-unknown}
-        if [ "${found[*]}" ] && [ "$gpu" -ge ${#found[@]} ]; then beyond=$gpu; fi
-        ;;
-    esac
-    if [ -r "$root/sys/bus/pci/devices/$id/numa_node" ]; then read -r on < "$root/sys/bus/pci/devices/$id/numa_node"; fi
-    got_bus+=,$id got_gpu_numa+=,$on
-  done
-  [ "$got_cpus" = "${cpus[LOCAL_RANK]}" ] || verdict='cpus-differ'
-  # Memory must be allowed on each NUMA node of the rank's cores; more nodes may be allowed.
-  for node in ${numa[LOCAL_RANK]//,/ }; do
-    here='' rest=${got_mems:-$node},
-    while [ "$rest" ]; do
-      range=${rest%%,*} rest=${rest#*,}
-      if [ "${range%-*}" -le "$node" ] && [ "$node" -le "${range#*-}" ]; then here=1; fi
-    done
-    [ "$here" ] || verdict='memory-on-another-numa-node'
-  done
-  # A policy that prefers or interleaves may name the rank's own nodes only.
-  rest=${foreign:+$foreign,}
-  if [ -z "${numa[LOCAL_RANK]}" ]; then doubt+=$rest rest=''; fi
-  while [ "$rest" ]; do
-    range=${rest%%,*} rest=${rest#*,}
-    for ((node = ${range%-*}; node <= ${range#*-}; node++)); do
-      case ,${numa[LOCAL_RANK]}, in *,"$node",*) ;; *) verdict='memory-on-another-numa-node' ;; esac
-    done
-  done
-  case $got_bus in
-    *unknown*) ;;  # no driver shows the addresses here
-    ",${bus[LOCAL_RANK]}") ;;
-    *) [ -z "${bus[LOCAL_RANK]}" ] || verdict='other-gpus' ;;
-  esac
-  for on in ${got_gpu_numa//,/ }; do
-    case ,${numa[LOCAL_RANK]},unknown,-1, in *,"$on",*) ;; *) verdict='gpu-on-another-numa-node' ;; esac
-  done
-  [ -z "$beyond" ] || verdict='no-such-gpu'
-  [ "$verdict" != ok ] || [ -z "$doubt" ] || verdict='not-judged'
-  printf -v report 'hpclaunch-binding rank=%s host=%s local_rank=%s cpus=%s planned=%s mems=%s gpus=%s bus=%s gpu_numa=%s verdict=%s' \
-    "$RANK" "$host" "$LOCAL_RANK" "$got_cpus" "${cpus[LOCAL_RANK]}" "${mems_shown:-unknown}" \
-    "$(IFS=,; echo "${mine[*]:-none}")" "${got_bus:1}" "${got_gpu_numa:1}" "$verdict"
-  # One file per node: appending to one file from several nodes is not safe on NFS. Without room there: the log.
-  { printf '%s\n' "$report" >> "$HPCLAUNCH_JOB_FOLDER/binding/$host"; } 2> /dev/null || printf '%s\n' "$report"
-  ( hpclaunch_watch $$ "$got_cpus" "$HPCLAUNCH_JOB_FOLDER/binding/$host" & ) < /dev/null > /dev/null 2>&1
-}
-# Look again while the program runs: libraries bind threads, and wrappers rebind programs. This shell sleeps between its
-# looks, is not a child of the program, holds none of its files, and ends with it. What is new is a line in the same file.
-hpclaunch_watch() {
-  local process=$1 at_start=$2 file=$3 fd never task at=0 kids kid list name found='' written=- next=2 step=2 n
-  local -a tasks lines
-  local -A seen
-  cd "${HPCLAUNCH_SYSROOT:-}/proc/$process" || return  # stays this process, also when its number is used again
-  trap '' INT USR1 USR2
-  for fd in /proc/self/fd/*; do
-    fd=${fd##*/}
-    [ "$fd" -le 2 ] || exec {fd}>&-
-  done
-  exec {never}<> <(:)  # a pipe in which nothing arrives: waiting for it needs no process
-  SECONDS=0
-  while [ -e task ]; do
-    read -rt $((step > 60 ? 5 : 1)) -u "$never" || :
-    [ "$SECONDS" -ge "$next" ] || continue
-    tasks=(task/*)
-    for ((n = 0; n < ${#tasks[@]}; n++)); do
-      task=${tasks[n]} lines=() kids=''
-      mapfile -t lines < "$task/status"
-      read -r kids < "$task/children" || :
-      for kid in $kids; do tasks+=("/proc/$kid/task/"*); done
-      # The line is at the same place in most of them; none: it has ended.
-      if [[ ${lines[at]:-} != Cpus_allowed_list:* ]]; then
-        for ((at = ${#lines[@]} - 1; at > 0; at--)); do [[ ${lines[at]} != Cpus_allowed_list:* ]] || break; done
-      fi
-      [ "$at" -gt 0 ] || continue
-      list=${lines[at]#Cpus_allowed_list:?}
-      [ "$list" != "$at_start" ] && [ -z "${seen[$list]:-}" ] || continue
-      name=${lines[0]#*:?}
-      seen[$list]=1 found+=${found:+;}$list@${name//[^a-zA-Z0-9_.:-]/_}
-    done
-    if [ "$found" != "$written" ]; then
-      printf 'hpclaunch-later rank=%s found=%s\n' "$RANK" "$found" >> "$file"
-      written=$found
-    fi
-    step=$((step < 150 ? 2 * step : 300)) next=$((SECONDS + step))
-  done
-}
-hpclaunch_report
-# Each rank notes its process, and local rank 0 of each node starts the sampler: one process that reads counters of CPU,
-# memory, GPUs and energy each 30 s for hpclaunch report, and ends with that rank. --no-sample leaves it out.
-hpclaunch_sample() {
-  local host
-  read -r host < /proc/sys/kernel/hostname
-  host=$HPCLAUNCH_JOB_FOLDER/samples/$host
-  { printf 'rank %s %s %(%s)T\n' "$RANK" $$ -1 >> "$host"; } 2> /dev/null || return 0
-  [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_JOB_FOLDER/sampler.sh" $$ 30 "$host" & ) < /dev/null > /dev/null 2>&1
-}
-hpclaunch_sample
-# Become the program, which has no other child left of this shell.
-[ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"
-exec -- "$@"
 HPCLAUNCH_RANK
 
-mpirun -np 16 -npernode 8 --hostfile "$COBALT_NODEFILE" -x HPCLAUNCH_JOB_FOLDER -x MASTER_ADDR -x MASTER_PORT -x OMP_NUM_THREADS -x LD_LIBRARY_PATH -x PATH -x PYTHONPATH \
-  bash -c "$rank_start" rank \
+mpirun -np 16 -npernode 8 --hostfile "$COBALT_NODEFILE" -x HPCLAUNCH_JOB_FOLDER -x HPCLAUNCH_FILES -x \
+  MASTER_ADDR -x MASTER_PORT -x OMP_NUM_THREADS -x LD_LIBRARY_PATH -x PATH -x PYTHONPATH \
+  bash -c "$rank_start$rank_end" rank \
   python train.py --deepspeed_config 'ds config.json'
+
+# Sources:
+# [1] https://github.com/argonne-lcf/user-guides/blob/main/docs/theta-gpu/queueing-and-running-jobs/job-and-queue-scheduling.md, read 2026-11-22
+# [2] https://github.com/argonne-lcf/user-guides/blob/main/docs/theta-gpu/data-science-workflows/dl-frameworks/running-pytorch-conda.md, read 2026-11-22

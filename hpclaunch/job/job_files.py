@@ -1,0 +1,84 @@
+"""The files that a job's script uses, as they stand beside it in the folder ``files``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpclaunch.atomic_file import new_folder
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.log_extract import SCRIPT
+from hpclaunch.job.node_programs import ROLL_CALL_FILES, STAGING, one_text
+from hpclaunch.job.prepare import Prepared, dry_run
+from hpclaunch.package_data import resource_dir
+from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.plan_file import (
+    FOLDER,
+    JOB_START,
+    PLAN,
+    SAMPLER,
+    job_shell_files,
+    plan_text,
+    rank_shell_files,
+)
+from hpclaunch.plan.preflight_plan import PROBE
+from hpclaunch.plan.staging_plan import STAGE
+from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
+from hpclaunch.site.site_scheduler import site_scheduler
+
+
+def job_files(plan: LaunchPlan) -> dict[str, bytes]:
+    """Return the files of a job, by their paths below the folder ``files``."""
+    remote = resource_dir("remote")
+    copied = {name: name for name in (JOB_START, *job_shell_files(plan), *rank_shell_files(plan))}
+    if not plan.request.no_sample:
+        copied[SAMPLER] = SAMPLER
+    if plan.preflight is not None:
+        copied[PROBE] = PROBE
+    if needs_startup(plan.request):
+        copied |= {name: f"{STARTUP}/{there}" for name, there in STARTUP_FILES.items()}
+    files = {there: (remote / name).read_bytes() for name, there in copied.items()}
+    if plan.supervision is not None and plan.supervision.look:
+        for file, modules in ROLL_CALL_FILES.items():
+            files[f"{STACKS}/{file}"] = one_text(modules).encode()
+    if plan.staging is not None:
+        files[STAGE] = one_text(STAGING).encode()
+    if plan.request.command.bundled and not site_scheduler(plan.profile).starts_at_once:
+        files |= _runner()
+    return {PLAN: plan_text(plan).encode(), **files}
+
+
+def save_script(prepared: Prepared, folder: Path) -> tuple[LaunchPlan, str]:
+    """Write a job's script and its files into a new folder, all or none; return the plan and the script.
+
+    They work together when the script is submitted by hand, where the nodes see the folder. Raises
+    BadInputError where it is there already or cannot be made.
+    """
+    folder = folder.absolute()
+    plan, script = dry_run(prepared, files=str(folder / FOLDER))
+    try:
+        with new_folder(folder) as new:
+            for name, data in {SCRIPT: script.encode(), **_below(FOLDER, job_files(plan))}.items():
+                (new / name).parent.mkdir(parents=True, exist_ok=True)
+                (new / name).write_bytes(data)
+            (new / SCRIPT).chmod(0o755)
+    except FileExistsError:
+        raise BadInputError(f"--save {folder}: it is there already", "name a new folder") from None
+    except OSError as error:
+        raise BadInputError(
+            f"--save {folder}: {error.strerror}", "name a new folder that can be written"
+        ) from None
+    return plan, script
+
+
+def _below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"{folder}/{name}": data for name, data in files.items()}
+
+
+def _runner() -> dict[str, bytes]:
+    """Return the training runner: compute nodes need no hpclaunch installed."""
+    source = resource_dir("train")
+    runner = {
+        f"runner/hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()
+        for file in sorted(source.rglob("*.py"))
+    }
+    return {"runner/hpclaunch/__init__.py": b"", **runner}

@@ -1,0 +1,140 @@
+"""The plan of a job as shell text, ``plan.sh``, which the files of ``hpclaunch/remote`` read. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+
+from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Staging, Supervision
+from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.software_lines import PRIVATE_FOLDERS, private_folders
+
+FOLDER = "files"
+"""Folder in the job's folder that has this file and those that it names."""
+JOB_START, PLAN, SAMPLER, RANK_STDERR = "job_start.sh", "plan.sh", "sampler.sh", "rank_stderr.sh"
+"""Their names there; but for the plan also in ``hpclaunch/remote``."""
+SUPERVISE, STAGING, PREFLIGHT = "supervise.sh", "staging.sh", "preflight.sh"
+_NONE_KEPT = ("exit_status",)
+
+
+def job_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
+    """Return the files of ``hpclaunch/remote`` that the job's shell reads, in their order."""
+    wanted = {
+        site_launcher(plan.profile).session_file: True,
+        STAGING: plan.staging is not None,
+        PREFLIGHT: plan.preflight is not None,
+        SUPERVISE: plan.supervision is not None,
+    }
+    return tuple(name for name, needed in wanted.items() if name and needed)
+
+
+def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
+    """Return the files of ``hpclaunch/remote`` whose text each rank's shell runs, in their order."""
+    report = ("binding_watch.sh", "binding_report.sh") if plan.binding is not None else ()
+    private = (PRIVATE_FOLDERS,) if _private(plan) else ()
+    own = filter(None, (_guard(plan), site_launcher(plan.profile).rank_end))
+    return (*private, *own, RANK_STDERR, *report, "rank.sh")
+
+
+def plan_text(plan: LaunchPlan) -> str:
+    """Return the text of ``plan.sh``."""
+    return "\n".join(["# The plan of this job, for the files beside this one.", *_lines(plan), ""])
+
+
+def _private(plan: LaunchPlan) -> tuple[str, ...]:
+    return private_folders(plan.profile, plan.nodes, frozenset(plan.request.env))
+
+
+def _guard(plan: LaunchPlan) -> str | None:
+    """Return the file that ends a job whose ranks would not find each other."""
+    return site_launcher(plan.profile).rank_guard if plan.tasks > 1 and plan.request.mpi != "none" else None
+
+
+def _lines(plan: LaunchPlan) -> Iterator[str]:
+    scheduler, launcher = site_scheduler(plan.profile), site_launcher(plan.profile)
+    writes_log = scheduler.log_in_script or bool(plan.request.array)
+    yield f"export HPCLAUNCH_TASKS={plan.tasks}"
+    if outer := launcher.outer_settings(line.text for line in plan.header):
+        yield f"unset {' '.join(outer)}"
+    yield _array("job_files", job_shell_files(plan))
+    yield _array("rank_files", rank_shell_files(plan))
+    yield _value("own_log", "1" if writes_log else "")
+    yield _value("sample_s", 0 if plan.request.no_sample else plan.request.sample)
+    yield _value("nodes", plan.nodes)
+    yield _array("private", _private(plan))
+    yield _value("guard", _function(_guard(plan)))
+    yield _value("rank_over", _function(launcher.rank_end))
+    yield _value("supervised", "1" if plan.supervision else "")
+    yield _value("binding", plan.request.binding if plan.binding else "")
+    if plan.binding is not None:
+        has_gpus = any(rank.gpus for rank in plan.binding.ranks)
+        yield _value("gpu_variable", (has_gpus and plan.profile.binding.gpu_visible_var) or "")
+        yield from (_array(name, words) for name, words in plan.proof.items())
+    yield _array("kept", _kept(plan, scheduler))
+    if plan.supervision or plan.preflight or plan.staging:
+        yield _call("node_names", scheduler.node_names)
+    if plan.supervision is not None:
+        yield from _supervision(plan, plan.supervision, scheduler)
+    if plan.preflight is not None:
+        yield from _preflight(plan.preflight)
+    if plan.staging is not None:
+        yield from _staging(plan.staging)
+
+
+def _supervision(plan: LaunchPlan, supervision: Supervision, scheduler: Scheduler) -> Iterator[str]:
+    yield _value("exit_code", supervision.exit_code)
+    yield _value("max_restarts", supervision.max_restarts)
+    yield _value("timer_s", supervision.timer_s or 0)
+    yield _value("idle_s", supervision.idle_s or 0)
+    yield _value("comes_back", "1" if scheduler.requeue else "")
+    if scheduler.requeue:
+        yield _call("requeue", scheduler.find_commands + scheduler.requeue)
+    if _has_chain(plan, scheduler):
+        again = scheduler.next_command('"${HPCLAUNCH_FILES%/*}/job.sh"')
+        yield _call("submit_again", scheduler.find_commands + " ".join(again))
+        yield _call("cancel", scheduler.find_commands + " ".join(scheduler.cancel_command('"$1"')))
+    if supervision.look:
+        yield _call("look", f"timeout -k 5 {supervision.look_s} {' '.join(supervision.look)}")
+
+
+def _has_chain(plan: LaunchPlan, scheduler: Scheduler) -> bool:
+    return bool(plan.supervision and scheduler.requeue) and not plan.request.array
+
+
+def _kept(plan: LaunchPlan, scheduler: Scheduler) -> tuple[str, ...]:
+    """Return the files for which room is reserved: what tells how the job ended, and how it goes on."""
+    if plan.supervision is None:
+        return _NONE_KEPT
+    return (*_NONE_KEPT, "reason", "restarts", *(("next_id",) if _has_chain(plan, scheduler) else ()))
+
+
+def _preflight(preflight: Preflight) -> Iterator[str]:
+    yield _call("probe", f"timeout {preflight.limit_s} {' '.join(preflight.probe)}")
+    yield _call("verdict", f'{" ".join(preflight.judge)} "$@"')
+    yield _value("leaves_out", "1" if preflight.again else "")
+    if preflight.again:
+        yield _call("submit_without", preflight.again)
+
+
+def _staging(staging: Staging) -> Iterator[str]:
+    yield _value("stage_links", staging.links)
+    yield _value("stage_after", staging.afterwards)
+    yield _call("per_node", f'$hpclaunch_timeout {" ".join(staging.launch)} "$@"')
+
+
+def _function(file: str | None) -> str:
+    """Return the function that a file for ranks has, by its name."""
+    return f"hpclaunch_{file.removesuffix('.sh')}" if file else ""
+
+
+def _value(name: str, value: str | int) -> str:
+    return f"hpclaunch_{name}={shlex.quote(str(value)) if value != '' else ''}"
+
+
+def _array(name: str, words: Iterable[str]) -> str:
+    return f"hpclaunch_{name}=({' '.join(map(shlex.quote, words))})"
+
+
+def _call(name: str, text: str) -> str:
+    return f"hpclaunch_{name}() {{ {text}; }}"

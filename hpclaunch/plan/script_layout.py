@@ -1,0 +1,64 @@
+"""How lines with reasons are laid out in a script: narrow, one reason per line, sources by number."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from itertools import groupby
+
+import msgspec
+
+from hpclaunch.scheduler.job_header import Line
+
+WIDTH = 110
+"""Columns that no line of a script passes, but a command and its words."""
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a script; its reason stands beside it where there is room, else above."""
+
+    above: tuple[str, ...]
+    text: str
+    beside: str
+
+
+class ScriptLayout:
+    """Places the lines of one script and numbers their sources in the order of their use."""
+
+    def __init__(self) -> None:
+        """Begin with no source."""
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources used so far, each as ``[NUMBER] TEXT``."""
+        return tuple(f"[{number}] {text}" for text, number in self._numbers.items())
+
+    def place(self, lines: Iterable[Line], *, sentinel: str = "", beside: bool = True) -> tuple[Placed, ...]:
+        """Return the lines as they stand in the script.
+
+        ``sentinel``: what the template writes before each text. ``beside``: comments may follow a text.
+        """
+        placed: list[Placed] = []
+        for _, group in groupby(lines, key=lambda line: (line.reason, line.source)):
+            each = [self._placed(line, len(sentinel), beside) for line in group]
+            if len(each) > 1 and (above := next((line.above for line in each if line.above), ())):
+                # A reason that several lines share stands above the first of them.
+                each = [Placed(above=(), text=line.text, beside="") for line in each]
+                each[0] = Placed(above=above, text=each[0].text, beside="")
+            placed += each
+        return tuple(placed)
+
+    def _placed(self, line: Line, before: int, beside: bool) -> Placed:
+        reason = line.reason
+        if line.source:
+            reason += f" [{self._numbers.setdefault(line.source, len(self._numbers) + 1)}]"
+        fits = before + len(line.text) + len(reason) + 4 <= WIDTH and "\n" not in line.text
+        if beside and fits:
+            return Placed(above=(), text=line.text, beside=f"  # {reason}" if reason else "")
+        return Placed(above=wrapped(reason), text=line.text, beside="")
+
+
+def wrapped(text: str) -> tuple[str, ...]:
+    """Return a comment as lines of a script, without their ``#``."""
+    return tuple(textwrap.wrap(text, WIDTH - 2, break_long_words=False, break_on_hyphens=False))

@@ -1,0 +1,91 @@
+# shellcheck shell=bash
+# The start of a job on its first node, and how its end is kept. The job's script sources this file (bash 4.1 or newer).
+#
+# From the script: HPCLAUNCH_JOB_FOLDER, for this job's log, result and exit status, and HPCLAUNCH_FILES, the folder of
+# this file and of plan.sh, in which the plan of the job stands as variables. Sets rank_end, the text that each rank's
+# shell runs after its lines in the script: so the ranks read none of these files from a shared file system.
+
+# shellcheck source=/dev/null
+. "$HPCLAUNCH_FILES/plan.sh"
+
+# Write text $2 to file $1 of the job's folder, into the reserved room; the file appears whole or not at all.
+hpclaunch_write() {
+  printf '%s\n' "$2" 1<> "$HPCLAUNCH_JOB_FOLDER/$1.new" && mv "$HPCLAUNCH_JOB_FOLDER/$1.new" "$HPCLAUNCH_JOB_FOLDER/$1"
+}
+
+# Make job $1 the next one of this job's chain. A next job that cannot be recorded is cancelled: it must not run unseen.
+hpclaunch_hand_over() {
+  [ "$1" ] || return 1
+  if ! hpclaunch_write next_id "$1"; then
+    hpclaunch_cancel "${1%%;*}" || :
+    return 1
+  fi
+  hpclaunch_restarting=1  # the end of this run is not the job's end: it leaves no exit status, and is not a success
+}
+
+# The exit status is written however the job ends, after the functions of hpclaunch_at_end.
+hpclaunch_at_end=()
+hpclaunch_end() {
+  local status=$? part
+  trap - EXIT
+  for part in "${hpclaunch_at_end[@]}"; do "$part" "$status" || :; done
+  hpclaunch_write exit_status "$status" || :
+  exit "$status"
+}
+
+hpclaunch_free_room() {
+  local file
+  for file in "${hpclaunch_kept[@]:1}"; do rm -f "$HPCLAUNCH_JOB_FOLDER/$file.new"; done  # reserved and not used
+  [ -z "${hpclaunch_restarting:-}" ] || exit "$1"
+}
+
+# What the samples say, in one line; a job that is ended by a signal has no time for it.
+hpclaunch_summary() {
+  [ "$1" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_FILES/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null
+}
+
+hpclaunch_end_session() {
+  rm -rf -- "${hpclaunch_session:-}"
+}
+
+# The folder, without what an earlier run of this job left there about its end.
+hpclaunch_prepare_folder() {
+  local file
+  mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+  # The job's log, in which a run that comes back writes on.
+  [ -z "$hpclaunch_own_log" ] || exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
+  rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+  # Where the log of this run begins, if there is a log of runs before.
+  { wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+  # Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
+  for file in "${hpclaunch_kept[@]}"; do echo > "$HPCLAUNCH_JOB_FOLDER/$file.new" || :; done
+}
+
+# Where the ranks report: their bindings and last words in this run; the samples of runs before a restart stay.
+hpclaunch_prepare_reports() {
+  local folder
+  for folder in ${hpclaunch_binding:+binding} stderr; do
+    rm -rf "${HPCLAUNCH_JOB_FOLDER:?}/$folder" || :
+    mkdir "$HPCLAUNCH_JOB_FOLDER/$folder" || :
+  done
+  [ "$hpclaunch_sample_s" = 0 ] || mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
+}
+
+export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
+hpclaunch_prepare_folder
+trap hpclaunch_end EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+for hpclaunch_file in "${hpclaunch_job_files[@]}"; do
+  # shellcheck source=/dev/null
+  . "$HPCLAUNCH_FILES/$hpclaunch_file"
+done
+hpclaunch_at_end+=(hpclaunch_free_room)
+[ "$hpclaunch_sample_s" = 0 ] || hpclaunch_at_end+=(hpclaunch_summary)
+hpclaunch_at_end+=(hpclaunch_end_session)
+# For names of folders in /tmp that no other user can foresee.
+read -r HPCLAUNCH_KEY < /proc/sys/kernel/random/uuid
+export HPCLAUNCH_KEY
+hpclaunch_prepare_reports
+# shellcheck disable=SC2034  # the script hands it to the ranks, without comments
+rank_end=$(cd "$HPCLAUNCH_FILES" && sed '/^ *#/d' plan.sh "${hpclaunch_rank_files[@]}")

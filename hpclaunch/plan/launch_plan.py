@@ -46,7 +46,7 @@ class Staging(msgspec.Struct, frozen=True, kw_only=True):
     root: str
     """Folder of the nodes' own storage."""
     pairs: tuple[tuple[str, str], ...]
-    """Source and target of each item; ``$stage_root`` is the folder of this job below ``root``."""
+    """Source and target of each item; targets are below the folder of this job in ``root``, or absolute."""
     links: Literal["refuse", "keep"]
     """Links of an archive that lead out of it."""
     afterwards: Literal["stay", "leave", "here", "keep"]

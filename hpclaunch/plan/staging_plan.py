@@ -64,7 +64,7 @@ def plan_staging(request: JobRequest, profile: SiteProfile, nodes: int) -> Stagi
     return Staging(
         launch=launch,
         root=literal(local) if local else '"${TMPDIR:-/tmp}"',
-        pairs=tuple((literal(source), _place(target)) for source, target in pairs),
+        pairs=tuple((literal(source), literal(target)) for source, target in pairs),
         links=request.stage_links,
         afterwards=_afterwards(request.keep_staged, bool(launch), bool(launcher.overlap)),
     )
@@ -76,8 +76,3 @@ def _afterwards(keep: bool, launched: bool, overlaps: bool) -> Literal["stay", "
     if not launched:
         return "here"
     return "stay" if overlaps else "leave"
-
-
-def _place(target: str) -> str:
-    """Return shell text for the path on the nodes."""
-    return literal(target) if target.startswith("/") else f'"$stage_root"/{literal(target)}'

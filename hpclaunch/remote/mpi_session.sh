@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # A folder of this job's own for the session files of mpiexec. A job's script sources this file; the shell is bash.
 #
 # Open MPI 5's mpiexec keeps them in ompi.PID below TMPDIR, or /tmp. One that is killed leaves that folder, and a later

@@ -20,24 +20,32 @@ hpclaunch_unstage() {
 }
 hpclaunch_at_end+=(hpclaunch_unstage)
 
-# The folder of this job on each node, in storage $1. Its name cannot be known by other users before it is made; it stays
-# that of the job.
-hpclaunch_stage_folder() {
-  local key=("$HPCLAUNCH_JOB_FOLDER"/staging_key.*)
+# The items SOURCE TARGET ... with the place of each target: absolute, or in the folder of this job in the nodes'
+# storage $1. Its name cannot be known by other users before it is made; it stays that of the job.
+hpclaunch_place_items() {
+  local folder target key=("$HPCLAUNCH_JOB_FOLDER"/staging_key.*)
   [ -e "${key[0]}" ] || key=("$(mktemp "$HPCLAUNCH_JOB_FOLDER/staging_key.XXXXXXXXXXXX")")
-  stage_root=$1/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}${HPCLAUNCH_ARRAY_INDEX:+-$HPCLAUNCH_ARRAY_INDEX}-${key[0]##*.}
+  folder=$1/hpclaunch-${HPCLAUNCH_JOB_ID//[^A-Za-z0-9._-]/-}${HPCLAUNCH_ARRAY_INDEX:+-$HPCLAUNCH_ARRAY_INDEX}-${key[0]##*.}
+  hpclaunch_stage_items=() HPCLAUNCH_STAGED=''
+  while shift && [ $# -gt 1 ]; do
+    case $2 in /*) target=$2 ;; *) target=$folder/$2 ;; esac
+    hpclaunch_stage_items+=("$1" "$target")
+    HPCLAUNCH_STAGED+=${HPCLAUNCH_STAGED:+:}$target
+    shift
+  done
 }
 
-# Copy: SOURCE TARGET ...; HPCLAUNCH_STAGED has the targets afterwards.
+# Copy: STORAGE SOURCE TARGET ...; HPCLAUNCH_STAGED has the targets afterwards.
 hpclaunch_stage() {
-  local stager=$HPCLAUNCH_FILES/stage.py n
-  hpclaunch_stage_items=("$@")
+  local stager=$HPCLAUNCH_FILES/stage.py
+  hpclaunch_place_items "$@"
   hpclaunch_stage_control=$(mktemp -d "$HPCLAUNCH_JOB_FOLDER/staging.XXXXXX")
   hpclaunch_node_names > "$HPCLAUNCH_JOB_FOLDER/nodes"
-  hpclaunch_per_node python3 "$stager" node "$hpclaunch_stage_control" "$hpclaunch_nodes" "$hpclaunch_stage_after" - "$@" &
+  hpclaunch_per_node python3 "$stager" node "$hpclaunch_stage_control" "$hpclaunch_nodes" "$hpclaunch_stage_after" - \
+    "${hpclaunch_stage_items[@]}" &
   hpclaunch_stage_nodes=$!
-  python3 "$stager" reader "$hpclaunch_stage_control" "$hpclaunch_nodes" "$hpclaunch_stage_nodes" "$hpclaunch_stage_links" "$@" \
-    2> "$hpclaunch_stage_control/reason" &
+  python3 "$stager" reader "$hpclaunch_stage_control" "$hpclaunch_nodes" "$hpclaunch_stage_nodes" "$hpclaunch_stage_links" \
+    "${hpclaunch_stage_items[@]}" 2> "$hpclaunch_stage_control/reason" &
   hpclaunch_stage_reader=$!
   if ! wait "$hpclaunch_stage_reader"; then
     cat "$hpclaunch_stage_control/reason" >&2
@@ -49,7 +57,5 @@ hpclaunch_stage() {
     wait "$hpclaunch_stage_nodes" || :
     hpclaunch_stage_nodes=
   fi
-  HPCLAUNCH_STAGED=$2
-  for ((n = 4; n <= $#; n += 2)); do HPCLAUNCH_STAGED+=:${!n}; done
   export HPCLAUNCH_STAGED
 }

@@ -72,7 +72,11 @@ def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Iterator[Line]:
     fixed = [bind for bind in binds if not bind.startswith("$")]
     if fixed:
         yield Line(text=f"{variable}+={double_quote(',' + ','.join(fixed))}", reason=reason)
-    if moved := [double_quote(bind) for bind in binds if bind.startswith("$")]:
+    moved = [double_quote(bind) for bind in binds if bind.startswith("$")]
+    if len(moved) == 1:
+        yield Line(text=f"bind={moved[0]}", reason=reason)
+        yield Line(text=f'[ -z "${{bind%%:*}}" ] || {variable}+=,$bind', reason=reason)
+    elif moved:
         does = ["do", "[", "-z", '"${bind%%:*}"', "]", "||", f"{variable}+=,$bind;", "done"]
         yield Line(text=continued("for", "bind", "in", *moved[:-1], f"{moved[-1]};", *does), reason=reason)
 

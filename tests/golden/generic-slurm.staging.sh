@@ -31,9 +31,8 @@ export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 
 # Data are copied to storage of the nodes before the ranks start, and removed at the end: source and target.
-hpclaunch_stage_folder "${TMPDIR:-/tmp}"
-hpclaunch_stage \
-  '/data/it'"'"'s all/train' "$stage_root"/train \
+hpclaunch_stage "${TMPDIR:-/tmp}" \
+  '/data/it'"'"'s all/train' train \
   env.sqsh /local/env.sqsh
 
 # Each rank is a shell with these lines.

@@ -28,9 +28,8 @@ export MASTER_ADDR MASTER_PORT=$((10000 + $$ % 10000))  # and this job's port, b
 export OMP_NUM_THREADS=1  # threads for each rank: the cores it is bound to
 
 # Data are copied to storage of the nodes before the ranks start: source and target.
-hpclaunch_stage_folder "${TMPDIR:-/tmp}"
-hpclaunch_stage \
-  data "$stage_root"/data
+hpclaunch_stage "${TMPDIR:-/tmp}" \
+  data data
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

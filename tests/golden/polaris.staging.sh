@@ -63,9 +63,8 @@ export MASTER_ADDR MASTER_PORT=$((10000 + (${PBS_JOBID%%[!0-9]*} + PBS_ARRAY_IND
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
 
 # Data are copied to storage of the nodes before the ranks start, and removed at the end: source and target.
-hpclaunch_stage_folder /local/scratch
-hpclaunch_stage \
-  /eagle/train.tar "$stage_root"/train
+hpclaunch_stage /local/scratch \
+  /eagle/train.tar train
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

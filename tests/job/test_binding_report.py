@@ -18,6 +18,7 @@ import pytest
 
 from hpclaunch.job.binding_report import RankReport, read_report, table, verdict
 from hpclaunch.job.job_documents import VerifyDocument
+from tests.scripts import rank_shell
 from tests.testbed.cluster import Slurm
 
 LINE = (
@@ -158,10 +159,9 @@ LUMI = ("--site", "lumi-g", "--account", "project_465000001")
 
 
 @lru_cache
-def rank_shell(*options: str) -> str:
-    """The shell of the ranks, by default LUMI-G's, as the script has it."""
-    script = hpclaunch("submit", *(options or LUMI), "--dry-run", "--", "true").stdout
-    return script.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
+def shell_of(*options: str) -> str:
+    """The shell of the ranks, by default LUMI-G's."""
+    return rank_shell(*(options or LUMI), "--", "true")
 
 
 def fake_lumig_node(root: Path, cpus: str, swap: bool = False, mems: str = "0-3", gpus: int = 8) -> None:
@@ -199,7 +199,7 @@ def test_a_rank_of_lumi_g_tells_its_gpu_by_address_and_numa_node(
         "SLURM_PROCID": "10",
         "SLURM_LOCALID": "2",
     }
-    command = ["bash", "-c", rank_shell(), "rank", "true"]
+    command = ["bash", "-c", shell_of(), "rank", "true"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     (report,) = read_report(done.stdout)
@@ -213,7 +213,7 @@ def test_a_rank_of_lumi_g_tells_its_gpu_by_address_and_numa_node(
 def look_at(root: Path, **more: str) -> RankReport:
     """The report of local rank 2, whose cores are on NUMA node 1, and whose GPU is number 2."""
     environment = {**os.environ, "HPCLAUNCH_SYSROOT": str(root), "SLURM_PROCID": "2", "SLURM_LOCALID": "2"}
-    program = ["bash", "-c", rank_shell(), "rank", "env"]
+    program = ["bash", "-c", shell_of(), "rank", "env"]
     done = subprocess.run(program, env={**environment, **more}, capture_output=True, text=True, check=True)
     (report,) = read_report(done.stdout)
     return report
@@ -301,9 +301,9 @@ def test_gpus_that_are_named_by_other_than_a_number(
 ) -> None:
     """As a wrapper, or a script that was changed by hand, names them: what cannot be compared is never ok."""
     fake_polaris_node(tmp_path, shown)
-    usual = "export CUDA_VISIBLE_DEVICES=0,1,2,3\n"
+    usual = "export CUDA_VISIBLE_DEVICES=0,1,2,3  #"
     for option, ends in (("warn", False), ("strict", found not in ("ok", "not-judged"))):
-        shell = rank_shell(*POLARIS, "--binding", option)
+        shell = shell_of(*POLARIS, "--binding", option)
         assert usual in shell
         environment = {
             **os.environ,
@@ -314,7 +314,7 @@ def test_gpus_that_are_named_by_other_than_a_number(
         command = [
             "bash",
             "-c",
-            shell.replace(usual, f"export CUDA_VISIBLE_DEVICES=0,1,{gpus},3\n"),
+            shell.replace(usual, f"export CUDA_VISIBLE_DEVICES=0,1,{gpus},3  #"),
             "rank",
             "true",
         ]
@@ -344,7 +344,7 @@ def test_the_report_changes_no_variable_of_the_program(tmp_path: Path) -> None:
         "SLURM_PROCID": "2",
         "SLURM_LOCALID": "2",
     }
-    program = ["bash", "-c", rank_shell(), "rank", "env"]
+    program = ["bash", "-c", shell_of(), "rank", "env"]
     own = dict.fromkeys(names, "the user's")
     done = subprocess.run(program, env={**environment, **own}, capture_output=True, text=True, check=True)
     assert {line for line in done.stdout.splitlines() if line.endswith("=the user's")} == {
@@ -403,7 +403,7 @@ def test_the_second_look_is_no_part_of_the_program(tmp_path: Path) -> None:
     """It is not among the program's children, holds none of its files, and ends with it."""
     fd = os.open(tmp_path / "the programs", os.O_CREAT | os.O_RDWR)
     program = [sys.executable, "-c", LOOKS_BACK % fd]
-    shell = ["bash", "-c", rank_shell("--site", "local", "--tasks", "1"), "rank", *program]
+    shell = ["bash", "-c", shell_of("--site", "local", "--tasks", "1"), "rank", *program]
     (tmp_path / "binding").mkdir()
     environment = {**os.environ, "HPCLAUNCH_JOB_FOLDER": str(tmp_path)}
     done = subprocess.run(shell, env=environment, pass_fds=[fd], capture_output=True, text=True, check=True)

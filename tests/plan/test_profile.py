@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from hpclaunch.cli.main import program
+from tests.scripts import rank_shell
 
 SITE = ("--site", "generic-slurm", "--dry-run")
 
@@ -21,7 +26,7 @@ def test_the_script_records_steps_and_says_why() -> None:
     script = dry_run("--profile", "20", "--profile-after", "5", "--", "python", "train.py")
     assert "# --profile: steps 6 to 25 of each rank are recorded, by the steps of a torch optimizer" in script
     assert "export HPCLAUNCH_PROFILE=5:20" in script
-    assert 'export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/startup${PYTHONPATH:+:$PYTHONPATH}"' in script
+    assert 'export PYTHONPATH="$HPCLAUNCH_FILES/startup${PYTHONPATH:+:$PYTHONPATH}"' in script
     assert "HPCLAUNCH_PROFILE" not in dry_run("--", "python", "train.py")
 
 
@@ -44,30 +49,38 @@ def test_each_rank_leaves_its_node_where_no_binding_is_reported() -> None:
     assert place in dry_run("--profile", "3", "--", "python", "train.py")
     assert place in dry_run("mnist", "--", "--timeline=mine.json")
     assert place not in dry_run("mnist")
-    words = ["submit", "--site", "polaris", "--account", "abc", "--profile", "3", "--dry-run", "mnist"]
-    script = CliRunner().invoke(program, words, catch_exceptions=False).output
-    assert "hpclaunch-binding rank=" in script
-    assert "FOLDER/places" not in script
+    ranks = rank_shell("--site", "polaris", "--account", "abc", "--profile", "3", "mnist", "--")
+    assert "hpclaunch-binding rank=" in ranks
+    assert "FOLDER/places" not in ranks
 
 
 def test_jobs_of_an_array_share_the_start_up_file() -> None:
     script = dry_run("--profile", "3", "--array", "0-3", "--", "python", "train.py")
-    assert '"${HPCLAUNCH_JOB_FOLDER%/*}/startup' in script
+    lines = re.findall(r"^(?:export )?(?:HPCLAUNCH_(?:JOB|FILES|ARRAY)|PYTHONPATH).*", script, re.MULTILINE)
+    for index in ("2", "3"):
+        job = {"PATH": os.environ["PATH"], "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": index}
+        said = ["set -eu", *lines, 'echo "$HPCLAUNCH_JOB_FOLDER $PYTHONPATH"']
+        run = ["bash", "-c", "\n".join(said)]
+        done = subprocess.run(run, env={**job, "SLURM_SUBMIT_DIR": "/d"}, capture_output=True, text=True)
+        assert done.stdout == f"/d/hpclaunch-7/{index} /d/hpclaunch-7/files/startup\n", done.stderr
 
 
-def test_a_job_of_an_array_that_hangs_is_looked_at_alone() -> None:
+def test_a_job_of_an_array_that_hangs_is_looked_at_alone(tmp_path: Path) -> None:
     """LSF gives all jobs of an array one number; they may share a node."""
-    words = ("submit", "--site", "generic-lsf", "--array", "1-3", "--idle-timeout", "10m", "--dry-run")
-    script = CliRunner().invoke(program, [*words, "--", "./solver"], catch_exceptions=False).output
-    assert '"$stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50' in script
+    words = ["submit", "--site", "generic-lsf", "--array", "1-3", "--idle-timeout", "10m", "--dry-run"]
+    saved = tmp_path / "job"
+    CliRunner().invoke(program, [*words, f"--save={saved}", "--", "./solver"], catch_exceptions=False)
+    look = '"$hpclaunch_stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50'
+    assert look in (saved / "files" / "plan.sh").read_text()
+    assert "hpclaunch_stands=$(cat " in (saved / "files" / "supervise.sh").read_text()
 
 
 def test_the_bundled_training_records_itself() -> None:
-    script = dry_run("--profile", "3", "mnist")
+    script = dry_run("--profile", "3", "mnist").replace(" \\\n ", "")
     steps = "--timeline-ranks all --timeline-steps 3 --timeline-after 10"
     assert f"--timeline timeline.json {steps}" in script
     assert "HPCLAUNCH_PROFILE=" not in script
-    given = dry_run("--profile", "3", "mnist", "--", "--timeline", "mine.json")
+    given = dry_run("--profile", "3", "mnist", "--", "--timeline", "mine.json").replace(" \\\n ", "")
     assert f"--timeline mine.json {steps}" in given
 
 

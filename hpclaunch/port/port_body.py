@@ -12,6 +12,7 @@ from hpclaunch.lint.shell_syntax import Assignment, Command, assignment_in, is_a
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.launcher_words import inner_launcher
 from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.own_script import binds_of, is_bind, request_lines
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
 from hpclaunch.port.port_variables import fill_in, port_variable
@@ -47,7 +48,7 @@ _ENVIRONMENT = "environments are installed per machine"
 def port_body(port: Port) -> None:
     """Judge every command that is not the launch, and the words of the shell between them."""
     main = port.launch.command if port.launch else None
-    own = _lines_of_request(port) if port.own else set()
+    own = request_lines(port) if port.own else {}
     for command in port.script.commands:
         if command is main or command.depth:
             continue
@@ -55,8 +56,8 @@ def port_body(port: Port) -> None:
             judge_written(port, port.written_at)
             port_body(port.written)
             continue
-        if port.own and command.name == "hpclaunch_bind" and command.line in own:
-            port.command.binds += [port.values.value(word).shell or "" for word in command.words[1:]]
+        if is_bind(own.get(command.line)):
+            port.command.binds += binds_of(port, command)
             port.verdicts.note(port.lines_of(command), KEPT)
         elif port.own and command.line not in own:
             verdict = Verdict(
@@ -68,18 +69,6 @@ def port_body(port: Port) -> None:
             port.verdicts.note(port.lines_of(command), verdict)
         else:
             _judge(port, command)
-
-
-def _lines_of_request(port: Port) -> set[int]:
-    """Return the lines of hpclaunch's own script with the request's variables, modules and environments."""
-    reasons = (
-        *("given in the request", "in the container: what the job names", "module given in environment"),
-        *("more modules, given in environment", "the conda environment"),
-        "the virtual environment, over the Python of the modules",
-    )
-    said = re.compile(f"# ({'|'.join(map(re.escape, reasons))})$")
-    lines = port.script.text.split("\n")
-    return {number + 1 for number, line in enumerate(lines, 1) if said.match(line)}
 
 
 def port_rest(port: Port) -> None:

@@ -19,6 +19,7 @@ from hpclaunch.port.launcher_words import (
     words_of,
 )
 from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, image_name
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
@@ -28,7 +29,7 @@ from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.site.schema import SiteProfile
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
-"""How the words of a launch by hpclaunch's own script begin; the third is $rank_start."""
+"""How hpclaunch's own script begins the words of a rank; the third is a text of variables."""
 
 
 def launches_of(port: Port) -> list[Launch]:
@@ -40,6 +41,8 @@ def launches_of(port: Port) -> list[Launch]:
 def main_launch(port: Port, values: Values) -> Launch | None:
     """Return the launch with the most ranks, the first of equals; None: the script has none."""
     found = launches_of(port)
+    # Scripts of earlier versions have launches of hpclaunch's programs, too.
+    found = [one for one in found if port.own and _starts_ranks(one, values)] or found
     return max(found, key=lambda launch: _ranks(port, values, launch) or 0, default=None)
 
 
@@ -50,9 +53,14 @@ def _ranks(port: Port, values: Values, launch: Launch) -> int | None:
 def program_of(port: Port, launch: Launch, values: Values) -> list[Piece]:
     """Return the words of a launch's program; not those by which hpclaunch's script starts a rank."""
     program = read_options(launch, values).program
-    begin = [piece.word.text if piece.word.text is not None else "" for piece in program[:4]]
-    program = program[4:] if port.own and begin == _PROGRAM_OF_HPCLAUNCH else program
+    program = program[4:] if port.own and _starts_ranks(launch, values) else program
     return program[: _end_of_first(launch, program)]
+
+
+def _starts_ranks(launch: Launch, values: Values) -> bool:
+    """Tell whether hpclaunch's own script starts the job's ranks by a launch."""
+    words = [piece.word.text or "" for piece in read_options(launch, values).program[:4]]
+    return words == _PROGRAM_OF_HPCLAUNCH
 
 
 def _end_of_first(launch: Launch, program: list[Piece]) -> int:
@@ -142,7 +150,7 @@ def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int
     per_task = given.get("gpus per task") or (
         requested.gpus_per_task.value if requested.gpus_per_task else None
     )
-    if own := _own_gpus(port):
+    if port.own and (own := own_gpus(port.script.text)):
         return own * (nodes or 1)
     if "gpus" in given:
         return given["gpus"]
@@ -166,12 +174,6 @@ def _owns_nodes(port: Port, source: SiteProfile) -> bool:
     """Tell whether the queue of the script gives whole nodes."""
     queue = source.queues.get(port.script.directive_value("queue"))
     return queue is not None and queue.whole_node
-
-
-def _own_gpus(port: Port) -> int | None:
-    """Return the GPUs of each node that hpclaunch's own script gives to ranks."""
-    match = re.search(r"^(?:gpus|own)=\(([\d,' ]+)\)$", port.script.text, re.MULTILINE) if port.own else None
-    return len(re.findall(r"\d+", match[1])) if match else None
 
 
 # --- the command -------------------------------------------------------------------------------------------

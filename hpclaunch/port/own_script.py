@@ -1,0 +1,84 @@
+"""What the lines of hpclaunch's own script say: the reason of each tells whose it is.
+
+A reason stands beside its line, or above one line or several that share it; in scripts of earlier versions
+always above.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpclaunch.lint.shell_syntax import Command
+from hpclaunch.port.port_state import Port
+
+_BINDS = "in the container: what the job names"
+_OF_REQUEST = (
+    *("given in the request", _BINDS, "module given in environment"),
+    *("more modules, given in environment", "the conda environment"),
+    "the virtual environment, over the Python of the modules",
+)
+_ARRAY = re.compile(r"^(?:gpus|own)=\(([\d,' ]+)\)(?:  #.*)?$", re.MULTILINE)
+_ALL_GPUS = re.compile(
+    r"^# all GPUs\b.*\nexport \w+=([\d,]+)$|^export \w+=([\d,]+)  # all GPUs\b", re.MULTILINE
+)
+
+
+def request_lines(port: Port) -> dict[int, str]:
+    """Return the lines with the request's variables, modules, environments and binds: number -> reason."""
+    return {number: reason for number, reason in _reasons(port).items() if reason in _OF_REQUEST}
+
+
+def _reasons(port: Port) -> dict[int, str]:
+    """Return the reason of each line on which a command begins."""
+    found: dict[int, str] = {}
+    tails, inside = _ends(port)
+    above: list[str] = []
+    shared = ""
+    for number, line in enumerate(port.script.text.split("\n"), 1):
+        if number in inside:
+            continue
+        if line.startswith("#"):
+            above.append(line.removeprefix("#").strip())
+            continue
+        if above or not line.strip():
+            shared, above = " ".join(above), []
+        if beside := re.search(r"  # (.*)$", tails.get(number, "")):
+            shared = ""
+        found[number] = re.sub(r" \[\d+\]$", "", beside[1] if beside else shared)
+    return found
+
+
+def _ends(port: Port) -> tuple[dict[int, str], set[int]]:
+    """Return what follows the last command on a line, and the lines inside of a command."""
+    text, ends = port.script.text, dict[int, int]()
+    inside: set[int] = set()
+    for command in port.script.commands:
+        if not command.depth:
+            lines = port.lines_of(command)
+            ends[lines.start] = max(command.end, ends.get(lines.start, 0))
+            inside |= set(lines[1:])
+    return {number: text[end:].partition("\n")[0] for number, end in ends.items()}, inside
+
+
+def is_bind(reason: str | None) -> bool:
+    """Tell whether a line with this reason adds binds of the request."""
+    return reason == _BINDS
+
+
+def binds_of(port: Port, command: Command) -> Iterator[str]:
+    """Yield the binds that a command of such a line adds."""
+    words = command.words[1:] if command.name == "hpclaunch_bind" else []
+    words = command.words[3:] if command.name == "for" else words
+    added = (made.value for made in command.assignments if made.value and made.value.raw != ",$bind")
+    for word in (*words, *filter(None, added)):
+        text = port.values.value(word).shell
+        if text is None:
+            port.do(f"container_bind: {word.raw}: its variables are not known here")
+        yield from filter(None, (text or "").split(","))
+
+
+def own_gpus(text: str) -> int | None:
+    """Return the GPUs of each node that the script gives to ranks."""
+    match = _ARRAY.search(text) or _ALL_GPUS.search(text)
+    return len(re.findall(r"\d+", match[match.lastindex or 1])) if match else None

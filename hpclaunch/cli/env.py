@@ -120,7 +120,7 @@ def _show(plan: InstallPlan, taken: Route | None) -> None:
     if taken.steps:
         click.echo(f"  PREFIX={plan.prefix}")
     for number, step in enumerate(taken.steps, 1):
-        click.echo(f"{number}. {step.reason}")
+        click.echo(f"{number}. {step.cited}")
         for line in step.text.splitlines():
             click.echo(f"     {line}")
     click.echo("\nIts job file (--write makes it):")

@@ -22,6 +22,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     """Where the fact stands that it rests on."""
 
+    @property
+    def cited(self) -> str:
+        """The reason, with its source."""
+        return f"{self.reason} ({self.source})" if self.source else self.reason
+
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """What a job requests; None: nothing is requested and the site's default holds."""

@@ -164,7 +164,7 @@ def inside_offer(
 
 def _script(enter: str, inside: Iterable[Line]) -> Line:
     """Return one step that runs others as a script behind a command."""
-    text = "\n".join(["set -eo pipefail", *(f"# {step.reason}\n{step.text}" for step in inside)])
+    text = "\n".join(["set -eo pipefail", *(f"# {step.cited}\n{step.text}" for step in inside)])
     return Line(
         text=f"{enter} bash <<'HPCLAUNCH_INSIDE'\n{text}\nHPCLAUNCH_INSIDE",
         reason="the rest runs where the framework is",
@@ -366,7 +366,7 @@ def pip_notes(name: str) -> tuple[str, ...]:
 def script(plan: InstallPlan, route: Route, job_file: str) -> str:
     """Return a bash script of a route's steps, each under its reason."""
     about = _about(plan, route)
-    steps = "\n\n".join(f"# {step.reason}\n{step.text}" for step in route.steps)
+    steps = "\n\n".join(f"# {step.cited}\n{step.text}" for step in route.steps)
     check = f"hpclaunch check --site {plan.site} --file {shlex.quote(job_file)} {GOALS[plan.goal].check}"
     return (
         f"#!/bin/bash\n{about}set -eo pipefail\nexport PREFIX={double_quote(plan.prefix)}\n\n{steps}\n\n"

@@ -39,7 +39,7 @@ def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
 
 def plan_text(plan: LaunchPlan) -> str:
     """Return the text of ``plan.sh``."""
-    return "\n".join(["# The plan of this job, for the files beside this one.", *_lines(plan), ""])
+    return "\n".join(["# The plan of this job, for the files next to this one.", *_lines(plan), ""])
 
 
 def _private(plan: LaunchPlan) -> tuple[str, ...]:

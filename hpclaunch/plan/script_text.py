@@ -42,7 +42,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
         about=[text for each in about(plan) for text in wrapped(each)],
         directives=plan.header,
         header=header,
-        header_alone=layout.place(plan.header, beside=False),
+        header_alone=layout.place(plan.header, behind=False),
         environment=environment,
         rank_setup=layout.place(plan.rank_setup),
         sources=layout.sources,
@@ -74,7 +74,7 @@ def _names(plan: LaunchPlan, variable: str) -> bool:
 
 
 def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
-    """Return the options that are done by files beside the script."""
+    """Return the options that are done by files next to the script."""
     request = plan.request
     wanted = {
         "--stage": plan.staging,
@@ -91,6 +91,6 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
 def _check_plain(plan: LaunchPlan) -> None:
     if needed := _needs_files(plan):
         raise BadInputError(
-            f"--plain: {needed[0]} needs files beside the script",
+            f"--plain: {needed[0]} needs files next to the script",
             f"leave out {' '.join(needed)}, or write the files, too: --dry-run --save DIR",
         )

@@ -1,6 +1,6 @@
 """What the lines of hpclaunch's own script say: the reason of each tells whose it is.
 
-A reason stands beside its line, or above one line or several that share it; in scripts of earlier versions
+A reason stands behind its line, or above one line or several that share it; in scripts of earlier versions
 always above.
 """
 
@@ -43,9 +43,9 @@ def _reasons(port: Port) -> dict[int, str]:
             continue
         if above or not line.strip():
             shared, above = " ".join(above), []
-        if beside := re.search(r"  # (.*)$", tails.get(number, "")):
+        if behind := re.search(r"  # (.*)$", tails.get(number, "")):
             shared = ""
-        found[number] = re.sub(r" \[\d+\]$", "", beside[1] if beside else shared)
+        found[number] = re.sub(r" \[\d+\]$", "", behind[1] if behind else shared)
     return found
 
 

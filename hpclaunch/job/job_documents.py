@@ -22,6 +22,7 @@ class ArrayJobDocument(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None
     reason: str | None
     hang: Hang | None
+    restarts: int
 
 
 class BindingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,10 +189,7 @@ def _facts(record: JobRecord) -> dict[str, Any]:
         if record.binding
         else None,
         "array": {
-            str(index): ArrayJobDocument(
-                state=job.state, exit_code=job.exit_code, reason=job.reason, hang=job.hang
-            )
-            for index, job in jobs
+            str(index): msgspec.convert(job, ArrayJobDocument, from_attributes=True) for index, job in jobs
         }
         or None,
     }

@@ -177,22 +177,26 @@ def _overrides(eessi: JobEessi) -> Iterable[Line]:
 
 IMAGE = "docker://ghcr.io/eessi/build-node:debian12"
 """Default image of eessi_container.sh, which has CernVM-FS in it."""
+_CACHE = """\
+${SINGULARITY_CACHEDIR:-$HOME/.cache}
+case $hpclaunch_eessi/ in /tmp/* | /var/tmp/* | /dev/shm/*) hpclaunch_eessi=$HOME/.cache ;; esac
+hpclaunch_eessi+=/hpclaunch-eessi"""
 
 
 def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
     """Return the lines that get the image of EESSI's container once, before the ranks start.
 
-    Otherwise each rank would pull or copy the image for itself.
+    Otherwise each rank would pull or copy the image for itself. A cache where every user may write counts
+    only if the job names it: another user's image may be there, and the job's other nodes do not see it.
     """
     _check_version(eessi.version)
-    cache = eessi.cache or "${SINGULARITY_CACHEDIR:-$HOME/.cache}/hpclaunch-eessi"
+    cache = double_quote(eessi.cache) if eessi.cache else _CACHE
     return (
         *_overrides(eessi),
         Line(
-            text=f"hpclaunch_eessi={double_quote(cache)}/build-node_debian12.sif\n"
-            "export hpclaunch_eessi\n"
+            text=f"export hpclaunch_eessi={cache}/build-node_debian12.sif\n"
             'if [ ! -x "$hpclaunch_eessi" ]; then\n'
-            '  mkdir -p "${hpclaunch_eessi%/*}"\n'
+            '  (umask 077; mkdir -p "${hpclaunch_eessi%/*}")\n'
             '  part=$(mktemp -d "${hpclaunch_eessi%/*}/part.XXXXXX")\n'
             f'  singularity pull "$part/image" {IMAGE} || {{\n'
             '    rm -rf "$part"\n'

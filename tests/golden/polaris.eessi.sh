@@ -43,10 +43,11 @@ module load apptainer  # what the site's containers need
 # this accelerator target instead of the one from nvidia-smi
 export EESSI_ACCELERATOR_TARGET_OVERRIDE=accel/nvidia/cc80
 # the image of EESSI's container, pulled once and then used by all ranks and later jobs
-hpclaunch_eessi="${SINGULARITY_CACHEDIR:-$HOME/.cache}/hpclaunch-eessi"/build-node_debian12.sif
-export hpclaunch_eessi
+export hpclaunch_eessi=${SINGULARITY_CACHEDIR:-$HOME/.cache}
+case $hpclaunch_eessi/ in /tmp/* | /var/tmp/* | /dev/shm/*) hpclaunch_eessi=$HOME/.cache ;; esac
+hpclaunch_eessi+=/hpclaunch-eessi/build-node_debian12.sif
 if [ ! -x "$hpclaunch_eessi" ]; then
-  mkdir -p "${hpclaunch_eessi%/*}"
+  (umask 077; mkdir -p "${hpclaunch_eessi%/*}")
   part=$(mktemp -d "${hpclaunch_eessi%/*}/part.XXXXXX")
   singularity pull "$part/image" docker://ghcr.io/eessi/build-node:debian12 || {
     rm -rf "$part"

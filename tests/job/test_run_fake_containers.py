@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.startup_plan import STARTUP_FILES
 from tests.remote.fake_torch import make_fake_torch
+from tests.testbed.second_user import SecondUser
 
 pytestmark = pytest.mark.slow
 
@@ -233,10 +235,10 @@ module() { [ "$1" = load ]; export LOADED=$2; }
 """
 
 
-def eessi_script(root: Path, tasks: int) -> tuple[str, Path]:
+def eessi_script(root: Path, tasks: int, job: str = EESSI) -> tuple[str, Path]:
     """The script of a job in EESSI's container, and its working folder."""
     cwd = root / "scratch" / "p1" / "me"
-    (cwd / "job.yaml").write_text(EESSI)
+    (cwd / "job.yaml").write_text(job)
     init = root / "image" / "cvmfs" / "software.eessi.io" / "versions" / "2023.06" / "init" / "lmod"
     init.mkdir(parents=True)
     (init / "bash").write_text(INIT)
@@ -267,6 +269,22 @@ def test_eessis_container_is_pulled_once_and_what_it_loads_is_there(root: Path) 
     assert "copied" not in log.read_text()
     assert [file.name for file in (root / "cache" / "of mine").iterdir()] == ["build-node_debian12.sif"]
     assert not list((root / "site").glob("hpclaunch-eessi.*")), "a rank's own folder was left"
+
+
+def test_an_image_that_another_user_has_put_into_tmp_is_not_run(root: Path, second_user: SecondUser) -> None:
+    script, cwd = eessi_script(root, tasks=1, job=EESSI.replace(', cache: "$CACHE/of mine"', ""))
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o1777)  # as /tmp is
+        theirs = Path(folder) / "hpclaunch-eessi"
+        image = theirs / "build-node_debian12.sif"
+        second_user.shell(f"mkdir -m 755 {theirs}; echo /evil > {image}; chmod 755 {image}")
+        fakes = {"SINGULARITY_CACHEDIR": folder, "FAKE_CONTAINER_IMAGE": str(root / "image")}
+        done = run(script, root, cwd, **fakes, TMPDIR=str(root / "site"))
+    assert done.returncode == 0, done.stderr
+    assert "PyTorch/2.1.2-foss-2023a" in done.stdout.splitlines()
+    own = root / "state" / ".cache" / "hpclaunch-eessi"
+    assert [file.name for file in own.iterdir()] == ["build-node_debian12.sif"]
+    assert own.stat().st_mode & 0o777 == 0o700
 
 
 def test_an_image_that_cannot_be_pulled_is_told_with_the_line_that_gets_it(root: Path) -> None:

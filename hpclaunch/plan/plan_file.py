@@ -15,6 +15,7 @@ FOLDER = "files"
 JOB_START, PLAN, SAMPLER, RANK_STDERR = "job_start.sh", "plan.sh", "sampler.sh", "rank_stderr.sh"
 """Their names there; but for the plan also in ``hpclaunch/remote``."""
 SUPERVISE, STAGING, PREFLIGHT = "supervise.sh", "staging.sh", "preflight.sh"
+EESSI_IMAGE = "eessi_image.sh"
 _NONE_KEPT = ("exit_status",)
 
 
@@ -22,11 +23,18 @@ def job_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the files of ``hpclaunch/remote`` that the job's shell reads, in their order."""
     wanted = {
         site_launcher(plan.profile).session_file: True,
+        EESSI_IMAGE: pulls_eessi_image(plan),
         STAGING: plan.staging is not None,
         PREFLIGHT: plan.preflight is not None,
         SUPERVISE: plan.supervision is not None,
     }
     return tuple(name for name, needed in wanted.items() if name and needed)
+
+
+def pulls_eessi_image(plan: LaunchPlan) -> bool:
+    """Whether the ranks run in EESSI's container."""
+    eessi = plan.request.environment.eessi if plan.request.environment else None
+    return eessi is not None and eessi.init == "container"
 
 
 def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
@@ -62,6 +70,7 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
     yield _value("own_log", "1" if writes_log else "")
     yield _value("sample_s", 0 if plan.request.no_sample else plan.request.sample)
     yield _value("nodes", plan.nodes)
+    yield _value("max_restarts", plan.request.max_restarts)
     yield _array("private", _private(plan))
     yield _value("guard", _function(_guard(plan)))
     yield _value("rank_over", _function(launcher.rank_end))
@@ -84,7 +93,6 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
 
 def _supervision(plan: LaunchPlan, supervision: Supervision, scheduler: Scheduler) -> Iterator[str]:
     yield _value("exit_code", supervision.exit_code)
-    yield _value("max_restarts", supervision.max_restarts)
     yield _value("timer_s", supervision.timer_s or 0)
     yield _value("idle_s", supervision.idle_s or 0)
     yield _value("comes_back", "1" if scheduler.requeue else "")
@@ -133,7 +141,8 @@ def _value(name: str, value: str | int) -> str:
 
 
 def _array(name: str, words: Iterable[str]) -> str:
-    return f"hpclaunch_{name}=({' '.join(map(shlex.quote, words))})"
+    quoted = (f"'{word}'" if "," in word and "'" not in word else shlex.quote(word) for word in words)
+    return f"hpclaunch_{name}=({' '.join(quoted)})"
 
 
 def _call(name: str, text: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
-from hpclaunch.plan.plan_file import FOLDER
+from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
 from hpclaunch.plan.planner import about
 from hpclaunch.plan.script_layout import WIDTH, ScriptLayout, wrapped
 from hpclaunch.plan.startup_plan import needs_startup
@@ -46,8 +46,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
         environment=environment,
         rank_setup=layout.place(plan.rank_setup),
         sources=layout.sources,
-        launch=_launch(plan),
-        program=continued(" ", *map(literal, plan.argv)).lstrip(),
+        launch=_command((*(("hpclaunch_supervise",) if plan.supervision else ()), *plan.launch)),
+        program=_command(tuple(map(literal, plan.argv))),
         array_index=array.index_variable if array else None,
         preflight=plan.preflight,
         staging=plan.staging,
@@ -62,9 +62,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
     )
 
 
-def _launch(plan: LaunchPlan) -> str:
-    """Return the words before each rank's shell; those with masks stay on one line."""
-    words = (*(("hpclaunch_supervise",) if plan.supervision else ()), *plan.launch)
+def _command(words: tuple[str, ...]) -> str:
+    """Return words of shell text, on one line where one of them is long, such as masks."""
     return " ".join(words) if max(map(len, words)) > WIDTH // 2 else continued(*words)
 
 
@@ -83,6 +82,7 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
         "--idle-timeout": request.idle_timeout,
         "--profile": request.profile,
         "--stacks": needs_startup(request),
+        "EESSI's container": pulls_eessi_image(plan),
         "mnist": request.command.bundled and not site_scheduler(plan.profile).starts_at_once,
     }
     return tuple(option for option, given in wanted.items() if given)

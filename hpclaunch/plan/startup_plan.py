@@ -52,7 +52,7 @@ def look_words(profile: SiteProfile, nodes: int) -> tuple[str, ...]:
     launch = () if scheduler.starts_at_once else (*launcher.one_per_node(nodes), *launcher.overlap)
     variable = scheduler.attach.job_variable if scheduler.attach else FOLDER_VARIABLE
     asked = (variable, f'"${variable}"', str(STACKS_SIGNAL))
-    return (*launch, "python3", "-I", "-c", '"$stands"', *asked)
+    return (*launch, "python3", "-I", "-c", '"$hpclaunch_stands"', *asked)
 
 
 def startup_lines(request: JobRequest, *, reported: bool) -> tuple[Line, ...]:

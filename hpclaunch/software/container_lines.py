@@ -87,7 +87,7 @@ def _each_folder(profile: SiteProfile, bad: str, action: str) -> str:
     ``bad``: the characters that a path in the runtime's list cannot have, as a shell pattern.
     """
     said = "a comma or colon" if "," in bad else "a colon"
-    return continued("for", "folder", "in", *_folders(profile), ";", "do") + (
+    return continued("for", "folder", "in", *_folders(profile)[:-1], '"$PWD";', "do") + (
         '\n  real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue\n'
         f'  case $folder$real in *{bad}*) echo "hpclaunch: {said} keeps $folder out" >&2; continue ;; esac\n'
         f"  {action}\n"
@@ -119,7 +119,8 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
     named = "".join(f"  toml {double_quote(_mount(bind))}; echo ,\n" for bind in container.binds)
     notes = profile.software.container.annotations if profile.software.container else {}
     annotated = ("[annotations]", *(f"{name} = {_toml(text)}" for name, text in notes.items()))
-    tail = f"  printf '%s\\n' {shlex.join(annotated)}\n" if notes and key == "image" else ""
+    lines = continued("  printf", "'%s\\n'", *map(shlex.quote, annotated), width=100)
+    tail = f"{lines}\n" if notes and key == "image" else ""
     yield Line(
         text='[ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || {\n'  # in a check there is none
         f'  printf \'%s\\n\' {key}="$(toml {value})" workdir="$(toml "$PWD")" \'mounts = [\'\n'

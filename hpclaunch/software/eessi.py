@@ -177,49 +177,18 @@ def _overrides(eessi: JobEessi) -> Iterable[Line]:
 
 IMAGE = "docker://ghcr.io/eessi/build-node:debian12"
 """Default image of eessi_container.sh, which has CernVM-FS in it."""
-_CACHE = """\
-${SINGULARITY_CACHEDIR:-$HOME/.cache}
-case $hpclaunch_eessi/ in /tmp/* | /var/tmp/* | /dev/shm/*) hpclaunch_eessi=$HOME/.cache ;; esac
-hpclaunch_eessi+=/hpclaunch-eessi"""
 
 
 def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
     """Return the lines that get the image of EESSI's container once, before the ranks start.
 
-    Otherwise each rank would pull or copy the image for itself. A cache where every user may write counts
-    only if the job names it: another user's image may be there, and the job's other nodes do not see it.
+    Otherwise each rank would pull or copy the image for itself.
     """
     _check_version(eessi.version)
-    cache = double_quote(eessi.cache) if eessi.cache else _CACHE
+    cache = f" {double_quote(eessi.cache)}" if eessi.cache else ""
     return (
         *_overrides(eessi),
-        Line(
-            text=f"export hpclaunch_eessi={cache}/build-node_debian12.sif\n"
-            'if [ ! -x "$hpclaunch_eessi" ]; then\n'
-            '  (umask 077; mkdir -p "${hpclaunch_eessi%/*}")\n'
-            '  part=$(mktemp -d "${hpclaunch_eessi%/*}/part.XXXXXX")\n'
-            f'  singularity pull "$part/image" {IMAGE} || {{\n'
-            '    rm -rf "$part"\n'
-            "    why=\"EESSI's image cannot be pulled here: on a login node run singularity pull"
-            f' $hpclaunch_eessi {IMAGE}"\n'
-            '    echo "hpclaunch: $why" >&2\n'
-            '    [ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || echo "$why" > "$HPCLAUNCH_JOB_FOLDER/reason"\n'
-            "    exit 1\n"
-            "  }\n"
-            '  chmod +x "$part/image"\n'
-            '  mv "$part/image" "$hpclaunch_eessi"\n'
-            '  rmdir "$part"\n'
-            "fi",
-            reason="the image of EESSI's container, pulled once and then used by all ranks and later jobs",
-        ),
-        Line(
-            text='export SINGULARITY_BIND="${SINGULARITY_BIND:-${APPTAINER_BIND:-}}"\nunset APPTAINER_BIND',
-            reason="eessi_container.sh adds to the one, and Apptainer would read the other instead",
-        ),
-        Line(
-            text='export SINGULARITY_HOME="${SINGULARITY_HOME:-$HOME}"',
-            reason="your home folder in the container; without it eessi_container.sh makes an empty one",
-        ),
+        Line(text=f"hpclaunch_prepare_eessi {IMAGE}{cache}", reason="pulls its image once, for all ranks"),
     )
 
 

@@ -54,6 +54,7 @@ ACCOUNTS = {
     "thetagpu": "MyProject",
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
+TORCH = Command(argv=("python", "train.py"))
 CONTAINER = Environment(
     modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
     container=JobContainer(image="/cluster/images/it's.sif", venv="$HOME/venv"),
@@ -113,6 +114,7 @@ def cases() -> dict[str, dict[str, Any]]:
             "framework": "jax",
             "gpus_per_task": 2,
         },
+        "lumi-g.torch": {**known["lumi-g"], "name": "train", "command": TORCH, "framework": "torch"},
         "lumi-g.unknown": {**known["lumi-g"], "nodes": 2, "command": Command(argv=("./train", "--lr", "1"))},
         "olivia.torch": {
             **known["olivia"],
@@ -269,10 +271,19 @@ def test_a_script_fits_on_one_screen(name: str) -> None:
 
 
 def test_the_script_of_a_torch_program_on_lumi_g_has_70_lines_at_most() -> None:
-    program = Command(argv=("python", "train.py"))
-    asked = {"site": "lumi-g", "account": "project_465000001", "command": program, "framework": "torch"}
+    asked = cases()["lumi-g.torch"]
     assert script_of(asked).count("\n") <= 70
     assert script_of(asked, plain=True).count("\n") <= 65
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_pages_show_that_script_whole(page: str) -> None:
+    text = (GOLDEN.parent.parent / page).read_text()
+    script = (GOLDEN / "lumi-g.torch.sh").read_text()
+    shown = text.split("```shell\n")[1].split("```\n")[0]
+    if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN") and shown:
+        (GOLDEN.parent.parent / page).write_text(text.replace(shown, script))
+    assert shown == script
 
 
 @pytest.mark.parametrize("file", sorted(resource_dir("remote").glob("*.sh")), ids=lambda path: path.name)

@@ -147,8 +147,7 @@ class Store:
 
         with suppress(OSError):
             for entry in os.scandir(self.jobs):
-                old = entry.name.startswith(".") and time.time() - entry.stat().st_mtime > age_s
-                if old and not entry.is_symlink():
+                if entry.name.startswith(".") and time.time() - entry.stat().st_mtime > age_s:
                     shutil.rmtree(entry.path, ignore_errors=True)
 
     def _note_order(self, job_id: str) -> None:

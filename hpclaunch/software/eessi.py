@@ -186,8 +186,7 @@ hpclaunch_eessi+=/hpclaunch-eessi"""
 def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
     """Return the lines that get the image of EESSI's container once, before the ranks start.
 
-    Otherwise each rank would pull or copy the image for itself. A cache where every user may write counts
-    only if the job names it: another user's image may be there, and the job's other nodes do not see it.
+    Else each rank would pull or copy it. A cache where every user may write counts only if the job names it.
     """
     _check_version(eessi.version)
     cache = double_quote(eessi.cache) if eessi.cache else _CACHE

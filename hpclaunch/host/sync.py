@@ -277,16 +277,12 @@ def _link(source: Path, path: str) -> str:
     text = f"{os.path.relpath(top, folder)}{target[len(top) :]}" if inside else target
     for step in Path(text).parts:
         folder = os.path.realpath(os.path.join(folder, step))
-        if not _is_inside(folder, os.path.realpath(top)):
+        if not f"{folder}/".startswith(f"{os.path.realpath(top)}/"):
             raise BadInputError(
                 f"{source / path}: this link leads outside, to {target}, which is not copied",
                 "add it to .gitignore, or replace it with a copy",
             )
     return text
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder + os.sep)
 
 
 def _batches(source: Path, manifest: Mapping[str, Entry], paths: Sequence[str]) -> Iterator[bytes]:

@@ -80,13 +80,12 @@ def _judged(
     folder = f"{record.folder}/{index}"
     text = files.get(f"{folder}/{EXIT_STATUS}", b"").strip()
     left = int(text) if text.isdigit() and len(text) <= 3 else None
+    cancelled = bool(files.get(f"{record.folder}/cancelled"))
     if said is None and left is None:
         if not asked:
             return old
-        cancelled = bool(files.get(f"{record.folder}/cancelled"))
         return replace(old, state="cancelled" if cancelled else "lost", reason=None)
     if said is None:
-        cancelled = bool(files.get(f"{record.folder}/cancelled"))
         state: JobState = "done" if left == 0 else "cancelled" if cancelled else "failed"
         said = JobStatus(
             state=state, exit_code=left, reason=f"it ended with exit status {left}" if left else None

@@ -185,9 +185,7 @@ def _facts(record: JobRecord) -> dict[str, Any]:
         "elapsed_s": elapsed_s(record),
         "log": f"{record.folder}/out.log",
         "node_names": node_names(record),
-        "binding": BindingDocument(ok=record.binding.ok, finding=record.binding.finding)
-        if record.binding
-        else None,
+        "binding": msgspec.convert(record.binding, BindingDocument | None, from_attributes=True),
         "array": {
             str(index): msgspec.convert(job, ArrayJobDocument, from_attributes=True) for index, job in jobs
         }

@@ -74,6 +74,29 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
+CTRL_C_AT = """
+import sys
+module, sys.argv[1:] = sys.argv[1], ["jobs"]
+class Finder:
+    def find_spec(name, *_):
+        if name == module:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder)
+sys.modules.pop(module, None)
+from hpclaunch.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["typing", "re", "click", "hpclaunch.cli.main", "hpclaunch.cli.jobs", "hpclaunch.api", "msgspec"],
+)
+def test_ctrl_c_while_modules_are_loaded_shows_no_traceback(module: str) -> None:
+    done = subprocess.run([sys.executable, "-c", CTRL_C_AT, module], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
+
+
 def test_debug_shows_the_traceback_and_keeps_the_exit_code() -> None:
     done = hpclaunch("--debug", "sites", "show", "nosuch")
     assert done.returncode == 3

@@ -1,4 +1,4 @@
-"""The files that a job's script uses, as they stand beside it in the folder ``files``."""
+"""The files that a job's script uses: the folder ``files`` next to it."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
 
 def plan_text(plan: LaunchPlan) -> str:
     """Return the text of ``plan.sh``."""
-    return "\n".join(["# The plan of this job, for the files beside this one.", *_lines(plan), ""])
+    return "\n".join(["# The plan of this job, for the files in this folder.", *_lines(plan), ""])
 
 
 def _private(plan: LaunchPlan) -> tuple[str, ...]:
@@ -61,26 +61,24 @@ def _guard(plan: LaunchPlan) -> str | None:
 
 def _lines(plan: LaunchPlan) -> Iterator[str]:
     scheduler, launcher = site_scheduler(plan.profile), site_launcher(plan.profile)
-    writes_log = scheduler.log_in_script or bool(plan.request.array)
     yield f"export HPCLAUNCH_TASKS={plan.tasks}"
     if outer := launcher.outer_settings(line.text for line in plan.header):
         yield f"unset {' '.join(outer)}"
     yield _array("job_files", job_shell_files(plan))
     yield _array("rank_files", rank_shell_files(plan))
-    yield _value("own_log", "1" if writes_log else "")
-    yield _value("sample_s", 0 if plan.request.no_sample else plan.request.sample)
-    yield _value("nodes", plan.nodes)
-    yield _value("max_restarts", plan.request.max_restarts)
     yield _array("private", _private(plan))
-    yield _value("guard", _function(_guard(plan)))
-    yield _value("rank_over", _function(launcher.rank_end))
-    yield _value("supervised", "1" if plan.supervision else "")
-    yield _value("binding", plan.request.binding if plan.binding else "")
-    if plan.binding is not None:
-        has_gpus = any(rank.gpus for rank in plan.binding.ranks)
-        yield _value("gpu_variable", (has_gpus and plan.profile.binding.gpu_visible_var) or "")
-        yield from (_array(name, words) for name, words in plan.proof.items())
     yield _array("kept", _kept(plan, scheduler))
+    values = {
+        "own_log": _flag(scheduler.log_in_script or plan.request.array),
+        "sample_s": 0 if plan.request.no_sample else plan.request.sample,
+        "nodes": plan.nodes,
+        "max_restarts": plan.request.max_restarts,
+        "guard": _function(_guard(plan)),
+        "rank_over": _function(launcher.rank_end),
+        "supervised": _flag(plan.supervision),
+    }
+    yield from (_value(name, value) for name, value in values.items())
+    yield from _binding(plan)
     if plan.supervision or plan.preflight or plan.staging:
         yield _call("node_names", scheduler.node_names)
     if plan.supervision is not None:
@@ -91,11 +89,20 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
         yield from _staging(plan.staging)
 
 
+def _binding(plan: LaunchPlan) -> Iterator[str]:
+    ranks = plan.binding.ranks if plan.binding else ()
+    yield _value("binding", plan.request.binding if ranks else "")
+    if ranks:
+        variable = plan.profile.binding.gpu_visible_var if any(rank.gpus for rank in ranks) else None
+        yield _value("gpu_variable", variable or "")
+        yield from (_array(name, words) for name, words in plan.proof.items())
+
+
 def _supervision(plan: LaunchPlan, supervision: Supervision, scheduler: Scheduler) -> Iterator[str]:
     yield _value("exit_code", supervision.exit_code)
     yield _value("timer_s", supervision.timer_s or 0)
     yield _value("idle_s", supervision.idle_s or 0)
-    yield _value("comes_back", "1" if scheduler.requeue else "")
+    yield _value("comes_back", _flag(scheduler.requeue))
     if scheduler.requeue:
         yield _call("requeue", scheduler.find_commands + scheduler.requeue)
     if _has_chain(plan, scheduler):
@@ -120,7 +127,7 @@ def _kept(plan: LaunchPlan, scheduler: Scheduler) -> tuple[str, ...]:
 def _preflight(preflight: Preflight) -> Iterator[str]:
     yield _call("probe", f"timeout {preflight.limit_s} {' '.join(preflight.probe)}")
     yield _call("verdict", f'{" ".join(preflight.judge)} "$@"')
-    yield _value("leaves_out", "1" if preflight.again else "")
+    yield _value("leaves_out", _flag(preflight.again))
     if preflight.again:
         yield _call("submit_without", preflight.again)
 
@@ -134,6 +141,10 @@ def _staging(staging: Staging) -> Iterator[str]:
 def _function(file: str | None) -> str:
     """Return the function that a file for ranks has, by its name."""
     return f"hpclaunch_{file.removesuffix('.sh')}" if file else ""
+
+
+def _flag(value: object) -> str:
+    return "1" if value else ""
 
 
 def _value(name: str, value: str | int) -> str:

@@ -31,35 +31,42 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
     """
     if plain:
         _check_plain(plan)
-    scheduler = site_scheduler(plan.profile)
-    array = scheduler.arrays if plan.request.array else None
-    number, here = array.job_number if array else scheduler.job_number, scheduler.submit_folder
-    folder = literal(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"'
     layout = ScriptLayout()
     header = layout.place(plan.header, sentinel="#SBATCH ")
-    environment = layout.place(plan.environment)
-    return templates.get_template(scheduler.template).render(
+    environment, ranks = layout.place(plan.environment), layout.place(plan.rank_setup)
+    return templates.get_template(site_scheduler(plan.profile).template).render(
         about=[text for each in about(plan) for text in wrapped(each)],
         directives=plan.header,
         header=header,
-        header_alone=layout.place(plan.header, beside=False),
+        header_alone=layout.place(plan.header, trailing=False),
         environment=environment,
-        rank_setup=layout.place(plan.rank_setup),
+        rank_setup=ranks,
         sources=layout.sources,
         launch=_command((*(("hpclaunch_supervise",) if plan.supervision else ()), *plan.launch)),
         program=_command(tuple(map(literal, plan.argv))),
-        array_index=array.index_variable if array else None,
         preflight=plan.preflight,
         staging=plan.staging,
         plain=plain,
         needs_folder=_names(plan, "HPCLAUNCH_JOB_FOLDER"),
         needs_tasks=_names(plan, "HPCLAUNCH_TASKS"),
         tasks=plan.tasks,
-        job_id=literal(place.job_id) if place.job_id else f'"{number}"',
-        folder=folder,
-        files=literal(place.files) if place.files else f"$HPCLAUNCH_JOB_FOLDER/{FOLDER}",
         needs_files=_needs_files(plan),
+        **_folders(plan, place),
     )
+
+
+def _folders(plan: LaunchPlan, place: JobPlace) -> dict[str, str | None]:
+    """Return, as shell text, the job's number and its folders."""
+    scheduler = site_scheduler(plan.profile)
+    array = scheduler.arrays if plan.request.array else None
+    number = array.job_number if array else scheduler.job_number
+    usual = f'"{scheduler.submit_folder}/hpclaunch-{number}"'
+    return {
+        "job_id": literal(place.job_id) if place.job_id else f'"{number}"',
+        "folder": literal(place.folder) if place.folder else usual,
+        "files": literal(place.files) if place.files else f"$HPCLAUNCH_JOB_FOLDER/{FOLDER}",
+        "array_index": array.index_variable if array else None,
+    }
 
 
 def _command(words: tuple[str, ...]) -> str:
@@ -73,7 +80,7 @@ def _names(plan: LaunchPlan, variable: str) -> bool:
 
 
 def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
-    """Return the options that are done by files beside the script."""
+    """Return the options that other files do."""
     request = plan.request
     wanted = {
         "--stage": plan.staging,
@@ -91,6 +98,6 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
 def _check_plain(plan: LaunchPlan) -> None:
     if needed := _needs_files(plan):
         raise BadInputError(
-            f"--plain: {needed[0]} needs files beside the script",
+            f"--plain: {needed[0]} needs other files",
             f"leave out {' '.join(needed)}, or write the files, too: --dry-run --save DIR",
         )

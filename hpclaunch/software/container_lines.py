@@ -115,15 +115,19 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
         reason="a text as a TOML string, in which the container engine expands nothing",
     )
     key, value = _image(container.image)
-    loop = _each_folder(profile, ":", 'toml "$real:$real"; echo ,; toml "$real:$folder"; echo ,')
-    named = "".join(f"  toml {double_quote(_mount(bind))}; echo ,\n" for bind in container.binds)
+    loop = _each_folder(
+        profile,
+        ":",
+        '[ "$real" = "$folder" ] || echo "$(toml "$real:$folder"),"\n  echo "$(toml "$real:$real"),"',
+    )
+    named = "".join(f'  echo "$(toml {double_quote(_mount(bind))}),"\n' for bind in container.binds)
     notes = profile.software.container.annotations if profile.software.container else {}
     annotated = ("[annotations]", *(f"{name} = {_toml(text)}" for name, text in notes.items()))
     lines = continued("  printf", "'%s\\n'", *map(shlex.quote, annotated), width=100)
     tail = f"{lines}\n" if notes and key == "image" else ""
     yield Line(
         text='[ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || {\n'  # in a check there is none
-        f'  printf \'%s\\n\' {key}="$(toml {value})" workdir="$(toml "$PWD")" \'mounts = [\'\n'
+        f'  printf \'%s\\n\' "{key} = $(toml {value})" "workdir = $(toml "$PWD")" \'mounts = [\'\n'
         f"{textwrap.indent(loop, '  ')}\n"
         f"{named}"
         "  echo ']'\n"

@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.job.store import Store
+from tests.scripts import bare
 from tests.testbed.kit import new_record
 
 HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
@@ -181,7 +182,8 @@ def test_the_version_and_the_short_options_of_sbatch() -> None:
         "true",
     )
     shown = hpclaunch("submit", "--site", "generic-slurm", *words)
-    options = {line.removeprefix("#SBATCH ") for line in shown.stdout.splitlines() if "#SBATCH" in line}
+    lines = bare(shown.stdout).splitlines()
+    options = {line.removeprefix("#SBATCH ") for line in lines if "#SBATCH" in line}
     wanted = {"--nodes=2", "--ntasks-per-node=2", "--account=p1", "--partition=gpu", "--job-name=try"}
     assert {*wanted, "--time=01:30:00"} <= options
     assert "--time 90 is 01:30:00: minutes" in shown.stderr

@@ -43,7 +43,7 @@ export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for colle
 export HSA_FORCE_FINE_GRAIN_PCIE=1  # lets RCCL use the direct path between GPUs and NICs [4]
 # MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang [5]
 export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
-export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # its kernel cache beside it [5]
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # and its kernel cache [5]
 export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"  # downloads, as home has 20 GB only [3]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job's port, below ephemeral ones

@@ -33,13 +33,14 @@ export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the tr
 toml() { sed 's/[\\"]/\\&/g; s/[$]{/$${/g; s/.*/"&"/' <<< "$1"; }
 # the container's definition: the image or the given definition, and the job's folders in it
 [ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || {
-  printf '%s\n' image="$(toml "nvcr.io#nvidia/pytorch:25.06-py3")" workdir="$(toml "$PWD")" 'mounts = ['
+  printf '%s\n' "image = $(toml "nvcr.io#nvidia/pytorch:25.06-py3")" "workdir = $(toml "$PWD")" 'mounts = ['
   for folder in "$SCRATCH" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD"; do
     real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue
     case $folder$real in *:*) echo "hpclaunch: a colon keeps $folder out" >&2; continue ;; esac
-    toml "$real:$real"; echo ,; toml "$real:$folder"; echo ,
+    [ "$real" = "$folder" ] || echo "$(toml "$real:$folder"),"
+    echo "$(toml "$real:$real"),"
   done
-  toml "$HOME/my data:/data"; echo ,
+  echo "$(toml "$HOME/my data:/data"),"
   echo ']'
   printf '%s\n' '[annotations]' 'com.hooks.aws_ofi_nccl.enabled = "true"' \
   'com.hooks.aws_ofi_nccl.variant = "cuda-dl"'

@@ -89,7 +89,7 @@ def test_what_needs_files_ends_with_the_way_to_get_them(option: str, tmp_path: P
     code, lines = sbatch(script)
     assert (code, lines) == (1, [f"hpclaunch: {option.partition('=')[0]} needs --dry-run --save DIR"])
     refused = hpclaunch(*ASKED, option, "--dry-run", "--plain", "--", "true")
-    assert (refused.returncode, "needs files beside the script" in refused.stderr) == (3, True)
+    assert (refused.returncode, "needs other files" in refused.stderr) == (3, True)
 
 
 @pytest.mark.parametrize("words", [("--plain",), ("--save", "x"), ("--dry-run", "--plain", "--save", "x")])

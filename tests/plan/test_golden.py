@@ -296,7 +296,7 @@ def test_functions_of_the_files_have_40_lines_at_most(file: Path) -> None:
 def test_a_plain_script_needs_no_file(name: str) -> None:
     """And lint finds nothing in it; what needs files has none."""
     if script_needs_files(name):
-        with pytest.raises(BadInputError, match=r"--plain: .* needs files beside the script"):
+        with pytest.raises(BadInputError, match=r"--plain: .* needs other files"):
             script_of(cases()[name], plain=True)
         return
     script = script_of(cases()[name], plain=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
 from hpclaunch.cli.main import program
+from tests.scripts import rank_shell
 
 SITE = ("--site", "generic-slurm", "--dry-run")
 
@@ -21,7 +23,7 @@ def test_the_script_records_steps_and_says_why() -> None:
     script = dry_run("--profile", "20", "--profile-after", "5", "--", "python", "train.py")
     assert "# --profile: steps 6 to 25 of each rank are recorded, by the steps of a torch optimizer" in script
     assert "export HPCLAUNCH_PROFILE=5:20" in script
-    assert 'export PYTHONPATH="$HPCLAUNCH_JOB_FOLDER/startup${PYTHONPATH:+:$PYTHONPATH}"' in script
+    assert 'export PYTHONPATH="$HPCLAUNCH_FILES/startup${PYTHONPATH:+:$PYTHONPATH}"' in script
     assert "HPCLAUNCH_PROFILE" not in dry_run("--", "python", "train.py")
 
 
@@ -44,30 +46,30 @@ def test_each_rank_leaves_its_node_where_no_binding_is_reported() -> None:
     assert place in dry_run("--profile", "3", "--", "python", "train.py")
     assert place in dry_run("mnist", "--", "--timeline=mine.json")
     assert place not in dry_run("mnist")
-    words = ["submit", "--site", "polaris", "--account", "abc", "--profile", "3", "--dry-run", "mnist"]
-    script = CliRunner().invoke(program, words, catch_exceptions=False).output
-    assert "hpclaunch-binding rank=" in script
-    assert "FOLDER/places" not in script
+    shell = rank_shell("--site", "polaris", "--account", "abc", "--profile", "3", "--", "python", "x.py")
+    assert "hpclaunch-binding rank=" in shell
+    assert "FOLDER/places" not in shell
 
 
 def test_jobs_of_an_array_share_the_start_up_file() -> None:
     script = dry_run("--profile", "3", "--array", "0-3", "--", "python", "train.py")
-    assert '"${HPCLAUNCH_JOB_FOLDER%/*}/startup' in script
+    assert 'PYTHONPATH="$HPCLAUNCH_FILES/startup' in script
+    assert re.search(r"FILES=\$HPCLAUNCH_JOB_FOLDER/files\n.*\nHPCLAUNCH_JOB_FOLDER=", script, re.DOTALL)
 
 
 def test_a_job_of_an_array_that_hangs_is_looked_at_alone() -> None:
     """LSF gives all jobs of an array one number; they may share a node."""
-    words = ("submit", "--site", "generic-lsf", "--array", "1-3", "--idle-timeout", "10m", "--dry-run")
-    script = CliRunner().invoke(program, [*words, "--", "./solver"], catch_exceptions=False).output
-    assert '"$stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50' in script
+    options = ("--site", "generic-lsf", "--array", "1-3", "--idle-timeout", "10m")
+    shell = rank_shell(*options, "--", "./solver")
+    assert '"$hpclaunch_stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50' in shell
 
 
 def test_the_bundled_training_records_itself() -> None:
-    script = dry_run("--profile", "3", "mnist")
+    script = dry_run("--profile", "3", "mnist").replace(" \\\n ", "")
     steps = "--timeline-ranks all --timeline-steps 3 --timeline-after 10"
     assert f"--timeline timeline.json {steps}" in script
     assert "HPCLAUNCH_PROFILE=" not in script
-    given = dry_run("--profile", "3", "mnist", "--", "--timeline", "mine.json")
+    given = dry_run("--profile", "3", "mnist", "--", "--timeline", "mine.json").replace(" \\\n ", "")
     assert f"--timeline mine.json {steps}" in given
 
 

@@ -63,10 +63,10 @@ def test_keeping_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("site", "keep", "afterwards", "root"),
     [
-        ("generic-slurm", False, "stay", "${TMPDIR:-/tmp}"),
-        ("generic-slurm", True, "keep", "${TMPDIR:-/tmp}"),
+        ("generic-slurm", False, "stay", '"${TMPDIR:-/tmp}"'),
+        ("generic-slurm", True, "keep", '"${TMPDIR:-/tmp}"'),
         ("polaris", False, "leave", "/local/scratch"),
-        ("local", False, "here", "${TMPDIR:-/tmp}"),
+        ("local", False, "here", '"${TMPDIR:-/tmp}"'),
     ],
 )
 def test_the_copies_are_removed_by_what_can_still_run_when_a_job_is_cancelled(

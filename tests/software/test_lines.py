@@ -120,10 +120,10 @@ def test_each_site_has_its_runtime_flag_and_binds() -> None:
         *COMMAND,
     )
     lumi = texts(Environment(container=image), "lumi-g")
-    assert lumi[-1] == 'hpclaunch_bind "/data:/d"'
-    assert lumi.index("module load lumi-aif-singularity-bindings") < len(lumi) - 4
+    assert lumi[-1] == 'SINGULARITY_BIND+=",/data:/d"'
+    assert lumi.index("module load lumi-aif-singularity-bindings") < len(lumi) - 3
     assert any(
-        line.startswith('hpclaunch_bind "$EBROOTLIBFABRIC" ')
+        line.startswith('for bind in "$EBROOTLIBFABRIC" ')
         for line in texts(Environment(container=image), "olivia")
     )
 

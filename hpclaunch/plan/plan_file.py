@@ -68,7 +68,7 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
     yield _array("rank_files", rank_shell_files(plan))
     yield _array("private", _private(plan))
     yield _array("kept", _kept(plan, scheduler))
-    values = {
+    values: dict[str, str | int] = {
         "own_log": _flag(scheduler.log_in_script or plan.request.array),
         "sample_s": 0 if plan.request.no_sample else plan.request.sample,
         "nodes": plan.nodes,

@@ -20,6 +20,7 @@ from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.site.job_environment import Environment
+from hpclaunch.software.container_lines import BIND_VARIABLE
 from hpclaunch.software.contradictions import contradictions
 
 _PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
@@ -55,8 +56,8 @@ def port_body(port: Port) -> None:
             judge_written(port, port.written_at)
             port_body(port.written)
             continue
-        if port.own and command.name == "hpclaunch_bind" and command.line in own:
-            port.command.binds += [port.values.value(word).shell or "" for word in command.words[1:]]
+        if port.own and command.line in own and (binds := _binds_of(port, command)):
+            port.command.binds += binds
             port.verdicts.note(port.lines_of(command), KEPT)
         elif port.own and command.line not in own:
             verdict = Verdict(
@@ -78,8 +79,24 @@ def _lines_of_request(port: Port) -> set[int]:
         "the virtual environment, over the Python of the modules",
     )
     said = re.compile(f"# ({'|'.join(map(re.escape, reasons))})$")
-    lines = port.script.text.split("\n")
-    return {number + 1 for number, line in enumerate(lines, 1) if said.match(line)}
+    found: set[int] = set()
+    above = False
+    for number, line in enumerate(port.script.text.split("\n"), 1):
+        beside = re.search(r"  # .*$", line)
+        if line.startswith("#") or beside or not line:
+            above = bool(said.match(line))
+        if (above and not line.startswith("#")) or (beside and said.search(line)):
+            found.add(number)
+    return found
+
+
+def _binds_of(port: Port, command: Command) -> list[str]:
+    """Return the binds that a line of our own script adds: to the runtime's variable, once by a function."""
+    if command.name == "hpclaunch_bind":
+        return [port.values.value(word).shell or "" for word in command.words[1:]]
+    added = [each for each in command.assignments if each.name in BIND_VARIABLE.values() and each.append]
+    texts = [port.values.value(each.value).shell or "" for each in added if each.value is not None]
+    return [bind for text in texts for bind in text.strip('"').split(",") if bind]
 
 
 def port_rest(port: Port) -> None:

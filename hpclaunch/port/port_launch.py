@@ -28,7 +28,7 @@ from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.site.schema import SiteProfile
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
-"""How the words of a launch by hpclaunch's own script begin; the third is $rank_start."""
+"""How the words of a launch by hpclaunch's own script begin; the third is the text of a rank's shell."""
 
 
 def launches_of(port: Port) -> list[Launch]:
@@ -170,8 +170,9 @@ def _owns_nodes(port: Port, source: SiteProfile) -> bool:
 
 def _own_gpus(port: Port) -> int | None:
     """Return the GPUs of each node that hpclaunch's own script gives to ranks."""
-    match = re.search(r"^(?:gpus|own)=\(([\d,' ]+)\)$", port.script.text, re.MULTILINE) if port.own else None
-    return len(re.findall(r"\d+", match[1])) if match else None
+    given = r"^(?:(?:gpus|own)=\(([\d,' ]+)\)|export (?:ROCR|CUDA|ZE)_VISIBLE_DEVICES=([\d,]+))(?:  # .*)?$"
+    match = re.search(given, port.script.text, re.MULTILINE) if port.own else None
+    return len(re.findall(r"\d+", match[1] or match[2])) if match else None
 
 
 # --- the command -------------------------------------------------------------------------------------------

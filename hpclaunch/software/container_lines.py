@@ -52,8 +52,13 @@ def module_lines(profile: SiteProfile) -> Iterator[Line]:
 def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> Iterator[Line]:
     """Yield the lines that add to the runtime's variable of binds; what modules put there is kept."""
     site = profile.software.container
-    if site and site.binds:
-        yield from _bind(variable, site.binds, "in the container: MPI and fabric of the site")
+    reason = "in the container: MPI and fabric of the site"
+    if fixed := tuple(bind for bind in site.binds if not bind.startswith("$")) if site else ():
+        yield _bind(variable, fixed, reason)
+    if moved := [double_quote(bind) for bind in site.binds if bind.startswith("$")] if site else []:
+        does = ["do", "[", "-z", '"${bind%%:*}"', "]", "||", f"{variable}+=,$bind;", "done"]
+        text = continued("for", "bind", "in", *moved[:-1], f"{moved[-1]};", *does)
+        yield Line(text=text, reason="those of modules that are loaded")
     yield Line(
         text=_each_folder(
             profile,
@@ -64,21 +69,11 @@ def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> I
         reason="and folders that are there; where a name is a link, under both names",
     )
     if binds:
-        yield from _bind(variable, binds, "in the container: what the job names")
+        yield _bind(variable, binds, "in the container: what the job names")
 
 
-def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Iterator[Line]:
-    """Yield the lines that add binds, without those that begin with a variable which is not set."""
-    fixed = [bind for bind in binds if not bind.startswith("$")]
-    if fixed:
-        yield Line(text=f"{variable}+={double_quote(',' + ','.join(fixed))}", reason=reason)
-    moved = [double_quote(bind) for bind in binds if bind.startswith("$")]
-    if len(moved) == 1:
-        yield Line(text=f"bind={moved[0]}", reason=reason)
-        yield Line(text=f'[ -z "${{bind%%:*}}" ] || {variable}+=,$bind', reason=reason)
-    elif moved:
-        does = ["do", "[", "-z", '"${bind%%:*}"', "]", "||", f"{variable}+=,$bind;", "done"]
-        yield Line(text=continued("for", "bind", "in", *moved[:-1], f"{moved[-1]};", *does), reason=reason)
+def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Line:
+    return Line(text=f"{variable}+={double_quote(',' + ','.join(binds))}", reason=reason)
 
 
 def _each_folder(profile: SiteProfile, bad: str, action: str) -> str:

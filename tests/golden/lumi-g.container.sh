@@ -48,8 +48,7 @@ for folder in "/project/$SLURM_JOB_ACCOUNT" "/scratch/$SLURM_JOB_ACCOUNT" "/flas
   SINGULARITY_BIND+=,$real$([ "$real" = "$folder" ] || echo ",$real:$folder")
 done
 export SINGULARITY_BIND=${SINGULARITY_BIND#,}
-bind="$HOME/my data:/data"  # in the container: what the job names
-[ -z "${bind%%:*}" ] || SINGULARITY_BIND+=,$bind  # in the container: what the job names
+SINGULARITY_BIND+=",$HOME/my data:/data"  # in the container: what the job names
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # RCCL must use Slingshot, not the management network [3]
 export NCCL_NET_GDR_LEVEL=3  # NICs read GPU memory directly (as LUMI's containers; HPE's guide says PHB) [3]
 export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with RCCL [4]

@@ -49,5 +49,6 @@ hpclaunch_keep_last_words() {
   [ "${HPCLAUNCH_RANK_STDERR:-}" != off ] && [ -d "$1/stderr" ] || return 0
   # set -m: a process group of its own. The shell in between ends at once.
   exec 2> >(trap '' HUP INT QUIT TERM PIPE USR1 USR2; set -m; hpclaunch_copy_stderr "$1/stderr/$2" <&0 > /dev/null &)
-  hpclaunch_copier=$!  # rank.sh waits for it
+  # shellcheck disable=SC2034  # rank.sh waits for it
+  hpclaunch_copier=$!
 }

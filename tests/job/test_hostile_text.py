@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
 from hpclaunch.job.settings_files import read_layers
+from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.request_texts import SCRIPT_OWN
 from hpclaunch.plan.settings import JobSettings, Layer
 from hpclaunch.site.load_profile import load_site
@@ -263,7 +264,7 @@ def test_long_texts_arrive_or_are_refused(bash: Bash, tmp_path: Path) -> None:
 
 
 def test_a_name_of_a_variable_is_one_that_neither_bash_nor_the_script_uses(tmp_path: Path) -> None:
-    for name in ("UID", "PIPESTATUS", "restarting", "HPCLAUNCH_JOB_FOLDER", "RANK"):
+    for name in ("UID", "PIPESTATUS", "rank_end", "hpclaunch_code", "HPCLAUNCH_JOB_FOLDER", "RANK"):
         assert refused({"site": "generic-slurm", "command": ["a"], "env": {name: "1"}}, tmp_path) is None
 
 
@@ -272,7 +273,15 @@ def test_every_variable_of_the_scripts_is_known_as_theirs() -> None:
     lines = re.findall(r"^\s*((?:[a-z_]\w*=\S*[ \n])+)", scripts, re.MULTILINE)
     set_there = {name for line in lines for name in re.findall(r"(?:^| )([a-z_]\w*)=", line)}
     set_there |= set(re.findall(r"^\s*([a-z_]\w*)=", scripts, re.MULTILINE))
-    read_there = set(re.findall(r"\bread -r ([a-z]\w*) <|^\s*for ([a-z]\w*) in", scripts, re.M))
+    read_there = set(re.findall(r"\bread -r ([a-z]\w*) <|^\s*for ([a-z]\w*)[ ;]", scripts, re.M))
     names = set_there.union(*read_there) - {""}
-    assert {"restarting", "cpus", "stager", "host", "gpu"} <= names
-    assert {name for name in names if not name.startswith("hpclaunch_")} <= SCRIPT_OWN
+    assert {"cpus", "gpus", "folder", "rank_end"} <= names
+    own = {name for name in SCRIPT_OWN if name.islower()}
+    assert {name for name in names if not name.startswith("hpclaunch_")} == own
+
+
+def test_the_functions_that_start_the_program_have_no_local_variables() -> None:
+    """Of an exported variable bash hands the local value to what the function starts."""
+    for file, name in (("supervise.sh", "hpclaunch_supervise"), ("rank.sh", "hpclaunch_run")):
+        text = (resource_dir("remote") / file).read_text()
+        assert "local" not in text.partition(f"\n{name}() {{\n")[2].partition("\n}")[0]

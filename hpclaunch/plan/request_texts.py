@@ -39,7 +39,7 @@ SCRIPT_OWN = name_set(
     " HPCLAUNCH_KEY HPCLAUNCH_LOCAL_JOB HPCLAUNCH_MPI_SESSION HPCLAUNCH_RESTART HPCLAUNCH_RESULT_FILE"
     " HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
 )
-"""Variables of scripts, as all that begin with ``hpclaunch_``: those of a job would change what a script does."""
+"""Variables of scripts, as all that begin with ``hpclaunch_``: a job that sets one changes its script."""
 
 
 # The name's last word: TOKENIZERS_PARALLELISM and MAX_TOKENS hold no secret.

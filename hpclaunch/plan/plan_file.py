@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
+from hpclaunch import __version__
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Staging, Supervision
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -47,7 +48,8 @@ def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
 
 def plan_text(plan: LaunchPlan) -> str:
     """Return the text of ``plan.sh``."""
-    return "\n".join(["# The plan of this job, for the files in this folder.", *_lines(plan), ""])
+    first = f"# The plan of this job, for the files in this folder, which are of hpclaunch {__version__}."
+    return "\n".join([first, *_lines(plan), ""])
 
 
 def _private(plan: LaunchPlan) -> tuple[str, ...]:

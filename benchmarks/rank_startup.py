@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.script_text import RANK_STDERR
 from hpclaunch.plan.startup_plan import STACKS_SIGNAL, STARTUP_FILES
 
 
@@ -53,16 +52,26 @@ def taken_by(words: tuple[str, ...], environment: dict[str, str]) -> Taken:
     return Taken(wall, usage.ru_utime + usage.ru_stime)
 
 
-def rank_shell() -> str:
-    """Return the shell of a rank as the script of a local job has it."""
-    words = (sys.executable, "-m", "hpclaunch", "submit", "--site", "local", "--dry-run", "--", "true")
-    script = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    return script.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
+def rank_shell(folder: Path) -> str:
+    """Return the shell of a rank as a local job has it: its lines of the script, and what the files add."""
+    words = (sys.executable, "-m", "hpclaunch", "submit", "--site", "local", "--dry-run", "--save")
+    saved = subprocess.run([*words, folder / "job", "--", "true"], capture_output=True, text=True, check=True)
+    lines = saved.stdout.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
+    environment = {**os.environ, "HPCLAUNCH_FILES": str(folder / "job" / "files")}
+    prints = '. "$HPCLAUNCH_FILES/job_start.sh"; printf %s "$rank_end"'
+    started = subprocess.run(
+        ["bash", "-c", prints],
+        env={**environment, "HPCLAUNCH_JOB_FOLDER": str(folder / "started")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return lines + started.stdout
 
 
 def kinds_in(folder: Path, python: str) -> tuple[dict[str, Kind], dict[str, Kind]]:
     """Return the kinds of both blocks; their files go into the folder."""
-    for name, there in {**STARTUP_FILES, RANK_STDERR: RANK_STDERR}.items():
+    for name, there in STARTUP_FILES.items():
         shutil.copy(resource_dir("remote") / name, folder / there)
     (folder / "stderr").mkdir()
     (folder / "binding").mkdir()
@@ -73,7 +82,7 @@ def kinds_in(folder: Path, python: str) -> tuple[dict[str, Kind], dict[str, Kind
     found = {**plain, "PYTHONPATH": str(folder)}
     stacks = {"HPCLAUNCH_STACKS": str(STACKS_SIGNAL)}
     profile = {"HPCLAUNCH_PROFILE": "10:3", "HPCLAUNCH_PROFILE_FOLDER": str(folder)}
-    rank = ("/bin/bash", "-c", rank_shell(), "rank", *alone)
+    rank = ("/bin/bash", "-c", rank_shell(folder), "rank", *alone)
     in_job = {**plain, "HPCLAUNCH_JOB_FOLDER": str(folder), "PMI_RANK": "0", "MPI_LOCALRANKID": "0"}
     return {
         "Python without the file": Kind(alone, plain),

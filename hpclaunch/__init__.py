@@ -3,10 +3,7 @@
 From Python: ``hpclaunch.Job``, ``hpclaunch.jobs`` and ``hpclaunch.find_job``; see `hpclaunch.api`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # not from typing: Ctrl-C while that is loaded here would show a traceback
 if TYPE_CHECKING:
     from hpclaunch.api import Job, JobHandle, find_job, jobs
 
@@ -14,7 +11,7 @@ __version__ = "0.1.0"
 __all__ = ["Job", "JobHandle", "find_job", "jobs"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load the interface when it is first used: the command line imports this package, too."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

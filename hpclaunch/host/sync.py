@@ -12,7 +12,6 @@ import hashlib
 import io
 import json
 import os
-import posixpath
 import secrets
 import socket
 import stat
@@ -226,8 +225,9 @@ def _listed_by_git(source: Path, what: Sequence[str], *options: str) -> list[str
     found: set[str] = set()
     for name in os.fsdecode(out).split("\0"):
         path = source / name
-        if not name or not os.path.lexists(path):
-            continue  # removed, but still in the index
+        through_link = any((source / folder).is_symlink() for folder in Path(name).parents[:-1])
+        if not name or through_link or not os.path.lexists(path):
+            continue  # no longer there, but still in the index
         if path.is_dir() and not path.is_symlink():  # another repository, such as a submodule
             found |= {f"{name.rstrip('/')}/{inner}" for inner in list_files(path)}
         else:
@@ -267,25 +267,22 @@ def _entry(source: Path, path: str) -> Entry:
 
 
 def _link(source: Path, path: str) -> str:
-    """Return the target of a link, relative to it; raises BadInputError where that is outside of the source.
+    """Return the text of a link, relative to it; raises BadInputError where that is outside of the source.
 
-    The target as written and the file that it leads to in the end must both be inside.
+    Each step of the way must be inside, or the copy's link would lead elsewhere than the source's.
     """
-    root = os.path.abspath(source)
-    folder = os.path.join(root, os.path.dirname(path))
-    target = os.readlink(source / path)
-    written = os.path.normpath(os.path.join(folder, target))
-    real = os.path.realpath(source / path)
-    if not (_is_inside(written, root) and _is_inside(real, os.path.realpath(source))):
-        raise BadInputError(
-            f"{source / path}: this link leads outside, to {target}, which is not copied",
-            "add it to .gitignore, or replace it with a copy",
-        )
-    return posixpath.relpath(written, folder) if target.startswith("/") else target
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder + os.sep)
+    top, target = os.path.abspath(source), os.readlink(source / path)
+    folder = os.path.dirname(os.path.join(top, path))
+    inside = f"{target}/".startswith(f"{top}/")
+    text = f"{os.path.relpath(top, folder)}{target[len(top) :]}" if inside else target
+    for step in Path(text).parts:
+        folder = os.path.realpath(os.path.join(folder, step))
+        if not f"{folder}/".startswith(f"{os.path.realpath(top)}/"):
+            raise BadInputError(
+                f"{source / path}: this link leads outside, to {target}, which is not copied",
+                "add it to .gitignore, or replace it with a copy",
+            )
+    return text
 
 
 def _batches(source: Path, manifest: Mapping[str, Entry], paths: Sequence[str]) -> Iterator[bytes]:

@@ -68,6 +68,7 @@ def with_array_status(
         exit_code=(0 if state == "done" else next(iter(codes), None)) if over else None,
         started=started,
         ended=ended if over else None,
+        restarts=sum(job.restarts for job in jobs),
     )
 
 
@@ -79,20 +80,19 @@ def _judged(
     folder = f"{record.folder}/{index}"
     text = files.get(f"{folder}/{EXIT_STATUS}", b"").strip()
     left = int(text) if text.isdigit() and len(text) <= 3 else None
+    cancelled = bool(files.get(f"{record.folder}/cancelled"))
     if said is None and left is None:
         if not asked:
             return old
-        cancelled = bool(files.get(f"{record.folder}/cancelled"))
         return replace(old, state="cancelled" if cancelled else "lost", reason=None)
     if said is None:
-        cancelled = bool(files.get(f"{record.folder}/cancelled"))
         state: JobState = "done" if left == 0 else "cancelled" if cancelled else "failed"
         said = JobStatus(
             state=state, exit_code=left, reason=f"it ended with exit status {left}" if left else None
         )
-    started = said.started or old.started
+    started, restarts = said.started or old.started, max(old.restarts, said.restarts)
     if said.state not in FINAL_STATES:
-        return replace(old, state=said.state, reason=said.reason, started=started)
+        return replace(old, state=said.state, reason=said.reason, started=started, restarts=restarts)
     code = said.exit_code if said.exit_code is not None else left
     return replace(
         old,
@@ -102,6 +102,7 @@ def _judged(
         hang=hang_left(files, folder),
         started=started,
         ended=said.ended or old.ended,
+        restarts=restarts,
     )
 
 

@@ -22,8 +22,12 @@ from hpclaunch.job.record import JobRecord
 from hpclaunch.remote.safe_unpack import open_part
 
 _TIMEOUT_S = 300.0
-# What hpclaunch itself put into the job's folder, as patterns of find -path.
-_OURS = ("files", "submission", "log_start", "staging.??????", "staging_key.*")
+# What hpclaunch itself put into the job's folder, as patterns of find -path; before it had ``files``, too.
+_BEFORE = (
+    *("runner", "startup", "probe.py", "stage.py"),
+    *("sampler.sh", "rank_stderr.sh", "mpi_session.sh", "private_folders.sh"),
+)
+_OURS = ("files", "submission", "log_start", "staging.??????", "staging_key.*", *_BEFORE)
 # base64 carries names that are not UTF-8.
 _FIND = """
 export LC_ALL=C

@@ -22,6 +22,7 @@ class ArrayJobDocument(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None
     reason: str | None
     hang: Hang | None
+    restarts: int
 
 
 class BindingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,14 +185,9 @@ def _facts(record: JobRecord) -> dict[str, Any]:
         "elapsed_s": elapsed_s(record),
         "log": f"{record.folder}/out.log",
         "node_names": node_names(record),
-        "binding": BindingDocument(ok=record.binding.ok, finding=record.binding.finding)
-        if record.binding
-        else None,
+        "binding": msgspec.convert(record.binding, BindingDocument | None, from_attributes=True),
         "array": {
-            str(index): ArrayJobDocument(
-                state=job.state, exit_code=job.exit_code, reason=job.reason, hang=job.hang
-            )
-            for index, job in jobs
+            str(index): msgspec.convert(job, ArrayJobDocument, from_attributes=True) for index, job in jobs
         }
         or None,
     }

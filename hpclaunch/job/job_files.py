@@ -1,4 +1,4 @@
-"""The files that a job's script uses, as they stand next to it in the folder ``files``."""
+"""The files that a job's script uses: the folder ``files`` next to it."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def save_script(prepared: Prepared, folder: Path) -> tuple[LaunchPlan, str]:
                 (new / name).parent.mkdir(parents=True, exist_ok=True)
                 (new / name).write_bytes(data)
             (new / SCRIPT).chmod(0o755)
-    except FileExistsError:
-        raise BadInputError(f"--save {folder}: it is there already", "name a new folder") from None
     except OSError as error:
+        if folder.exists():
+            raise BadInputError(f"--save {folder}: it is there already", "name a new folder") from None
         raise BadInputError(
             f"--save {folder}: {error.strerror}", "name a new folder that can be written"
         ) from None

@@ -193,7 +193,7 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
 def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None) -> tuple[LaunchPlan, str]:
     """Return the plan and the script, without changing a file or asking a scheduler or an MPI.
 
-    ``plain``: see `render`; ``files``: where the files of the script will be.
+    ``plain``: see `render`; ``files``: where the script's files will be.
     """
     place = JobPlace(
         files=files,

@@ -51,6 +51,7 @@ class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
     """Of a job that --idle-timeout has ended."""
     started: str | None = None
     ended: str | None = None
+    restarts: int = 0
 
 
 class JobRecord(msgspec.Struct, kw_only=True):

@@ -29,7 +29,9 @@ ORDER = "order"
 """File next to the folder of the jobs, with a line per job in the order of submission: clocks differ."""
 _LOCK_WAIT_S = 5.0
 """A record is saved in milliseconds; who holds the lock longer than this is stopped or hangs."""
-_LEFTOVER_S = 3600.0
+_ABANDONED_S, _LEFTOVER_S = 10.0, 3600.0
+"""Age of a half-made folder that is removed: with the lock that all who make one hold, and without. Some file
+systems have locks that hold on one machine only."""
 _SHORTEST_END = 4  # characters of an id's end that name a job; the last four are random
 # Without letters that look like others; in the order of their codes, as file names sort.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -73,13 +75,14 @@ class Store:
         Raises BadInputError where the store cannot be written or has a job with that id.
         """
         target = self.folder(record.id)
-        self._remove_leftovers()
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            self._note_order(record.id)  # first: a kill between this and the folder leaves a line only
-            with new_folder(target) as made:  # fails where a job exists: no job replaces another
-                made.chmod(0o700)  # logs and records are the user's own, whatever the umask is
-                write_new_file(made / RECORD, _encode(record), 0o600)
+            self.jobs.mkdir(parents=True, exist_ok=True)
+            with _locked(self.jobs) as locked:
+                self._remove_leftovers(_ABANDONED_S if locked else _LEFTOVER_S)
+                self._note_order(record.id)  # first: a kill between this and the folder leaves a line only
+                with new_folder(target) as made:  # fails where a job exists: no job replaces another
+                    made.chmod(0o700)  # logs and records are the user's own, whatever the umask is
+                    write_new_file(made / RECORD, _encode(record), 0o600)
         except OSError as error:
             if target.exists():
                 raise BadInputError(f"{target}: a job with that id exists already", "submit again") from None
@@ -133,18 +136,18 @@ class Store:
         hidden = folder.with_name(f".{job_id}.{os.urandom(6).hex()}")  # so that no half of it is seen
         try:
             folder.rename(hidden)
-            shutil.rmtree(hidden)
+            with suppress(FileNotFoundError):  # a submission removes it, too
+                shutil.rmtree(hidden)
         except OSError as error:
             raise BadInputError(f"{folder}: cannot be removed: {error.strerror}") from None
 
-    def _remove_leftovers(self) -> None:
+    def _remove_leftovers(self, age_s: float) -> None:
         """Remove the hidden folders of processes that were killed while they made or removed a job's."""
         import shutil  # few commands make jobs
 
         with suppress(OSError):
             for entry in os.scandir(self.jobs):
-                old = entry.name.startswith(".") and time.time() - entry.stat().st_mtime > _LEFTOVER_S
-                if old and not entry.is_symlink():
+                if entry.name.startswith(".") and time.time() - entry.stat().st_mtime > age_s:
                     shutil.rmtree(entry.path, ignore_errors=True)
 
     def _note_order(self, job_id: str) -> None:
@@ -249,26 +252,27 @@ def _number(record: JobRecord) -> str:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from saving a record of this folder; without locks on its file system nothing."""
+def _locked(folder: Path) -> Iterator[bool]:
+    """Keep other processes that use this out of a folder; False where it is not locked, but used anyway."""
     import fcntl  # not every command saves a record
 
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
-        yield  # writing the record says what is wrong
+        yield False  # writing the record says what is wrong
         return
+    locked = False
     try:
         until = time.monotonic() + _LOCK_WAIT_S
-        while time.monotonic() < until:
+        while not locked and time.monotonic() < until:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                locked = True
             except BlockingIOError:
                 time.sleep(0.01)
             except OSError:
                 break
-        yield
+        yield locked
     finally:
         os.close(handle)
 

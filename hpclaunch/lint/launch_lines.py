@@ -28,7 +28,7 @@ LAUNCHERS = name_set(
 _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"singularity", "apptainer", "podman"})
 _WRAPPERS = name_set(
-    "time /usr/bin/time exec nohup command nice stdbuf env numactl timeout catchsegv hpclaunch_supervise"
+    "hpclaunch_supervise time /usr/bin/time exec nohup command nice stdbuf env numactl timeout catchsegv"
 )
 _SHOWS_BINDING = re.compile(r"(?i)(hello|echo)[-_]?\w*|\w*(affinity|xthi)\w*|[a-z]+_check")
 _SHORTEST_LIST = 4

@@ -21,8 +21,7 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds to the signal where the scheduler gives none itself."""
     idle_s: int | None
     look: tuple[str, ...] = ()
-    """Shell words that print where the processes on each node stand, by the program in
-    ``$hpclaunch_stands``."""
+    """Shell words that print where the processes on each node stand: the program in ``$hpclaunch_stands``."""
     look_s: int = 0
     """How long they may take."""
 

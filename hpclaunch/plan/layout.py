@@ -15,7 +15,7 @@ class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
     folder: str | None = None
     """Absolute path of the job folder."""
     files: str | None = None
-    """Folder of the files that the script uses; None: ``files`` in the job folder."""
+    """Folder of the script's files; None: ``files`` in the job folder."""
     job_id: str | None = None
     python: str | None = None
     """Interpreter for jobs on this machine (its folder goes first on PATH, for the MPI installed with it)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
+from hpclaunch import __version__
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Staging, Supervision
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -15,6 +16,7 @@ FOLDER = "files"
 JOB_START, PLAN, SAMPLER, RANK_STDERR = "job_start.sh", "plan.sh", "sampler.sh", "rank_stderr.sh"
 """Their names there; but for the plan also in ``hpclaunch/remote``."""
 SUPERVISE, STAGING, PREFLIGHT = "supervise.sh", "staging.sh", "preflight.sh"
+EESSI_IMAGE = "eessi_image.sh"
 _NONE_KEPT = ("exit_status",)
 
 
@@ -22,11 +24,18 @@ def job_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the files of ``hpclaunch/remote`` that the job's shell reads, in their order."""
     wanted = {
         site_launcher(plan.profile).session_file: True,
+        EESSI_IMAGE: pulls_eessi_image(plan),
         STAGING: plan.staging is not None,
         PREFLIGHT: plan.preflight is not None,
         SUPERVISE: plan.supervision is not None,
     }
     return tuple(name for name, needed in wanted.items() if name and needed)
+
+
+def pulls_eessi_image(plan: LaunchPlan) -> bool:
+    """Whether the ranks run in EESSI's container."""
+    eessi = plan.request.environment.eessi if plan.request.environment else None
+    return eessi is not None and eessi.init == "container"
 
 
 def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
@@ -39,7 +48,8 @@ def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
 
 def plan_text(plan: LaunchPlan) -> str:
     """Return the text of ``plan.sh``."""
-    return "\n".join(["# The plan of this job, for the files next to this one.", *_lines(plan), ""])
+    first = f"# The plan of this job, for the files in this folder, which are of hpclaunch {__version__}."
+    return "\n".join([first, *_lines(plan), ""])
 
 
 def _private(plan: LaunchPlan) -> tuple[str, ...]:
@@ -53,25 +63,24 @@ def _guard(plan: LaunchPlan) -> str | None:
 
 def _lines(plan: LaunchPlan) -> Iterator[str]:
     scheduler, launcher = site_scheduler(plan.profile), site_launcher(plan.profile)
-    writes_log = scheduler.log_in_script or bool(plan.request.array)
     yield f"export HPCLAUNCH_TASKS={plan.tasks}"
     if outer := launcher.outer_settings(line.text for line in plan.header):
         yield f"unset {' '.join(outer)}"
     yield _array("job_files", job_shell_files(plan))
     yield _array("rank_files", rank_shell_files(plan))
-    yield _value("own_log", "1" if writes_log else "")
-    yield _value("sample_s", 0 if plan.request.no_sample else plan.request.sample)
-    yield _value("nodes", plan.nodes)
     yield _array("private", _private(plan))
-    yield _value("guard", _function(_guard(plan)))
-    yield _value("rank_over", _function(launcher.rank_end))
-    yield _value("supervised", "1" if plan.supervision else "")
-    yield _value("binding", plan.request.binding if plan.binding else "")
-    if plan.binding is not None:
-        has_gpus = any(rank.gpus for rank in plan.binding.ranks)
-        yield _value("gpu_variable", (has_gpus and plan.profile.binding.gpu_visible_var) or "")
-        yield from (_array(name, words) for name, words in plan.proof.items())
     yield _array("kept", _kept(plan, scheduler))
+    values: dict[str, str | int] = {
+        "own_log": _flag(scheduler.log_in_script or plan.request.array),
+        "sample_s": 0 if plan.request.no_sample else plan.request.sample,
+        "nodes": plan.nodes,
+        "max_restarts": plan.request.max_restarts,
+        "guard": _function(_guard(plan)),
+        "rank_over": _function(launcher.rank_end),
+        "supervised": _flag(plan.supervision),
+    }
+    yield from (_value(name, value) for name, value in values.items())
+    yield from _binding(plan)
     if plan.supervision or plan.preflight or plan.staging:
         yield _call("node_names", scheduler.node_names)
     if plan.supervision is not None:
@@ -82,12 +91,20 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
         yield from _staging(plan.staging)
 
 
+def _binding(plan: LaunchPlan) -> Iterator[str]:
+    ranks = plan.binding.ranks if plan.binding else ()
+    yield _value("binding", plan.request.binding if ranks else "")
+    if ranks:
+        variable = plan.profile.binding.gpu_visible_var if any(rank.gpus for rank in ranks) else None
+        yield _value("gpu_variable", variable or "")
+        yield from (_array(name, words) for name, words in plan.proof.items())
+
+
 def _supervision(plan: LaunchPlan, supervision: Supervision, scheduler: Scheduler) -> Iterator[str]:
     yield _value("exit_code", supervision.exit_code)
-    yield _value("max_restarts", supervision.max_restarts)
     yield _value("timer_s", supervision.timer_s or 0)
     yield _value("idle_s", supervision.idle_s or 0)
-    yield _value("comes_back", "1" if scheduler.requeue else "")
+    yield _value("comes_back", _flag(scheduler.requeue))
     if scheduler.requeue:
         yield _call("requeue", scheduler.find_commands + scheduler.requeue)
     if _has_chain(plan, scheduler):
@@ -112,7 +129,7 @@ def _kept(plan: LaunchPlan, scheduler: Scheduler) -> tuple[str, ...]:
 def _preflight(preflight: Preflight) -> Iterator[str]:
     yield _call("probe", f"timeout {preflight.limit_s} {' '.join(preflight.probe)}")
     yield _call("verdict", f'{" ".join(preflight.judge)} "$@"')
-    yield _value("leaves_out", "1" if preflight.again else "")
+    yield _value("leaves_out", _flag(preflight.again))
     if preflight.again:
         yield _call("submit_without", preflight.again)
 
@@ -128,12 +145,17 @@ def _function(file: str | None) -> str:
     return f"hpclaunch_{file.removesuffix('.sh')}" if file else ""
 
 
+def _flag(value: object) -> str:
+    return "1" if value else ""
+
+
 def _value(name: str, value: str | int) -> str:
     return f"hpclaunch_{name}={shlex.quote(str(value)) if value != '' else ''}"
 
 
 def _array(name: str, words: Iterable[str]) -> str:
-    return f"hpclaunch_{name}=({' '.join(map(shlex.quote, words))})"
+    quoted = (f"'{word}'" if "," in word and "'" not in word else shlex.quote(word) for word in words)
+    return f"hpclaunch_{name}=({' '.join(quoted)})"
 
 
 def _call(name: str, text: str) -> str:

@@ -33,19 +33,13 @@ _SHELL_OWN = name_set(
 )
 """What bash sets itself or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
 SCRIPT_OWN = name_set(
-    "answers beyond bind bus caught child code cpus domain doubt failed fd folder foreign found given"
-    " got_bus got_cpus got_gpu_numa got_mems gpu gpus here host hpclaunch_copier id idle key kid kids"
-    " last launch_node launcher left_out lines list location_id mems_shown mine n name next node"
-    " nodes numa on other own part place policy preflight probe range rank_start real rest restarting"
-    " restarts restarts_file roll_call root sees session_file simd_count stage_control stage_items"
-    " stage_key stage_nodes stage_reader stage_root stager stands status step task tasks text timer"
-    " uuids value verdict watchdog why word written HPCLAUNCH_ARRAY_INDEX"
-    " HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG"
-    " HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID HPCLAUNCH_KEY"
-    " HPCLAUNCH_LOCAL_JOB HPCLAUNCH_MPI_SESSION HPCLAUNCH_RESTART HPCLAUNCH_RESULT_FILE"
+    "bind cpus folder given gpus launch_node own rank_end rank_start real word"
+    " HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL HPCLAUNCH_DS_CONFIG"
+    " HPCLAUNCH_FILES HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER HPCLAUNCH_JOB_ID"
+    " HPCLAUNCH_KEY HPCLAUNCH_LOCAL_JOB HPCLAUNCH_MPI_SESSION HPCLAUNCH_RESTART HPCLAUNCH_RESULT_FILE"
     " HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
 )
-"""Variables of the templates' own: a job that sets one would change what the script does."""
+"""Variables of scripts, as all that begin with ``hpclaunch_``: a job that sets one changes its script."""
 
 
 # The name's last word: TOKENIZERS_PARALLELISM and MAX_TOKENS hold no secret.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
-from hpclaunch.plan.plan_file import FOLDER
+from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
 from hpclaunch.plan.planner import about
 from hpclaunch.plan.script_layout import WIDTH, ScriptLayout, wrapped
 from hpclaunch.plan.startup_plan import needs_startup
@@ -31,40 +31,46 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
     """
     if plain:
         _check_plain(plan)
-    scheduler = site_scheduler(plan.profile)
-    array = scheduler.arrays if plan.request.array else None
-    number, here = array.job_number if array else scheduler.job_number, scheduler.submit_folder
-    folder = literal(place.folder) if place.folder else f'"{here}/hpclaunch-{number}"'
     layout = ScriptLayout()
     header = layout.place(plan.header, sentinel="#SBATCH ")
-    environment = layout.place(plan.environment)
-    return templates.get_template(scheduler.template).render(
+    environment, ranks = layout.place(plan.environment), layout.place(plan.rank_setup)
+    return templates.get_template(site_scheduler(plan.profile).template).render(
         about=[text for each in about(plan) for text in wrapped(each)],
         directives=plan.header,
         header=header,
-        header_alone=layout.place(plan.header, behind=False),
+        header_alone=layout.place(plan.header, trailing=False),
         environment=environment,
-        rank_setup=layout.place(plan.rank_setup),
+        rank_setup=ranks,
         sources=layout.sources,
-        launch=_launch(plan),
-        program=continued(" ", *map(literal, plan.argv)).lstrip(),
-        array_index=array.index_variable if array else None,
+        launch=_command((*(("hpclaunch_supervise",) if plan.supervision else ()), *plan.launch)),
+        program=_command(tuple(map(literal, plan.argv))),
         preflight=plan.preflight,
         staging=plan.staging,
         plain=plain,
         needs_folder=_names(plan, "HPCLAUNCH_JOB_FOLDER"),
         needs_tasks=_names(plan, "HPCLAUNCH_TASKS"),
         tasks=plan.tasks,
-        job_id=literal(place.job_id) if place.job_id else f'"{number}"',
-        folder=folder,
-        files=literal(place.files) if place.files else f"$HPCLAUNCH_JOB_FOLDER/{FOLDER}",
         needs_files=_needs_files(plan),
+        **_folders(plan, place),
     )
 
 
-def _launch(plan: LaunchPlan) -> str:
-    """Return the words before each rank's shell; those with masks stay on one line."""
-    words = (*(("hpclaunch_supervise",) if plan.supervision else ()), *plan.launch)
+def _folders(plan: LaunchPlan, place: JobPlace) -> dict[str, str | None]:
+    """Return, as shell text, the job's number and its folders."""
+    scheduler = site_scheduler(plan.profile)
+    array = scheduler.arrays if plan.request.array else None
+    number = array.job_number if array else scheduler.job_number
+    usual = f'"{scheduler.submit_folder}/hpclaunch-{number}"'
+    return {
+        "job_id": literal(place.job_id) if place.job_id else f'"{number}"',
+        "folder": literal(place.folder) if place.folder else usual,
+        "files": literal(place.files) if place.files else f"$HPCLAUNCH_JOB_FOLDER/{FOLDER}",
+        "array_index": array.index_variable if array else None,
+    }
+
+
+def _command(words: tuple[str, ...]) -> str:
+    """Return words of shell text, on one line where one of them is long, such as masks."""
     return " ".join(words) if max(map(len, words)) > WIDTH // 2 else continued(*words)
 
 
@@ -74,7 +80,7 @@ def _names(plan: LaunchPlan, variable: str) -> bool:
 
 
 def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
-    """Return the options that are done by files next to the script."""
+    """Return the options that other files do."""
     request = plan.request
     wanted = {
         "--stage": plan.staging,
@@ -83,6 +89,7 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
         "--idle-timeout": request.idle_timeout,
         "--profile": request.profile,
         "--stacks": needs_startup(request),
+        "EESSI's container": pulls_eessi_image(plan),
         "mnist": request.command.bundled and not site_scheduler(plan.profile).starts_at_once,
     }
     return tuple(option for option, given in wanted.items() if given)
@@ -91,6 +98,6 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
 def _check_plain(plan: LaunchPlan) -> None:
     if needed := _needs_files(plan):
         raise BadInputError(
-            f"--plain: {needed[0]} needs files next to the script",
+            f"--plain: {needed[0]} needs other files",
             f"leave out {' '.join(needed)}, or write the files, too: --dry-run --save DIR",
         )

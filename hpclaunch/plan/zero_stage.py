@@ -11,11 +11,9 @@ from hpclaunch.software.shell_quoting import literal
 _CONFIG_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--deepspeed")
 """DeepSpeed's own option, how argparse may spell it, and that of the Hugging Face trainer."""
 
-_SET_STAGE = (
-    "import json, sys; given, stage, own = sys.argv[1:]; config = json.load(open(given)); "
-    'config.setdefault("zero_optimization", {})["stage"] = int(stage); '
-    'json.dump(config, open(own, "w"), indent=2)'
-)
+_SET_STAGE = """'import json, sys; config = json.load(open(sys.argv[1]))
+config.setdefault("zero_optimization", {})["stage"] = int(sys.argv[2])
+json.dump(config, open(sys.argv[3], "w"), indent=2)'"""
 
 
 def deepspeed_config(argv: tuple[str, ...]) -> str | None:
@@ -45,8 +43,7 @@ def zero_lines(request: JobRequest, python: str) -> list[Line]:
         fragment = json.dumps({"zero_optimization": {"stage": stage}})
         text = f"printf '%s\\n' {literal(fragment)} > \"$HPCLAUNCH_DS_CONFIG\""
         return [own, Line(text=text, reason="the command names none: this one holds the ZeRO stage alone")]
-    words = " ".join(map(literal, (python, "-c", _SET_STAGE, given, str(stage))))
-    text = f'{words} "$HPCLAUNCH_DS_CONFIG"'
+    text = f'{literal(python)} -c {_SET_STAGE} {literal(given)} {stage} "$HPCLAUNCH_DS_CONFIG"'
     return [own, Line(text=text, reason=f"a copy of {given}, with ZeRO stage {stage}")]
 
 
@@ -58,7 +55,7 @@ def own_config(config: str) -> Line:
     quoted = literal(config)
     text = (
         f"given={quoted}\n"
-        'for word; do shift; case $word in "$given" | --*="$given") '
-        'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac; set -- "$@" "$word"; done'
+        'for word; do shift\n  case $word in "$given" | --*="$given") '
+        'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac\n  set -- "$@" "$word"; done'
     )
     return Line(text=text, reason="the job's own configuration of DeepSpeed instead of the given one")

@@ -29,7 +29,7 @@ from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.site.schema import SiteProfile
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
-"""How hpclaunch's own script begins the words of a rank; the third is a text of variables."""
+"""How the words of a launch by hpclaunch's own script begin; the third is the text of a rank's shell."""
 
 
 def launches_of(port: Port) -> list[Launch]:
@@ -174,6 +174,13 @@ def _owns_nodes(port: Port, source: SiteProfile) -> bool:
     """Tell whether the queue of the script gives whole nodes."""
     queue = source.queues.get(port.script.directive_value("queue"))
     return queue is not None and queue.whole_node
+
+
+def _own_gpus(port: Port) -> int | None:
+    """Return the GPUs of each node that hpclaunch's own script gives to ranks."""
+    given = r"^(?:(?:gpus|own)=\(([\d,' ]+)\)|export (?:ROCR|CUDA|ZE)_VISIBLE_DEVICES=([\d,]+))(?:  # .*)?$"
+    match = re.search(given, port.script.text, re.MULTILINE) if port.own else None
+    return len(re.findall(r"\d+", match[1] or match[2])) if match else None
 
 
 # --- the command -------------------------------------------------------------------------------------------

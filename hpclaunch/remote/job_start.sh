@@ -83,9 +83,10 @@ done
 hpclaunch_at_end+=(hpclaunch_free_room)
 [ "$hpclaunch_sample_s" = 0 ] || hpclaunch_at_end+=(hpclaunch_summary)
 hpclaunch_at_end+=(hpclaunch_end_session)
-# For names of folders in /tmp that no other user can foresee.
-read -r HPCLAUNCH_KEY < /proc/sys/kernel/random/uuid
-export HPCLAUNCH_KEY
+if [ "${#hpclaunch_private[@]}" != 0 ]; then
+  read -r HPCLAUNCH_KEY < /proc/sys/kernel/random/uuid  # for names in /tmp that no other user can foresee
+  export HPCLAUNCH_KEY
+fi
 hpclaunch_prepare_reports
 # shellcheck disable=SC2034  # the script hands it to the ranks, without comments
 rank_end=$(cd "$HPCLAUNCH_FILES" && sed '/^ *#/d' plan.sh "${hpclaunch_rank_files[@]}")

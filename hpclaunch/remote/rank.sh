@@ -13,18 +13,19 @@ hpclaunch_sample() {
   [ "$LOCAL_RANK" != 0 ] || ( bash "$HPCLAUNCH_FILES/sampler.sh" $$ "$hpclaunch_sample_s" "$host" & ) < /dev/null > /dev/null 2>&1
 }
 
-# Run the program and live through the signal that is meant for it: launchers signal all of a rank's processes.
+# Run the program and live through the signal that is meant for it: launchers signal all of a rank's processes. Nothing is
+# local, since the program would see it.
 hpclaunch_run() {
-  local code=0
+  hpclaunch_code=0
   trap : TERM
   [ -z "$hpclaunch_supervised" ] || trap : USR1
-  "$@" || code=$?
-  if [ "$hpclaunch_supervised" ] && [ "$code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
-    [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed" || exit "$code"
+  "$@" || hpclaunch_code=$?
+  if [ "$hpclaunch_supervised" ] && [ "$hpclaunch_code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
+    [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed" || exit "$hpclaunch_code"
     exit 0
   fi
-  [ -z "$hpclaunch_rank_over" ] || "$hpclaunch_rank_over" "$code"
-  exit "$code"
+  [ -z "$hpclaunch_rank_over" ] || "$hpclaunch_rank_over" "$hpclaunch_code"
+  exit "$hpclaunch_code"
 }
 
 [ "${#hpclaunch_private[@]}" = 0 ] || hpclaunch_private_folders "${hpclaunch_private[@]}"

@@ -4,7 +4,7 @@
 # From plan.sh: hpclaunch_nodes, hpclaunch_stage_links, hpclaunch_stage_after (see stage.py), and the functions
 # hpclaunch_node_names and hpclaunch_per_node, which starts one process on each node.
 
-hpclaunch_stage_control='' hpclaunch_stage_nodes='' hpclaunch_stage_reader=''
+hpclaunch_timeout='' hpclaunch_stage_control='' hpclaunch_stage_nodes='' hpclaunch_stage_reader=''
 
 # Ends the staging, and removes what was staged.
 hpclaunch_unstage() {

@@ -83,12 +83,12 @@ hpclaunch_start_watchdog() {
 
 # --- the launch and what comes after it -----------------------------------------------------------------------------
 
-# Wait for the launcher, whose exit status becomes ``status``.
+# Wait for the launcher, whose exit status becomes hpclaunch_status.
 hpclaunch_await() {
-  while hpclaunch_caught='' status=0; do
-    wait "$hpclaunch_launcher" || status=$?
+  while hpclaunch_caught='' hpclaunch_status=0; do
+    wait "$hpclaunch_launcher" || hpclaunch_status=$?
     # A caught signal makes wait return 128+N before the launcher has ended.
-    [ "$hpclaunch_caught" ] && [ "$status" -gt 128 ] || break
+    [ "$hpclaunch_caught" ] && [ "$hpclaunch_status" -gt 128 ] || break
   done
   hpclaunch_launcher=
 }
@@ -128,9 +128,9 @@ hpclaunch_restart() {
   exit "$hpclaunch_exit_code"
 }
 
-# Run the arguments, which start all ranks, and end the job.
+# Run the arguments, which start all ranks, and end the job. No variable is local: of one in the environment of the
+# program the launcher would get the local value.
 hpclaunch_supervise() {
-  local status
   "$@" &
   hpclaunch_launcher=$!
   trap 'hpclaunch_caught=1; kill -USR1 "$hpclaunch_launcher" 2> /dev/null || :' USR1  # it hands the signal on to every rank
@@ -145,6 +145,6 @@ hpclaunch_supervise() {
   [ -z "$hpclaunch_watchdog" ] || hpclaunch_stop "$hpclaunch_watchdog"
   hpclaunch_timer='' hpclaunch_watchdog=''
   if [ "$hpclaunch_idle_s" != 0 ] && grep -q '^hung:' "$HPCLAUNCH_JOB_FOLDER/reason" 2> /dev/null; then exit 124; fi
-  if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$status" = 0 ]; then hpclaunch_restart; fi
-  exit "$status"
+  if [ -e "$HPCLAUNCH_JOB_FOLDER/checkpointed" ] && [ "$hpclaunch_status" = 0 ]; then hpclaunch_restart; fi
+  exit "$hpclaunch_status"
 }

@@ -65,7 +65,8 @@ def array_status(jobs: Mapping[int, JobStatus]) -> JobStatus:
     """Return the status of an array of which the scheduler knows these jobs."""
     state = array_state(job.state for job in jobs.values())
     identity = next((job.identity for job in jobs.values()), JobIdentity())
-    return JobStatus(state=state, jobs=dict(jobs), identity=identity)
+    restarts = sum(job.restarts for job in jobs.values())
+    return JobStatus(state=state, jobs=dict(jobs), identity=identity, restarts=restarts)
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 
+_NEXT = 'sbatch --parsable --dependency=afterany:"$SLURM_JOB_ID"'
+"""A next job that started at once could change the job's folder before the first one has ended."""
+
+
 class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     """Slurm. An id is ``JOBID``, or ``JOBID;CLUSTER`` where sbatch names a cluster."""
 
@@ -66,6 +70,10 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by sbatch; the script's own directives say all else."""
         return ("sbatch", "--parsable", script)
+
+    def next_command(self, script: str) -> tuple[str, ...]:
+        """Submit from inside a job, which ends before the next one starts."""
+        return (_NEXT, script)
 
     def overriding(self, script: str) -> tuple[str, ...]:
         """Return those that sbatch would put above the script's options, and the one that makes it wait."""
@@ -251,7 +259,7 @@ SCHEDULER = SlurmScheduler(
     requeue=(
         'scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
     ),
-    resubmit_without='sbatch --parsable --exclude={exclude}"$left_out" "${{HPCLAUNCH_FILES%/*}}/job.sh"',
+    resubmit_without=f'{_NEXT} --exclude={{exclude}}"$left_out" "${{{{HPCLAUNCH_FILES%/*}}}}/job.sh"',
     trial=SbatchTrial(),
     has_interactive=True,
     allocation_hint="make one with salloc",

@@ -134,7 +134,7 @@ def _document(events: _Events) -> Tree:
     events.next()
     start = events.next()
     if isinstance(start, yaml.StreamEndEvent):
-        raise BadInputError(f"{events.file}: empty", "write at least schema: 1 and name:")
+        raise BadInputError(f"{events.file}: empty", "write KEY: VALUE on each line")
     tree = _build(events, events.next(), None, 0)
     events.next()
     after = events.next()
@@ -147,7 +147,7 @@ def _build(events: _Events, event: _Event, line: int | None, depth: int) -> Tree
     """Build the value that begins with ``event``; ``line``: that of its key, for the value of a key."""
     line = line or event.start_mark.line + 1
     if depth > MAX_DEPTH:
-        raise events.error(event, "nested too deeply", f"a site profile needs at most {MAX_DEPTH} levels")
+        raise events.error(event, "nested too deeply", f"at most {MAX_DEPTH} levels are read")
     if isinstance(event, yaml.ScalarEvent):
         return Tree(_scalar(event), events.file, line)
     if isinstance(event, yaml.SequenceStartEvent):

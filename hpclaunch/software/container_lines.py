@@ -52,8 +52,13 @@ def module_lines(profile: SiteProfile) -> Iterator[Line]:
 def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> Iterator[Line]:
     """Yield the lines that add to the runtime's variable of binds; what modules put there is kept."""
     site = profile.software.container
-    if site and site.binds:
-        yield from _bind(variable, site.binds, "in the container: MPI and fabric of the site")
+    reason = "in the container: MPI and fabric of the site"
+    if fixed := tuple(bind for bind in site.binds if not bind.startswith("$")) if site else ():
+        yield _bind(variable, fixed, reason)
+    if moved := [double_quote(bind) for bind in site.binds if bind.startswith("$")] if site else []:
+        does = ["do", "[", "-z", '"${bind%%:*}"', "]", "||", f"{variable}+=,$bind;", "done"]
+        text = continued("for", "bind", "in", *moved[:-1], f"{moved[-1]};", *does)
+        yield Line(text=text, reason="those of modules that are loaded")
     yield Line(
         text=_each_folder(
             profile,
@@ -64,21 +69,11 @@ def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> I
         reason="and folders that are there; where a name is a link, under both names",
     )
     if binds:
-        yield from _bind(variable, binds, "in the container: what the job names")
+        yield _bind(variable, binds, "in the container: what the job names")
 
 
-def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Iterator[Line]:
-    """Yield the lines that add binds, without those that begin with a variable which is not set."""
-    fixed = [bind for bind in binds if not bind.startswith("$")]
-    if fixed:
-        yield Line(text=f"{variable}+={double_quote(',' + ','.join(fixed))}", reason=reason)
-    moved = [double_quote(bind) for bind in binds if bind.startswith("$")]
-    if len(moved) == 1:
-        yield Line(text=f"bind={moved[0]}", reason=reason)
-        yield Line(text=f'[ -z "${{bind%%:*}}" ] || {variable}+=,$bind', reason=reason)
-    elif moved:
-        does = ["do", "[", "-z", '"${bind%%:*}"', "]", "||", f"{variable}+=,$bind;", "done"]
-        yield Line(text=continued("for", "bind", "in", *moved[:-1], f"{moved[-1]};", *does), reason=reason)
+def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Line:
+    return Line(text=f"{variable}+={double_quote(',' + ','.join(binds))}", reason=reason)
 
 
 def _each_folder(profile: SiteProfile, bad: str, action: str) -> str:
@@ -87,7 +82,7 @@ def _each_folder(profile: SiteProfile, bad: str, action: str) -> str:
     ``bad``: the characters that a path in the runtime's list cannot have, as a shell pattern.
     """
     said = "a comma or colon" if "," in bad else "a colon"
-    return continued("for", "folder", "in", *_folders(profile), ";", "do") + (
+    return continued("for", "folder", "in", *_folders(profile)[:-1], '"$PWD";', "do") + (
         '\n  real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue\n'
         f'  case $folder$real in *{bad}*) echo "hpclaunch: {said} keeps $folder out" >&2; continue ;; esac\n'
         f"  {action}\n"
@@ -115,14 +110,19 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
         reason="a text as a TOML string, in which the container engine expands nothing",
     )
     key, value = _image(container.image)
-    loop = _each_folder(profile, ":", 'toml "$real:$real"; echo ,; toml "$real:$folder"; echo ,')
-    named = "".join(f"  toml {double_quote(_mount(bind))}; echo ,\n" for bind in container.binds)
+    loop = _each_folder(
+        profile,
+        ":",
+        '[ "$real" = "$folder" ] || echo "$(toml "$real:$folder"),"\n  echo "$(toml "$real:$real"),"',
+    )
+    named = "".join(f'  echo "$(toml {double_quote(_mount(bind))}),"\n' for bind in container.binds)
     notes = profile.software.container.annotations if profile.software.container else {}
     annotated = ("[annotations]", *(f"{name} = {_toml(text)}" for name, text in notes.items()))
-    tail = f"  printf '%s\\n' {shlex.join(annotated)}\n" if notes and key == "image" else ""
+    lines = continued("  printf", "'%s\\n'", *map(shlex.quote, annotated), width=100)
+    tail = f"{lines}\n" if notes and key == "image" else ""
     yield Line(
         text='[ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || {\n'  # in a check there is none
-        f'  printf \'%s\\n\' {key}="$(toml {value})" workdir="$(toml "$PWD")" \'mounts = [\'\n'
+        f'  printf \'%s\\n\' "{key} = $(toml {value})" "workdir = $(toml "$PWD")" \'mounts = [\'\n'
         f"{textwrap.indent(loop, '  ')}\n"
         f"{named}"
         "  echo ']'\n"

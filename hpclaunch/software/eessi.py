@@ -185,37 +185,10 @@ def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
     Otherwise each rank would pull or copy the image for itself.
     """
     _check_version(eessi.version)
-    cache = eessi.cache or "${SINGULARITY_CACHEDIR:-$HOME/.cache}/hpclaunch-eessi"
+    cache = f" {double_quote(eessi.cache)}" if eessi.cache else ""
     return (
         *_overrides(eessi),
-        Line(
-            text=f"hpclaunch_eessi={double_quote(cache)}/build-node_debian12.sif\n"
-            "export hpclaunch_eessi\n"
-            'if [ ! -x "$hpclaunch_eessi" ]; then\n'
-            '  mkdir -p "${hpclaunch_eessi%/*}"\n'
-            '  part=$(mktemp -d "${hpclaunch_eessi%/*}/part.XXXXXX")\n'
-            f'  singularity pull "$part/image" {IMAGE} || {{\n'
-            '    rm -rf "$part"\n'
-            "    why=\"EESSI's image cannot be pulled here: on a login node run singularity pull"
-            f' $hpclaunch_eessi {IMAGE}"\n'
-            '    echo "hpclaunch: $why" >&2\n'
-            '    [ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || echo "$why" > "$HPCLAUNCH_JOB_FOLDER/reason"\n'
-            "    exit 1\n"
-            "  }\n"
-            '  chmod +x "$part/image"\n'
-            '  mv "$part/image" "$hpclaunch_eessi"\n'
-            '  rmdir "$part"\n'
-            "fi",
-            reason="the image of EESSI's container, pulled once and then used by all ranks and later jobs",
-        ),
-        Line(
-            text='export SINGULARITY_BIND="${SINGULARITY_BIND:-${APPTAINER_BIND:-}}"\nunset APPTAINER_BIND',
-            reason="eessi_container.sh adds to the one, and Apptainer would read the other instead",
-        ),
-        Line(
-            text='export SINGULARITY_HOME="${SINGULARITY_HOME:-$HOME}"',
-            reason="your home folder in the container; without it eessi_container.sh makes an empty one",
-        ),
+        Line(text=f"hpclaunch_prepare_eessi {IMAGE}{cache}", reason="pulls its image once, for all ranks"),
     )
 
 

@@ -38,7 +38,8 @@ def killed_submits(lab: Lab, trials: int) -> None:
 
 
 def _hidden_folders(lab: Lab) -> None:
-    """A submission removes what those before it left half made."""
+    """A submission removes what those before it left half made, ten seconds or more ago."""
+    time.sleep(10)
     lab.here("submit", *ON_SLURM, "--no-wait", "--", "true")
     hidden = [path.name for path in (lab.state / "hpclaunch" / "jobs").iterdir() if path.name[0] == "."]
     lab.trial([f"folders left: {hidden}"] if hidden else [], hit=False)

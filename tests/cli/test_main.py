@@ -75,6 +75,29 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
+CTRL_C_AT = """
+import sys
+module, sys.argv[1:] = sys.argv[1], ["jobs"]
+class Finder:
+    def find_spec(name, *_):
+        if name == module:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder)
+sys.modules.pop(module, None)
+from hpclaunch.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["typing", "re", "click", "hpclaunch.cli.main", "hpclaunch.cli.jobs", "hpclaunch.api", "msgspec"],
+)
+def test_ctrl_c_while_modules_are_loaded_shows_no_traceback(module: str) -> None:
+    done = subprocess.run([sys.executable, "-c", CTRL_C_AT, module], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
+
+
 def test_debug_shows_the_traceback_and_keeps_the_exit_code() -> None:
     done = hpclaunch("--debug", "sites", "show", "nosuch")
     assert done.returncode == 3
@@ -159,7 +182,8 @@ def test_the_version_and_the_short_options_of_sbatch() -> None:
         "true",
     )
     shown = hpclaunch("submit", "--site", "generic-slurm", *words)
-    options = {line.removeprefix("#SBATCH ") for line in bare(shown.stdout).splitlines() if "#SBATCH" in line}
+    lines = bare(shown.stdout).splitlines()
+    options = {line.removeprefix("#SBATCH ") for line in lines if "#SBATCH" in line}
     wanted = {"--nodes=2", "--ntasks-per-node=2", "--account=p1", "--partition=gpu", "--job-name=try"}
     assert {*wanted, "--time=01:30:00"} <= options
     assert "--time 90 is 01:30:00: minutes" in shown.stderr

@@ -94,7 +94,7 @@ def test_a_profile_of_ones_own_adds_a_partition(tmp_path: Path, capsys: pytest.C
     assert submit("--site", str(site), *words) == 0
     shown = capsys.readouterr()
     assert "refused" not in shown.err
-    assert "#SBATCH --partition=gpu\n" in bare(shown.out)
+    assert "#SBATCH --partition=gpu  #" in shown.out
 
 
 def test_an_undocumented_plugin_is_told(capsys: pytest.CaptureFixture[str]) -> None:

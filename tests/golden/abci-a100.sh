@@ -12,7 +12,7 @@
 # stderr goes where stdout goes
 #$ -j y
 
-# Written by hpclaunch VERSION for abci-a100: ABCI 2.0 at AIST, Japan, the 120 nodes (A) of 8 A100 40 GB,
+# Written by hpclaunch 0.1.0 for abci-a100: ABCI 2.0 at AIST, Japan, the 120 nodes (A) of 8 A100 40 GB,
 # switched off, facts read 2026-11-20 to 2026-11-22.
 # 1 node x 8 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
@@ -32,9 +32,8 @@ export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 export HPCLAUNCH_TASKS=8  # ranks
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 source /etc/profile.d/modules.sh  # the module command, which a job script does not have [1]

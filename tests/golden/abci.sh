@@ -12,7 +12,7 @@
 # stderr goes where stdout goes
 #$ -j y
 
-# Written by hpclaunch VERSION for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; those of 8 A100 are in
+# Written by hpclaunch 0.1.0 for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; those of 8 A100 are in
 # abci-a100), switched off, facts read 2026-11-20 to 2026-11-22.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
@@ -28,9 +28,8 @@ export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 export HPCLAUNCH_TASKS=4  # ranks
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 source /etc/profile.d/modules.sh  # the module command, which a job script does not have [1]

@@ -16,7 +16,7 @@
 # how many of them run at a time
 #$ -tc 2
 
-# Written by hpclaunch VERSION for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; those of 8 A100 are in
+# Written by hpclaunch 0.1.0 for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; those of 8 A100 are in
 # abci-a100), switched off, facts read 2026-11-20 to 2026-11-22.
 # 2 nodes x 4 ranks = 8 ranks.
 # Framework: not known; --framework names it.
@@ -35,9 +35,8 @@ HPCLAUNCH_JOB_FOLDER=$HPCLAUNCH_JOB_FOLDER/$HPCLAUNCH_ARRAY_INDEX  # each job of
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 export HPCLAUNCH_TASKS=8  # ranks
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || echo "hpclaunch: no proof, samples and status: submit --dry-run --save DIR writes the files for them" >&2
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || echo "hpclaunch: no proof, no status: --dry-run --save DIR writes the files" >&2
 
 source /etc/profile.d/modules.sh  # the module command, which a job script does not have [1]
 module load openmpi/4.0.5  # the MPI that starts the ranks [2]

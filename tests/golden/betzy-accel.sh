@@ -11,7 +11,7 @@
 #SBATCH --output=hpclaunch-%j.out  # stdout and stderr of the job
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
-# Written by hpclaunch VERSION for betzy-accel: Betzy at Sigma2, Norway, the four GPU nodes (4 A100 40 GB per
+# Written by hpclaunch 0.1.0 for betzy-accel: Betzy at Sigma2, Norway, the four GPU nodes (4 A100 40 GB per
 # node), facts read 2026-11-20 to 2026-11-22.
 # 1 node x 4 ranks = 4 ranks.
 # srun chooses the cores of each rank: where its GPUs are attached is not documented for betzy-accel.
@@ -21,9 +21,8 @@ export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 export SRUN_CPUS_PER_TASK=16  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch

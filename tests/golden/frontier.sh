@@ -12,7 +12,7 @@
 # lets RCCL's plugin use the alternative rendezvous protocol (MPI may become slower) [1]
 #SBATCH --network=disable_rdzv_get
 
-# Written by hpclaunch VERSION for frontier: Frontier at OLCF, Oak Ridge (HPE Cray EX, 8 MI250X GCDs per node,
+# Written by hpclaunch 0.1.0 for frontier: Frontier at OLCF, Oak Ridge (HPE Cray EX, 8 MI250X GCDs per node,
 # Slingshot-11), facts read 2026-11-20 to 2026-11-22.
 # 1 node x 8 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
@@ -30,9 +30,8 @@ export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 # the compilers, Python and ROCm of the site's PyTorch page [1]

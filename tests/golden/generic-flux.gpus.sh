@@ -10,7 +10,7 @@
 #flux: --dependency=afterok:f2WmpEbL  # a job that must end first
 #flux: --dependency=afterok:91088924704768  # a job that must end first
 
-# Written by hpclaunch VERSION for generic-flux: Any cluster with Flux, of which nothing else is known, facts
+# Written by hpclaunch 0.1.0 for generic-flux: Any cluster with Flux, of which nothing else is known, facts
 # read 2026-11-23 to 2026-11-23.
 # 2 nodes x 4 ranks = 8 ranks.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
@@ -20,9 +20,8 @@ export HPCLAUNCH_JOB_ID="$FLUX_ENCLOSING_ID"
 export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$FLUX_ENCLOSING_ID"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: --preflight needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: --preflight needs --dry-run --save DIR" >&2; exit 1; }
 
 trap 'exit 142' ALRM  # Flux' signal to the script at the walltime limit (0.88)
 trap 'exit 129' HUP  # and that of an instance that ends (0.73)

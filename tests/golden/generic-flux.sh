@@ -5,7 +5,7 @@
 #flux: --time-limit=1800s  # walltime limit
 #flux: --output=hpclaunch-{{id}}.out  # stdout and stderr of the job
 
-# Written by hpclaunch VERSION for generic-flux: Any cluster with Flux, of which nothing else is known, facts
+# Written by hpclaunch 0.1.0 for generic-flux: Any cluster with Flux, of which nothing else is known, facts
 # read 2026-11-23 to 2026-11-23.
 # 1 node x 1 rank = 1 rank.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
@@ -15,9 +15,8 @@ export HPCLAUNCH_JOB_ID="$FLUX_ENCLOSING_ID"
 export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$FLUX_ENCLOSING_ID"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 trap 'exit 142' ALRM  # Flux' signal to the script at the walltime limit (0.88)
 trap 'exit 129' HUP  # and that of an instance that ends (0.73)

@@ -14,7 +14,7 @@
 # jobs that must end first
 #BSUB -w "done(12) && done(13)"
 
-# Written by hpclaunch VERSION for generic-lsf: Any cluster with IBM Spectrum LSF, of which nothing else is
+# Written by hpclaunch 0.1.0 for generic-lsf: Any cluster with IBM Spectrum LSF, of which nothing else is
 # known, facts read 2026-11-22 to 2026-11-22.
 # 1 node x 1 rank = 1 rank.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
@@ -27,9 +27,8 @@ export HPCLAUNCH_ARRAY_INDEX=$LSB_JOBINDEX
 HPCLAUNCH_JOB_FOLDER=$HPCLAUNCH_JOB_FOLDER/$HPCLAUNCH_ARRAY_INDEX  # each job of the array has its own
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: --preflight needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: --preflight needs --dry-run --save DIR" >&2; exit 1; }
 
 # the file of the job's hosts, a line per slot, where LSF makes none for a job of one slot
 if [ -z "${LSB_DJOB_HOSTFILE-}" ]; then

@@ -1,6 +1,6 @@
 #!/bin/bash
 
-# Written by hpclaunch VERSION for local: This machine - the installed MPI's mpiexec on its own cores, measured
+# Written by hpclaunch 0.1.0 for local: This machine - the installed MPI's mpiexec on its own cores, measured
 # when a job starts.
 # 1 node x 2 ranks = 2 ranks.
 # CPUs and GPUs of each local rank:
@@ -12,9 +12,8 @@ export HPCLAUNCH_JOB_ID="$$"
 export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$$"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: --stage needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: --stage needs --dry-run --save DIR" >&2; exit 1; }
 
 export PATH=/opt/env/bin:"$PATH"  # the Python and MPI of this hpclaunch, first
 # Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it

@@ -11,7 +11,7 @@
 #SBATCH --output=hpclaunch-%j.out  # stdout and stderr of the job
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
-# Written by hpclaunch VERSION for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts
+# Written by hpclaunch 0.1.0 for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts
 # read 2026-11-20 to 2026-11-22.
 # 2 nodes x 8 ranks = 16 ranks.
 # CPUs and GPUs of each local rank:
@@ -29,9 +29,8 @@ export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module load LUMI/24.03 partition/G  # the software stack for the GPU nodes [1]
@@ -44,7 +43,7 @@ export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for colle
 export HSA_FORCE_FINE_GRAIN_PCIE=1  # lets RCCL use the direct path between GPUs and NICs [4]
 # MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang [5]
 export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
-export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # its kernel cache in the same place [5]
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # and its kernel cache [5]
 export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"  # downloads, as home has 20 GB only [3]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job's port, below ephemeral ones

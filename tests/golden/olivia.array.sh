@@ -15,7 +15,7 @@
 #SBATCH --array=0-9%2  # a job for each index
 #SBATCH --exclude=gpu-1-2  # nodes to leave out
 
-# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node,
+# Written by hpclaunch 0.1.0 for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node,
 # Slingshot-11), facts read 2026-11-20 to 2026-11-22.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
@@ -31,9 +31,8 @@ export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 export HPCLAUNCH_ARRAY_INDEX=$SLURM_ARRAY_TASK_ID
 HPCLAUNCH_JOB_FOLDER=$HPCLAUNCH_JOB_FOLDER/$HPCLAUNCH_ARRAY_INDEX  # each job of the array has its own
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module load NRIS/GPU  # the software stack for the GPU nodes [1]

@@ -11,7 +11,7 @@
 #SBATCH --output=hpclaunch-%j.out  # stdout and stderr of the job
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
-# Written by hpclaunch VERSION for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node,
+# Written by hpclaunch 0.1.0 for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node,
 # Slingshot-11), facts read 2026-11-20 to 2026-11-22.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
@@ -26,22 +26,21 @@ export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for w
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module load NRIS/GPU  # the software stack for the GPU nodes [1]
 module load OpenMPI/5.0.10-GCC-14.3.0  # the site's Open MPI for Slingshot [2]
 module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0  # NCCL with its Slingshot plugin [3]
 module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0  # module given in environment
-# in the container: MPI and fabric of the site
-APPTAINER_BIND+=",/usr/lib64,/cluster"
+APPTAINER_BIND+=",/usr/lib64,/cluster"  # in the container: MPI and fabric of the site
+# those of modules that are loaded
 for bind in "$EBROOTLIBFABRIC" "$EBROOTNCCL" "$EBROOTOPENMPI" "$EBROOTAWSMINOFIMINNCCL" \
   "$EBROOTCUDA:/usr/local/cuda"; do [ -z "${bind%%:*}" ] || APPTAINER_BIND+=,$bind; done
 # and folders that are there; where a name is a link, under both names
 for folder in "/cluster/work/projects/$SLURM_JOB_ACCOUNT" "/cluster/projects/$SLURM_JOB_ACCOUNT" \
-  "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD" ; do
+  "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD"; do
   real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue
   case $folder$real in *[,:]*) echo "hpclaunch: a comma or colon keeps $folder out" >&2; continue ;; esac
   APPTAINER_BIND+=,$real$([ "$real" = "$folder" ] || echo ",$real:$folder")

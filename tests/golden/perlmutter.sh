@@ -11,7 +11,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 #SBATCH -C gpu  # GPU nodes; -C "gpu&hbm80g" for the 256 nodes with A100 of 80 GB [1]
 
-# Written by hpclaunch VERSION for perlmutter: Perlmutter at NERSC, Berkeley, GPU nodes (HPE Cray EX, 4 A100 per
+# Written by hpclaunch 0.1.0 for perlmutter: Perlmutter at NERSC, Berkeley, GPU nodes (HPE Cray EX, 4 A100 per
 # node, Slingshot-11), facts read 2026-11-20 to 2026-11-22.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
@@ -25,9 +25,8 @@ export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 # Python with torch, and NCCL with its plugin for Slingshot [2]

@@ -16,7 +16,7 @@
 # each chunk on its own node [2]
 #PBS -l place=scatter
 
-# Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node,
+# Written by hpclaunch 0.1.0 for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node,
 # Slingshot-11), facts read 2026-11-20 to 2026-11-22.
 # 2 nodes x 4 ranks = 8 ranks.
 # Framework: deepspeed; named in the request.
@@ -32,9 +32,8 @@ export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"  # 
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || echo "hpclaunch: no proof, samples and status: submit --dry-run --save DIR writes the files for them" >&2
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || echo "hpclaunch: no proof, no status: --dry-run --save DIR writes the files" >&2
 
 cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
 module use /soft/modulefiles  # the folder of ALCF's own modules [3]
@@ -62,7 +61,9 @@ awk '!seen[$0]++' "$PBS_NODEFILE" | sed -n '1,2s/$/ slots=4/p' > "$HPCLAUNCH_JOB
 export HPCLAUNCH_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hostfile"  # and its name, for programs that start others
 export HPCLAUNCH_DS_CONFIG="$HPCLAUNCH_JOB_FOLDER/ds_config.json"  # DeepSpeed's configuration of this job
 # a copy of ds config.json, with ZeRO stage 3
-python -c 'import json, sys; given, stage, own = sys.argv[1:]; config = json.load(open(given)); config.setdefault("zero_optimization", {})["stage"] = int(stage); json.dump(config, open(own, "w"), indent=2)' 'ds config.json' 3 "$HPCLAUNCH_DS_CONFIG"
+python -c 'import json, sys; config = json.load(open(sys.argv[1]))
+config.setdefault("zero_optimization", {})["stage"] = int(sys.argv[2])
+json.dump(config, open(sys.argv[3], "w"), indent=2)' 'ds config.json' 3 "$HPCLAUNCH_DS_CONFIG"
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.
@@ -71,7 +72,9 @@ export RANK="$PMI_RANK" LOCAL_RANK="$PMI_LOCAL_RANK"  # the rank, as DeepSpeed r
 export WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 LOCAL_SIZE=4  # and the sizes of the job
 # the job's own configuration of DeepSpeed instead of the given one
 given='ds config.json'
-for word; do shift; case $word in "$given" | --*="$given") word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac; set -- "$@" "$word"; done
+for word; do shift
+  case $word in "$given" | --*="$given") word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac
+  set -- "$@" "$word"; done
 export CUDA_VISIBLE_DEVICES=0,1,2,3  # all GPUs: number LOCAL_RANK is the rank's own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 HPCLAUNCH_RANK

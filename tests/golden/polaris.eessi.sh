@@ -16,7 +16,7 @@
 # each chunk on its own node [2]
 #PBS -l place=scatter
 
-# Written by hpclaunch VERSION for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node,
+# Written by hpclaunch 0.1.0 for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node,
 # Slingshot-11), facts read 2026-11-20 to 2026-11-22.
 # 1 node x 4 ranks = 4 ranks.
 # Framework: not known; --framework names it.
@@ -32,9 +32,8 @@ export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"  # 
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || echo "hpclaunch: no proof, samples and status: submit --dry-run --save DIR writes the files for them" >&2
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: EESSI's container needs --dry-run --save DIR" >&2; exit 1; }
 
 cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
 module use /soft/modulefiles  # what the site's containers need
@@ -42,31 +41,10 @@ module load spack-pe-base  # what the site's containers need
 module load apptainer  # what the site's containers need
 # this accelerator target instead of the one from nvidia-smi
 export EESSI_ACCELERATOR_TARGET_OVERRIDE=accel/nvidia/cc80
-# the image of EESSI's container, pulled once and then used by all ranks and later jobs
-hpclaunch_eessi="${SINGULARITY_CACHEDIR:-$HOME/.cache}/hpclaunch-eessi"/build-node_debian12.sif
-export hpclaunch_eessi
-if [ ! -x "$hpclaunch_eessi" ]; then
-  mkdir -p "${hpclaunch_eessi%/*}"
-  part=$(mktemp -d "${hpclaunch_eessi%/*}/part.XXXXXX")
-  singularity pull "$part/image" docker://ghcr.io/eessi/build-node:debian12 || {
-    rm -rf "$part"
-    why="EESSI's image cannot be pulled here: on a login node run singularity pull $hpclaunch_eessi docker://ghcr.io/eessi/build-node:debian12"
-    echo "hpclaunch: $why" >&2
-    [ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || echo "$why" > "$HPCLAUNCH_JOB_FOLDER/reason"
-    exit 1
-  }
-  chmod +x "$part/image"
-  mv "$part/image" "$hpclaunch_eessi"
-  rmdir "$part"
-fi
-# eessi_container.sh adds to the one, and Apptainer would read the other instead
-export SINGULARITY_BIND="${SINGULARITY_BIND:-${APPTAINER_BIND:-}}"
-unset APPTAINER_BIND
-# your home folder in the container; without it eessi_container.sh makes an empty one
-export SINGULARITY_HOME="${SINGULARITY_HOME:-$HOME}"
+hpclaunch_prepare_eessi docker://ghcr.io/eessi/build-node:debian12  # pulls its image once, for all ranks
 SINGULARITY_BIND+=",/opt,/var/run/palsd/"  # in the container: MPI and fabric of the site
 # and folders that are there; where a name is a link, under both names
-for folder in "/eagle" "/local/scratch" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD" ; do
+for folder in "/eagle" "/local/scratch" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD"; do
   real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue
   case $folder$real in *[,:]*) echo "hpclaunch: a comma or colon keeps $folder out" >&2; continue ;; esac
   SINGULARITY_BIND+=,$real$([ "$real" = "$folder" ] || echo ",$real:$folder")
@@ -100,11 +78,7 @@ HPCLAUNCH_RANK
 
 mpiexec -n 4 --ppn 4 --cpu-bind list:24-31:16-23:8-15:0-7 \
   bash -c "$rank_start$rank_end" rank \
-  bash -c \
-  $'own=$(mktemp -d "${TMPDIR:-/tmp}/hpclaunch-eessi.XXXXXX") || exit\ntrap \'rm -rf "$own"\' EXIT\nln -s "$hpclaunch_eessi" "$own/" || exit\neessi_container.sh --mode exec --repository software.eessi.io --nvidia run --container "$hpclaunch_eessi" --resume "$own" -- "$@"' \
-  eessi bash -c \
-  'source /cvmfs/software.eessi.io/versions/2023.06/init/lmod/bash && module load PyTorch/2.1.2-foss-2023a && exec -- "$@"' \
-  inside python train.py --deepspeed_config 'ds config.json'
+  bash -c $'own=$(mktemp -d "${TMPDIR:-/tmp}/hpclaunch-eessi.XXXXXX") || exit\ntrap \'rm -rf "$own"\' EXIT\nln -s "$hpclaunch_eessi" "$own/" || exit\neessi_container.sh --mode exec --repository software.eessi.io --nvidia run --container "$hpclaunch_eessi" --resume "$own" -- "$@"' eessi bash -c 'source /cvmfs/software.eessi.io/versions/2023.06/init/lmod/bash && module load PyTorch/2.1.2-foss-2023a && exec -- "$@"' inside python train.py --deepspeed_config 'ds config.json'
 
 # Sources:
 # [1] https://docs.alcf.anl.gov/running-jobs/, read 2026-11-20

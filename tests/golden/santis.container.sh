@@ -10,7 +10,7 @@
 #SBATCH --output=hpclaunch-%j.out  # stdout and stderr of the job
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
-# Written by hpclaunch VERSION for santis: Santis, the climate and weather platform's cluster on Alps at CSCS (4
+# Written by hpclaunch 0.1.0 for santis: Santis, the climate and weather platform's cluster on Alps at CSCS (4
 # GH200 per node), facts read 2026-11-20 to 2026-11-22.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
@@ -25,24 +25,25 @@ export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for w
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 # a text as a TOML string, in which the container engine expands nothing
 toml() { sed 's/[\\"]/\\&/g; s/[$]{/$${/g; s/.*/"&"/' <<< "$1"; }
 # the container's definition: the image or the given definition, and the job's folders in it
 [ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || {
-  printf '%s\n' image="$(toml "nvcr.io#nvidia/pytorch:25.06-py3")" workdir="$(toml "$PWD")" 'mounts = ['
-  for folder in "$SCRATCH" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD" ; do
+  printf '%s\n' "image = $(toml "nvcr.io#nvidia/pytorch:25.06-py3")" "workdir = $(toml "$PWD")" 'mounts = ['
+  for folder in "$SCRATCH" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD"; do
     real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue
     case $folder$real in *:*) echo "hpclaunch: a colon keeps $folder out" >&2; continue ;; esac
-    toml "$real:$real"; echo ,; toml "$real:$folder"; echo ,
+    [ "$real" = "$folder" ] || echo "$(toml "$real:$folder"),"
+    echo "$(toml "$real:$real"),"
   done
-  toml "$HOME/my data:/data"; echo ,
+  echo "$(toml "$HOME/my data:/data"),"
   echo ']'
-  printf '%s\n' '[annotations]' 'com.hooks.aws_ofi_nccl.enabled = "true"' 'com.hooks.aws_ofi_nccl.variant = "cuda-dl"'
+  printf '%s\n' '[annotations]' 'com.hooks.aws_ofi_nccl.enabled = "true"' \
+  'com.hooks.aws_ofi_nccl.variant = "cuda-dl"'
 } > "$HPCLAUNCH_JOB_FOLDER/container.toml"
 # LL128 gave wrong sums on this hardware (NVIDIA/nccl issue 2001), and is slower on Slingshot [1]
 export NCCL_PROTO=^LL128

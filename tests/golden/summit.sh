@@ -12,7 +12,7 @@
 # what LSF reports, at the job's end
 #BSUB -o hpclaunch-%J.out
 
-# Written by hpclaunch VERSION for summit: Summit at OLCF, Oak Ridge (IBM AC922, 6 V100 16 GB per node),
+# Written by hpclaunch 0.1.0 for summit: Summit at OLCF, Oak Ridge (IBM AC922, 6 V100 16 GB per node),
 # switched off, facts read 2026-11-20 to 2026-11-22.
 # 1 node x 6 ranks = 6 ranks.
 # CPUs and GPUs of each local rank:
@@ -29,9 +29,8 @@ export HPCLAUNCH_JOB_FOLDER="$LS_SUBCWD/hpclaunch-$LSB_JOBID"  # for what this j
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 # the file of the job's hosts, a line per slot, where LSF makes none for a job of one slot
 if [ -z "${LSB_DJOB_HOSTFILE-}" ]; then

@@ -13,7 +13,7 @@
 #   -t 02:00:00: walltime limit
 #   --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0: the memory mode (MCDRAM as a cache, one NUMA node), and the file systems that the job needs
 
-# Written by hpclaunch VERSION for theta: Theta at ALCF, Argonne (Cray XC40, Xeon Phi 7230 of 64 cores, no
+# Written by hpclaunch 0.1.0 for theta: Theta at ALCF, Argonne (Cray XC40, Xeon Phi 7230 of 64 cores, no
 # GPUs), switched off, facts read 2026-11-22 to 2026-11-22.
 # 128 nodes x 4 ranks = 512 ranks.
 # CPUs and GPUs of each local rank:
@@ -28,9 +28,8 @@ export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$COBALT_JOBID"  # for what this job 
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 export HPCLAUNCH_TASKS=512  # ranks
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 # ranks per node: aprun tells a rank its number in the job only

@@ -13,7 +13,7 @@
 #   -t 00:30:00: walltime limit
 #   --attrs filesystems=home,theta-fs0: the file systems that the job needs; a job that names none waits while any of them is down
 
-# Written by hpclaunch VERSION for thetagpu: ThetaGPU at ALCF, Argonne (24 NVIDIA DGX A100 of 8 A100 40 GB),
+# Written by hpclaunch 0.1.0 for thetagpu: ThetaGPU at ALCF, Argonne (24 NVIDIA DGX A100 of 8 A100 40 GB),
 # switched off, facts read 2026-11-20 to 2026-11-22.
 # 1 node x 8 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
@@ -31,9 +31,8 @@ export HPCLAUNCH_JOB_ID="$COBALT_JOBID"
 export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$COBALT_JOBID"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || { echo "hpclaunch: mnist needs the files that submit --dry-run --save DIR writes" >&2; exit 1; }
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module load conda/2021-06-26  # Python with PyTorch, TensorFlow and Horovod [2]

@@ -13,7 +13,7 @@
 #   -t 00:30:00: walltime limit
 #   --attrs filesystems=home,theta-fs0: the file systems that the job needs; a job that names none waits while any of them is down
 
-# Written by hpclaunch VERSION for thetagpu: ThetaGPU at ALCF, Argonne (24 NVIDIA DGX A100 of 8 A100 40 GB),
+# Written by hpclaunch 0.1.0 for thetagpu: ThetaGPU at ALCF, Argonne (24 NVIDIA DGX A100 of 8 A100 40 GB),
 # switched off, facts read 2026-11-20 to 2026-11-22.
 # 2 nodes x 8 ranks = 16 ranks.
 # Framework: horovod; named in the request.
@@ -33,9 +33,8 @@ export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$COBALT_JOBID"  # for what this job 
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
-[ -r "$HPCLAUNCH_FILES/job_start.sh" ] \
-  || echo "hpclaunch: no proof, samples and status: submit --dry-run --save DIR writes the files for them" >&2
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || echo "hpclaunch: no proof, no status: --dry-run --save DIR writes the files" >&2
 
 module load conda/2021-06-26  # Python with PyTorch, TensorFlow and Horovod [2]
 conda activate  # the environment of that module [2]

@@ -20,6 +20,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+from hpclaunch.job.job_files import job_files
+from hpclaunch.job.prepare import Prepared, dry_run
+from hpclaunch.plan.plan_file import PLAN
+
 KeyPath = tuple[str | int, ...]
 KEY = "(name)"
 """In a path: the name of an entry of a mapping, not its value."""
@@ -132,6 +136,23 @@ def with_text(document: Any, path: KeyPath, text: str) -> Any:
     return [with_text(v, path[1:], text) if n == path[0] else v for n, v in enumerate(document)]
 
 
+class JobText(str):
+    """A script followed by its ``plan.sh``, the two texts that a request changes; ``files``: all of them."""
+
+    __slots__ = ("files", "script")
+    files: dict[str, bytes]
+    script: str
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> JobText:
+        """Return that of a prepared job."""
+        plan, script = dry_run(prepared)
+        files = job_files(plan)
+        text = cls(script + files[PLAN].decode())
+        text.files, text.script = files, script
+        return text
+
+
 class Bash:
     """Runs scripts with programs that take notes; ``canary`` exists if another command ran."""
 
@@ -162,7 +183,12 @@ class Bash:
         notes.mkdir(parents=True)
         self.home.mkdir()
         file = self.work / "script"
-        file.write_text(script)
+        file.write_text(script.script if isinstance(script, JobText) else script)
+        if isinstance(script, JobText):
+            for job in ("hpclaunch-77", "hpclaunch-f77"):
+                for name, data in script.files.items():
+                    (self.work / job / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+                    (self.work / job / "files" / name).write_bytes(data)
         places = {"SLURM_SUBMIT_DIR": self.work, "PBS_O_WORKDIR": self.work, "LS_SUBCWD": self.work}
         (self.work / "pbs_nodes").write_text("n1\n")
         environment = {

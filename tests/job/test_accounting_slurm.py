@@ -32,7 +32,7 @@ for process in glob.glob("/proc/[0-9]*"):
         words = open(process + "/cmdline", "rb").read().split(b"\\0")
     except OSError:
         continue
-    if folder + b"/sampler.sh" in words:
+    if folder + b"/files/sampler.sh" in words:
         os.kill(int(process[6:]), signal.SIGKILL)
         print("the sampler is killed")
 """

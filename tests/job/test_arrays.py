@@ -99,6 +99,34 @@ def test_a_cancelled_array_ends_whole(on_slurm: tuple[str, ...], tmp_path: Path)
 
 
 @pytest.mark.slurm
+def test_what_slurm_requeued_is_counted_for_each_job_of_an_array(
+    on_slurm: tuple[str, ...], slurm: Slurm, tmp_path: Path
+) -> None:
+    program = f'[ "$HPCLAUNCH_ARRAY_INDEX" = 0 ] || until [ -e {tmp_path}/go ]; do sleep 0.1; done'
+    words = ("--sbatch-arg=--requeue", "--array", "0-2", "--", "bash", "-c", program)
+    answer = hpclaunch("submit", *on_slurm, *words)
+    assert answer.returncode == 0, answer.stderr
+    number = str(status()["scheduler_id"]).partition(";")[0]
+
+    def runs(index: str) -> None:
+        while slurm.run("squeue", "-h", "-o", "%T", "-j", f"{number}_{index}").stdout.strip() != "RUNNING":
+            slurm.run("scontrol", "update", f"jobid={number}_{index}", "starttime=now")
+
+    for count, index in enumerate("112", start=1):
+        runs(index)
+        assert slurm.run("scontrol", "requeue", f"{number}_{index}").returncode == 0
+        while status()["restarts"] < count:
+            pass
+    (tmp_path / "go").touch()
+    runs("1")
+    runs("2")
+    assert hpclaunch("wait").returncode == 0
+    document = status()
+    assert (document["state"], document["restarts"]) == ("done", 3)
+    assert {i: job["restarts"] for i, job in document["array"].items()} == {"0": 0, "1": 2, "2": 1}
+
+
+@pytest.mark.slurm
 def test_an_array_that_slurm_has_forgotten_is_known_by_its_exit_files(
     own_slurm: Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,7 +139,8 @@ def test_slurm_binds_as_planned_and_a_forced_wrong_mask_is_found(
     assert f"r1, rank 1 of the job: sh went to CPUs 0-{cores - 1} while running" in picture.read_text()
     assert "no rank of job" in hpclaunch("verify", "last", "--picture", "x.svg", "--node", "n9").stderr
 
-    script = hpclaunch(*asked, "--dry-run", "--", "echo", "the program ran").stdout
+    save = ("--dry-run", "--save", str(tmp_path / "saved"))
+    script = hpclaunch(*asked, *save, "--", "echo", "the program ran").stdout
     masks = next(word for word in script.split() if word.startswith("--cpu-bind=mask_cpu:"))
     first, second = masks.partition(":")[2].split(",")
     file, output = tmp_path / "job.sh", tmp_path / "out"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
 from hpclaunch.job.settings_files import read_layers
+from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.request_texts import SCRIPT_OWN
 from hpclaunch.plan.settings import JobSettings, Layer
 from hpclaunch.site.load_profile import load_site
@@ -24,6 +25,7 @@ from tests.how_much import examples
 from tests.job.hostile import (
     MARK,
     Bash,
+    JobText,
     KeyPath,
     expanded,
     few_hostile_texts,
@@ -37,6 +39,7 @@ from tests.job.hostile import (
     with_text,
     without_comments,
 )
+from tests.scripts import bare
 
 pytestmark = pytest.mark.slow  # together; each field takes a second
 CODE = ("environment", "container", "activate")  # a shell line by its definition
@@ -77,7 +80,7 @@ def script_of(document: dict[str, Any], folder: Path) -> str:
     """Return the script for a job file."""
     file = folder / "job.yaml"
     file.write_text(to_yaml(document))
-    return dry_run(prepare(read_layers(JobSettings(), file), SubmitMode(here=False)))[1]
+    return JobText.of(prepare(read_layers(JobSettings(), file), SubmitMode(here=False)))
 
 
 def refused(document: dict[str, Any], folder: Path) -> str | None:
@@ -127,7 +130,7 @@ def check(bash: Bash, folder: Path, document: dict[str, Any], path: KeyPath, tex
         expected = expanded(text, bash.home) if path[0] in SOFTWARE else text
         got = bash.observe(after, text)
         if path == ("directives", 0):
-            assert f"#SBATCH {text}\n" in after
+            assert f"#SBATCH {text}" in after
         else:
             want = Counter({word.replace(usual, expected): n for word, n in seen().items()})
             assert got == want, (path, text[:200])
@@ -171,7 +174,7 @@ def scripts_of(jobs: list[list[Layer]], document: dict[str, Any], folder: Path) 
     with pytest.MonkeyPatch.context() as patch:  # read once for all of them: it takes most of the time
         patch.setattr("hpclaunch.job.prepare.load_site", lambda _: profile)
         try:
-            return [dry_run(prepare(layers, SubmitMode(here=False)))[1] for layers in jobs]
+            return [JobText.of(prepare(layers, SubmitMode(here=False))) for layers in jobs]
         except BadInputError:
             return None
 
@@ -194,7 +197,7 @@ def test_every_text_of_a_profile(path: KeyPath, bash: Bash, jobs: list[list[Laye
             if without_comments(one) == without_comments(other):
                 continue
             if path in LINES:
-                assert text in other.split("\n") or f"#SBATCH {text}" in other.split("\n")
+                assert {text, f"#SBATCH {text}"} & set(bare(other).split("\n"))
                 continue
             want = Counter({word.replace(usual, expected): n for word, n in seen(one).items()})
             assert bash.observe(other, text) == want, (path, text[:200])
@@ -218,7 +221,7 @@ def test_every_text_of_the_configuration(
             (tmp_path / "hpclaunch" / "config.yaml").write_text(to_yaml(config))
             try:
                 prepared = prepare(read_layers(JobSettings(), None), SubmitMode(here=False))
-                script = dry_run(prepared)[1]
+                script = JobText.of(prepared)
             except BadInputError:
                 continue
             bash.observe(script, text.replace("/", "_"))
@@ -263,7 +266,7 @@ def test_long_texts_arrive_or_are_refused(bash: Bash, tmp_path: Path) -> None:
 
 
 def test_a_name_of_a_variable_is_one_that_neither_bash_nor_the_script_uses(tmp_path: Path) -> None:
-    for name in ("UID", "PIPESTATUS", "restarting", "HPCLAUNCH_JOB_FOLDER", "RANK"):
+    for name in ("UID", "PIPESTATUS", "rank_end", "hpclaunch_code", "HPCLAUNCH_JOB_FOLDER", "RANK"):
         assert refused({"site": "generic-slurm", "command": ["a"], "env": {name: "1"}}, tmp_path) is None
 
 
@@ -272,7 +275,15 @@ def test_every_variable_of_the_scripts_is_known_as_theirs() -> None:
     lines = re.findall(r"^\s*((?:[a-z_]\w*=\S*[ \n])+)", scripts, re.MULTILINE)
     set_there = {name for line in lines for name in re.findall(r"(?:^| )([a-z_]\w*)=", line)}
     set_there |= set(re.findall(r"^\s*([a-z_]\w*)=", scripts, re.MULTILINE))
-    read_there = set(re.findall(r"\bread -r ([a-z]\w*) <|^\s*for ([a-z]\w*) in", scripts, re.M))
+    read_there = set(re.findall(r"\bread -r ([a-z]\w*) <|^\s*for ([a-z]\w*)[ ;]", scripts, re.M))
     names = set_there.union(*read_there) - {""}
-    assert {"restarting", "cpus", "stager", "host", "gpu"} <= names
-    assert {name for name in names if not name.startswith("hpclaunch_")} <= SCRIPT_OWN
+    assert {"cpus", "gpus", "folder", "rank_end"} <= names
+    own = {name for name in SCRIPT_OWN if name.islower()} - {"rank_start"}  # read, in another way
+    assert {name for name in names if not name.startswith("hpclaunch_")} == own
+
+
+def test_the_functions_that_start_the_program_have_no_local_variables() -> None:
+    """Of an exported variable bash hands the local value to what the function starts."""
+    for file, name in (("supervise.sh", "hpclaunch_supervise"), ("rank.sh", "hpclaunch_run")):
+        text = (resource_dir("remote") / file).read_text()
+        assert "local" not in text.partition(f"\n{name}() {{\n")[2].partition("\n}")[0]

@@ -14,13 +14,15 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.preflight_report import PREFIX, NodeVerdict, failed_nodes, read_preflight
-from hpclaunch.job.start_job import probe_file
+from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from tests.testbed.cluster import Slurm
+
+PROBE_FILE = resource_dir("remote") / "probe.py"
 
 FAKES = Path(__file__).parents[1] / "fakes" / "fake_gpu_tools"
 
@@ -40,7 +42,7 @@ def record_of(answer: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 def look(tmp_path: Path, wanted: dict[str, Any], **environment: str) -> dict[str, NodeVerdict]:
     """Run the probe as a job does, by its file."""
     probe = tmp_path / "probe.py"
-    probe.write_bytes(probe_file())
+    probe.write_bytes(PROBE_FILE.read_bytes())
     answer = subprocess.run(
         [sys.executable, str(probe), "preflight", json.dumps(wanted)],
         cwd=tmp_path,
@@ -58,7 +60,7 @@ def package(folder: Path, name: str, text: str) -> None:
 
 
 def test_the_probe_is_read_by_the_pythons_of_old_systems() -> None:
-    ast.parse(probe_file(), feature_version=(3, 7))
+    ast.parse(PROBE_FILE.read_bytes(), feature_version=(3, 7))
 
 
 def test_cpus_of_the_plan_that_the_job_has_not(tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ def test_room_the_plugin_and_the_clock(tmp_path: Path) -> None:
 
 
 def test_a_node_that_gives_no_answer_is_named(tmp_path: Path) -> None:
-    (tmp_path / "probe.py").write_bytes(probe_file())
+    (tmp_path / "probe.py").write_bytes(PROBE_FILE.read_bytes())
     lines = [
         PREFIX + json.dumps({"host": "n1", "check": "gpus", "status": "missing", "evidence": "lists 7"}),
         PREFIX + json.dumps({"host": "n2", "check": "gpus", "status": "have", "evidence": "lists 8"}),

@@ -21,11 +21,11 @@ import pytest
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.follow_job import cancel_job
 from hpclaunch.job.store import Store
+from hpclaunch.package_data import resource_dir
 from tests.conftest import MPI_VARIABLES
 from tests.testbed.cluster import Slurm
 
 FAKES = Path(__file__).parents[1] / "fakes"
-GOLDEN = Path(__file__).parents[1] / "golden"
 
 # A program that keeps the agreement: on the signal it leaves with the agreed code, and when called again it
 # goes on. It ends well in the run whose number is its first argument.
@@ -148,33 +148,39 @@ ENDED_EARLY = """
 set -eo pipefail
 trap : EXIT
 trap 'exit 143' TERM
-trap 'caught=1' USR1
-{functions}
+trap : USR1
+hpclaunch_at_end=() hpclaunch_exit_code=85 hpclaunch_timer_s=600 hpclaunch_idle_s=300 hpclaunch_caught=1
+. {file}
 for ((i = 0; i < 400; i++)); do
 {start}
+  started="$hpclaunch_timer $hpclaunch_watchdog"
   for ((spin = 0; spin < i; spin++)); do :; done
 {end}
-  if kill -KILL "$timer" "$watchdog"; then echo "left at $i"; exit 1; fi 2> /dev/null
+  if kill -KILL $started; then echo "left at $i"; exit 1; fi 2> /dev/null
 done
 """
 
 
 @pytest.mark.slow
-def test_timer_and_watchdog_end_at_once_however_short_the_launch() -> None:
+def test_timer_and_watchdog_end_at_once_however_short_the_launch(tmp_path: Path) -> None:
     """With a process that sleeps and a trap that ends it, a signal could come before there was one."""
-    script = (GOLDEN / "local.restarts.sh").read_text()
+    file = resource_dir("remote") / "supervise.sh"
+    text = file.read_text()
 
     def found(*patterns: str) -> str:
-        matches = [re.search(pattern, script, re.DOTALL | re.MULTILINE) for pattern in patterns]
+        matches = [re.search(pattern, text, re.MULTILINE) for pattern in patterns]
         assert all(matches), patterns
         return "\n".join(match[0] for match in matches if match)
 
     program = ENDED_EARLY.format(
-        functions=found(r"^hpclaunch_sleep\(\) {$.*?^}$", r"^hpclaunch_stop\(\) {$.*?^}$"),
-        start=found(r"^[^\n]*\ntimer=\$!$", r"^\($.*?^watchdog=\$!$"),
-        end=found(r'^[^\n]*"\$timer"[^\n]*$', r'^[^\n]*"\$watchdog"[^\n]*$'),
+        file=file,
+        start=found(r"^ *\( hpclaunch_sleep.*\n *hpclaunch_timer=\$!$", r"^ *hpclaunch_start_watchdog$"),
+        end=found(r'^.*hpclaunch_stop "\$hpclaunch_timer"$', r'^.*hpclaunch_stop "\$hpclaunch_watchdog"$'),
     )
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=100)
+    environment = {**os.environ, "HPCLAUNCH_JOB_FOLDER": str(tmp_path), "HPCLAUNCH_FILES": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-c", program], env=environment, capture_output=True, text=True, timeout=100
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.startup_plan import STARTUP_FILES
 from tests.remote.fake_torch import make_fake_torch
+from tests.testbed.second_user import SecondUser
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +82,12 @@ def hpclaunch(*words: str, cwd: Path) -> str:
     answer = subprocess.run(line, capture_output=True, text=True, cwd=cwd)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout
+
+
+def saved(root: Path, *words: str, cwd: Path) -> str:
+    """The script of ``submit --dry-run``, whose files are there, too."""
+    save = ("--dry-run", "--save", str(root / "saved"))
+    return hpclaunch("submit", *words[: words.index("--")], *save, *words[words.index("--") :], cwd=cwd)
 
 
 def run(script: str, root: Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -158,7 +163,7 @@ def test_without_the_binds_the_fake_shows_nothing(root: Path) -> None:
         *("submit", *words, "--container", str(root / "image"), "--binding", "off", "--", "cat", "data.txt"),
         cwd=cwd,
     )
-    kept = "\n".join(line for line in script.splitlines() if not line.startswith("hpclaunch_bind_folders "))
+    kept = "\n".join(line for line in script.splitlines() if "_BIND+=,$real" not in line)
     done = run(kept, root, cwd)
     assert done.returncode != 0
     assert "data.txt: No such file or directory" in done.stderr
@@ -174,11 +179,11 @@ for _ in range(9):
 
 @pytest.mark.parametrize("site", ["lumi-g", "polaris", "daint"])
 def test_steps_of_a_program_in_a_container_are_recorded(site: str, root: Path) -> None:
-    """The start-up file is in the job's folder, which is bound, and the trace is written there."""
+    """The start-up file is among the job's files, which are bound; the trace goes to its folder."""
     cwd, account = root / "scratch" / "p1" / "me", ("--account", ACCOUNTS.get(site, "g123"))
     make_fake_torch(cwd)
     (cwd / "train.py").write_text(TRAIN)
-    words = ("--site", str(profile(root, site)), *account, "--container", str(root / "image"), "--dry-run")
+    words = ("--site", str(profile(root, site)), *account, "--container", str(root / "image"))
     recorded = (
         "--profile",
         "3",
@@ -191,11 +196,8 @@ def test_steps_of_a_program_in_a_container_are_recorded(site: str, root: Path) -
         "--tasks-per-node",
         "1",
     )
-    script = hpclaunch("submit", *words, *recorded, "--", "/usr/bin/python3", "train.py", cwd=cwd)
+    script = saved(root, *words, *recorded, "--", "/usr/bin/python3", "train.py", cwd=cwd)
     folder = (cwd if site == "polaris" else root / "state") / "hpclaunch-12"
-    for name, there in STARTUP_FILES.items():
-        (folder / "startup").mkdir(parents=True, exist_ok=True)
-        shutil.copy(resource_dir("remote") / name, folder / "startup" / there)
     done = run(script, root, cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / "profile" / "trace-rank0.json").read_text() == "[]", done.stdout + done.stderr
@@ -207,7 +209,7 @@ def test_a_folder_that_cannot_be_bound_is_told(root: Path) -> None:
     words = ("--site", str(profile(root, "lumi-g")), "--account", ACCOUNTS["lumi-g"], "--dry-run")
     program = ("--container", str(root / "image"), "--binding", "off", "--", "true")
     done = run(hpclaunch("submit", *words, *program, cwd=cwd), root, cwd)
-    assert f"a comma or colon in its path keeps it out of the container: {cwd}" in done.stderr
+    assert f"a comma or colon keeps {cwd} out" in done.stderr
 
 
 def test_a_given_definition_stays_and_gets_the_jobs_folders(root: Path) -> None:
@@ -233,17 +235,17 @@ module() { [ "$1" = load ]; export LOADED=$2; }
 """
 
 
-def eessi_script(root: Path, tasks: int) -> tuple[str, Path]:
+def eessi_script(root: Path, tasks: int, job: str = EESSI) -> tuple[str, Path]:
     """The script of a job in EESSI's container, and its working folder."""
     cwd = root / "scratch" / "p1" / "me"
-    (cwd / "job.yaml").write_text(EESSI)
+    (cwd / "job.yaml").write_text(job)
     init = root / "image" / "cvmfs" / "software.eessi.io" / "versions" / "2023.06" / "init" / "lmod"
     init.mkdir(parents=True)
     (init / "bash").write_text(INIT)
     words = ("--site", str(profile(root, "polaris")), "--account", "p", "--file", "job.yaml")
     program = ("--", "bash", "-c", 'echo "$LOADED"; cat data.txt "$0/scratch/p1/shared.txt"', str(root))
-    size = ("--tasks-per-node", str(tasks), "--nodes", "1", "--binding", "off", "--dry-run")
-    return hpclaunch("submit", *words, *size, *program, cwd=cwd), cwd
+    size = ("--tasks-per-node", str(tasks), "--nodes", "1", "--binding", "off")
+    return saved(root, *words, *size, *program, cwd=cwd), cwd
 
 
 def test_eessis_container_is_pulled_once_and_what_it_loads_is_there(root: Path) -> None:
@@ -267,6 +269,22 @@ def test_eessis_container_is_pulled_once_and_what_it_loads_is_there(root: Path) 
     assert "copied" not in log.read_text()
     assert [file.name for file in (root / "cache" / "of mine").iterdir()] == ["build-node_debian12.sif"]
     assert not list((root / "site").glob("hpclaunch-eessi.*")), "a rank's own folder was left"
+
+
+def test_an_image_that_another_user_has_put_into_tmp_is_not_run(root: Path, second_user: SecondUser) -> None:
+    script, cwd = eessi_script(root, tasks=1, job=EESSI.replace(', cache: "$CACHE/of mine"', ""))
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o1777)  # as /tmp is
+        theirs = Path(folder) / "hpclaunch-eessi"
+        image = theirs / "build-node_debian12.sif"
+        second_user.shell(f"mkdir -m 755 {theirs}; echo /evil > {image}; chmod 755 {image}")
+        fakes = {"SINGULARITY_CACHEDIR": folder, "FAKE_CONTAINER_IMAGE": str(root / "image")}
+        done = run(script, root, cwd, **fakes, TMPDIR=str(root / "site"))
+    assert done.returncode == 0, done.stderr
+    assert "PyTorch/2.1.2-foss-2023a" in done.stdout.splitlines()
+    own = root / "state" / ".cache" / "hpclaunch-eessi"
+    assert [file.name for file in own.iterdir()] == ["build-node_debian12.sif"]
+    assert own.stat().st_mode & 0o777 == 0o700
 
 
 def test_an_image_that_cannot_be_pulled_is_told_with_the_line_that_gets_it(root: Path) -> None:
@@ -311,8 +329,8 @@ def test_a_planned_installation_of_eessis_container_ends_in_a_job_that_runs(root
     job = (cwd / "get.yaml").read_text().replace("site: polaris-here", f"site: {site}")
     (cwd / "get.yaml").write_text(job)
     program = ("--", "bash", "-c", 'echo "$LOADED"; cat data.txt')
-    size = ("--tasks-per-node", "2", "--binding", "off", "--dry-run", "--account", "p")
-    script = hpclaunch("submit", "--file", "get.yaml", *size, *program, cwd=cwd)
+    size = ("--tasks-per-node", "2", "--binding", "off", "--account", "p")
+    script = saved(root, "--file", "get.yaml", *size, *program, cwd=cwd)
     assert "EESSI_ACCELERATOR_TARGET_OVERRIDE=accel/nvidia/cc80" in script
     done = run(script, root, cwd, **fakes)
     assert done.returncode == 0, done.stderr

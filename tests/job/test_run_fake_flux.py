@@ -150,7 +150,7 @@ def test_a_flux_that_forgets_leaves_it_to_the_exit_file(
 
 
 def test_a_missing_flux_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
     answer = hpclaunch("submit", "--site", "generic-flux", "--", "true")
     assert (answer.returncode, answer.stdout) == (4, "")
     assert "flux: no such program" in answer.stderr

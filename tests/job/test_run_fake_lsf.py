@@ -134,7 +134,7 @@ def test_the_script_s_name_is_given_where_nodes_are_requested(tmp_path: Path) ->
 
 
 def test_a_missing_bsub_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
     answer = hpclaunch("submit", "--site", "generic-lsf", "--", "true")
     assert (answer.returncode, answer.stdout) == (4, "")
     assert "bsub: no such program" in answer.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import fcntl
 import json
 import os
@@ -233,6 +234,81 @@ def test_a_kill_at_any_moment_leaves_every_job_whole(store: Store) -> None:
         records, damaged = store.list()
         assert damaged == []
     assert records
+
+
+STOPS = """
+import os, signal, sys, time
+import hpclaunch.job.store
+def stop(*_):
+    print("half made", flush=True)
+    time.sleep(1000)
+hpclaunch.job.store.write_new_file = stop
+sys.argv[2:] = ["1", "stopped"]
+"""
+
+
+def half_made(store: Store, age_s: float) -> subprocess.Popen[bytes]:
+    """A process that is in the midst of making a job's folder, for so long as it seems."""
+    words = [sys.executable, "-c", STOPS + WRITER, str(store.root)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    while process.stdout.readline() != b"half made\n":
+        pass
+    (folder,) = store.jobs.glob(".*")
+    os.utime(folder, (time.time() - age_s,) * 2)
+    return process
+
+
+def test_what_a_dead_process_left_half_made_is_removed_by_the_next_submission(
+    store: Store, tmp_path: Path
+) -> None:
+    with half_made(store, age_s=20) as process:
+        process.kill()
+    new_record(store, "local", tmp_path)
+    assert list(store.jobs.glob(".*")) == []
+
+
+@pytest.mark.parametrize(("age_s", "left"), [(600, 1), (4000, 0)])
+def test_what_another_process_makes_is_left_alone_for_an_hour(
+    age_s: float, left: int, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpclaunch.job.store._LOCK_WAIT_S", 0.1)
+    with half_made(store, age_s) as process:
+        new_record(store, "local", tmp_path)
+        assert len(list(store.jobs.glob(".*"))) == left
+        process.kill()
+
+
+def test_a_file_system_without_locks_leaves_it_alone_for_an_hour(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    with half_made(store, age_s=600) as process:
+        process.kill()
+    with monkeypatch.context() as patch:
+        patch.setattr("fcntl.flock", no_locks)
+        new_record(store, "local", tmp_path)
+        assert len(list(store.jobs.glob(".*"))) == 1
+    new_record(store, "local", tmp_path)
+    assert list(store.jobs.glob(".*")) == []
+
+
+def test_a_folder_that_a_submission_removes_as_well_is_forgotten(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = new_record(store, "local", tmp_path)
+    remove = shutil.rmtree
+
+    def removed_meanwhile(folder: Path) -> None:
+        remove(folder)
+        remove(folder)
+
+    monkeypatch.setattr("shutil.rmtree", removed_meanwhile)
+    store.forget(record.id)
+    assert os.listdir(store.jobs) == []
 
 
 def test_last_is_the_job_that_was_submitted_last_whatever_the_clock_was(store: Store, tmp_path: Path) -> None:

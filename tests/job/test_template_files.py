@@ -53,7 +53,7 @@ def kept() -> list[Path]:
 
 def test_a_kept_template_gives_the_same_script(templates: Path, compiled: list[str]) -> None:
     first = script()
-    assert {"slurm.sh.j2", "_job.sh.j2", "_binding_report.sh.j2"} <= set(compiled)
+    assert {"slurm.sh.j2", "_job.sh.j2", "_lines.sh.j2"} <= set(compiled)
     compiled.clear()
     assert script() == first
     assert compiled == []

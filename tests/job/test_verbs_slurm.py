@@ -155,7 +155,7 @@ def test_a_request_is_submitted_again_without_the_node_that_failed(on_slurm: Slu
         assert "NODE_FAIL" in answer.stderr
         answer = hpclaunch("resubmit", job, "--exclude-bad-nodes", "--dry-run")
         assert answer.returncode == 0, answer.stderr
-        assert f"#SBATCH --exclude={node}\n" in answer.stdout
+        assert f"#SBATCH --exclude={node}  #" in answer.stdout
         assert f"left out: {node}: " in answer.stderr
     finally:
         on_slurm.run("scontrol", "update", f"nodename={node}", "state=resume")
@@ -226,11 +226,12 @@ def test_what_an_outer_allocation_wished_does_not_reach_a_queued_job(
     monkeypatch.setenv("SLURM_EXPORT_ENV", "NONE")
     got = 'echo "GOT $RANK $SLURMD_NODENAME ${HPCLAUNCH_JOB_ID:-lost}"'
     words = ("--nodes", "2", "--tasks-per-node", "2", "--no-here", "--", "bash", "-c", got)
-    script, log = tmp_path / "job.sh", tmp_path / "log"
-    text = hpclaunch("submit", *USUAL, "--dry-run", *words).stdout
-    lines = text.replace(" \\\n", " ").splitlines(keepends=True)
+    saved, log = tmp_path / "saved", tmp_path / "log"
+    hpclaunch("submit", *USUAL, "--dry-run", "--save", str(saved), *words)
+    script, plan = saved / "job.sh", saved / "files" / "plan.sh"
+    lines = plan.read_text().splitlines(keepends=True)
     assert sum(line.startswith("unset SLURM_") for line in lines) == 1
-    script.write_text("".join(line for line in lines if cleared or not line.startswith("unset SLURM_")))
+    plan.write_text("".join(line for line in lines if cleared or not line.startswith("unset SLURM_")))
     inner = ("sbatch", "--wait", f"--output={log}", str(script))
     done = subprocess.run(["salloc", "-t", "5", *outer, *inner], capture_output=True, text=True, cwd=tmp_path)
     ranks = [line.split()[1:] for line in log.read_text().splitlines() if line.startswith("GOT")]

@@ -95,7 +95,7 @@ def test_the_same_on_this_machine(tmp_path: Path) -> None:
     assert (failure["stderr_rank"], failure["stderr_lines"]) == ("1", 1)
     assert hpclaunch("fetch", "last", "--to", str(tmp_path)).returncode == 0
     assert (tmp_path / "stderr" / "1").read_text().endswith("named 'no_such_module'\n")
-    assert not (tmp_path / "rank_stderr.sh").exists()
+    assert not (tmp_path / "files").exists()
     assert (facts["state"], facts["exit_code"], failure["rank"], failure["exit_code"]) == (
         "failed",
         7,

@@ -10,6 +10,7 @@ from hpclaunch.lint.lint_script import all_rules
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.gpu_arch import first_cuda
 from tests.lint.cases import DATA, SCRIPTS, findings, places, read_case
+from tests.plan.test_golden import cases, of_a_program, script_needs_files, script_of
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden").glob("*.sh"))
 RULES = [rule.id for rule in all_rules()]
@@ -43,6 +44,12 @@ def test_every_script_is_named_after_a_rule_or_is_a_twin() -> None:
 def test_nothing_is_found_in_our_own_scripts(path: Path, tmp_path: Path) -> None:
     found = findings(path.read_text(), path.stem.partition(".")[0], tmp_path)
     # The modules of a machine that is switched off are old.
+    assert [one for one in found if one.rule != "module-old"] == []
+
+
+@pytest.mark.parametrize("name", [name for name in cases() if not script_needs_files(name)])
+def test_nothing_is_found_in_our_plain_scripts(name: str, tmp_path: Path) -> None:
+    found = findings(script_of(of_a_program(name), plain=True), name.partition(".")[0], tmp_path)
     assert [one for one in found if one.rule != "module-old"] == []
 
 

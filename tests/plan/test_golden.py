@@ -15,9 +15,13 @@ from typing import Any
 
 import pytest
 
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.job_files import job_files
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import resource_dir
+from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.plan_file import JOB_START, PLAN, job_shell_files, rank_shell_files
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.script_text import render
@@ -25,6 +29,7 @@ from hpclaunch.site.job_environment import Environment, JobContainer, JobEessi
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
 from tests.profiles import shipped
+from tests.scripts import bare, rank_lines
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 TRAIN = Command(argv=("--epochs", "3", "--data", "/data/my mnist"), bundled=True)
@@ -49,6 +54,7 @@ ACCOUNTS = {
     "thetagpu": "MyProject",
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
+TORCH = Command(argv=("python", "train.py"))
 CONTAINER = Environment(
     modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
     container=JobContainer(image="/cluster/images/it's.sif", venv="$HOME/venv"),
@@ -108,6 +114,7 @@ def cases() -> dict[str, dict[str, Any]]:
             "framework": "jax",
             "gpus_per_task": 2,
         },
+        "lumi-g.torch": {**known["lumi-g"], "name": "train", "command": TORCH, "framework": "torch"},
         "lumi-g.unknown": {**known["lumi-g"], "nodes": 2, "command": Command(argv=("./train", "--lr", "1"))},
         "olivia.torch": {
             **known["olivia"],
@@ -180,14 +187,20 @@ def cases() -> dict[str, dict[str, Any]]:
     }
 
 
-def script_of(asked: dict[str, Any]) -> str:
+PLACE = JobPlace()
+
+
+def plan_of(asked: dict[str, Any]) -> LaunchPlan:
     request = JobRequest(**{"command": TRAIN, "name": "mnist", **asked})
     profile = shipped(request.site)
     local = request.site == "local"
-    target = JobPlace(python="/opt/env/bin/python3" if local else None)
-    topology = LAPTOP if local else site_topology(profile)
-    script = render(make_plan(request, profile, topology, target), target, script_templates())
-    return re.sub(r"(Written by hpclaunch) \S+", r"\1 VERSION", script)
+    place = JobPlace(python="/opt/env/bin/python3") if local else PLACE
+    return make_plan(request, profile, LAPTOP if local else site_topology(profile), place)
+
+
+def script_of(asked: dict[str, Any], *, plain: bool = False) -> str:
+    script = render(plan_of(asked), PLACE, script_templates(), plain=plain)
+    return re.sub(r"(Written by hpclaunch) \S+", r"\1 0.1.0", script)
 
 
 @pytest.mark.parametrize("name", cases())
@@ -215,18 +228,86 @@ def shellcheck() -> str:
     return str(beside) if beside.exists() else shutil.which("shellcheck") or "shellcheck"
 
 
+def lint_with_shellcheck(text: str, also: str = "") -> None:
+    # SC1091: module scripts of the site are not here; SC2016: a command's own shell expands its words
+    answer = subprocess.run(
+        [shellcheck(), "--severity=style", f"--exclude=SC1091,SC2016{also}", "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+    )
+    assert (answer.returncode, answer.stdout) == (0, "")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", cases())
 def test_shellcheck_finds_nothing(name: str) -> None:
-    """Both shells of a script: the job's, and each rank's inside it."""
+    """In the script alone, and in all that its shell and that of a rank run."""
+    plan, script = plan_of(cases()[name]), (GOLDEN / f"{name}.sh").read_text()
+    files = job_files(plan)
+    texts = [files[each].decode() for each in (PLAN, JOB_START, *job_shell_files(plan))]
+    rank = [rank_lines(script), *(files[each].decode() for each in rank_shell_files(plan))]
+    lint_with_shellcheck(script)
+    # Of functions that are called by name, and of variables that only other jobs need, it knows nothing.
+    whole = "\n".join(["#!/bin/bash", *texts, script.partition("\n")[2], *rank])
+    lint_with_shellcheck(whole, ",SC2034,SC2317,SC2329")
+
+
+def is_live(name: str) -> bool:
+    profile = shipped(cases()[name]["site"])
+    return profile.retired is None and not profile.name.startswith("generic")
+
+
+@pytest.mark.parametrize("name", cases())
+def test_a_script_fits_on_one_screen(name: str) -> None:
     script = (GOLDEN / f"{name}.sh").read_text()
-    rank = script.split("<<'HPCLAUNCH_RANK' || :\n")[1].split("HPCLAUNCH_RANK\n")[0]
-    for text in (script, "#!/bin/bash\n" + rank):
-        # SC1091: module scripts of the site are not here; SC2016: a command's own shell expands its words
-        answer = subprocess.run(
-            [shellcheck(), "--severity=style", "--exclude=SC1091,SC2016", "-"],
-            input=text,
-            capture_output=True,
-            text=True,
-        )
-        assert (answer.returncode, answer.stdout) == (0, "")
+    needs = {"stage", "max_restarts", "idle_timeout"} & set(cases()[name])
+    assert script.count("\n") <= (90 if is_live(name) and not needs else 95)
+    launch = script.rstrip().split("HPCLAUNCH_RANK\n")[-1].partition("\n# Sources:")[0].splitlines()
+    for line in script.splitlines():
+        alone = re.fullmatch(r'export \w+="[^" ]*"', line)  # a value that is one word
+        source = re.fullmatch(r"# \[\d+\] \S+, .*", line)
+        assert len(line) <= 110 or line in launch or alone or source or not is_live(name), line
+
+
+def test_the_script_of_a_torch_program_on_lumi_g_has_70_lines_at_most() -> None:
+    asked = cases()["lumi-g.torch"]
+    assert script_of(asked).count("\n") <= 70
+    assert script_of(asked, plain=True).count("\n") <= 65
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_pages_show_that_script_whole(page: str) -> None:
+    text = (GOLDEN.parent.parent / page).read_text()
+    script = (GOLDEN / "lumi-g.torch.sh").read_text()
+    shown = text.split("```shell\n")[1].split("```\n")[0]
+    if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN") and shown:
+        (GOLDEN.parent.parent / page).write_text(text.replace(shown, script))
+    assert shown == script
+
+
+@pytest.mark.parametrize("file", sorted(resource_dir("remote").glob("*.sh")), ids=lambda path: path.name)
+def test_functions_of_the_files_have_40_lines_at_most(file: Path) -> None:
+    functions = re.findall(r"^\w+\(\) \{.*?^\}", file.read_text(), re.MULTILINE | re.DOTALL)
+    assert [text for text in functions if text.count("\n") >= 40] == []
+
+
+@pytest.mark.parametrize("name", cases())
+def test_a_plain_script_needs_no_file(name: str) -> None:
+    """And what needs files has no plain form. That lint finds nothing: tests/lint/test_rules.py."""
+    if script_needs_files(name):
+        with pytest.raises(BadInputError, match=r"--plain: .* needs other files"):
+            script_of(of_a_program(name), plain=True)
+        return
+    script = script_of(of_a_program(name), plain=True)
+    assert "HPCLAUNCH_FILES" not in re.sub(r'"\$HPCLAUNCH_FILES" |-x HPCLAUNCH_FILES', "", bare(script))
+    lint_with_shellcheck(script)
+
+
+def of_a_program(name: str) -> dict[str, Any]:
+    """The case with a program of the user's own, not the bundled training."""
+    return {"command": PROGRAM, **cases()[name]}
+
+
+def script_needs_files(name: str) -> bool:
+    return "needs --dry-run --save DIR" in script_of(of_a_program(name))

@@ -136,7 +136,7 @@ def test_the_choice_and_its_reason_are_said_everywhere(tmp_path: Path) -> None:
     reason = "train.py, line 1: imports torch"
     assert f"hpclaunch: framework torch ({reason}); --framework names another" in dry.stderr
     assert f"# Framework: torch; {reason}.\n" in dry.stdout
-    assert "#SBATCH --job-name=train\n" in bare(dry.stdout)
+    assert "#SBATCH --job-name=train  #" in dry.stdout
     table = submit(*LUMI, "--explain", "--", "python", "train.py", folder=tmp_path).stdout
     (row,) = [line for line in table.splitlines() if line.startswith("framework")]
     assert row.split(None, 2) == ["framework", "torch", f"found: {reason}"]
@@ -154,7 +154,7 @@ def test_a_torch_program_that_uses_mpi_gets_the_rules_of_both(named: tuple[str, 
     assert f"hpclaunch: the program uses MPI, too ({reason}): the launcher must fit its MPI" in dry.stderr
     assert "# Framework: torch; " in dry.stdout
     assert f"# It uses MPI, too: {reason}.\n" in dry.stdout
-    assert "export ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7\n" in bare(dry.stdout)
+    assert "export ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7  #" in dry.stdout
     (row,) = [line for line in dry.stderr.splitlines() if line.startswith("mpi4py")]
     assert row.split(None, 3) == ["mpi4py", "used,", "too", f"found: {reason}"]
 

@@ -15,6 +15,7 @@ from hpclaunch.package_data import resource_dir
 from tests.testbed.second_user import SecondUser
 
 FILE = resource_dir("remote") / "private_folders.sh"
+MAKE = f". {FILE}; hpclaunch_private_folders CACHE"
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def tmp() -> Iterator[Path]:
 
 def rank(folder: Path | str, *, umask: str = "0000", key: str = "k3y") -> tuple[str, str]:
     """The value that a rank's program gets, and what its shell says."""
-    text = f'umask {umask}; export CACHE={folder}; . {FILE}; hpclaunch_private_folders CACHE; printf %s "${{CACHE-unset}}"'
+    text = f'umask {umask}; export CACHE={folder}; {MAKE}; printf %s "${{CACHE-unset}}"'
     done = subprocess.run(
         ["bash", "-ec", text], env={**os.environ, "HPCLAUNCH_KEY": key}, capture_output=True, text=True
     )
@@ -105,8 +106,7 @@ def test_what_is_exchanged_while_it_is_looked_at_is_not_used(tmp: Path, second_u
         try:
             assert other.stdout
             assert other.stdout.readline() == b"begins\n"
-            once = f'export CACHE={tmp}/cache; hpclaunch_private_folders CACHE; echo "$CACHE"'
-            starts = f". {FILE}; for i in {{1..150}}; do {once}; done"
+            starts = f'for i in {{1..150}}; do export CACHE={tmp}/cache; {MAKE}; echo "$CACHE"; done'
             done = subprocess.run(
                 ["bash", "-ec", starts],
                 env={**os.environ, "HPCLAUNCH_KEY": "k3y"},

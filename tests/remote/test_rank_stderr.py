@@ -16,8 +16,11 @@ from hpclaunch.lint.shellcheck import find_shellcheck
 from hpclaunch.package_data import resource_dir
 
 FILE = resource_dir("remote") / "rank_stderr.sh"
-# As the shell of a rank has it, with rank.sh.
-SHELL = '. "$1"; hpclaunch_keep_last_words "$2" "$3"; shift 3; [ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"; exec -- "$@"'
+# As the script of a job has it.
+SHELL = (
+    '. "$1"; hpclaunch_keep_last_words "$2" "$3"; shift 3;'
+    ' [ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"; exec -- "$@"'
+)
 
 
 def rank(folder: Path, *program: str) -> list[str]:

@@ -191,6 +191,7 @@ def test_directives_are_together_and_no_later_line_looks_like_one() -> None:
     marked = [number for number, line in enumerate(lines) if re.match(r"[^\w]*(flux|FLUX):", line)]
     assert all(lines[number].startswith("#flux: --") for number in marked)
     assert all(line.startswith("#") for line in lines[: marked[-1]])
+    # Flux (0.88, job/directives.py) reads them so, comments left out.
     assert shlex.split(lines[marked[0]].removeprefix("#flux: "), comments=True) == ["--job-name=two words"]
 
 

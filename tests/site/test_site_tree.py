@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.job.settings_files import read_layers
+from hpclaunch.plan.settings import JobSettings
 from hpclaunch.site.yaml_tree import parse_tree, read_tree
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
@@ -100,6 +102,27 @@ def test_files_that_are_not_yaml(tmp_path: Path, data: bytes, message: str) -> N
     with pytest.raises(BadInputError) as caught:
         read_tree(path)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"name: \xff\n", b"name: \x01\n", b"[name]\n", b"name: *x\n", b"name: !x y\n", b"1: x\n"),
+        *(b"name: a\nname: b\n", b"name: a\n---\nname: b\n", b"site_profile: x\n", b"nodes: many\n"),
+        b"env: " + b"[" * 40 + b"]" * 40,
+        b"#" * (1 << 20) + b"\nname: x\n",
+    ],
+)
+def test_a_job_file_is_not_called_a_site_profile(tmp_path: Path, data: bytes) -> None:
+    """The same reader reads both."""
+    path = tmp_path / "job.yaml"
+    path.write_bytes(data)
+    with pytest.raises(BadInputError) as caught:
+        read_layers(JobSettings(), path)
+    said = f"{caught.value.message}\n{caught.value.hint}"
+    assert "job.yaml" in said
+    assert "site profile" not in said
+    assert "schema" not in said, "only a profile has one"
 
 
 def test_missing_files_and_folders(tmp_path: Path) -> None:

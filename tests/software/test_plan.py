@@ -286,7 +286,7 @@ def test_a_package_goes_into_a_venv_inside_the_image_of_its_base() -> None:
     profile = replace(lumi, software=replace(lumi.software, offers=offers))
     route = plan_install(profile, "deepspeed", "/project/p1/it's").route("site")
     text = steps(route)
-    assert text.index('hpclaunch_bind "$PREFIX"') < text.index("singularity exec")
+    assert text.index('_BIND+=",$PREFIX"') < text.index("singularity exec")
     assert text.index("singularity exec") < text.index('python3 -m venv --system-site-packages "$PREFIX"')
     assert "pip install deepspeed" in text.partition("<<'HPCLAUNCH_INSIDE'")[2]
     assert job_environment(route).container is not None

@@ -67,11 +67,9 @@ def is_bind(reason: str | None) -> bool:
 
 
 def binds_of(port: Port, command: Command) -> Iterator[str]:
-    """Yield the binds that a command of such a line adds."""
+    """Yield the binds that such a line adds: to the runtime's variable, once by a function."""
     words = command.words[1:] if command.name == "hpclaunch_bind" else []
-    words = command.words[3:] if command.name == "for" else words
-    added = (made.value for made in command.assignments if made.value and made.value.raw != ",$bind")
-    for word in (*words, *filter(None, added)):
+    for word in (*words, *(made.value for made in command.assignments if made.value)):
         text = port.values.value(word).shell
         if text is None:
             port.do(f"container_bind: {word.raw}: its variables are not known here")

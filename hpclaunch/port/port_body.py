@@ -21,7 +21,6 @@ from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.site.job_environment import Environment
-from hpclaunch.software.container_lines import BIND_VARIABLE
 from hpclaunch.software.contradictions import contradictions
 
 _PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
@@ -57,8 +56,8 @@ def port_body(port: Port) -> None:
             judge_written(port, port.written_at)
             port_body(port.written)
             continue
-        if port.own and command.line in own and (binds := _binds_of(port, command)):
-            port.command.binds += binds
+        if is_bind(own.get(command.line)):
+            port.command.binds += binds_of(port, command)
             port.verdicts.note(port.lines_of(command), KEPT)
         elif port.own and command.line not in own:
             verdict = Verdict(
@@ -70,34 +69,6 @@ def port_body(port: Port) -> None:
             port.verdicts.note(port.lines_of(command), verdict)
         else:
             _judge(port, command)
-
-
-def _lines_of_request(port: Port) -> set[int]:
-    """Return the lines of hpclaunch's own script with the request's variables, modules and environments."""
-    reasons = (
-        *("given in the request", "in the container: what the job names", "module given in environment"),
-        *("more modules, given in environment", "the conda environment"),
-        "the virtual environment, over the Python of the modules",
-    )
-    said = re.compile(f"# ({'|'.join(map(re.escape, reasons))})$")
-    found: set[int] = set()
-    above = False
-    for number, line in enumerate(port.script.text.split("\n"), 1):
-        beside = re.search(r"  # .*$", line)
-        if line.startswith("#") or beside or not line:
-            above = bool(said.match(line))
-        if (above and not line.startswith("#")) or (beside and said.search(line)):
-            found.add(number)
-    return found
-
-
-def _binds_of(port: Port, command: Command) -> list[str]:
-    """Return the binds that a line of our own script adds: to the runtime's variable, once by a function."""
-    if command.name == "hpclaunch_bind":
-        return [port.values.value(word).shell or "" for word in command.words[1:]]
-    added = [each for each in command.assignments if each.name in BIND_VARIABLE.values() and each.append]
-    texts = [port.values.value(each.value).shell or "" for each in added if each.value is not None]
-    return [bind for text in texts for bind in text.strip('"').split(",") if bind]
 
 
 def port_rest(port: Port) -> None:

@@ -176,13 +176,6 @@ def _owns_nodes(port: Port, source: SiteProfile) -> bool:
     return queue is not None and queue.whole_node
 
 
-def _own_gpus(port: Port) -> int | None:
-    """Return the GPUs of each node that hpclaunch's own script gives to ranks."""
-    given = r"^(?:(?:gpus|own)=\(([\d,' ]+)\)|export (?:ROCR|CUDA|ZE)_VISIBLE_DEVICES=([\d,]+))(?:  # .*)?$"
-    match = re.search(given, port.script.text, re.MULTILINE) if port.own else None
-    return len(re.findall(r"\d+", match[1] or match[2])) if match else None
-
-
 # --- the command -------------------------------------------------------------------------------------------
 
 

@@ -3,9 +3,8 @@
 # sources this file; the script then starts its launch with hpclaunch_supervise.
 #
 # From plan.sh: hpclaunch_exit_code, hpclaunch_max_restarts, hpclaunch_timer_s (seconds to the signal where the scheduler
-# gives none), hpclaunch_idle_s (0: no watchdog), hpclaunch_nodes, hpclaunch_comes_back (the scheduler can start the job
-# again), and the functions hpclaunch_look, hpclaunch_node_names, hpclaunch_requeue and hpclaunch_submit_again, in the
-# words of the scheduler.
+# gives none), hpclaunch_idle_s (0: no watchdog), hpclaunch_nodes, hpclaunch_look_s, and the functions hpclaunch_look,
+# hpclaunch_node_names, hpclaunch_requeue and hpclaunch_submit_again, in the words of the scheduler.
 
 export HPCLAUNCH_CHECKPOINT_SIGNAL=USR1  # what a program gets when it must write a checkpoint and leave
 export HPCLAUNCH_CHECKPOINT_EXIT_CODE=$hpclaunch_exit_code  # what it leaves with: "call me again"

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.cli.main import program
-from tests.scripts import bare
 
 GENERIC = ("--site", "generic-slurm")
 LUMI = ("--site", "lumi-g", "--account", "project_465000001")

@@ -57,7 +57,7 @@ def test_jobs_of_an_array_share_the_start_up_file() -> None:
     assert re.search(r"FILES=\$HPCLAUNCH_JOB_FOLDER/files\n.*\nHPCLAUNCH_JOB_FOLDER=", script, re.DOTALL)
 
 
-def test_a_job_of_an_array_that_hangs_is_looked_at_alone(tmp_path: Path) -> None:
+def test_a_job_of_an_array_that_hangs_is_looked_at_alone() -> None:
     """LSF gives all jobs of an array one number; they may share a node."""
     options = ("--site", "generic-lsf", "--array", "1-3", "--idle-timeout", "10m")
     shell = rank_shell(*options, "--", "./solver")

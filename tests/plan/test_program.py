@@ -12,7 +12,6 @@ import pytest
 
 from hpclaunch.plan.program import FoundFramework, PythonTarget, find_framework, python_target
 from tests.in_process import hpclaunch_here
-from tests.scripts import bare
 
 
 @pytest.mark.parametrize(

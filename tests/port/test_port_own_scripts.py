@@ -43,7 +43,7 @@ def ported(asked: dict[str, Any], *, plain: bool = False) -> dict[str, Any]:
                 {"environment": {"container": {"image": "i.sif", "binds": binds}}},
                 {"container": "i.sif", "container_bind": tuple(binds)},
             )
-            for binds in (["/a", "/b:/c"], ["$HOME/d e:/d"], ["/f:/$USER", "$HOME/b", "$USER/d:/c"])
+            for binds in (["/a", "/b:/c"], ["$HOME/d e:/d"], ["/f:/$USER", "$HOME/b", "/d:/c"])
         ),
         ({"framework": "torch"}, {"tasks_per_node": 8, "gpus_per_task": 1}),
         ({"framework": "jax"}, {"tasks_per_node": 8, "gpus_per_task": 1}),

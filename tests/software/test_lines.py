@@ -149,12 +149,12 @@ def test_a_venv_inside_and_an_image_in_a_variable_run_as_meant(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("image", "line"),
     [
-        ("ngc.toml", 'base_environment="./ngc.toml"'),
-        ("/edf/ngc.toml", 'base_environment="/edf/ngc.toml"'),
-        ("ngc-pytorch", 'base_environment="ngc-pytorch"'),
-        ("docker://nvcr.io/nvidia/pytorch:24.01-py3", 'image="nvcr.io#nvidia/pytorch:24.01-py3"'),
-        ("docker://library/ubuntu:24.04", 'image="library/ubuntu:24.04"'),
-        ("$HERE/torch.sqsh", 'image="/i \\"m\\" $${x}/torch.sqsh"'),
+        ("ngc.toml", 'base_environment = "./ngc.toml"'),
+        ("/edf/ngc.toml", 'base_environment = "/edf/ngc.toml"'),
+        ("ngc-pytorch", 'base_environment = "ngc-pytorch"'),
+        ("docker://nvcr.io/nvidia/pytorch:24.01-py3", 'image = "nvcr.io#nvidia/pytorch:24.01-py3"'),
+        ("docker://library/ubuntu:24.04", 'image = "library/ubuntu:24.04"'),
+        ("$HERE/torch.sqsh", 'image = "/i \\"m\\" $${x}/torch.sqsh"'),
     ],
 )
 def test_the_container_engine_gets_a_definition(image: str, line: str, tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_the_container_engine_gets_a_definition(image: str, line: str, tmp_path:
     here = {"HERE": '/i "m" ${x}', "HPCLAUNCH_JOB_FOLDER": str(tmp_path), "USER": "me"}
     shell(f"cd {tmp_path}\n" + "\n".join(lines), **here)
     definition = (tmp_path / "container.toml").read_text()
-    assert definition.splitlines()[:2] == [line, f'workdir="{tmp_path}"']
+    assert definition.splitlines()[:2] == [line, f'workdir = "{tmp_path}"']
     for mount in (f"{tmp_path}:{tmp_path}", "/data:/data", "/more:/there"):
-        assert f'"{mount}"\n,\n' in definition
+        assert f'"{mount}",\n' in definition
     assert ('com.hooks.aws_ofi_nccl.enabled = "true"' in definition) == line.startswith("image")
 
 

@@ -152,7 +152,7 @@ def test_a_job_is_repeated_from_another_folder_with_other_options(tmp_path: Path
     )
     assert other.returncode == 0, other.stderr
     assert "x 3 ranks = 3 ranks" in other.stdout
-    assert {"export A=1", "export B=2"} <= set(other.stdout.split("\n"))
+    assert {"export A=1", "export B=2"} <= set(bare(other.stdout).split("\n"))
     shown = [line.split() for line in other.stderr.splitlines()]
     assert ["tasks", "3", "command", "line"] in shown
     assert ["name", "new", "command", "line"] in shown

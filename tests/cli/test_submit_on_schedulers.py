@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -158,8 +159,10 @@ def test_fake_pbs_failure_and_refusal(on_pbs: dict[str, str]) -> None:
     assert "Unknown queue" in done.stderr
 
 
-def test_a_scheduler_that_is_not_here_is_named() -> None:
+def test_a_scheduler_that_is_not_here_is_named(tmp_path: Path) -> None:
+    for name in ("bash", "tar", "mkdir", "mv", "rm"):  # which each machine has
+        (tmp_path / name).symlink_to(shutil.which(name) or name)
     for site, program in (("generic-slurm", "srun"), ("generic-pbs", "qsub")):
-        done = submit({"PATH": "/nowhere"}, "--site", site, "--", "true")
+        done = submit({"PATH": str(tmp_path)}, "--site", site, "--", "true")
         assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (4, "refused")
         assert f"{program}: no such program" in done.stderr

@@ -409,6 +409,13 @@ def test_where_nothing_is_installed_only_the_job_file_is_written(tmp_path: Path)
     assert "lumi-multitorch-full" in done.stdout
 
 
+def test_a_step_from_the_profile_has_its_source() -> None:
+    done = env("plan", "--site", "olivia", "--for", "deepspeed")
+    page = "https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html"
+    said = f"the site's Open MPI for Slingshot ({page}, read "
+    assert said in done.stdout
+
+
 def test_where_no_way_is_known_the_reasons_are_printed() -> None:
     done = env("plan", "--site", "frontier", "--for", "horovod-torch")
     assert done.returncode == 1

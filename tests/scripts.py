@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -30,7 +31,10 @@ def rank_shell(*words: str) -> str:
 
 def rank_end(files: Path) -> str:
     """What the files of a job add to each rank's lines, as ``job_start.sh`` puts it together."""
-    listed = re.search(r"^hpclaunch_rank_files=\((.*)\)$", (files / "plan.sh").read_text(), re.MULTILINE)
-    assert listed is not None
-    texts = [(files / name).read_text() for name in ("plan.sh", *listed[1].split())]
-    return "".join(line for text in texts for line in text.splitlines(True) if line.lstrip(" ")[:1] != "#")
+    command = '. "$HPCLAUNCH_FILES/job_start.sh"; printf %s "$rank_end"'
+    with tempfile.TemporaryDirectory() as job:
+        places = {"HPCLAUNCH_FILES": str(files), "HPCLAUNCH_JOB_FOLDER": job}
+        environment = {**os.environ, **places}
+        done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -88,5 +88,6 @@ if [ "${#hpclaunch_private[@]}" != 0 ]; then
   export HPCLAUNCH_KEY
 fi
 hpclaunch_prepare_reports
-# shellcheck disable=SC2034  # the script hands it to the ranks, without comments
-rank_end=$(cd "$HPCLAUNCH_FILES" && sed '/^ *#/d' plan.sh "${hpclaunch_rank_files[@]}")
+# Of the plan the variables only: what else it does is for the job's shell. Comments are left out.
+# shellcheck disable=SC2034  # the script hands it to the ranks
+rank_end=$(cd "$HPCLAUNCH_FILES" && grep '^hpclaunch_[a-z_]*=' plan.sh && sed '/^ *#/d' "${hpclaunch_rank_files[@]}")

@@ -58,6 +58,23 @@ def test_a_saved_script_has_all_that_a_submitted_one_has(tmp_path: Path) -> None
     )
 
 
+def test_the_files_take_no_variable_from_the_program(tmp_path: Path) -> None:
+    """Those of an outer allocation are unset before srun sets the ranks' own."""
+    seen = []
+    for form in (("--plain",), ("--save", str(tmp_path / "saved"))):
+        script = tmp_path / "saved" / "job.sh" if "--save" in form else tmp_path / "job.sh"
+        asked = (*ASKED, "--cpus-per-task", "1", "--dry-run", *form, "--", "env")
+        text = hpclaunch(*asked).stdout
+        if "--save" not in form:
+            script.write_text(text)
+        code, lines = sbatch(script)
+        assert code == 0, lines
+        seen.append({line.partition("=")[0] for line in lines if re.match(r"[A-Z_]+=", line)})
+    plain, saved = seen
+    assert {"SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND", "SLURM_PROCID"} <= plain
+    assert plain - saved == set()
+
+
 def test_a_saved_script_comes_back_from_a_checkpoint(tmp_path: Path) -> None:
     program = 'echo "run $HPCLAUNCH_RESTART"; [ "$HPCLAUNCH_RESTART" = 1 ] || exit 85'
     folder = tmp_path / "job"

@@ -31,7 +31,8 @@ def rank_shell(*words: str) -> str:
 
 def rank_end(files: Path) -> str:
     """What the files of a job add to each rank's lines, as ``job_start.sh`` puts it together."""
-    command = '. "$HPCLAUNCH_FILES/job_start.sh"; printf %s "$rank_end"'
+    # The file may send stdout to the job's log.
+    command = 'exec 3>&1; . "$HPCLAUNCH_FILES/job_start.sh"; printf %s "$rank_end" >&3'
     with tempfile.TemporaryDirectory() as job:
         places = {"HPCLAUNCH_FILES": str(files), "HPCLAUNCH_JOB_FOLDER": job}
         environment = {**os.environ, **places}

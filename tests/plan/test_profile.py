@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -57,11 +58,14 @@ def test_jobs_of_an_array_share_the_start_up_file() -> None:
     assert re.search(r"FILES=\$HPCLAUNCH_JOB_FOLDER/files\n.*\nHPCLAUNCH_JOB_FOLDER=", script, re.DOTALL)
 
 
-def test_a_job_of_an_array_that_hangs_is_looked_at_alone() -> None:
+def test_a_job_of_an_array_that_hangs_is_looked_at_alone(tmp_path: Path) -> None:
     """LSF gives all jobs of an array one number; they may share a node."""
-    options = ("--site", "generic-lsf", "--array", "1-3", "--idle-timeout", "10m")
-    shell = rank_shell(*options, "--", "./solver")
-    assert '"$hpclaunch_stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50' in shell
+    words = ["submit", "--site", "generic-lsf", "--array", "1-3", "--idle-timeout", "10m", "--dry-run"]
+    job = tmp_path / "job"
+    CliRunner().invoke(program, [*words, f"--save={job}", "--", "./solver"], catch_exceptions=False)
+    look = '"$hpclaunch_stands" HPCLAUNCH_JOB_FOLDER "$HPCLAUNCH_JOB_FOLDER" 50'
+    assert look in (job / "files" / "plan.sh").read_text()
+    assert "hpclaunch_stands=$(cat " in (job / "files" / "supervise.sh").read_text()
 
 
 def test_the_bundled_training_records_itself() -> None:

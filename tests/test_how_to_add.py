@@ -188,11 +188,8 @@ SCHEDULER = Tidal(
 
 TEMPLATE = """\
 #!/bin/bash
-{% for line in header %}
-# {{ line.reason | comment }}
-#TIDE {{ line.text }}
-{% endfor %}
-
+{% from "_lines.sh.j2" import put %}
+{{ put(header_alone, "#TIDE ") }}
 {% include "_job.sh.j2" %}
 """
 
@@ -317,7 +314,7 @@ def test_a_framework(tmp_path: Path) -> None:
     )
     submit = ("submit", "--site", "generic-slurm", "--nodes", "2", "--framework", "tideflow")
     script = made.hpclaunch(*submit, "--dry-run", "--", "./train")
-    assert re.search(r"^export RANK=.* WORLD_SIZE=2$", script, re.MULTILINE)
+    assert re.search(r"^export RANK=.*\nexport WORLD_SIZE=2  #", script, re.MULTILINE)
     assert "export MASTER_ADDR" in script
 
 

@@ -50,6 +50,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
         needs_folder=_names(plan, "HPCLAUNCH_JOB_FOLDER"),
         needs_tasks=_names(plan, "HPCLAUNCH_TASKS"),
         tasks=plan.tasks,
+        has_files=bool(place.folder or place.files),
         needs_files=_needs_files(plan),
         **_folders(plan, place),
     )

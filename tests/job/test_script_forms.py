@@ -51,6 +51,9 @@ def test_a_saved_script_has_all_that_a_submitted_one_has(tmp_path: Path) -> None
     assert (job / "exit_status").read_text() == "0\n"
     assert {path.name for path in (job / "samples").iterdir()} == {"n1", "n2"}
 
+    (folder / "files").rename(folder / "moved")
+    code, lines = sbatch(folder / "job.sh")  # neither without its proof nor without its status
+    assert (code, lines[4:]) == (1, [f"hpclaunch: {folder}/files cannot be read"])
     again = hpclaunch(*ASKED, "--dry-run", "--save", str(folder), "--", "true")
     assert (again.returncode, again.stderr.splitlines()) == (
         3,

@@ -166,7 +166,8 @@ def test_waiting_elsewhere_ends_with_the_exit_status_that_the_job_leaves(
     release.join()
     assert (ended.state, ended.exit_code) == ("failed", 3)
     assert notes[0].startswith(f"job {job.id} is queued, as last known on east; ")
-    assert call("logs", job.id).stdout == "the output\n"
+    # Slurm 25.05's slurmstepd may write there that it lost its controller.
+    assert call("logs", job.id).stdout.splitlines()[0] == "the output"
     again = call("resubmit", job.id)
     assert again.returncode == 3, again.stdout  # the record of this test has no request to repeat
 
@@ -217,7 +218,7 @@ def test_a_controller_that_lost_its_state_gives_the_number_to_a_stranger(
         done = call("cancel", lost.id)
         assert (done.returncode, done.stdout) == (0, f"{lost.id} was lost already\n")
     assert call("wait", job.id).returncode == 1
-    assert call("logs", ended.id).stdout == "the output\n"
+    assert call("logs", ended.id).stdout.splitlines()[0] == "the output"
     assert state_of(east, job.scheduler_id) == "PENDING"
     assert east.run("squeue", "-h").stdout.count("\n") == 3
 

@@ -130,7 +130,7 @@ def check(bash: Bash, folder: Path, document: dict[str, Any], path: KeyPath, tex
         expected = expanded(text, bash.home) if path[0] in SOFTWARE else text
         got = bash.observe(after, text)
         if path == ("directives", 0):
-            assert f"#SBATCH {text}" in after
+            assert any(f"#SBATCH {text}{end}" in after for end in ("\n", "  # "))
         else:
             want = Counter({word.replace(usual, expected): n for word, n in seen().items()})
             assert got == want, (path, text[:200])

@@ -38,6 +38,9 @@ SiteName = Annotated[
 BusId = Annotated[
     str, Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", description="as 0000:c1:00.0")
 ]
+ContainerRuntime = Literal[
+    "singularity", "apptainer", "shifter", "podman-hpc", "pyxis", "container-engine", "none"
+]
 SchedulerKind = Annotated[str, one_of(registry.KINDS)]
 LauncherName = Annotated[str, one_of(registry.LAUNCHERS)]
 QueueKind = Annotated[str, one_of(registry.QUEUE_KINDS)]
@@ -283,6 +286,28 @@ class Node(_Strict, frozen=True, kw_only=True):
     """Key in ``sources`` of the page that states this."""
 
 
+class FrameworkCores(_Strict, frozen=True, kw_only=True):
+    """The cores that the site documents for the ranks of one framework."""
+
+    cores: tuple[CpuList, ...]
+    """Cores of each local rank; used for jobs with this many ranks per node."""
+    reason: str
+    """Written into the script as a comment."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
+class Threads(_Strict, frozen=True, kw_only=True):
+    """OMP_NUM_THREADS for the ranks of one framework."""
+
+    value: PositiveInt
+    """Threads of each rank; never more than the cores that it is bound to."""
+    reason: str
+    """Written into the script as a comment."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
 class Binding(_Strict, frozen=True, kw_only=True):
     """How CPUs are bound and GPUs shown."""
 
@@ -292,6 +317,10 @@ class Binding(_Strict, frozen=True, kw_only=True):
     """Variable with the GPUs that a rank sees, set per rank: ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES."""
     needs_whole_node: bool = True
     """CPU masks name CPUs of the whole node, so the job must have the whole node."""
+    cores_for: dict[str, FrameworkCores] = {}
+    """Framework -> the cores that the site documents for its ranks, instead of the computed ones."""
+    threads_for: dict[str, Threads] = {}
+    """Framework -> OMP_NUM_THREADS, where the site documents another number than the rank's cores."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -470,8 +499,10 @@ class Eessi(_Strict, frozen=True, kw_only=True):
 class Container(_Strict, frozen=True, kw_only=True):
     """Containers at the site."""
 
-    runtime: Literal["singularity", "apptainer", "container-engine", "none"]
+    runtime: ContainerRuntime
     """The program that starts them; container-engine: that of CSCS (srun --environment)."""
+    options: tuple[str, ...] = ()
+    """Options of the runtime that every job here needs, such as ``--module=gpu,nccl-plugin`` of Shifter."""
     gpu_flag: str | None = None
     """--nv, --rocm, or null where the site needs no flag."""
     binds: tuple[str, ...] = ()
@@ -484,6 +515,10 @@ class Container(_Strict, frozen=True, kw_only=True):
     """For the container engine: annotations of an image that is named without a definition (TOML file)."""
     images: tuple[str, ...] = ()
     """Images, or folders of images, that the site provides."""
+    fabric_in_images: bool = False
+    """True: the images of ``images`` hold the fabric's plugin of NCCL or RCCL."""
+    also: tuple["Container", ...] = ()
+    """Further runtimes that the site documents; a job names one of them by ``--container-runtime``."""
     note: str | None = None
     """Further facts."""
     source: str | None = None
@@ -506,8 +541,21 @@ class Offer(_Strict, frozen=True, kw_only=True):
     does it."""
     versions: dict[str, str] = {}
     """Versions of its parts: torch, tensorflow, horovod, cuda, rocm, nccl, mpi (``Open MPI 4.1.6``)."""
+    since: dt.date | None = None
+    """Day from which the site has these versions; None: not documented."""
+    lacks: dict[str, str] = {}
+    """Module of Python that programs import and that is not in it -> since when, and why."""
     note: str | None = None
     """Further facts: age, what the site says about it."""
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
+class NoOffer(_Strict, frozen=True, kw_only=True):
+    """Software that the site documents not to have, or that was searched for in vain."""
+
+    why: str
+    """What its page says, since when; or where it was searched for."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -532,6 +580,15 @@ class Software(_Strict, frozen=True, kw_only=True):
     offers: dict[str, Offer] = {}
     """Software that the site provides, by purpose as in ``hpclaunch env plan --for``; ``python``: one that
     virtual environments can be made with."""
+    lacks: dict[str, NoOffer] = {}
+    """Software that the site does not have, by purpose as ``offers``. What is in neither of them is not known."""
+    fallbacks: dict[str, tuple[str, ...]] = {}
+    """Module of ``setup`` or ``offers`` -> other versions that are loaded, in this order, where it is gone."""
+    unversioned: dict[str, str] = {}
+    """Module that is loaded without a version -> why: the site names none, or it has none."""
+    prefix: str | None = None
+    """Folder that users install into: storage that the site recommends for it, not a small home. Variables of
+    the job that it may use: $USER and $SLURM_JOB_ACCOUNT."""
     note: str | None = None
     """What users choose themselves: images, frameworks."""
     source: str | None = None
@@ -569,6 +626,15 @@ class Retired(_Strict, frozen=True, kw_only=True):
     """Key in ``sources`` of the page that states this."""
 
 
+class ChangeLog(_Strict, frozen=True, kw_only=True):
+    """A page on which the site announces changes of its software."""
+
+    source: str
+    """Key in ``sources`` of the page."""
+    last_entry: dt.date
+    """Day of its newest entry when it was read."""
+
+
 class SiteProfile(_Strict, frozen=True, kw_only=True):
     """One machine."""
 
@@ -586,6 +652,8 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     """Name of the profile that this one starts from."""
     sources: dict[str, Source] = {}
     """Pages cited by key in every ``source``."""
+    changes: tuple[ChangeLog, ...] = ()
+    """Pages on which the site announces changes; ``hpclaunch sites check --page`` compares facts with them."""
     scheduler: Scheduler
     """The scheduler, and the launcher of its ranks."""
     login: Login = Login()

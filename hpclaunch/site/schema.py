@@ -581,9 +581,9 @@ class Software(_Strict, frozen=True, kw_only=True):
     """Software that the site provides, by purpose as in ``hpclaunch env plan --for``; ``python``: one that
     virtual environments can be made with."""
     lacks: dict[str, NoOffer] = {}
-    """Software that the site does not have, by purpose as ``offers``. What is in neither of them is not known."""
+    """Software that the site does not have, by purpose as ``offers``; what is in neither is not known."""
     fallbacks: dict[str, tuple[str, ...]] = {}
-    """Module of ``setup`` or ``offers`` -> other versions that are loaded, in this order, where it is gone."""
+    """Module of ``setup`` or ``offers`` -> others of which the first that is there is loaded if it is gone."""
     unversioned: dict[str, str] = {}
     """Module that is loaded without a version -> why: the site names none, or it has none."""
     prefix: str | None = None
@@ -653,7 +653,7 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     sources: dict[str, Source] = {}
     """Pages cited by key in every ``source``."""
     changes: tuple[ChangeLog, ...] = ()
-    """Pages on which the site announces changes; ``hpclaunch sites check --page`` compares facts with them."""
+    """Pages on which the site announces changes, with which ``hpclaunch sites check`` compares facts."""
     scheduler: Scheduler
     """The scheduler, and the launcher of its ranks."""
     login: Login = Login()

@@ -14,7 +14,7 @@ from hpclaunch.site.schema import SiteProfile
 GPU_BUILDS = {"nvidia": "cuda", "amd": "rocm", "intel": "xpu"}
 """Vendor of the site's GPUs -> the check that a framework is built for them."""
 PLANNED = ("torch", "deepspeed", "jax", "mpi4py")
-"""Frameworks that ``hpclaunch env plan --for`` has."""
+"""Frameworks that ``hpclaunch software plan --for`` has."""
 
 
 def gpu_build_of(profile: SiteProfile | None) -> str | None:
@@ -59,7 +59,7 @@ def judge_imports(outcome: Outcome, module: str, python: str, remedies: Remedies
 def _ways(module: str, remedies: Remedies) -> str:
     if module not in PLANNED or remedies.profile is None:
         return ""
-    return f"; all ways: hpclaunch env plan --site {remedies.profile.name} --for {module}"
+    return f"; all ways: hpclaunch software plan --site {remedies.profile.name} --for {module}"
 
 
 def _stated(outcome: Outcome) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
         """Return what to do where there is no Horovod; ``other``: a framework that is there without it."""
         short = {"pytorch": "torch"}.get(self.framework, self.framework)
         site = self.profile.name if self.profile else "local"
-        ways = f"all ways to install it: hpclaunch env plan --site {site} --for horovod-{short}"
+        ways = f"all ways to install it: hpclaunch software plan --site {site} --for horovod-{short}"
         return ways + (f"; a job without Horovod: hpclaunch check --framework {other}" if other else "")
 
     def _or_from_site(self, framework: str) -> str:
@@ -49,7 +49,7 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         site = self.profile.name if self.profile else "local"
         why = "; torch from 2.1 on needs C++17" if short == "torch" else ""
-        return f"{why}; all ways: hpclaunch env plan --site {site} --for horovod-{short}"
+        return f"{why}; all ways: hpclaunch software plan --site {site} --for horovod-{short}"
 
     def install(self, module: str) -> str:
         """Return how to get the framework itself."""

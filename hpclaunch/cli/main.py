@@ -35,7 +35,7 @@ COMMANDS = {
     "lint": "List what is wrong with a batch script.",
     "port": "Turn a batch script into a job file for another machine.",
     "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
-    "env": "Show how to install the software that a job needs on a site.",
+    "software": "Show what software a site has, and how to install what it has not.",
     "verify": "Check that each rank of a job got its binding.",
     "stacks": "Tell where each rank of a running job stands.",
     "scale": "Judge how far a program scales.",
@@ -46,7 +46,8 @@ COMMANDS = {
     "completion": "Print the shell completion script.",
 }
 
-
+_FORMER = {"env": "software"}
+"""Former name of a command -> its name."""
 _WORDS = "hpclaunch.words"
 _ERROR_KINDS = {EXIT_BAD_INPUT: "bad input", EXIT_REFUSED: "refused"}
 """Exit code -> ``kind`` of the error in JSON."""
@@ -90,6 +91,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; of an unknown one say which it may be."""
+        args = [_FORMER.get(args[0], args[0]), *args[1:]] if args else args
         name = args[0] if args else ""
         if name not in COMMANDS and not name.startswith("-"):
             from difflib import get_close_matches  # only messages need it

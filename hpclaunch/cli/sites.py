@@ -56,8 +56,10 @@ def list_sites(as_json: bool, as_markdown: bool) -> None:
     if as_markdown:
         from hpclaunch.site.fact_sources import markdown
         from hpclaunch.site.load_profile import load_all
+        from hpclaunch.software.site_software import software_table
 
-        click.echo(markdown(load_all()[0]), nl=False)
+        profiles = load_all()[0]
+        click.echo(markdown(profiles, software_table(profiles)), nl=False)
         return
     sites = listed_sites()
     if as_json:

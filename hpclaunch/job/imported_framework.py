@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from hpclaunch.host.host_interface import Host
 from hpclaunch.plan.framework_notes import FOUND
 from hpclaunch.plan.frameworks import framework_of
-from hpclaunch.plan.program import MPI, ReadText, find_framework, python_target
+from hpclaunch.plan.program import MPI, ReadText, find_framework, needed_modules, python_target
 from hpclaunch.plan.request import JobRequest, Setting
 
 _MAX_SOURCE = 1_000_000
@@ -18,10 +19,15 @@ _Settled = tuple[JobRequest, tuple[Setting, ...]]
 
 
 def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: ReadText) -> _Settled:
-    """Return the request with the framework that its program imports, unless one is named.
+    """Return the request with what its program imports, and the framework by that, unless one is named.
 
     A program of another framework that imports mpi4py, too, gets a setting that says so.
     """
+    imports = request.imports or _third_party(needed_modules(request.command.argv, read))
+    if imports != request.imports and not request.command.bundled:
+        origin = "computed: the top of the program"
+        settings = (*settings, Setting(name="imports", value=",".join(imports), origin=origin))
+        request = replace(request, imports=imports)
     if request.framework == "none" or request.command.bundled:
         return request, settings
     found = find_framework(request.command.argv, read)
@@ -34,6 +40,10 @@ def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: Rea
     if reason and not framework_of(request).by_mpi:
         settings = (*settings, Setting(name=MPI, value="used, too", origin=f"{FOUND}{reason}"))
     return request, settings
+
+
+def _third_party(modules: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each for each in modules if each.partition(".")[0] not in sys.stdlib_module_names)
 
 
 def read_in(folder: Path) -> ReadText:

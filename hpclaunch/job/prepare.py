@@ -10,6 +10,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.imported_framework import read_in, with_framework
+from hpclaunch.job.shell_environment import active_shell
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.layout import JobPlace
@@ -18,6 +19,7 @@ from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_secrets, check_texts
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
+from hpclaunch.plan.software_choice import Choice, choose_software, module_of
 from hpclaunch.plan.software_settings import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site, site_reference
@@ -59,6 +61,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     sync: Path | None = None
     problems: tuple[Problem, ...] = ()
     """Why it is not submitted; a dry run only warns of them."""
+    software: Choice
+    """The software that its framework needs, with what is to be said about it."""
     resubmit_of: str | None = None
     """Id of the job that is repeated."""
 
@@ -98,6 +102,9 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
     if host is None or mode.sync is not None:
         folder = mode.sync or Path(workdir)
         request, settings = with_framework(request, settings, read_in(folder))
+    shell = None if host else active_shell(os.environ, module_of(request))
+    chosen = choose_software(request, settings, profile, shell)
+    request, settings = chosen.request, chosen.settings
     interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
     problems: tuple[Problem, ...] = ()
     if interactive:
@@ -113,6 +120,7 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
         allocation=allocation,
         interactive=interactive,
         problems=problems,
+        software=chosen,
         workdir=workdir,
         host=host,
         sync=mode.sync,
@@ -213,7 +221,10 @@ def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None
 def plan_of(prepared: Prepared, place: JobPlace) -> LaunchPlan:
     """Return the plan of a prepared job, with all reasons for which it would not be submitted."""
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
-    return msgspec.structs.replace(plan, problems=(*prepared.problems, *plan.problems))
+    problems = (*prepared.problems, *prepared.software.problems, *plan.problems)
+    return msgspec.structs.replace(
+        plan, warnings=(*prepared.software.notes, *plan.warnings), problems=problems
+    )
 
 
 def _after(prepared: Prepared) -> tuple[str, ...]:

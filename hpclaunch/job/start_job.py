@@ -34,6 +34,7 @@ from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER
 from hpclaunch.plan.script_text import render
+from hpclaunch.plan.software_choice import choose_software
 from hpclaunch.plan.staging_plan import split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
@@ -60,6 +61,10 @@ def start(
         if prepared.host is not None and prepared.sync is None:
             read = read_on(host, workdir, prepared.request)
             request, settings = with_framework(prepared.request, prepared.settings, read)
+            if request.software == "site":  # the framework was not known before
+                chosen = choose_software(request, settings, prepared.profile, None)
+                request, settings = chosen.request, chosen.settings
+                prepared = msgspec.structs.replace(prepared, software=chosen)
             prepared = msgspec.structs.replace(prepared, request=request, settings=settings)
         place = _place(prepared, store, host, job_id, folder, note)
         plan = plan_of(prepared, place)

@@ -103,7 +103,8 @@ def _why_no_startup(request: JobRequest) -> str:
 
 
 def _reads_python(request: JobRequest, profile: SiteProfile) -> bool:
-    used = request.command.bundled or request.check or request.preflight or request.zero_stage is not None
+    used = request.command.bundled or request.check or request.preflight or request.check_imports
+    used = used or request.zero_stage is not None
     return used or plugin_is_open(request, profile)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from hpclaunch import __version__
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.gpu_shares import share_gpus
@@ -34,6 +36,7 @@ from hpclaunch.plan.script_body import (
     rank_words,
     shell_lines,
 )
+from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.staging_plan import plan_staging
 from hpclaunch.plan.startup_plan import LOOK_S, look_words
 from hpclaunch.plural import counted
@@ -275,9 +278,16 @@ def _header(
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
-    extra = tuple(Line(text=text, reason="given with --directive") for text in request.directives)
+    extra = tuple(_extra(text, request, profile) for text in request.directives)
     usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
     return (*usual, *site, *extra)
+
+
+def _extra(text: str, request: JobRequest, profile: SiteProfile) -> Line:
+    offer = offer_of(request, profile)
+    if offer and text in offer.directives:
+        return replace(reason_of(request, profile), text=text)
+    return Line(text=text, reason="given with --directive")
 
 
 def _directive_key(text: str) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import framework_of, interpreter
 from hpclaunch.plan.launch_plan import Preflight
+from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
@@ -42,10 +44,15 @@ def plan_preflight(
     """
     scheduler = site_scheduler(profile)
     again = _again(request, scheduler) if request.exclude_bad_nodes else None
-    if not request.preflight:
+    if not (request.preflight or request.check_imports):
         return None
     python = interpreter(request, profile)
-    text = json.dumps(_wanted(request, profile, nodes, gpus_per_node, cpus))
+    wanted = {**_imports(request), "only": "imports"}
+    if request.preflight:
+        wanted = _wanted(request, profile, nodes, gpus_per_node, cpus)
+    else:
+        nodes = 1
+    text = json.dumps(wanted)
     probe = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "preflight", text)))
     judge = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "verdict", str(nodes))))
     launch = () if scheduler.starts_at_once else site_launcher(profile).one_per_node(nodes)
@@ -83,6 +90,24 @@ def _again(request: JobRequest, scheduler: Scheduler) -> str:
     return scheduler.resubmit_without.format(exclude=exclude)
 
 
+def _imports(request: JobRequest) -> dict[str, object]:
+    """Return what the job's Python must import, with the folder that it looks in first.
+
+    Raises BadInputError where --check-imports is given and nothing is known to be imported.
+    """
+    module = framework_of(request).module
+    target = python_target(request.command.argv)
+    if request.imports:
+        folder = str(PurePosixPath(target.file).parent) if target and target.file else "."
+        return {"imports": list(request.imports), "folder": folder}
+    if request.check_imports and module is None:
+        raise BadInputError(
+            "--check-imports: the modules that the program imports are not known",
+            "name the framework by --framework, or the modules in a job file: imports: [torch, numpy]",
+        )
+    return {"imports": [module]} if request.check_imports else {"module": module}
+
+
 def _wanted(
     request: JobRequest, profile: SiteProfile, nodes: int, gpus_per_node: int | None, cpus: Iterable[int]
 ) -> dict[str, object]:
@@ -95,7 +120,7 @@ def _wanted(
         "gpus": gpus_per_node if vendor else None,
         "vendor": vendor,
         "fabric": plugin and vendor in ("amd", "nvidia"),
-        "module": framework.module,
+        **_imports(request),
         "space": list(request.space),
     }
     return {name: value for name, value in wanted.items() if value}

@@ -140,13 +140,39 @@ def _module_files(folder: str, module: str) -> Iterator[str]:
         yield f"{path.parent}.py"
 
 
-def imports_of(source: str) -> list[_Import]:
-    """Return the imports anywhere in a program; none where its text is not Python."""
+def needed_modules(argv: tuple[str, ...], read: ReadText) -> tuple[str, ...]:
+    """Return the modules without which a command's Python program does not start, as its file names them.
+
+    Those that its launched file imports at its top: not in a function, ``try`` or ``if``, and not those that
+    are files next to it. None where the file cannot be read.
+    """
+    target = python_target(argv)
+    if target is None:
+        return ()
+    folder, source = _launched(target, read)
+    found = dict.fromkeys(each.module for each in imports_of(source, top_only=True) if not each.level)
+    return tuple(each for each in found if all(read(path) is None for path in _module_files(folder, each)))
+
+
+def _launched(target: PythonTarget, read: ReadText) -> tuple[str, str]:
+    """Return the folder in which a program finds its own modules, and its text; empty: it cannot be read."""
+    if target.code is not None:
+        return "", target.code
+    folder = str(PurePosixPath(target.file).parent) if target.file else ""
+    names = (target.file,) if target.file else _module_files("", target.module or "")
+    return folder, next((text for text in map(read, names) if text is not None), "")
+
+
+def imports_of(source: str, *, top_only: bool = False) -> list[_Import]:
+    """Return the imports anywhere in a program; none where its text is not Python.
+
+    ``top_only``: those alone that every start makes, with ``from A import B`` as A.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the file are not reported
             tree = ast.parse(source)
-        nodes = list(ast.walk(tree))
+        nodes = tree.body if top_only else list(ast.walk(tree))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # Python itself reports it
     found = []
@@ -154,7 +180,7 @@ def imports_of(source: str) -> list[_Import]:
         if isinstance(node, ast.Import):
             found += [_Import(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found += _from_imports(node)
+            found += _from_imports(node)[: 1 if top_only else None]
     return sorted(found, key=lambda each: each.line)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
@@ -12,12 +14,13 @@ from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gp
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.profile_plan import place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import startup_lines
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
-from hpclaunch.software.shell_quoting import literal
+from hpclaunch.software.shell_quoting import literal, word
 from hpclaunch.software.software_lines import (
     environment_lines,
     launch_options,
@@ -51,7 +54,7 @@ def shell_lines(
                 reason="the training runner",
             )
         )
-    lines += environment_lines(request.environment, profile)
+    lines += environment_lines(request.environment, profile, reason_of(request, profile))
     lines += for_launcher
     if _shares_cores(layout.binding):
         lines.append(
@@ -63,11 +66,18 @@ def shell_lines(
     lines += site_variables(profile, layout.nodes, frozenset(request.env))
     lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
     lines.append(_threads(request, layout))
-    lines += [
-        Line(text=f"export {name}={literal(value)}", reason="given in the request")
-        for name, value in request.env.items()
-    ]
+    lines += _given_variables(request, profile)
     return (*lines, *startup_lines(request, reported=layout.binding is not None))
+
+
+def _given_variables(request: JobRequest, profile: SiteProfile) -> Iterator[Line]:
+    """Yield the variables that the request sets, and those of the site's software that the job uses."""
+    offer = offer_of(request, profile)
+    for name, value in request.env.items():
+        if offer and offer.env.get(name) == value:
+            yield replace(reason_of(request, profile), text=f"export {name}={word(value)}")
+        else:
+            yield Line(text=f"export {name}={literal(value)}", reason="given in the request")
 
 
 def _shares_cores(binding: NodeBinding | None) -> bool:

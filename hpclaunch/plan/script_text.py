@@ -85,7 +85,8 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
     request = plan.request
     wanted = {
         "--stage": plan.staging,
-        "--preflight": plan.preflight,
+        "--preflight": request.preflight,
+        "--check-imports": request.check_imports,
         "--max-restarts": request.max_restarts,
         "--idle-timeout": request.idle_timeout,
         "--profile": request.profile,

@@ -84,7 +84,7 @@ GROUPS = {
     "max_restarts": "Restarts and hangs",
     "sample": "The report",
     "remote_dir": "Another machine",
-    "container": "Software",
+    "software": "Software",
     "exclude": "",
 }
 """First key of a group -> its title in ``submit --help``; empty: keys of the job file only."""
@@ -169,6 +169,12 @@ class SettingsTable(_Struct):
         default=False,
     )
     preflight: bool = key("Check each node before the ranks start; end the job if one fails.", default=False)
+    check_imports: bool = key(
+        "First import, on one node and in the job's environment, what the program imports; end the job if it"
+        " fails.",
+        default=False,
+        options=("--check-imports",),
+    )
     exclude_bad_nodes: bool = key(
         "If the preflight ends the job, submit it again without the nodes that failed, up to --max-restarts"
         " times (Slurm).",
@@ -228,6 +234,12 @@ class SettingsTable(_Struct):
         metavar="DIR",
     )
 
+    software: str = key(
+        "Software of the site for the program's framework: site takes what the profile offers for it, none"
+        " leaves it out, another word names it (hpclaunch software show).",
+        default="site",
+        metavar="site|none|NAME",
+    )
     container: str | None = key(
         "Container image that the program runs in: a SIF file, a folder or an address such as docker://...;"
         " on CSCS' machines also a TOML file.",
@@ -252,6 +264,11 @@ class SettingsTable(_Struct):
     env: dict[str, str] = key("Environment variable of the job.", default={}, metavar="NAME=VALUE")
 
     exclude: tuple[str, ...] = key("Nodes that the job must not run on.", default=())
+    imports: tuple[str, ...] = key(
+        "Modules that the program imports, for --check-imports and --preflight.",
+        "those at the top of the launched Python file",
+        default=(),
+    )
     environment: "Environment | None" = key(
         "Software that the job needs in addition to the site's setup.",
         "that of the site profile",

@@ -287,13 +287,17 @@ def _module(port: Port, command: Command) -> Verdict:
         return Verdict("left out", why="it prints only")
     setup = [step.text for step in port.target.software.setup]
     if not setup:
-        port.do(f"module: the modules of {port.here} that the program needs (hpclaunch env plan lists a way)")
+        port.do(
+            f"module: the modules of {port.here} that the program needs (hpclaunch software plan lists a way)"
+        )
         return Verdict(
             "left out", why=f"undecided: a module of {port.there}; name those of {port.here}: module"
         )
     if loads:
         shown = " ".join(loads).removeprefix("load ")
-        port.do(f"software: {port.here} must have what {shown} gave: hpclaunch env plan --site {port.here}")
+        port.do(
+            f"software: {port.here} must have what {shown} gave: hpclaunch software plan --site {port.here}"
+        )
     why = f"modules are those of one machine; these are {port.here}'s"
     return Verdict("changed", "; ".join(setup), why, port.cited(port.target.software.setup[0].source))
 
@@ -332,12 +336,10 @@ def _environment(port: Port, command: Command) -> Verdict:
     if any(step.text.startswith(("conda", "source")) for step in port.target.software.setup):
         lines = "; ".join(step.text for step in port.target.software.setup)
         name = " ".join(filter(None, words[1:]))
-        port.do(f"environment: {port.here} must have what {name} had (hpclaunch env plan)")
+        port.do(f"environment: {port.here} must have what {name} had (hpclaunch software plan)")
         source = port.cited(port.target.software.setup[-1].source)
         return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
-    port.do(
-        f"environment: install the program's on {port.here} (hpclaunch env plan) and name it: conda or venv"
-    )
+    port.do(f"environment: install the program's on {port.here} (hpclaunch software plan): conda or venv")
     why = (
         f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
     )

@@ -8,6 +8,7 @@ crashes or hangs. Other output, such as that of imports, is ignored.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -352,14 +353,16 @@ def preflight(text: str) -> None:
     """Judge this node before a job's ranks start: one line per check, ``PREFLIGHT_MARK`` and JSON.
 
     ``text``: JSON with the expected values: ``cpus`` (a list as the kernel writes it), ``gpus`` and
-    ``vendor``, ``fabric``, ``module`` (to import), ``space`` (folders). What is not in it is not checked,
-    except the clock.
+    ``vendor``, ``fabric``, ``module`` or ``imports`` (to import, with the program's ``folder``), ``space``
+    (folders). What is not in it is not checked, except the clock, and with ``only`` not even that.
     """
     expected = json.loads(text)
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     judges: list[Callable[[dict[str, Any]], tuple[str, str, str] | None]] = [
-        _cpus_planned, _gpus_seen, _fabric_loads, _clock_agrees, _imports_work,
+        _cpus_planned, _gpus_seen, _fabric_loads, _clock_agrees, _imports_work, _program_imports,
     ]  # fmt: skip
+    if expected.get("only") == "imports":
+        judges = [_program_imports]
     found = [judge(expected) for judge in judges]
     found += [_has_room(folder) for folder in expected.get("space", ())]
     for each in found:
@@ -451,6 +454,42 @@ def _imports_work(expected: dict[str, Any]) -> tuple[str, str, str] | None:
     return module, "have", "imports " + ", ".join(answers[0]["imported"])
 
 
+def _program_imports(expected: dict[str, Any]) -> tuple[str, str, str] | None:
+    """Import what the program imports, in another process, as the program would find it."""
+    modules = expected.get("imports")
+    if not modules:
+        return None
+    argv = [sys.executable, os.path.abspath(__file__), "program", expected.get("folder", "."), *modules]
+    try:
+        answer = subprocess.run(argv, capture_output=True, timeout=IMPORT_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return "imports", "missing", "{} take more than {:g} s".format(", ".join(modules), IMPORT_LIMIT_S)
+    lines = answer.stdout.decode(errors="replace").splitlines()
+    tried = [json.loads(line[len(MARK) :]) for line in lines if line.startswith(MARK)]
+    wrong = ["import {module}: {error}".format(**each) for each in tried if each["error"]]
+    if len(tried) < len(modules):
+        crashed = f"import {modules[len(tried)]} ended Python with exit status {answer.returncode}"
+        wrong.append(crashed)
+    if wrong:
+        return "imports", "missing", "; ".join(wrong) + f" ({sys.executable})"
+    return "imports", "have", f"{sys.executable} imports " + ", ".join(modules)
+
+
+def program(folder: str, *modules: str) -> None:
+    """Import modules as a program in ``folder`` would; start no MPI."""
+    sys.path[0] = os.path.abspath(folder)
+    if any(module.partition(".")[0] == "mpi4py" for module in modules):
+        with contextlib.suppress(Exception):
+            importlib.import_module("mpi4py").rc.initialize = False
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except BaseException as error:  # also one that calls sys.exit
+            _say(module=module, error=type(error).__name__ + ": " + str(error))
+        else:
+            _say(module=module, error=None)
+
+
 def _has_room(folder: str) -> tuple[str, str, str]:
     found = _ask(functools.partial(_folder, folder))
     if not isinstance(found, dict):
@@ -530,6 +569,7 @@ if __name__ == "__main__":
         "imports": imports,
         "library": library,
         "preflight": preflight,
+        "program": program,
         "verdict": verdict,
     }
     _MODES[sys.argv[1]](*sys.argv[2:])

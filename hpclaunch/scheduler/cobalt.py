@@ -123,6 +123,7 @@ _BY_NUMBER = (
 _NODE_NAMES = f'if [ -r "${{COBALT_NODEFILE-}}" ]; then cat "$COBALT_NODEFILE"; else {_BY_NUMBER}; fi'
 
 SCHEDULER = CobaltScheduler(
+    hands_on_environment=False,
     kind="cobalt",
     title="Cobalt",
     submit_program="qsub",

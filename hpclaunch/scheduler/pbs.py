@@ -169,6 +169,7 @@ def _select(want: Resources) -> str:
 
 
 SCHEDULER = PbsScheduler(
+    hands_on_environment=False,
     kind="pbs",
     title="PBS",
     submit_program="qsub",

@@ -238,6 +238,9 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """Shell lines that each job needs first."""
     inside_variable: str | None = None
     """Environment variable that is set inside a job only; None: ranks can be started anywhere."""
+    hands_on_environment: bool = True
+    """Whether a job starts with the variables of the submitting shell where no option says otherwise (man
+    sbatch, --export). False: qsub hands them on with -V only."""
     log_in_script: bool = False
     """Whether the script itself writes the job's log: where the scheduler writes its file only at the job's
     end, or empties the file of a job that it starts again."""

@@ -112,6 +112,7 @@ _NODE_NAMES = (
 )
 
 SCHEDULER = SgeScheduler(
+    hands_on_environment=False,
     kind="sge",
     title="Grid Engine",
     submit_program="qsub",

@@ -59,9 +59,9 @@ def _words(path: Iterable[object]) -> tuple[str, ...]:
     return tuple(key for key in path if isinstance(key, str) and key)
 
 
-def markdown(profiles: Mapping[str, SiteProfile]) -> str:
-    """Return the reference page of the profiles of machines."""
-    lines = [_HEAD]
+def markdown(profiles: Mapping[str, SiteProfile], software: str) -> str:
+    """Return the reference page of the profiles of machines; ``software``: its section about that."""
+    lines = [_HEAD, software]
     for status, heading in _GROUPS.items():
         lines += [f"## {heading}", ""]
         for name, profile in profiles.items():

@@ -578,12 +578,12 @@ class Software(_Strict, frozen=True, kw_only=True):
     no_venv: str | None = None
     """Why Python packages must not be installed into folders here; None: the site does not say so."""
     offers: dict[str, Offer] = {}
-    """Software that the site provides, by purpose as in ``hpclaunch env plan --for``; ``python``: one that
-    virtual environments can be made with."""
+    """Software that the site provides, by purpose as in ``hpclaunch software plan --for``; ``python``: one
+    that virtual environments can be made with."""
     lacks: dict[str, NoOffer] = {}
     """Software that the site does not have, by purpose as ``offers``; what is in neither is not known."""
     fallbacks: dict[str, tuple[str, ...]] = {}
-    """Module of ``setup`` or ``offers`` -> others of which the first that is there is loaded if it is gone."""
+    """Module of ``setup`` or ``offers`` -> those of which the first that is there takes its place."""
     unversioned: dict[str, str] = {}
     """Module that is loaded without a version -> why: the site names none, or it has none."""
     prefix: str | None = None

@@ -135,7 +135,7 @@ RECIPES = {
     ),
     "mpi4py": (Recipe(file="mpi4py-4.0.1-gompi-2023b.eb"), Recipe(file="mpi4py-4.1.0-gompi-2025b.eb")),
 }
-"""Goal of ``env plan`` -> recipes, the preferred first. No release has one of Horovod for foss 2022b or
+"""Goal of ``software plan`` -> recipes, the preferred first. No release has one of Horovod for foss 2022b or
 later; the two with a commit are of pull requests, and no report of a build of them was read."""
 OPEN_MPI = {
     "2022a": "4.1.4", "2022b": "4.1.4", "2023a": "4.1.5", "2023b": "4.1.6", "2024a": "5.0.3",

@@ -76,7 +76,7 @@ MODULES: dict[str, dict[str, tuple[EessiModule, ...]]] = {
         "deepspeed": (msgspec.structs.replace(_TORCH_CUDA, package="deepspeed"),),
     },
 }
-"""Version -> goal of ``env plan`` -> modules (SOURCE; PyTorch with CUDA: Sigma2's page about Olivia)."""
+"""Version -> goal of ``software plan`` -> modules (SOURCE; PyTorch with CUDA: Sigma2's page about Olivia)."""
 
 # CPU targets that EESSI builds for.
 _CPU_TARGETS = (

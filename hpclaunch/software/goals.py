@@ -1,4 +1,4 @@
-"""What ``hpclaunch env plan`` can plan, as a table."""
+"""What ``hpclaunch software plan`` can plan, as a table."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ GOALS = {
         by_mpi=True,
         check="--require mpi,torch",
         prove=_HOROVOD.format("torch"),
+    ),
+    "tensorflow": Goal(
+        framework="none",
+        check="--framework tensorflow",
+        prove="import tensorflow; print(tensorflow.__version__)",
     ),
     "torch": Goal(
         framework="torch",

@@ -96,10 +96,12 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> InstallPlan:
-    """Return the ways to get a goal on a site; ``prefix``: folder to install into, None: one in the home."""
+    """Return the ways to get a goal on a site; ``prefix``: folder to install into, None: one where the
+    profile says that users install, else in the home."""
     from hpclaunch.software.install_ways import WAYS, Target
 
-    target = Target(profile=profile, name=goal, prefix=prefix or f"$HOME/hpclaunch-{goal}")
+    folder = profile.software.prefix or "$HOME"
+    target = Target(profile=profile, name=goal, prefix=prefix or f"{folder}/hpclaunch-{goal}")
     routes = tuple(_route(name, way(target), profile, goal) for name, way in WAYS.items())
     if profile.status == "historic":
         off = f"{profile.name} is switched off"

@@ -1,4 +1,4 @@
-"""The shell lines of an installation, and the texts that ``env plan`` writes. Pure.
+"""The shell lines of an installation, and the texts that ``software plan`` writes. Pure.
 
 The script exports PREFIX, the folder to install into; its steps run in bash with ``set -eo pipefail``.
 """

@@ -157,13 +157,17 @@ def from_site(target: Target) -> Way | str:
         return Way(why=_why(target, offer), steps=steps, **_job_of(offer, target.prefix))
     base = offers.get(target.goal.base or "")
     if base is None:
-        return f"{profile.name} documents no {target.name}"
+        return _unknown(target)
     found = _on_top(target, base)
-    return (
-        f"{profile.name} documents no {target.name}; on its {target.goal.base}: {found}"
-        if isinstance(found, str)
-        else found
-    )
+    return f"{_unknown(target)}; on its {target.goal.base}: {found}" if isinstance(found, str) else found
+
+
+def _unknown(target: Target) -> str:
+    """Return that the site has no such software, as its page says, or that the profile knows of none."""
+    profile = target.profile
+    if lack := profile.software.lacks.get(target.name):
+        return f"{lack.why} ({stated(profile, lack.source)})"
+    return f"our profile of {profile.name} knows no {target.name}"
 
 
 def _why(target: Target, offer: Offer) -> str:
@@ -287,7 +291,7 @@ def eessi_native(target: Target) -> Way | str:
     """A module of EESSI where the site has it, or a recipe or package on top of one."""
     site = target.profile.software.eessi
     if site is None:
-        return f"{target.profile.name} documents no EESSI{_no_horovod(target)}"
+        return f"our profile of {target.profile.name} knows no EESSI{_no_horovod(target)}"
     return _eessi(target, site.versions or tuple(eessi.MODULES), "module")
 
 
@@ -296,7 +300,7 @@ def eessi_container(target: Target) -> Way | str:
     profile = target.profile
     container = profile.software.container
     if container is None and not target.anonymous:
-        return f"{profile.name} documents no containers"
+        return f"our profile of {profile.name} knows no containers"
     if container is not None and container.runtime not in ("singularity", "apptainer"):
         return f"{profile.name} has no Singularity or Apptainer, which eessi_container.sh starts"
     if profile.internet_on_compute is False:
@@ -364,9 +368,9 @@ def container(target: Target) -> Way | str:
     """An image that is built for the site with cotainr."""
     site = target.profile.software.container
     if site is None or site.runtime == "none":
-        return f"{target.profile.name} documents no containers"
+        return f"our profile of {target.profile.name} knows no containers"
     if site.cotainr is None:
-        return f"{target.profile.name} documents no tool that builds images of Python packages"
+        return f"our profile of {target.profile.name} knows no tool that builds images of Python packages"
     wheels = _wheels(target)
     if isinstance(wheels, str):
         return wheels
@@ -383,7 +387,7 @@ def container(target: Target) -> Way | str:
 def wrapper(target: Target) -> Way | str:
     """The site's container wrapper around pip: few files, and programs as if they were not in a container."""
     if target.profile.software.wrapper is None:
-        return f"{target.profile.name} documents no container wrapper"
+        return f"our profile of {target.profile.name} knows no container wrapper"
     wheels = _wheels(target)
     if isinstance(wheels, str):
         return wheels
@@ -424,7 +428,7 @@ def pip(target: Target) -> Way | str:
         return why
     python = profile.software.offers.get("python")
     if python is None and not target.anonymous:
-        return f"no Python for virtual environments is documented for {profile.name}"
+        return f"our profile of {profile.name} knows no Python for virtual environments"
     if target.goal.by_mpi and not target.anonymous:
         return f"nothing is known about compiling {target.name} with the MPI of {profile.name}"
     name = target.goal.base or target.name

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment, JobEasyBuild
@@ -19,22 +21,27 @@ from hpclaunch.software.container_lines import (
 )
 from hpclaunch.software.shell_quoting import double_quote, word
 
+GIVEN = Line(text="", reason="given in environment")
 
-def environment_lines(environment: Environment | None, profile: SiteProfile) -> tuple[Line, ...]:
+
+def environment_lines(
+    environment: Environment | None, profile: SiteProfile, given: Line = GIVEN
+) -> tuple[Line, ...]:
     """Return all software lines of a job's script: the site's setup, and what the job adds.
 
-    None: only the site's setup. Raises BadInputError if parts of it contradict each other.
+    None: only the site's setup. ``given``: reason and source of what the job adds. Raises BadInputError if
+    parts of it contradict each other.
     """
     if environment is None:
-        return _site_setup(profile)
+        return tuple(_site_setup(profile))
     from hpclaunch.software.contradictions import contradictions, unusable  # seldom needed
 
     if wrong := unusable(environment) or contradictions(environment, profile):
         raise BadInputError("\n".join(f"environment: {each}" for each in wrong))
-    return tuple(_lines(environment, profile))
+    return tuple(_lines(environment, profile, given))
 
 
-def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
+def _lines(environment: Environment, profile: SiteProfile, given: Line) -> Iterator[Line]:
     """Yield the lines in the order that works: prefixes before the modules that read them, Python last."""
     prefix = easybuild_prefix(environment.easybuild, profile) if environment.easybuild else None
     if prefix:
@@ -46,13 +53,14 @@ def _lines(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
         yield from _site_setup(profile)
     yield from _eessi(environment, profile)
     for folder in environment.module_use:
-        yield Line(text=f"module use {double_quote(folder)}", reason="more modules, given in environment")
+        yield replace(given, text=f"module use {double_quote(folder)}")
     if environment.easybuild:
         yield from _easybuild(environment.easybuild, prefix, _prefix_variable(profile))
-    yield from (_load(name, "given in environment") for name in environment.modules)
+    for name in environment.modules:
+        yield from load_lines(name, profile, given)
     yield from _python(environment)
     for folder in reversed(environment.path):
-        yield Line(text=f'export PATH={double_quote(folder)}:"$PATH"', reason="given in environment")
+        yield replace(given, text=f'export PATH={double_quote(folder)}:"$PATH"')
     if environment.container:
         yield from container_lines(environment.container, profile)
 
@@ -70,7 +78,7 @@ def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
         yield from bind_lines("SINGULARITY_BIND", (), profile)
         return
     yield from init_lines(eessi, site.modules if site else ())
-    yield from (_load(name, "from EESSI") for name in eessi.load)
+    yield from (_load(name, "module from EESSI") for name in eessi.load)
 
 
 def _python(environment: Environment) -> Iterator[Line]:
@@ -88,15 +96,31 @@ def _python(environment: Environment) -> Iterator[Line]:
         )
 
 
-def _site_setup(profile: SiteProfile) -> tuple[Line, ...]:
-    return tuple(
-        Line(text=step.text, reason=step.reason, source=source_of(profile, step.source))
-        for step in profile.software.setup
-    )
+def _site_setup(profile: SiteProfile) -> Iterator[Line]:
+    for step in profile.software.setup:
+        line = Line(text=step.text, reason=step.reason, source=source_of(profile, step.source))
+        name = step.text.removeprefix("module load ")
+        yield from load_lines(name, profile, line) if name in profile.software.fallbacks else (line,)
+
+
+def load_lines(name: str, profile: SiteProfile, given: Line) -> Iterator[Line]:
+    """Yield the lines that load a module: where it is gone, the next one that the profile knows, and say so.
+
+    ``module is-avail``: Lmod (lmod.readthedocs.io, 010_user), Environment Modules from 4.1 on (man module).
+    """
+    others = profile.software.fallbacks.get(name, ())
+    if not others:
+        yield replace(given, text=f"module load {word(name)}")
+        return
+    names = " ".join(map(word, (name, *others)))
+    yield replace(given, text=f'for module in {names}; do module is-avail "$module" && break; done')
+    said = f'echo "hpclaunch: {name} is gone, $module takes its place" >&2'
+    yield Line(text=f'[ "$module" = {word(name)} ] || {said}', reason="the script says so")
+    yield Line(text='module load "$module"', reason="the first of them that is there")
 
 
 def _load(name: str, why: str) -> Line:
-    return Line(text=f"module load {word(name)}", reason=f"module {why}")
+    return Line(text=f"module load {word(name)}", reason=why)
 
 
 def _prefix_variable(profile: SiteProfile) -> str:
@@ -120,7 +144,7 @@ def _easybuild(easybuild: JobEasyBuild, prefix: str | None, variable: str) -> It
         )
     from hpclaunch.software.easyconfig import module_of
 
-    yield from (_load(module_of(name), "built with EasyBuild") for name in easybuild.load)
+    yield from (_load(module_of(name), "module built with EasyBuild") for name in easybuild.load)
 
 
 # --- the command -------------------------------------------------------------------------------------------

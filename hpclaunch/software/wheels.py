@@ -17,6 +17,7 @@ class Wheels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _TORCH = "https://pytorch.org/get-started/previous-versions/"
+_TENSORFLOW = "https://www.tensorflow.org/install/pip"
 _JAX = "https://docs.jax.dev/en/latest/installation.html"
 WHEELS = {
     ("torch", "cpu"): Wheels(
@@ -29,6 +30,8 @@ WHEELS = {
         versions={"torch": "2.6.0", "rocm": "6.2.4"},
         source=_TORCH,
     ),
+    ("tensorflow", "cpu"): Wheels(words=("tensorflow-cpu",), source=_TENSORFLOW),
+    ("tensorflow", "nvidia"): Wheels(words=("tensorflow[and-cuda]",), source=_TENSORFLOW),
     ("jax", "cpu"): Wheels(words=("jax",), source=_JAX),
     ("jax", "nvidia"): Wheels(words=("jax[cuda12]",), versions={"cuda": "12"}, source=_JAX),
 }

@@ -20,7 +20,7 @@ def test_not_installed() -> None:
     assert status == 1
     assert names_by_status(document)["missing"] == {"horovod"}
     assert "Horovod is not installed in" in one(document, "horovod")["evidence"]
-    assert "hpclaunch env plan --site local --for horovod-torch" in one(document, "horovod")["remedy"]
+    assert "hpclaunch software plan --site local --for horovod-torch" in one(document, "horovod")["remedy"]
 
 
 def test_not_installed_is_one_answer_whatever_is_required(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_framework_for_other_gpus_fails(tmp_path: Path) -> None:
         one(document, "cuda")["evidence"]
         == "torch 2.7.1+rocm6.2.4 is built for rocm 6.2.41134; here needs cuda"
     )
-    assert "env plan --site here --for torch" in one(document, "cuda")["remedy"]
+    assert "software plan --site here --for torch" in one(document, "cuda")["remedy"]
     assert "has code for gfx90a, gfx942; the site's GPUs are sm_90" in one(document, "gpu-arch")["evidence"]
 
 

@@ -279,7 +279,7 @@ def test_bash_completes_at_a_tab(tmp_path: Path) -> None:
     record = new_record(Store(), "local", tmp_path)
     shown = type_into_bash("hpclaunch su\t", "submit ", "--si\t", "--site ")
     assert "hpclaunch submit --site " in shown
-    for command in ("submit", "topology", "env plan", "check", "advise io", "jobs"):
+    for command in ("submit", "topology", "software plan", "check", "advise io", "jobs"):
         assert "--site perlmutter" in type_into_bash(f"hpclaunch {command} --site perl\t", "mutter ")
     assert f"status {record.id} " in type_into_bash(f"hpclaunch status {record.id[:-1]}\t", f"{record.id} ")
 

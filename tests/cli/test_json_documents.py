@@ -26,7 +26,7 @@ from hpclaunch.lint import finding_report
 from hpclaunch.port import port_text
 from hpclaunch.scaling import prediction, study_report
 from hpclaunch.site import site_documents
-from hpclaunch.software import install_plan
+from hpclaunch.software import install_plan, site_software
 from hpclaunch.timeline import timeline_documents
 from hpclaunch.usage import report_documents
 
@@ -35,7 +35,15 @@ DOCUMENTS: dict[str, Any] = {
     name: kind
     for module in (
         *(attach_document, job_documents, stacks_document, check_report, io_advice, finding_report),
-        *(install_plan, binding_documents, site_documents, timeline_documents, study_report, prediction),
+        *(
+            install_plan,
+            site_software,
+            binding_documents,
+            site_documents,
+            timeline_documents,
+            study_report,
+            prediction,
+        ),
         *(port_text, report_documents),
     )
     for name, kind in module.DOCUMENTS.items()
@@ -81,7 +89,8 @@ COMMANDS = {
     "lint": ("lint", "job.sh"),
     "lint-rules": ("lint", "--rules"),
     "port": ("port", "job.sh", "--to", "polaris"),
-    "env-plan": ("env", "plan", "--site", "betzy", "--for", "horovod-torch", "--route", "easybuild"),
+    "software": ("software", "show", "--site", "lumi-g"),
+    "env-plan": ("software", "plan", "--site", "betzy", "--for", "horovod-torch", "--route", "easybuild"),
     "topology": ("topology", "--site", "lumi-g", "--tasks-per-node", "8"),
     "topology-check": ("topology", "--site", "lumi-g", "--check-map", "49,49,9999"),
     "timeline": ("timeline", str(Path(__file__).parents[1] / "data/timelines/slow-rank1-input.json")),

@@ -35,7 +35,7 @@ def test_a_missing_requirement_stops_it_with_the_remedies(tmp_path: Path) -> Non
     assert (answer.returncode, answer.stdout) == (1, "")
     assert verdict(answer.stderr, "horovod") == "missing"
     assert "-> " in answer.stderr
-    assert "hpclaunch env plan --site local --for horovod-torch" in answer.stderr
+    assert "hpclaunch software plan --site local --for horovod-torch" in answer.stderr
     assert "requirement not met: horovod (" in answer.stderr
     assert "the controller of ranks that a launcher starts" in answer.stderr
     assert "nothing was submitted" in answer.stderr

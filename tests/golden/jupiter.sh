@@ -28,6 +28,10 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 [ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
+module load Stages/2026  # mpi4py, software of the site [1]
+module load GCC/14.3.0  # mpi4py, software of the site [1]
+module load ParaStationMPI/5.13.0-1  # mpi4py, software of the site [1]
+module load mpi4py/4.1.0  # mpi4py, software of the site [1]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job's port, below ephemeral ones
 export OMP_NUM_THREADS=72  # threads for each rank: the cores it is bound to
@@ -44,3 +48,6 @@ HPCLAUNCH_RANK
 srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xffffffffffffffffff,0xffffffffffffffffff000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000000000000000000000 \
   bash -c "$rank_start$rank_end" rank \
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'
+
+# Sources:
+# [1] https://apps.fz-juelich.de/jsc/hps/jupiter/, read 2026-11-22, community

@@ -33,7 +33,7 @@ export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the tr
 module load NRIS/GPU  # the software stack for the GPU nodes [1]
 module load OpenMPI/5.0.10-GCC-14.3.0  # the site's Open MPI for Slingshot [2]
 module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0  # NCCL with its Slingshot plugin [3]
-module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0  # module given in environment
+module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0  # given in environment
 APPTAINER_BIND+=",/usr/lib64,/cluster"  # in the container: MPI and fabric of the site
 # those of modules that are loaded
 for bind in "$EBROOTLIBFABRIC" "$EBROOTNCCL" "$EBROOTOPENMPI" "$EBROOTAWSMINOFIMINNCCL" \

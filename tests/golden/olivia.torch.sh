@@ -32,6 +32,8 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 module load NRIS/GPU  # the software stack for the GPU nodes [1]
 module load OpenMPI/5.0.10-GCC-14.3.0  # the site's Open MPI for Slingshot [2]
 module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0  # NCCL with its Slingshot plugin [3]
+module use "/cluster/work/support/pytorch_module"  # torch 2.8.0, software of the site [4]
+module load PyTorch/2.8.0  # torch 2.8.0, software of the site [4]
 export NCCL_PROTO=^LL128  # LL128 gave wrong sums on this hardware (NVIDIA/nccl issue 2001) [3]
 export FI_CXI_RDZV_THRESHOLD=0  # second guard against the wrong sums - no GDRCopy path [3]
 export FI_CXI_RDZV_GET_MIN=0  # second guard against the wrong sums - no GDRCopy path [3]
@@ -45,7 +47,7 @@ export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by an
 export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [3]
 # NCCL finds its peers over Slingshot, not over the management network [3]
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3
-# fail rather than fall back to TCP when the Slingshot plugin cannot be loaded [4]
+# fail rather than fall back to TCP when the Slingshot plugin cannot be loaded [5]
 export NCCL_NET="AWS Libfabric"
 # the rendezvous protocol that HPE recommends (with --network=disable_rdzv_get) [3]
 export FI_CXI_RDZV_PROTO=alt_read
@@ -78,4 +80,5 @@ srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=mask_cpu:0xffffffffffffffffff,0x
 # [1] https://documentation.sigma2.no/hpc_machines/olivia/software_stack.html, read 2026-11-20
 # [2] https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20
 # [3] https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20
-# [4] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
+# [4] https://documentation.sigma2.no/code_development/guides/pytorch_olivia/getting_started.html, read 2026-11-20
+# [5] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20

@@ -321,7 +321,18 @@ def test_a_planned_installation_of_eessis_container_ends_in_a_job_that_runs(root
     }
     site = str(profile(root, "polaris"))
     prefix = str(root / "of mine")
-    plan = ("env", "plan", "--site", site, "--for", "torch", "--route", "eessi-container", "--prefix", prefix)
+    plan = (
+        "software",
+        "plan",
+        "--site",
+        site,
+        "--for",
+        "torch",
+        "--route",
+        "eessi-container",
+        "--prefix",
+        prefix,
+    )
     hpclaunch(*plan, "--write", "get.sh", cwd=cwd)
     for _ in range(2):  # a second run finds everything there
         done = run((cwd / "get.sh").read_text(), root, cwd, **fakes)

@@ -25,6 +25,7 @@ from hpclaunch.plan.plan_file import JOB_START, PLAN, job_shell_files, rank_shel
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.script_text import render
+from hpclaunch.plan.software_choice import choose_software
 from hpclaunch.site.job_environment import Environment, JobContainer, JobEessi
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
@@ -195,6 +196,7 @@ def plan_of(asked: dict[str, Any]) -> LaunchPlan:
     profile = shipped(request.site)
     local = request.site == "local"
     place = JobPlace(python="/opt/env/bin/python3") if local else PLACE
+    request = choose_software(request, (), profile, None).request
     return make_plan(request, profile, LAPTOP if local else site_topology(profile), place)
 
 

@@ -1,4 +1,4 @@
-"""``hpclaunch env plan``: the ways to a framework on each site; no step in them is known to be wrong."""
+"""``hpclaunch software plan``: the ways to a framework on each site; no step in them is known to be wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hpclaunch.api import Job
-from hpclaunch.cli import env as env_cli
+from hpclaunch.cli import software as software_cli
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.load_profile import load_site, site_names
@@ -87,15 +87,18 @@ def test_there_is_a_way_or_the_reason_why_not(site: str, goal: str) -> None:
 # Few machines document a Horovod, and where nothing can be downloaded there is nothing.
 NO_WAY = {
     **{site: set(GOALS) for site in ("mn5-acc",)},
-    **{site: {"horovod-torch", "horovod-tensorflow"} for site in ("frontier", "perlmutter")},
+    "perlmutter": {"horovod-torch", "horovod-tensorflow"},
+    "polaris": {"tensorflow"},
+    "betzy": {"tensorflow"},
+    "betzy-accel": {"tensorflow"},
     **{
         site: {"horovod-torch", "horovod-tensorflow"}
         for site in ("alps-gh200", "daint", "clariden", "santis")
     },
-    "frontier": {"horovod-torch", "horovod-tensorflow", "jax"},
-    "aurora": {"horovod-torch", "horovod-tensorflow", "jax"},
-    "lumi-g": {"horovod-torch"},
-    "olivia": {"horovod-torch", "horovod-tensorflow", "mpi4py"},
+    "frontier": {"horovod-torch", "horovod-tensorflow", "tensorflow", "jax"},
+    "aurora": {"horovod-torch", "horovod-tensorflow", "tensorflow", "jax"},
+    "lumi-g": {"horovod-torch", "tensorflow"},
+    "olivia": {"horovod-torch", "horovod-tensorflow", "tensorflow", "mpi4py"},
     "jupiter": {"horovod-torch"},
 }
 
@@ -382,8 +385,8 @@ def test_open_mpi_5_stops_a_build_of_horovod(version: str, code: int, tmp_path: 
 
 
 def test_choices_are_the_real_ones() -> None:
-    assert tuple(GOALS) == env_cli.GOALS
-    assert env_cli.ROUTES == ROUTES
+    assert tuple(GOALS) == software_cli.GOALS
+    assert software_cli.ROUTES == ROUTES
 
 
 def test_the_command_writes_a_script_and_a_job_file(tmp_path: Path) -> None:
@@ -420,7 +423,7 @@ def test_where_no_way_is_known_the_reasons_are_printed() -> None:
     done = env("plan", "--site", "frontier", "--for", "horovod-torch")
     assert done.returncode == 1
     assert "no way to horovod-torch on frontier is known" in done.stdout
-    assert "env plan --site frontier --for torch" in done.stdout
+    assert "software plan --site frontier --for torch" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``hpclaunch env``: the software that a job needs on a site."""
+"""``hpclaunch software``: what a site has, and how to install what it has not."""
 
 from __future__ import annotations
 
@@ -15,16 +15,45 @@ if TYPE_CHECKING:
     from hpclaunch.software.install_plan import InstallPlan, Route
 
 # Constants here, so that --help imports no other module; a test compares them with the originals.
-GOALS = ("horovod-tensorflow", "horovod-torch", "torch", "deepspeed", "jax", "mpi4py")
+GOALS = ("horovod-tensorflow", "horovod-torch", "tensorflow", "torch", "deepspeed", "jax", "mpi4py")
 ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Plan the installation of the software that a job needs on a site.
+    """Show what software a site has for its jobs, and plan the installation of what it has not.
 
-    Example: hpclaunch env plan --site lumi-g --for torch
+    Example: hpclaunch software show --site lumi-g
     """
+
+
+@command.command()
+@click.option("--site", "sites", multiple=True, shell_complete=complete_site,
+              help="Site profile; may be repeated. Default: all machines in operation.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def show(sites: tuple[str, ...], as_json: bool) -> None:
+    """Tell what a site has for each framework: version, since when, and from which page that is known.
+
+    "in the setup": every job has it. "taken by submit": a job whose program needs it gets it. "to install":
+    hpclaunch software plan tells how. "unknown": our profile says nothing about it.
+
+    Example: hpclaunch software show --site lumi-g
+    """
+    from hpclaunch.site.load_profile import load_all, load_site
+    from hpclaunch.software.site_software import SoftwareDocument, live, site_software
+
+    profiles = {site: load_site(site) for site in sites} or live(load_all()[0])
+    rows = {name: site_software(profile) for name, profile in profiles.items()}
+    if as_json:
+        print_document(SoftwareDocument(sites=rows))
+        return
+    for name, found in rows.items():
+        click.echo(name)
+        for row in found:
+            about = ", ".join(filter(None, (row.holds, row.page)))
+            click.echo(f"  {row.goal}: {row.way}{': ' * bool(about)}{about}")
+            if row.note:
+                click.echo(f"    {row.note}")
 
 
 @command.command(name="plan")
@@ -34,7 +63,7 @@ def command() -> None:
 @click.option(
     "--prefix",
     metavar="FOLDER",
-    help="Folder to install into. Default: ~/hpclaunch-GOAL.",
+    help="Folder to install into. Default: the storage that the profile names, else ~/hpclaunch-GOAL.",
 )
 @click.option(
     "--write",
@@ -60,7 +89,7 @@ def plan_software(
     wrapper, pip. --write makes a script that installs and a job file that uses what it installed. Exit
     status: 1 if no way is known.
 
-    Example: hpclaunch env plan --site lumi-g --for torch --write install.sh
+    Example: hpclaunch software plan --site lumi-g --for torch --write install.sh
     """
     from hpclaunch.site.load_profile import load_site
     from hpclaunch.software.install_plan import plan_install
@@ -112,7 +141,7 @@ def _show(plan: InstallPlan, taken: Route | None) -> None:
     if taken is None:
         click.echo(f"\nno way to {plan.goal} on {plan.site} is known")
         if plan.goal.startswith("horovod"):
-            click.echo(f"  without Horovod: hpclaunch env plan --site {plan.site} --for torch")
+            click.echo(f"  without Horovod: hpclaunch software plan --site {plan.site} --for torch")
         return
     click.echo(f"\nThe way {taken.name}{'' if taken.steps else ': nothing has to be installed'}")
     for note in taken.notes:

@@ -1,0 +1,288 @@
+"""The software that brings a job the framework of its program, settled before anything is queued. Pure.
+
+In this order: what the person named for the job, a Python that the command names by its path, the environment
+that is active in the submitting shell, the person's configuration, what the site's profile offers. Where the
+profile knows that none of these has the framework, the submission is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+
+import msgspec
+from msgspec.structs import replace
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan.frameworks import framework_of
+from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.program import python_target
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.site.job_environment import Environment
+from hpclaunch.site.queue_limits import cite, source_of
+from hpclaunch.site.schema import Offer, SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.software.goals import GOALS
+from hpclaunch.software.site_software import needs_install
+from hpclaunch.software.software_lines import GIVEN
+
+_FINDS_PYTHON = {"PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX"}
+_BRINGS_PYTHON = re.compile(
+    r"python|conda|mamba|torch|tensorflow|jax|horovod|deepspeed|frameworks|(^|[-_/])(ai|ml|dl)([-_/]|$)", re.I
+)
+"""Modules of the submitting shell by whose name they may bring a framework."""
+_TENSORFLOW = {"tensorflow", "keras", "tf_keras"}
+
+
+class ActiveShell(msgspec.Struct, frozen=True, kw_only=True):
+    """What is active in the shell that submits; nothing of it with ``--host``."""
+
+    venv: str | None = None
+    conda: str | None = None
+    """Path of the environment."""
+    modules: tuple[str, ...] = ()
+    """Names of the modules that are loaded."""
+    without: str | None = None
+    """An active environment that does not have the framework."""
+
+    @property
+    def path(self) -> str:
+        """The environment; empty: none is active."""
+        return self.venv or self.conda or ""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """The job with its software."""
+
+    request: JobRequest
+    settings: tuple[Setting, ...]
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def goals_of(request: JobRequest) -> tuple[str, ...]:
+    """Return what the program needs, as keys of ``software.offers``: several where either may be meant."""
+    if request.software not in ("site", "none"):
+        return (request.software,)
+    if request.command.bundled:
+        return ("mpi4py",)
+    tops = {module.partition(".")[0] for module in request.imports}
+    if request.framework == "horovod":
+        return _horovod_goals(request.imports, tops)
+    if request.framework in GOALS:
+        return (request.framework,)
+    return ("tensorflow",) if tops & _TENSORFLOW else ()
+
+
+def _horovod_goals(imports: tuple[str, ...], tops: set[str]) -> tuple[str, ...]:
+    """Return which Horovod is meant: by its own modules, else by the frameworks that are imported, too."""
+    named = {module.split(".")[1] for module in imports if module.startswith("horovod.")} or tops
+    found = {"horovod-torch": {"torch"}, "horovod-tensorflow": {"keras", *_TENSORFLOW}}
+    return tuple(goal for goal, modules in found.items() if named & modules) or tuple(found)
+
+
+def module_of(request: JobRequest) -> str | None:
+    """Return the module of Python by which an environment is known to have the framework."""
+    goals = goals_of(request)
+    return framework_of(request).module or (goals[0] if goals == ("tensorflow",) else None)
+
+
+def choose_software(
+    request: JobRequest, settings: tuple[Setting, ...], profile: SiteProfile, shell: ActiveShell | None
+) -> Choice:
+    """Return the job with the software that its framework needs.
+
+    ``shell``: None where the job is submitted on another machine. Raises BadInputError for a name that the
+    profile does not offer, and for one that does not go together with a container.
+    """
+    job = Choice(request=request, settings=settings)
+    if request.software != "site":
+        return _named_offer(job, profile)
+    if _is_named(request, settings):
+        return job
+    found = _active(job, profile, shell) or _of_site(job, profile, shell)
+    if shell and shell.without and (found.problems or found.request.software != "site"):
+        note = (
+            f"{shell.without}, which is active in this shell, has no {goals_of(request)[0]} and is not used"
+        )
+        found = replace(found, notes=(note, *found.notes))
+    return found
+
+
+def _of_site(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Choice:
+    """Return the job with what the site has for its program."""
+    request, goals = job.request, _still_needed(job.request, profile)
+    if not goals:
+        return job
+    if not request.command.bundled and python_target(request.command.argv) is None:
+        note = f"{request.command.argv[0]} brings its own software, or --software {goals[0]} that of the site"
+        return replace(job, notes=(note,))
+    if goal := next((goal for goal in goals if goal in profile.software.offers), None):
+        return _offered(job, profile, goal)
+    brings = _handed_on(profile, shell)
+    if profile.status == "generic" or brings:
+        return _not_known(job, goals[0], brings)
+    problem = Problem(message=_why_not(request, profile, goals), hint=_ways(profile, goals[0]))
+    return replace(job, problems=(problem,))
+
+
+def offer_of(request: JobRequest, profile: SiteProfile) -> Offer | None:
+    """Return the site's software that the job uses."""
+    return profile.software.offers.get(request.software)
+
+
+def reason_of(request: JobRequest, profile: SiteProfile) -> Line:
+    """Return why a job has the lines of its software, and the source, in a line without text."""
+    if (offer := offer_of(request, profile)) is None:
+        return GIVEN
+    what = f"{holds(request.software, offer)}, software of the site"
+    return Line(text="", reason=what, source=source_of(profile, offer.source))
+
+
+def holds(goal: str, offer: Offer) -> str:
+    """Return what an offer holds, as ``torch 2.8.0``."""
+    names = [part for part in goal.split("-") if part in offer.versions]
+    return " and ".join(f"{name} {offer.versions[name]}" for name in names) or goal
+
+
+def _named_offer(job: Choice, profile: SiteProfile) -> Choice:
+    """Return the job with the offer that the person names; one of an earlier job is there already."""
+    request = job.request
+    origin = next((each.origin for each in job.settings if each.name == "software"), "")
+    if request.software == "none" or not origin.startswith(("command line", "job file", "user config")):
+        return job
+    if request.software not in profile.software.offers:
+        there = ", ".join(sorted(set(profile.software.offers) - {"python"})) or "none"
+        raise BadInputError(
+            f"--software {request.software}: our profile of {profile.name} offers no such software",
+            f"it offers: {there}; site takes that of the program's framework, none leaves it out",
+        )
+    if request.environment and request.environment.container:
+        raise BadInputError(
+            f"--software {request.software} and a container: the image replaces the site's software",
+            "leave one of them out",
+        )
+    return _offered(job, profile, request.software)
+
+
+def _is_named(request: JobRequest, settings: tuple[Setting, ...]) -> bool:
+    """Whether the person has named for this job where its Python comes from."""
+    parts = (each.origin for each in settings if each.name.startswith("environment."))
+    program = next((word for word in request.command.argv if "python" in PurePath(word).name), "")
+    by_path = "/" in program and not request.command.bundled
+    by_variable = bool(_FINDS_PYTHON.intersection(request.env))
+    return by_path or by_variable or any(not o.startswith(("site profile", "user config")) for o in parts)
+
+
+def _active(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Choice | None:
+    """Return the job in the environment that is active in the submitting shell; None: it has none."""
+    before = job.request.environment or Environment()
+    wanted = goals_of(job.request) and not (before.container or job.request.command.bundled)
+    if shell is None or not shell.path or not wanted:
+        return None
+    name, variable = ("venv", "VIRTUAL_ENV") if shell.venv else ("conda", "CONDA_PREFIX")
+    environment = replace(before, venv=shell.venv, conda=shell.conda)
+    if (
+        shell.conda and not site_scheduler(profile).hands_on_environment
+    ):  # where conda itself may not be found
+        environment = replace(before, path=(f"{shell.path}/bin", *before.path))
+    origin = f"active in this shell: {variable}"
+    return Choice(
+        request=replace(job.request, environment=environment),
+        settings=(*job.settings, Setting(name=f"environment.{name}", value=shell.path, origin=origin)),
+        notes=(f"the job uses {shell.path}, which is active in this shell; --software none leaves it out",),
+    )
+
+
+def _offered(job: Choice, profile: SiteProfile, goal: str) -> Choice:
+    """Return the job with an offer of the site."""
+    request, offer = job.request, profile.software.offers[goal]
+    what, page = holds(goal, offer), cite(profile, offer.source)
+    if needs_install(offer):
+        sentence = f"{goal} of {profile.name} has to be installed first ({page})"
+        return replace(job, problems=(Problem(message=sentence, hint=_ways(profile, goal)),))
+    given = {_option(text) for text in request.directives}
+    directives = tuple(text for text in offer.directives if _option(text) not in given)
+    in_setup = offer.environment == Environment() and not directives
+    moved = replace(
+        request,
+        software=goal,
+        environment=_with_named(offer.environment, request.environment),
+        directives=(*directives, *request.directives),
+        env={**offer.env, **request.env},
+    )
+    setting = Setting(name="software", value=goal, origin=f"site profile {profile.name}: {what} ({page})")
+    settings = (*(each for each in job.settings if each.name != "software"), setting)
+    brought = "the site's setup has it" if in_setup else "--software none leaves it out"
+    notes = [f"{what} of {profile.name}'s software, {page}; {brought}"]
+    if offer.install:
+        notes.append(f"needed once before: {'; '.join(offer.install)}")
+    return Choice(request=moved, settings=settings, notes=(*notes, *_lacking(moved, offer)))
+
+
+def _with_named(offered: Environment, named: Environment | None) -> Environment | None:
+    """Return the offer's environment with what the person adds to it; None: the site's setup alone."""
+    if named is None:
+        return None if offered == Environment() else offered
+    return replace(
+        offered,
+        modules=(*offered.modules, *named.modules),
+        module_use=(*offered.module_use, *named.module_use),
+        path=(*named.path, *offered.path),
+        venv=named.venv or offered.venv,
+        conda=named.conda or offered.conda,
+    )
+
+
+def _option(text: str) -> str:
+    return re.split(r"[=\s]", text)[0]
+
+
+def _lacking(request: JobRequest, offer: Offer) -> Iterator[str]:
+    """Yield a note for each module that the program imports and the offer is known to lack."""
+    for module in dict.fromkeys(each.partition(".")[0] for each in request.imports):
+        if module in offer.lacks:
+            yield f"the program imports {module}, which it does not have: {offer.lacks[module]}"
+
+
+def _still_needed(request: JobRequest, profile: SiteProfile) -> tuple[str, ...]:
+    """Return what the program needs, unless its environment is settled, or is that of this shell."""
+    settled = site_scheduler(profile).starts_at_once or request.environment is not None
+    return () if settled else goals_of(request)
+
+
+def _handed_on(profile: SiteProfile, shell: ActiveShell | None) -> tuple[str, ...]:
+    """Return the modules of this shell that may bring a framework, where the job gets its variables."""
+    loaded = shell.modules if shell and site_scheduler(profile).hands_on_environment else ()
+    return tuple(module for module in loaded if _BRINGS_PYTHON.search(module))
+
+
+def _not_known(job: Choice, goal: str, brings: tuple[str, ...]) -> Choice:
+    """Return the job with a note: the profile cannot know what its environment has."""
+    if job.request.command.bundled or job.request.check or job.request.check_imports:
+        return job
+    loaded = f" (modules of this shell: {', '.join(brings)})" if brings else ""
+    note = f"whether the job's Python has {goal} is not known{loaded}; --check-imports tries it first"
+    return replace(job, notes=(note,))
+
+
+def _why_not(request: JobRequest, profile: SiteProfile, goals: tuple[str, ...]) -> str:
+    """Return why nothing brings the framework into the job."""
+    why = f"our profile of {profile.name} knows no {goals[0]}"
+    if lack := next((profile.software.lacks[goal] for goal in goals if goal in profile.software.lacks), None):
+        page = f" ({cite(profile, lack.source)})" if lack.source else ""
+        why = f"{lack.why}{page}"
+    return f"nothing brings {request.framework or goals[0]} into the job: {why}"
+
+
+def _ways(profile: SiteProfile, goal: str) -> str:
+    """Return the commands that help."""
+    from hpclaunch.software.install_plan import plan_install  # only refusals need it
+
+    own = "name where it is: --venv, --conda, --module or --container"
+    if goal in GOALS and plan_install(profile, goal).chosen:
+        install = f"hpclaunch software plan --site {profile.name} --for {goal} --write install.sh"
+        own = f"install it: {install}; or {own}"
+    return f"{own}; --software none submits all the same"

@@ -1,0 +1,113 @@
+"""What a site has for each framework, as its profile knows it: for people, JSON and the docs. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from hpclaunch.json_document import Document
+from hpclaunch.site.job_environment import Environment
+from hpclaunch.site.schema import Offer, SiteProfile
+from hpclaunch.software.goals import GOALS
+from hpclaunch.software.install_plan import plan_install
+
+Way = Literal["in the setup", "taken by submit", "to install", "none", "unknown"]
+
+
+class SiteSoftware(msgspec.Struct, frozen=True, kw_only=True):
+    """What a site has for one framework."""
+
+    goal: str
+    """A word of ``hpclaunch software plan --for``."""
+    way: Way
+    holds: str = ""
+    """Versions, as ``torch 2.8.0, cuda 12.9``."""
+    route: str | None = None
+    """The way of ``hpclaunch software plan`` to install it, where the site documents none."""
+    since: dt.date | None = None
+    """Day from which the site has them."""
+    page: str | None = None
+    """Page that states it; None: nothing was found."""
+    checked: dt.date | None = None
+    """Day on which the page was read."""
+    note: str | None = None
+
+
+class SoftwareDocument(Document, frozen=True, kw_only=True):
+    """What sites have for each framework."""
+
+    sites: dict[str, tuple[SiteSoftware, ...]]
+
+
+DOCUMENTS = {"software": SoftwareDocument}
+"""Name of the schema -> its type."""
+
+
+def live(profiles: Mapping[str, SiteProfile]) -> dict[str, SiteProfile]:
+    """Return the profiles of machines that are in operation."""
+    return {name: each for name, each in profiles.items() if each.status == "production"}
+
+
+def needs_install(offer: Offer) -> bool:
+    """Return whether an offer is used where it was installed before, in ``$PREFIX``."""
+    return "$PREFIX" in repr((offer.environment, offer.env, offer.directives))
+
+
+def site_software(profile: SiteProfile) -> tuple[SiteSoftware, ...]:
+    """Return a row for each framework that can be planned."""
+    return tuple(_row(profile, goal) for goal in GOALS)
+
+
+def _row(profile: SiteProfile, goal: str) -> SiteSoftware:
+    offer, lack = profile.software.offers.get(goal), profile.software.lacks.get(goal)
+    stated = offer or lack
+    source = profile.sources.get(stated.source) if stated and stated.source else None
+    page, checked = (source.url, source.checked) if source else (None, None)
+    if offer is not None:
+        held = ", ".join(f"{name} {version}" for name, version in offer.versions.items())
+        way, since, note = _way(offer), offer.since, offer.note
+        return SiteSoftware(
+            goal=goal, way=way, holds=held, since=since, page=page, checked=checked, note=note
+        )
+    plan = plan_install(profile, goal)
+    if plan.chosen:
+        return SiteSoftware(goal=goal, way="to install", route=plan.chosen, note=plan.route().why)
+    if lack is None:
+        return SiteSoftware(goal=goal, way="unknown")
+    return SiteSoftware(goal=goal, way="none", page=page, checked=checked, note=lack.why)
+
+
+def _way(offer: Offer) -> Way:
+    if needs_install(offer):
+        return "to install"
+    in_setup = offer.environment == Environment() and not offer.directives
+    return "in the setup" if in_setup else "taken by submit"
+
+
+TABLE = ("torch", "horovod-torch", "horovod-tensorflow", "jax", "deepspeed")
+"""The columns of the table in the reference."""
+
+
+def software_table(profiles: Mapping[str, SiteProfile]) -> str:
+    """Return the section of the reference page: machines x frameworks."""
+    head = ["## Software for each framework", "", _INTRODUCTION, "", f"| machine | {' | '.join(TABLE)} |"]
+    lines = (f"| {name} | {' | '.join(_cells(profile))} |" for name, profile in live(profiles).items())
+    return "\n".join([*head, "|---" * (len(TABLE) + 1) + "|", *lines, ""])
+
+
+def _cells(profile: SiteProfile) -> Iterator[str]:
+    for goal in TABLE:
+        row = _row(profile, goal)
+        version = row.holds.split(", ")[0] or row.route
+        read = f"([{row.checked}]({row.page}))" if row.page else ""
+        yield ", ".join(filter(None, (row.way, version))) + f" {read}" * bool(read)
+
+
+_INTRODUCTION = """\
+What a job with such a program gets from `hpclaunch submit`, as `hpclaunch software show` tells. *In the
+setup*: each job has it. *Taken by submit*: with its modules, image or uenv. *To install*: the submission is
+refused with the command that helps. *None*: the site has none, or none was found. *Unknown*: the profile says
+nothing, and the submission is refused. Then the version, and the day on which the linked page was read."""

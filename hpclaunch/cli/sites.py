@@ -205,26 +205,39 @@ def validate(sites: tuple[str, ...], as_json: bool) -> None:
 @click.argument("sites", nargs=-1, metavar="[PATH_OR_NAME]...", shell_complete=complete_site)
 @click.option("--older-than", "days", type=click.IntRange(min=0), default=365, show_default=True,
               metavar="DAYS", help="The age from which a fact is listed.")  # fmt: skip
+@click.option("--page", type=click.File(encoding="utf-8", errors="replace"), metavar="FILE",
+              help="A page with the site's changes, which you have saved (- is stdin): name the modules of"
+              " the profile that its newer entries name.")  # fmt: skip
 @_JSON
-def check_facts(sites: tuple[str, ...], days: int, as_json: bool) -> None:
+def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json: bool) -> None:
     """List the sources of facts that were read more than a year ago. Exit 1 where there are some.
 
     Limits of queues, modules and partitions change; the pages listed should be read again. Without names, all
-    profiles but those of retired machines are checked.
+    profiles but those of retired machines are checked. --page compares the profile with the page on which the
+    site announces changes of its software.
 
-    Example: hpclaunch sites check lumi-g
+    Example: hpclaunch sites check polaris --page system-updates.html
     """
     import datetime as dt
 
     from hpclaunch.site.fact_age import read_sources
     from hpclaunch.site.load_profile import load_all, load_site
+    from hpclaunch.site.module_facts import changed_modules, entries_of
     from hpclaunch.site.site_documents import SourcesDocument
 
+    if page is not None and len(sites) != 1:
+        raise click.UsageError("--page is the page of one site: name it")
     profiles, broken = load_all() if not sites else ({site: load_site(site) for site in sites}, {})
     sources = read_sources(profiles, dt.date.today())
     old = tuple(source for source in sources if source.age_days > days)
+    entries = entries_of(page.read()) if page else []
+    if page and not entries:
+        raise BadInputError(f"--page {page.name}: no entry with a day is in it", "save the page of changes")
+    changed = tuple(each for profile in profiles.values() for each in changed_modules(profile, entries))
     if as_json:
-        document = SourcesDocument(older_than_days=days, sources=len(sources), old=old, not_readable=broken)
+        document = SourcesDocument(
+            older_than_days=days, sources=len(sources), old=old, not_readable=broken, changed=changed
+        )
         print_document(document, indent=2)
     else:
         for source in old:
@@ -235,9 +248,18 @@ def check_facts(sites: tuple[str, ...], days: int, as_json: bool) -> None:
         click.echo(
             f"{len(old)} of {len(sources)} sources were read more than {counted(days, 'day')} ago{oldest}"
         )
+        for each in changed:
+            known = f"known on {each.known}" if each.known else "of unknown day"
+            click.echo(
+                f"{each.module} ({known}; {', '.join(each.keys)}) changed on {each.changed}: {each.entry}"
+            )
+        for log in () if entries else (log for profile in profiles.values() for log in profile.changes):
+            click.echo(
+                f"changes were read up to {log.last_entry}: save the page and compare it with --page FILE"
+            )
         for name, error in broken.items():
             click.echo(f"profile {name} cannot be read: {error}", err=True)
-    if old:
+    if old or changed:
         raise click.exceptions.Exit(EXIT_FAILED)
 
 

@@ -17,6 +17,7 @@ from hpclaunch.plan import request_rules
 from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
+from hpclaunch.plan.documented_cores import cores_line, documented_cores, with_documented_cores
 from hpclaunch.plan.fabric_notes import fabric_notes
 from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
@@ -134,6 +135,8 @@ def _layout(
         if request.binding != "off" and profile.binding.cpu in _WHOLE_NODE_BINDINGS:
             request_rules.check_whole_node(profile, choice, request)
             binding = bind(topology, _binding_request(request, tasks_per_node, share_cores=local))
+            documented = documented_cores(request, profile, tasks_per_node)
+            binding = with_documented_cores(binding, documented, topology)
     elif request.gpus_per_task:
         gpus = tasks_per_node * request.gpus_per_task
     cores, cpus = _cores_per_task(request, profile, topology, tasks_per_node)
@@ -366,6 +369,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
         )
     if plan.binding is None:
         return (*lines, "No binding is planned: the NUMA nodes are not described, or --binding off.")
+    lines += cores_line(request, profile, plan.tasks_per_node)
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.plan.documented_cores import threads_line
 from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
@@ -65,7 +66,7 @@ def shell_lines(
         )
     lines += site_variables(profile, layout.nodes, frozenset(request.env))
     lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
-    lines.append(_threads(request, layout))
+    lines.append(_threads(request, profile, layout))
     lines += _given_variables(request, profile)
     return (*lines, *startup_lines(request, reported=layout.binding is not None))
 
@@ -85,8 +86,8 @@ def _shares_cores(binding: NodeBinding | None) -> bool:
     return len(cpus) > len(set(cpus))
 
 
-def _threads(request: JobRequest, layout: JobLayout) -> Line:
-    """OMP_NUM_THREADS, which OpenMP, OpenBLAS and MKL read: one thread for each core of the smallest rank."""
+def _threads(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Line:
+    """One thread for each core of the smallest rank, unless the site documents fewer for the framework."""
     if layout.binding is not None:
         cores = min(len(rank.cpus) for rank in layout.binding.ranks) // request.threads_per_core
         reason = "threads for each rank: the cores it is bound to"
@@ -94,7 +95,7 @@ def _threads(request: JobRequest, layout: JobLayout) -> Line:
         cores, reason = layout.cores_per_task, "threads for each rank: --cpus-per-task"
         if cores != (request.cpus_per_task or 1):
             reason = "threads for each rank: its share of the node's cores"
-    return Line(text=f"export OMP_NUM_THREADS={max(1, cores)}", reason=reason)
+    return threads_line(request, profile, cores, reason)
 
 
 def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:

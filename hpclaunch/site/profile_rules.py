@@ -189,6 +189,20 @@ def _binding(part: Binding, profile: SiteProfile) -> Iterator[Broken]:
     if profile.node is not None and not profile.node.numa and part.cpu not in ("cores", "none"):
         found = f"cpu is {part.cpu} and node.numa is empty"
         yield ("cpu",), found, "describe the NUMA nodes, or leave the cores to the launcher: cores or none"
+    for framework, each in part.cores_for.items():
+        yield from _own_cores(("cores_for", framework, "cores"), each.cores, profile.node)
+
+
+def _own_cores(path: KeyPath, lists: tuple[str, ...], node: Node | None) -> Iterator[Broken]:
+    """Yield what is wrong with the lists of cores of ranks: each core once, and all of them in the node."""
+    taken: CpuSet = frozenset()
+    for number, text in enumerate(lists):
+        cores = parse_cpu_list(text)
+        if node is None or max(cores, default=0) >= node.cores:
+            yield (*path, number), f"{text}: not cores of the node", "name those of node.cores"
+        if again := taken & cores:
+            yield (*path, number), f"cores {format_cpu_list(again)} belong to a rank before", "name each once"
+        taken |= cores
 
 
 def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
@@ -207,6 +221,16 @@ def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
 def _software(part: Software, _: SiteProfile) -> Iterator[Broken]:
     if not part.python or part.python.startswith(("%", "-")):  # %1: a job of bash
         yield ("python",), f"{part.python!r} is not a program", "give its name or path"
+    for goal in part.offers.keys() & part.lacks.keys():
+        yield ("lacks", goal), f"{goal} is in offers, too", "keep one of the two"
+    loads = " ".join([step.text for step in part.setup] + [repr(offer) for offer in part.offers.values()])
+    for name in part.fallbacks:
+        if name not in loads:
+            yield (
+                ("fallbacks", name),
+                f"{name} is not loaded by setup or offers",
+                "name it as it is loaded there",
+            )
 
 
 def _container(part: Container, _: SiteProfile) -> Iterator[Broken]:

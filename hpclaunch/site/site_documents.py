@@ -17,6 +17,7 @@ from hpclaunch.site.load_profile import (
     site_names,
     user_sites_folder,
 )
+from hpclaunch.site.module_facts import ChangedModule, without_version
 
 
 class ListedSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +58,8 @@ class SourcesDocument(Document, frozen=True, kw_only=True):
     """Those that were read longer ago."""
     not_readable: dict[str, str]
     """Profile that cannot be read -> why."""
+    changed: tuple[ChangedModule, ...] = ()
+    """With ``--page``: modules of the profiles that a newer entry of that page names."""
 
 
 class DetectedSite(Document, frozen=True, kw_only=True):
@@ -104,7 +107,10 @@ def validated_site(site: str) -> ValidatedSite:
         profile = load_merged(site).profile
     except BadInputError as error:
         return ValidatedSite(site=site, ok=False, errors=tuple(str(error).splitlines()))
-    return ValidatedSite(site=site, ok=True, name=profile.name, digest=profile_digest(profile))
+    wrong = () if profile.retired else tuple(f"{site}: {each}" for each in without_version(profile))
+    return ValidatedSite(
+        site=site, ok=not wrong, name=profile.name, digest=profile_digest(profile), errors=wrong
+    )
 
 
 def detected_site(found: Detection, hostname: str) -> DetectedSite:

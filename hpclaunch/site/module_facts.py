@@ -1,0 +1,145 @@
+"""The modules that a profile loads: each with its version, and compared with what a site announced. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from hpclaunch.site.schema import SiteProfile
+
+_LOAD = re.compile(r"\bmodule +(?:-q +)?load +([^;&|#]*)")
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = rf"({'|'.join(_MONTHS)})[a-z]*\.?"
+_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
+_DATES = (
+    re.compile(r"(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})"),
+    re.compile(rf"(?P<m>{_MONTH})\s+(?P<d>{_DAY}),?\s+(?P<y>\d{{4}})", re.IGNORECASE),
+    re.compile(rf"(?P<d>{_DAY})\s+(?P<m>{_MONTH})\s+(?P<y>\d{{4}})", re.IGNORECASE),
+)
+_HEADING = 60
+"""Characters at the beginning of a line in which the date of an entry stands."""
+
+
+class LoadedModule(msgspec.Struct, frozen=True, kw_only=True):
+    """A module that jobs at a site load."""
+
+    name: str
+    """As it is loaded, such as ``conda/2025-09-25``."""
+    key: str
+    """Where the profile has it, such as ``software.offers.torch``."""
+    since: dt.date | None = None
+    """Day from which the site has it."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One change that a site announced."""
+
+    day: dt.date
+    text: str
+
+
+class ChangedModule(msgspec.Struct, frozen=True, kw_only=True):
+    """A module of the profile that an entry names which is newer than what the profile is based on."""
+
+    site: str
+    module: str
+    keys: tuple[str, ...]
+    known: dt.date | None
+    """Day of the fact: from when the site has the module, or the newest entry that was read for the profile;
+    None: the profile says neither."""
+    changed: dt.date
+    entry: str
+    """How the entry begins."""
+
+
+def loaded_modules(profile: SiteProfile) -> Iterator[LoadedModule]:
+    """Yield the modules that the setup, the offers, containers and EasyBuild load."""
+    software = profile.software
+    for number, step in enumerate(software.setup):
+        yield from _in_text(step.text, f"software.setup.{number}")
+    for goal, offer in software.offers.items():
+        key = f"software.offers.{goal}"
+        for name in offer.environment.modules:
+            yield LoadedModule(name=name, key=key, since=offer.since)
+        for text in offer.install:
+            yield from _in_text(text, f"{key}.install")
+    for text in software.container.modules if software.container else ():
+        yield from _in_text(text, "software.container.modules")
+    for name in software.easybuild.modules if software.easybuild else ():
+        yield LoadedModule(name=name, key="software.easybuild.modules")
+
+
+def _in_text(text: str, key: str) -> Iterator[LoadedModule]:
+    for words in _LOAD.findall(text):
+        yield from (LoadedModule(name=name, key=key) for name in words.split() if name[0] not in "$-\"'")
+
+
+def without_version(profile: SiteProfile) -> Iterator[str]:
+    """Yield a sentence for each module that is loaded without a version and without a word why."""
+    bare: dict[str, list[str]] = {}
+    for module in loaded_modules(profile):
+        if "/" not in module.name and module.name not in profile.software.unversioned:
+            bare.setdefault(module.name, []).append(module.key)
+    for name, keys in bare.items():
+        right = f"write {name}/VERSION, or say in software.unversioned why it has none"
+        yield f"{', '.join(keys)}: module {name} has no version; {right}"
+
+
+def entries_of(page: str) -> list[Entry]:
+    """Return the dated entries of a page, as text or HTML; an entry begins with a line that has its day."""
+    if re.search(r"<(html|body|h\d|p|div)\b", page, re.IGNORECASE):
+        page = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.DOTALL | re.IGNORECASE)
+        page = re.sub(r"<(h\d|p|li|br|tr|div|dt|section)\b[^>]*>", "\n", page, flags=re.IGNORECASE)
+        page = html.unescape(re.sub(r"<[^>]+>", "", page))
+    entries: list[Entry] = []
+    for line in filter(None, map(str.strip, page.splitlines())):
+        if day := _day_in(line[:_HEADING]):
+            entries.append(Entry(day=day, text=line))
+        elif entries:
+            entries[-1] = Entry(day=entries[-1].day, text=f"{entries[-1].text}\n{line}")
+    return entries
+
+
+def _day_in(text: str) -> dt.date | None:
+    for pattern in _DATES:
+        if found := pattern.search(text):
+            month, day = found["m"], re.sub(r"\D", "", found["d"])
+            number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+            try:
+                return dt.date(int(found["y"]), number, int(day))
+            except ValueError:
+                continue
+    return None
+
+
+def changed_modules(profile: SiteProfile, entries: list[Entry]) -> list[ChangedModule]:
+    """Return the modules of a profile that a newer entry names, each with its newest one.
+
+    What counts as known is the newest entry that was read for the profile (``changes``), or the day from
+    which the site has the module: the day on which its page was read says nothing about changes before it.
+    """
+    read = [log.last_entry for log in profile.changes]
+    keys: dict[str, list[LoadedModule]] = {}
+    for module in loaded_modules(profile):
+        keys.setdefault(module.name.partition("/")[0], []).append(module)
+    found = []
+    for name, modules in keys.items():
+        known = max([*read, *(each.since for each in modules if each.since)], default=None)
+        word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+        newer = [each for each in entries if (known is None or each.day > known) and word.search(each.text)]
+        if newer:
+            last = max(newer, key=lambda entry: entry.day)
+            where = tuple(dict.fromkeys(each.key for each in modules))
+            found.append(_changed(profile.name, name, where, known, last))
+    return found
+
+
+def _changed(
+    site: str, module: str, keys: tuple[str, ...], known: dt.date | None, entry: Entry
+) -> ChangedModule:
+    begins = " ".join(entry.text.split())[:200]
+    return ChangedModule(site=site, module=module, keys=keys, known=known, changed=entry.day, entry=begins)

@@ -66,6 +66,9 @@ def show(sites: tuple[str, ...], as_json: bool) -> None:
     help="Folder to install into. Default: the storage that the profile names, else ~/hpclaunch-GOAL.",
 )
 @click.option(
+    "-A", "--account", help="Project whose storage the folder is in, if the profile's path has one."
+)
+@click.option(
     "--write",
     "file",
     type=click.Path(path_type=Path),
@@ -80,6 +83,7 @@ def plan_software(
     goal: str,
     route: str | None,
     prefix: str | None,
+    account: str | None,
     file: Path | None,
     as_json: bool,
 ) -> None:
@@ -94,7 +98,9 @@ def plan_software(
     from hpclaunch.site.load_profile import load_site
     from hpclaunch.software.install_plan import plan_install
 
-    found = plan_install(load_site(site), goal, _folder(prefix))
+    profile = load_site(site)
+    usual = (profile.software.prefix or "").replace("$SLURM_JOB_ACCOUNT", account) if account else ""
+    found = plan_install(profile, goal, _folder(prefix) or (f"{usual}/hpclaunch-{goal}" if usual else None))
     none_known = route is None and found.chosen is None
     taken = None if none_known else found.route(route)
     if file is not None:

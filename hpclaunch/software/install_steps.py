@@ -31,6 +31,8 @@ from hpclaunch.software.shell_quoting import double_quote
 from hpclaunch.software.software_lines import environment_lines
 from hpclaunch.software.wheels import WHEELS, Wheels
 
+ACCOUNT = "SLURM_JOB_ACCOUNT"
+"""Variable of jobs with the project; the script of an installation, which is no job, needs it set."""
 _CPUS = {"Grace": "aarch64", "POWER": "ppc64le"}
 _CXX17 = """cat > "$VIRTUAL_ENV/bin/g++17" <<'END'
 #!/bin/bash
@@ -368,8 +370,12 @@ def script(plan: InstallPlan, route: Route, job_file: str) -> str:
     about = _about(plan, route)
     steps = "\n\n".join(f"# {step.cited}\n{step.text}" for step in route.steps)
     check = f"hpclaunch check --site {plan.site} --file {shlex.quote(job_file)} {GOALS[plan.goal].check}"
+    project = f': "${{{ACCOUNT}:?set it to your project: {ACCOUNT}=... bash $0}}"\n' * (
+        ACCOUNT in plan.prefix
+    )
     return (
-        f"#!/bin/bash\n{about}set -eo pipefail\nexport PREFIX={double_quote(plan.prefix)}\n\n{steps}\n\n"
+        f"#!/bin/bash\n{about}set -eo pipefail\n{project}"
+        f"export PREFIX={double_quote(plan.prefix)}\n\n{steps}\n\n"
         f"echo {shlex.quote(f'installed; check it with: {check}')}\n"
     )
 

@@ -53,7 +53,6 @@ export TMPDIR=/tmp  # a longer one breaks the sockets of data loaders (AF_UNIX p
 # compute nodes reach the internet through the proxy only [1]
 export http_proxy=http://proxy.alcf.anl.gov:3128
 export https_proxy=http://proxy.alcf.anl.gov:3128
-export ftp_proxy=http://proxy.alcf.anl.gov:3128
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
 # and this job's port, below ephemeral ones
 export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))

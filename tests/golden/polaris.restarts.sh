@@ -52,7 +52,6 @@ unset NCCL_NET  # a job of one node has no Slingshot service, so forcing the plu
 # compute nodes reach the internet through the proxy only [2]
 export http_proxy=http://proxy.alcf.anl.gov:3128
 export https_proxy=http://proxy.alcf.anl.gov:3128
-export ftp_proxy=http://proxy.alcf.anl.gov:3128
 export TMPDIR=/tmp  # a longer one breaks the sockets of data loaders (AF_UNIX path too long) [6]
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
 # and this job's port, below ephemeral ones

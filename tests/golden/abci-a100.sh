@@ -13,7 +13,7 @@
 #$ -j y
 
 # Written by hpclaunch 0.1.0 for abci-a100: ABCI 2.0 at AIST, Japan, the 120 nodes (A) of 8 A100 40 GB,
-# switched off, facts read 2026-11-20 to 2026-11-22.
+# switched off, facts read 2026-11-20 to 2026-11-23.
 # 1 node x 8 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-8  GPU 0  NUMA node 0

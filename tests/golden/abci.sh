@@ -13,7 +13,7 @@
 #$ -j y
 
 # Written by hpclaunch 0.1.0 for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; those of 8 A100 are in
-# abci-a100), switched off, facts read 2026-11-20 to 2026-11-22.
+# abci-a100), switched off, facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-9  GPU 0  NUMA node 0

@@ -17,7 +17,7 @@
 #$ -tc 2
 
 # Written by hpclaunch 0.1.0 for abci: ABCI 2.0 at AIST, Japan (nodes of 4 V100 16 GB; those of 8 A100 are in
-# abci-a100), switched off, facts read 2026-11-20 to 2026-11-22.
+# abci-a100), switched off, facts read 2026-11-20 to 2026-11-23.
 # 2 nodes x 4 ranks = 8 ranks.
 # Framework: not known; --framework names it.
 # CPUs and GPUs of each local rank:

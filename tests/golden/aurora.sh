@@ -17,7 +17,7 @@
 #PBS -l place=scatter
 
 # Written by hpclaunch 0.1.0 for aurora: Aurora at ALCF, Argonne (HPE Cray EX, 6 Data Center GPU Max per node
-# as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-22.
+# as 12 tiles, Slingshot-11), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 12 ranks = 12 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 1-8  GPU 0  NUMA node 0
@@ -43,12 +43,16 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
-module load frameworks  # the site's Python with torch and mpi4py [2]
-export CCL_PROCESS_LAUNCHER=pmix  # oneCCL finds its ranks through PALS' PMIx [2]
-export CCL_ATL_TRANSPORT=mpi  # oneCCL's messages go over MPI, and so over Slingshot [2]
-export CCL_KVS_MODE=mpi  # oneCCL exchanges addresses over MPI [2]
-export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default memory monitor can deadlock [2]
-export ZE_FLAT_DEVICE_HIERARCHY=FLAT  # each tile is a separate device, so ZE_AFFINITY_MASK counts tiles [1]
+module load frameworks/2025.3.1  # the site's Python with torch, DeepSpeed and mpi4py [2]
+export CCL_PROCESS_LAUNCHER=pmix  # oneCCL finds its ranks through PALS' PMIx [3]
+export CCL_ATL_TRANSPORT=mpi  # oneCCL's messages go over MPI, and so over Slingshot [3]
+export CCL_KVS_MODE=mpi  # oneCCL exchanges addresses over MPI [3]
+export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default memory monitor can deadlock [3]
+export ZE_FLAT_DEVICE_HIERARCHY=FLAT  # each tile is a separate device, so ZE_AFFINITY_MASK counts tiles [2]
+export TMPDIR=/tmp  # a longer one breaks the sockets of data loaders (AF_UNIX path too long) [4]
+# compute nodes reach the internet through the proxy only [1]
+export http_proxy=http://proxy.alcf.anl.gov:3128
+export https_proxy=http://proxy.alcf.anl.gov:3128
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
 # and this job's port, below ephemeral ones
 export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
@@ -67,5 +71,7 @@ mpiexec -n 12 --ppn 12 --cpu-bind list:1-8:9-16:17-24:25-32:33-40:41-48:53-60:61
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'
 
 # Sources:
-# [1] https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-20
-# [2] https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-20
+# [1] https://docs.alcf.anl.gov/aurora/running-jobs-aurora/, read 2026-11-23
+# [2] https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/, read 2026-11-23
+# [3] https://docs.alcf.anl.gov/aurora/data-science/frameworks/oneCCL/, read 2026-11-23
+# [4] https://docs.alcf.anl.gov/aurora/known-issues/, read 2026-11-23

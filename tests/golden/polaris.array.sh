@@ -21,7 +21,7 @@
 #PBS -l place=scatter
 
 # Written by hpclaunch 0.1.0 for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node,
-# Slingshot-11), facts read 2026-11-20 to 2026-11-22.
+# Slingshot-11), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 24-31  GPU 0  NUMA node 3
@@ -42,7 +42,7 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module use /soft/modulefiles  # the folder of ALCF's own modules [3]
-module load conda  # Python with torch, TensorFlow, Horovod and mpi4py for Cray MPICH [3]
+module load conda/2025-09-25  # Python with torch, TensorFlow, JAX, DeepSpeed and mpi4py for Cray MPICH [3]
 conda activate base  # the environment of that module [3]
 export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [4]
 export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [4]
@@ -56,7 +56,7 @@ unset NCCL_NET  # a job of one node has no Slingshot service, so forcing the plu
 # compute nodes reach the internet through the proxy only [2]
 export http_proxy=http://proxy.alcf.anl.gov:3128
 export https_proxy=http://proxy.alcf.anl.gov:3128
-export ftp_proxy=http://proxy.alcf.anl.gov:3128
+export TMPDIR=/tmp  # a longer one breaks the sockets of data loaders (AF_UNIX path too long) [6]
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
 # and this job's port, below ephemeral ones
 export MASTER_ADDR MASTER_PORT=$((10000 + (${PBS_JOBID%%[!0-9]*} + PBS_ARRAY_INDEX) % 10000))
@@ -77,7 +77,8 @@ mpiexec -n 4 --ppn 4 --cpu-bind list:24-31:16-23:8-15:0-7 \
 
 # Sources:
 # [1] https://docs.alcf.anl.gov/running-jobs/, read 2026-11-20
-# [2] https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20
-# [3] https://docs.alcf.anl.gov/polaris/data-science/python/, read 2026-11-20
-# [4] https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20
+# [2] https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-23
+# [3] https://docs.alcf.anl.gov/polaris/system-updates/, read 2026-11-23
+# [4] https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-23
 # [5] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
+# [6] https://docs.alcf.anl.gov/polaris/known-issues/, read 2026-11-23

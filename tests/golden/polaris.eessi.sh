@@ -17,7 +17,7 @@
 #PBS -l place=scatter
 
 # Written by hpclaunch 0.1.0 for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node,
-# Slingshot-11), facts read 2026-11-20 to 2026-11-22.
+# Slingshot-11), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # Framework: not known; --framework names it.
 # CPUs and GPUs of each local rank:
@@ -62,7 +62,7 @@ unset NCCL_NET  # a job of one node has no Slingshot service, so forcing the plu
 # compute nodes reach the internet through the proxy only [2]
 export http_proxy=http://proxy.alcf.anl.gov:3128
 export https_proxy=http://proxy.alcf.anl.gov:3128
-export ftp_proxy=http://proxy.alcf.anl.gov:3128
+export TMPDIR=/tmp  # a longer one breaks the sockets of data loaders (AF_UNIX path too long) [5]
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
 # and this job's port, below ephemeral ones
 export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
@@ -82,6 +82,7 @@ mpiexec -n 4 --ppn 4 --cpu-bind list:24-31:16-23:8-15:0-7 \
 
 # Sources:
 # [1] https://docs.alcf.anl.gov/running-jobs/, read 2026-11-20
-# [2] https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-20
-# [3] https://docs.alcf.anl.gov/polaris/data-science/nccl/, read 2026-11-20
+# [2] https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-23
+# [3] https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-23
 # [4] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
+# [5] https://docs.alcf.anl.gov/polaris/known-issues/, read 2026-11-23

@@ -88,7 +88,6 @@ def test_there_is_a_way_or_the_reason_why_not(site: str, goal: str) -> None:
 NO_WAY = {
     **{site: set(GOALS) for site in ("mn5-acc",)},
     "perlmutter": {"horovod-torch", "horovod-tensorflow"},
-    "polaris": {"tensorflow"},
     "betzy": {"tensorflow"},
     "betzy-accel": {"tensorflow"},
     **{
@@ -96,7 +95,8 @@ NO_WAY = {
         for site in ("alps-gh200", "daint", "clariden", "santis")
     },
     "frontier": {"horovod-torch", "horovod-tensorflow", "tensorflow", "jax"},
-    "aurora": {"horovod-torch", "horovod-tensorflow", "tensorflow", "jax"},
+    "aurora": {"horovod-torch", "jax"},
+    "polaris": {"horovod-torch", "horovod-tensorflow"},
     "lumi-g": {"horovod-torch", "tensorflow"},
     "olivia": {"horovod-torch", "horovod-tensorflow", "tensorflow", "mpi4py"},
     "jupiter": {"horovod-torch"},
@@ -247,12 +247,22 @@ def test_slingshot_needs_the_sites_stack_for_mpi_and_for_several_nodes() -> None
     assert job.environment["eessi"]["accelerator"] == "accel/nvidia/cc90"
 
 
-def test_polaris_gets_keras_2_for_its_tensorflow() -> None:
-    route = routes("polaris")["site"]
-    assert route.job is not None
-    assert route.job.env == {"TF_USE_LEGACY_KERAS": "1"}
-    assert route.versions["keras"] == "3"
-    assert "tf_keras" in steps(route)
+def test_polaris_has_no_horovod_since_its_conda_of_2025() -> None:
+    for goal in ("horovod-torch", "horovod-tensorflow"):
+        assert "cuda 12.9.1 is documented; the newest is 12.4" in routes("polaris", goal)["site"].why
+    software = load_site("polaris").software
+    assert set(software.lacks) == {"horovod-torch", "horovod-tensorflow"}
+    assert "module load conda/2025-09-25" in [line.text for line in software.setup]
+
+
+def test_auroras_tensorflow_with_horovod_is_its_own_environment() -> None:
+    job = routes("aurora")["site"].job
+    assert job is not None
+    assert job.environment == {
+        "site_setup": False,
+        "modules": ["tensorflow/2025.2.0", "mpich/opt/develop-git.6037a7a"],
+    }
+    assert job.env == {"HOROVOD_THREAD_AFFINITY": "4,8,12,16,20,24,56,60,64,68,72,76"}
 
 
 def test_lumi_builds_images_with_wheels_for_rocm() -> None:

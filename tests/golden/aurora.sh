@@ -43,7 +43,11 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
-module load frameworks/2025.3.1  # the site's Python with torch, DeepSpeed and mpi4py [2]
+# the site's Python with torch, DeepSpeed and mpi4py [2]
+for module in frameworks/2025.3.1 frameworks; do module is-avail "$module" && break; done
+# the script says so
+[ "$module" = frameworks/2025.3.1 ] || echo "hpclaunch: frameworks/2025.3.1 is gone, $module takes its place" >&2
+module load "$module"  # the first of them that is there
 export CCL_PROCESS_LAUNCHER=pmix  # oneCCL finds its ranks through PALS' PMIx [3]
 export CCL_ATL_TRANSPORT=mpi  # oneCCL's messages go over MPI, and so over Slingshot [3]
 export CCL_KVS_MODE=mpi  # oneCCL exchanges addresses over MPI [3]

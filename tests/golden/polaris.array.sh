@@ -42,7 +42,11 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module use /soft/modulefiles  # the folder of ALCF's own modules [3]
-module load conda/2025-09-25  # Python with torch, TensorFlow, JAX, DeepSpeed and mpi4py for Cray MPICH [3]
+# Python with torch, TensorFlow, JAX, DeepSpeed and mpi4py for Cray MPICH [3]
+for module in conda/2025-09-25 conda; do module is-avail "$module" && break; done
+# the script says so
+[ "$module" = conda/2025-09-25 ] || echo "hpclaunch: conda/2025-09-25 is gone, $module takes its place" >&2
+module load "$module"  # the first of them that is there
 conda activate base  # the environment of that module [3]
 export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [4]
 export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [4]

@@ -222,7 +222,7 @@ def rendezvous(scheduler: Scheduler, array: bool = False) -> tuple[Line, ...]:
         Line(text=scheduler.first_node, reason="rendezvous: the job's first node"),
         Line(
             text=f"export MASTER_ADDR MASTER_PORT=$((10000 + {number} % 10000))",
-            reason="and this job's port, below ephemeral ones",
+            reason="this job's port (10000-19999)",
         ),
     )
 

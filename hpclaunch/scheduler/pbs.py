@@ -118,16 +118,19 @@ def _words(answer: CommandResult) -> str:
 
 
 def _header(want: Resources) -> tuple[Line, ...]:
-    """Return the #PBS options (man qsub; PBS Professional user's guide) for a job."""
-    directives = [(f"-N {want.name}", "the name in qstat")]
+    """Return the #PBS options (man qsub; PBS Professional user's guide) for a job.
+
+    A reason takes a line: those that say of themselves what they are for have none.
+    """
+    directives = [(f"-N {want.name}", "")]
     if want.account:
-        directives.append((f"-A {want.account}", "the project that pays"))
+        directives.append((f"-A {want.account}", ""))
     if want.queue:
         directives.append((f"-q {want.queue}", want.queue_reason))
     directives += [
         (f"-l select={_select(want)}", "nodes, and what each of them must be"),
         (f"-l place=scatter{':excl' if want.exclusive else ''}", _place(want)),
-        (f"-l walltime={format_walltime(want.walltime_s)}", "walltime limit"),
+        (f"-l walltime={format_walltime(want.walltime_s)}", ""),
         ("-j oe", "stderr goes where stdout goes"),
     ]
     if want.output:

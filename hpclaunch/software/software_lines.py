@@ -113,10 +113,12 @@ def load_lines(name: str, profile: SiteProfile, given: Line) -> Iterator[Line]:
         yield replace(given, text=f"module load {word(name)}")
         return
     names = " ".join(map(word, (name, *others)))
-    yield replace(given, text=f'for module in {names}; do module is-avail "$module" && break; done')
-    said = f'echo "hpclaunch: {name} is gone, $module takes its place" >&2'
-    yield Line(text=f'[ "$module" = {word(name)} ] || {said}', reason="the script says so")
-    yield Line(text='module load "$module"', reason="the first of them that is there")
+    first = f'for module in {names}; do module is-avail "$module" && break; done'
+    yield Line(text=first, reason="the first that is there")
+    yield Line(
+        text=f'[ "$module" = {word(name)} ] || echo "hpclaunch: no {name}, but $module" >&2', reason=""
+    )
+    yield replace(given, text='module load "$module"')
 
 
 def _load(name: str, why: str) -> Line:

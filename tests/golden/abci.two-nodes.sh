@@ -46,8 +46,7 @@ export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_po
 if [ -r "${PE_HOSTFILE-}" ]; then awk '!seen[$1]++ { print $1 }' "$PE_HOSTFILE"; else hostname; fi | awk -v ranks="$HPCLAUNCH_TASKS" '{ node[NR] = $0 } END { for (i = 1; i <= NR; i++) for (k = 0; k < ranks / NR; k++) print node[i] }' > "$HPCLAUNCH_JOB_FOLDER/machines"
 # rendezvous: the job's first node
 read -r MASTER_ADDR < <(if [ -r "${PE_HOSTFILE-}" ]; then awk '!seen[$1]++ { print $1 }' "$PE_HOSTFILE"; else hostname; fi)
-# and this job's port, below ephemeral ones
-export MASTER_ADDR MASTER_PORT=$((10000 + (JOB_ID + SGE_TASK_ID) % 10000))
+export MASTER_ADDR MASTER_PORT=$((10000 + (JOB_ID + SGE_TASK_ID) % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=10  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

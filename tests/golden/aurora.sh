@@ -1,13 +1,10 @@
 #!/bin/bash -l
-# the name in qstat
 #PBS -N mnist
-# the project that pays
 #PBS -A MyProject
 # the first queue that fits: up to 2 nodes, 01:00:00
 #PBS -q debug
 # nodes, and what each of them must be
 #PBS -l select=1
-# walltime limit
 #PBS -l walltime=00:30:00
 # stderr goes where stdout goes
 #PBS -j oe
@@ -43,11 +40,10 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
-# the site's Python with torch, DeepSpeed and mpi4py [2]
+# the first that is there
 for module in frameworks/2025.3.1 frameworks; do module is-avail "$module" && break; done
-# the script says so
-[ "$module" = frameworks/2025.3.1 ] || echo "hpclaunch: frameworks/2025.3.1 is gone, $module takes its place" >&2
-module load "$module"  # the first of them that is there
+[ "$module" = frameworks/2025.3.1 ] || echo "hpclaunch: no frameworks/2025.3.1, but $module" >&2
+module load "$module"  # the site's Python with torch, DeepSpeed and mpi4py [2]
 export CCL_PROCESS_LAUNCHER=pmix  # oneCCL finds its ranks through PALS' PMIx [3]
 export CCL_ATL_TRANSPORT=mpi  # oneCCL's messages go over MPI, and so over Slingshot [3]
 export CCL_KVS_MODE=mpi  # oneCCL exchanges addresses over MPI [3]
@@ -58,8 +54,7 @@ export TMPDIR=/tmp  # a longer one breaks the sockets of data loaders (AF_UNIX p
 export http_proxy=http://proxy.alcf.anl.gov:3128
 export https_proxy=http://proxy.alcf.anl.gov:3128
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
-# and this job's port, below ephemeral ones
-export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
+export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

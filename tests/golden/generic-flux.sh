@@ -22,7 +22,7 @@ trap 'exit 142' ALRM  # Flux' signal to the script at the walltime limit (0.88)
 trap 'exit 129' HUP  # and that of an instance that ends (0.73)
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 MASTER_ADDR=$(hostname)  # rendezvous: the job's first node
-# and this job's port, below ephemeral ones
+# this job's port (10000-19999)
 export MASTER_ADDR MASTER_PORT=$((10000 + ($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24) % 10000))
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 

@@ -40,7 +40,7 @@ export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the tr
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
 # rendezvous: the job's first node
 read -r MASTER_ADDR < <(awk -v launch="${launch_node-}" '$0 != launch && !seen[$0]++' "$LSB_DJOB_HOSTFILE")
-# and this job's port, below ephemeral ones
+# this job's port (10000-19999)
 export MASTER_ADDR MASTER_PORT=$((10000 + (LSB_JOBID + LSB_JOBINDEX) % 10000))
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 

@@ -1,11 +1,9 @@
 #!/bin/bash -l
-# the name in qstat
 #PBS -N mnist
 # nodes, and what each of them must be
 #PBS -l select=1:ncpus=1:mpiprocs=1
 # each chunk on another node, shared with no other job
 #PBS -l place=scatter:excl
-# walltime limit
 #PBS -l walltime=00:30:00
 # stderr goes where stdout goes
 #PBS -j oe
@@ -28,8 +26,7 @@ export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the tr
 # Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it
 export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
-# and this job's port, below ephemeral ones
-export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
+export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 
 # Each rank is a shell with these lines.

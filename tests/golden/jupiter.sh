@@ -33,7 +33,7 @@ module load GCC/14.3.0  # mpi4py, software of the site [1]
 module load ParaStationMPI/5.13.0-1  # mpi4py, software of the site [1]
 module load mpi4py/4.1.0  # mpi4py, software of the site [1]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
-export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job's port, below ephemeral ones
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=72  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

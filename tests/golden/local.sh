@@ -23,7 +23,7 @@ export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_rmaps_base_
 # Open MPI refuses root, who is the only user in many containers
 [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 MASTER_ADDR=127.0.0.1  # rendezvous: the job's first node
-export MASTER_ADDR MASTER_PORT=$((10000 + $$ % 10000))  # and this job's port, below ephemeral ones
+export MASTER_ADDR MASTER_PORT=$((10000 + $$ % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=1  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

@@ -46,7 +46,7 @@ export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
 export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # and its kernel cache [5]
 export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"  # downloads, as home has 20 GB only [3]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
-export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job's port, below ephemeral ones
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 # Horovod's rank 0 writes the timeline of all ranks here (Horovod docs, timeline)
 export HOROVOD_TIMELINE=timeline.json
 export HOROVOD_TIMELINE_MARK_CYCLES=1  # with Horovod's cycles marked in it

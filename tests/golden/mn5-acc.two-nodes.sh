@@ -28,7 +28,7 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 export SRUN_CPUS_PER_TASK=20  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
-export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job's port, below ephemeral ones
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=20  # threads for each rank: its share of the node's cores
 
 # Each rank is a shell with these lines.

@@ -51,7 +51,7 @@ export OMPI_MCA_btl=sm,smcuda,self  # shared memory and CUDA between the ranks o
 export http_proxy=http://10.63.2.48:3128/  # compute nodes reach the internet through the proxy only [1]
 export https_proxy=http://10.63.2.48:3128/  # compute nodes reach the internet through the proxy only [1]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
-export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job's port, below ephemeral ones
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=72  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

@@ -33,7 +33,7 @@ export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the tr
 module load cudatoolkit/12.9 nccl/2.24.3 pytorch cray-mpich
 export MPICH_OFI_NIC_POLICY=GPU  # Cray MPICH sends by the NIC that is nearest to the rank's GPU [1]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
-export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job's port, below ephemeral ones
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=16  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

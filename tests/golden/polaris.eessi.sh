@@ -1,13 +1,10 @@
 #!/bin/bash -l
-# the name in qstat
 #PBS -N mnist
-# the project that pays
 #PBS -A MyProject
 # the first queue that fits: up to 2 nodes, 01:00:00
 #PBS -q debug
 # nodes, and what each of them must be
 #PBS -l select=1:system=polaris
-# walltime limit
 #PBS -l walltime=00:30:00
 # stderr goes where stdout goes
 #PBS -j oe
@@ -64,8 +61,7 @@ export http_proxy=http://proxy.alcf.anl.gov:3128
 export https_proxy=http://proxy.alcf.anl.gov:3128
 export TMPDIR=/tmp  # a longer one breaks the sockets of data loaders (AF_UNIX path too long) [5]
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
-# and this job's port, below ephemeral ones
-export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
+export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

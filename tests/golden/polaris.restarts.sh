@@ -1,13 +1,10 @@
 #!/bin/bash -l
-# the name in qstat
 #PBS -N mnist
-# the project that pays
 #PBS -A MyProject
 # the first queue that fits: up to 2 nodes, 01:00:00
 #PBS -q debug
 # nodes, and what each of them must be
 #PBS -l select=1:system=polaris
-# walltime limit
 #PBS -l walltime=00:30:00
 # stderr goes where stdout goes
 #PBS -j oe
@@ -38,11 +35,9 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module use /soft/modulefiles  # the folder of ALCF's own modules [3]
-# Python with torch, TensorFlow, JAX, DeepSpeed and mpi4py for Cray MPICH [3]
-for module in conda/2025-09-25 conda; do module is-avail "$module" && break; done
-# the script says so
-[ "$module" = conda/2025-09-25 ] || echo "hpclaunch: conda/2025-09-25 is gone, $module takes its place" >&2
-module load "$module"  # the first of them that is there
+for module in conda/2025-09-25 conda; do module is-avail "$module" && break; done  # the first that is there
+[ "$module" = conda/2025-09-25 ] || echo "hpclaunch: no conda/2025-09-25, but $module" >&2
+module load "$module"  # Python with torch, TensorFlow, JAX, DeepSpeed and mpi4py for Cray MPICH [3]
 conda activate base  # the environment of that module [3]
 export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [4]
 export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [4]
@@ -58,8 +53,7 @@ export http_proxy=http://proxy.alcf.anl.gov:3128
 export https_proxy=http://proxy.alcf.anl.gov:3128
 export TMPDIR=/tmp  # a longer one breaks the sockets of data loaders (AF_UNIX path too long) [6]
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
-# and this job's port, below ephemeral ones
-export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))
+export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

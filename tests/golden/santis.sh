@@ -50,7 +50,7 @@ export CUDA_CACHE_DISABLE=1  # a cache that ends with the job is of no use [2]
 export TRITON_HOME="/dev/shm/$USER-triton"
 export TORCH_NCCL_ASYNC_ERROR_HANDLING=1  # a failed collective ends the rank, which would hang otherwise [2]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
-export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # and this job's port, below ephemeral ones
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=72  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

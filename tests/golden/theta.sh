@@ -33,7 +33,7 @@ export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the tr
 export HPCLAUNCH_RANKS_PER_NODE=$((HPCLAUNCH_TASKS / COBALT_JOBSIZE))
 # rendezvous: the job's first node
 read -r MASTER_ADDR < <(if [ -r "${COBALT_NODEFILE-}" ]; then cat "$COBALT_NODEFILE"; else awk -v list="$COBALT_PARTNAME" 'BEGIN { n = split(list, part, ","); for (i = 1; i <= n; i++) { m = split(part[i], end, "-"); for (k = end[1]; k <= end[m]; k++) printf "nid%05d\n", k } }'; fi)
-export MASTER_ADDR MASTER_PORT=$((10000 + COBALT_JOBID % 10000))  # and this job's port, below ephemeral ones
+export MASTER_ADDR MASTER_PORT=$((10000 + COBALT_JOBID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=64  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.

@@ -179,7 +179,7 @@ def test_where_a_module_is_gone_the_next_known_one_is_loaded(there: str, loaded:
         check=True,
     )
     assert f"LOADED {loaded}\n" in answer.stdout
-    gone = f"hpclaunch: torch/2.8.0 is gone, {loaded} takes its place\n"
+    gone = f"hpclaunch: no torch/2.8.0, but {loaded}\n"
     assert answer.stderr == ("" if loaded == "torch/2.8.0" else gone)
 
 

@@ -75,6 +75,13 @@ def test_answers_become_a_configuration_and_a_job_file(home: Path) -> None:
     assert script == done.stdout
 
 
+def test_the_software_of_the_site_is_told_with_the_script(home: Path) -> None:
+    (home / "train.py").write_text("import torch\n")
+    done = init(*LUMI, "--python-from", "path", "--", "python", "train.py")
+    assert "of lumi-g's software, https://" in done.stderr
+    assert "lumi-multitorch" in done.stdout
+
+
 def test_a_configuration_that_exists_stays(home: Path) -> None:
     config = home / ".config/hpclaunch/config.yaml"
     config.parent.mkdir(parents=True)

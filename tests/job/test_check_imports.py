@@ -26,7 +26,7 @@ def here(tmp_path: Path) -> Path:
     (folder / "right.py").write_text("import json\nimport yaml\nfrom tools import loader\nprint('RAN')\n")
     (folder / "wrong.py").write_text("import yaml\nimport no_such_module_1\nprint('RAN')\n")
     (folder / "optional.py").write_text(
-        "try:\n    import no_such_module_1\nexcept ImportError:\n    print('RAN')\n"
+        "import yaml\ntry:\n    import no_such_module_1\nexcept ImportError:\n    print('RAN')\n"
     )
     (folder / "broken.py").write_text("import crash\nprint('RAN')\n")
     return tmp_path

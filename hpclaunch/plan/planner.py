@@ -256,7 +256,7 @@ def _header(
         nodes=layout.nodes,
         tasks_per_node=layout.tasks_per_node,
         walltime_s=layout.walltime_s,
-        account=request.account,
+        account=_account(request, profile),
         queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
         queue_reason=layout.choice.reason,
         queue_kind=queue.kind if queue is not None else "",
@@ -284,6 +284,10 @@ def _header(
     extra = tuple(_extra(text, request, profile) for text in request.directives)
     usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
     return (*usual, *site, *extra)
+
+
+def _account(request: JobRequest, profile: SiteProfile) -> str | None:
+    return request.account if profile.account.in_script else None
 
 
 def _extra(text: str, request: JobRequest, profile: SiteProfile) -> Line:

@@ -134,6 +134,8 @@ class Account(_Strict, frozen=True, kw_only=True):
     """Regular expression that the whole account name matches."""
     example: str | None = None
     """An example of an account name, for messages."""
+    in_script: bool = True
+    """False: the site takes it from the command line that submits only, so the script does not name it."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 

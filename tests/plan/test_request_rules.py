@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from hpclaunch.site.schema import (
     SiteProfile,
     Source,
 )
+from tests.in_process import hpclaunch_here
 
 PAGE = "https://docs.example.org/queues"
 QUEUES = {
@@ -216,3 +218,8 @@ def test_masks_need_whole_nodes() -> None:
         with pytest.raises(SiteRuleError, match="valid on whole nodes only") as error:
             request_rules.check_whole_node(profile(), shared, request)
         assert PAGE in str(error.value)
+
+
+def test_an_account_that_only_the_command_line_takes_is_not_in_the_script(tmp_path: Path) -> None:
+    words = ("submit", "--site", "abci", "--account", "group1", "--dry-run", "--", "./a")
+    assert "group1" not in hpclaunch_here(*words, folder=tmp_path).stdout

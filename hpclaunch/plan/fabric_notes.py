@@ -26,7 +26,7 @@ def fabric_notes(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
     where = "the image must hold it" if environment.container else f"{plugin.install} brings it, {page}"
     demanded = profile.fabric.multi_node.get("NCCL_NET")
     without = "messages between nodes go by TCP"
-    if demanded is not None and demanded.value:
+    if demanded and demanded.value and not (environment.container and demanded.outside_containers):
         without = f"NCCL_NET={demanded.value} ends the job"
     checked = "" if request.preflight else "; --preflight looks for it before the ranks start"
     return (
@@ -44,4 +44,4 @@ def _is_there(
         return True
     if plugin.directive and any(text.startswith(plugin.directive) for text in request.directives):
         return True
-    return any(name.startswith(plugin.name) for name in loaded(environment, profile))
+    return any(f"/{plugin.name}" in f"/{name}" for name in loaded(environment, profile))

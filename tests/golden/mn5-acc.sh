@@ -13,7 +13,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for mn5-acc: MareNostrum 5 ACC at BSC, Spain (4 H100 64 GB per node, InfiniBand
-# NDR200), facts read 2026-11-20 to 2026-11-22.
+# NDR200), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # srun chooses the cores of each rank: where its GPUs are attached is not documented for mn5-acc.
 

@@ -213,7 +213,7 @@ def _job_lines(request: CheckRequest, profile: SiteProfile) -> tuple[Line, ...]:
     return (
         *environment_lines(request.environment, profile),
         *site_launcher(profile).environment(None, ()),
-        *site_variables(profile, request.nodes or 1),
+        *site_variables(profile, request.nodes or 1, request.environment),
     )
 
 

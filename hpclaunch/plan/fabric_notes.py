@@ -20,15 +20,22 @@ def fabric_notes(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
     plugin, environment = profile.fabric.plugin, request.environment or Environment()
     if plugin is None or layout.nodes < 2 or not framework_of(request).nccl or not rank_gpus(layout):
         return ()
-    if _is_there(plugin, request, environment, profile):
+    there, page = _is_there(plugin, request, environment, profile), cite(profile, plugin.source)
+    source = profile.sources.get(plugin.source or "")
+    doubted = source is not None and source.evidence == "conflicting" and not environment.container
+    if there and not doubted:
         return ()
-    page = cite(profile, plugin.source)
     where = "the image must hold it" if environment.container else f"{plugin.install} brings it, {page}"
     demanded = profile.fabric.multi_node.get("NCCL_NET")
     without = "messages between nodes go by TCP"
-    if demanded is not None and demanded.value:
+    if demanded and demanded.value and not (environment.container and demanded.outside_containers):
         without = f"NCCL_NET={demanded.value} ends the job"
     checked = "" if request.preflight else "; --preflight looks for it before the ranks start"
+    if there:
+        return (
+            f"whether {plugin.name} brings NCCL's plugin is not sure, sources disagree ({page}); without it"
+            f" {without}{checked}",
+        )
     return (
         f"NCCL's and RCCL's plugin {plugin.name} is not loaded, without which {without} ({where}){checked}",
     )
@@ -44,4 +51,4 @@ def _is_there(
         return True
     if plugin.directive and any(text.startswith(plugin.directive) for text in request.directives):
         return True
-    return any(name.startswith(plugin.name) for name in loaded(environment, profile))
+    return any(f"/{plugin.name}" in f"/{name}" for name in loaded(environment, profile))

@@ -53,7 +53,8 @@ def plan_text(plan: LaunchPlan) -> str:
 
 
 def _private(plan: LaunchPlan) -> tuple[str, ...]:
-    return private_folders(plan.profile, plan.nodes, frozenset(plan.request.env))
+    request = plan.request
+    return private_folders(plan.profile, plan.nodes, request.environment, frozenset(request.env))
 
 
 def _guard(plan: LaunchPlan) -> str | None:

@@ -365,12 +365,11 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
         *about_framework(plan),
     ]
     if plan.binding is None and profile.node and profile.binding.cpu == "cores" and request.binding != "off":
+        chooses = f"{site_launcher(profile).name} chooses the cores of each rank"
+        if profile.node.numa:
+            return (*lines, f"{chooses}, an equal share of all cores of {profile.name}'s nodes.")
         known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"
-        launcher = site_launcher(profile).name
-        return (
-            *lines,
-            f"{launcher} chooses the cores of each rank: {known} is not documented for {profile.name}.",
-        )
+        return (*lines, f"{chooses}: {known} is not documented for {profile.name}.")
     if plan.binding is None:
         return (*lines, "No binding is planned: the NUMA nodes are not described, or --binding off.")
     lines += cores_line(request, profile, plan.tasks_per_node)

@@ -64,7 +64,7 @@ def shell_lines(
                 reason="ranks share cores: a rank that waits must yield its core (Open MPI)",
             )
         )
-    lines += site_variables(profile, layout.nodes, frozenset(request.env))
+    lines += site_variables(profile, layout.nodes, request.environment, frozenset(request.env))
     lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
     lines.append(_threads(request, profile, layout))
     lines += _given_variables(request, profile)

@@ -349,6 +349,8 @@ class EnvVar(_Strict, frozen=True, kw_only=True):
     """None: unset it. May use shell variables of the job, such as $SLURM_JOB_ID (double-quote syntax)."""
     reason: str
     """Written into the script as the comment of the line."""
+    outside_containers: bool = False
+    """Only for jobs without a container: the site's container engine sets its own."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 

@@ -180,21 +180,29 @@ PRIVATE_FOLDERS = "private_folders.sh"
 _WRITABLE_BY_ALL = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
 
 
-def private_folders(profile: SiteProfile, nodes: int, given: frozenset[str] = frozenset()) -> tuple[str, ...]:
+def private_folders(
+    profile: SiteProfile, nodes: int, environment: Environment | None, given: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
     """Return those of the profile's variables that name a folder where every user may write."""
     return tuple(
         name
-        for name, each in _merged(profile, nodes).items()
+        for name, each in _merged(profile, nodes, environment).items()
         if name not in given and (each.value or "").startswith(_WRITABLE_BY_ALL)
     )
 
 
-def _merged(profile: SiteProfile, nodes: int) -> dict[str, EnvVar]:
+def _merged(profile: SiteProfile, nodes: int, environment: Environment | None) -> dict[str, EnvVar]:
+    """Return the profile's variables; in a container without those that the site's engine sets itself."""
     fabric = profile.fabric
-    return {**fabric.common, **(fabric.multi_node if nodes > 1 else fabric.single_node), **profile.env}
+    merged = {**fabric.common, **(fabric.multi_node if nodes > 1 else fabric.single_node), **profile.env}
+    if environment is None or environment.container is None:
+        return merged
+    return {name: each for name, each in merged.items() if not each.outside_containers}
 
 
-def site_variables(profile: SiteProfile, nodes: int, given: frozenset[str] = frozenset()) -> tuple[Line, ...]:
+def site_variables(
+    profile: SiteProfile, nodes: int, environment: Environment | None, given: frozenset[str] = frozenset()
+) -> tuple[Line, ...]:
     """Return the profile's variables for a job of ``nodes`` nodes, without those that the job sets itself."""
     return tuple(
         Line(
@@ -202,6 +210,6 @@ def site_variables(profile: SiteProfile, nodes: int, given: frozenset[str] = fro
             reason=each.reason,
             source=source_of(profile, each.source),
         )
-        for name, each in _merged(profile, nodes).items()
+        for name, each in _merged(profile, nodes, environment).items()
         if name not in given
     )

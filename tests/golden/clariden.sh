@@ -13,7 +13,7 @@
 #SBATCH --view=default  # mpi4py, software of the site [1]
 
 # Written by hpclaunch 0.1.0 for clariden: Clariden, the machine-learning platform's cluster on Alps at CSCS
-# (4 GH200 per node), facts read 2026-11-20 to 2026-11-22.
+# (4 GH200 per node), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
@@ -46,7 +46,7 @@ export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can dea
 unset NCCL_NET  # a job of one node has no Slingshot service, so forcing the plugin makes NCCL fail [4]
 export MPICH_GPU_SUPPORT_ENABLED=0  # GPU-aware MPI together with NCCL in one program can deadlock [2]
 export CUDA_CACHE_DISABLE=1  # a cache that ends with the job is of no use [2]
-# Triton's cache in memory - many ranks that write it on a shared file system collide [2]
+# Triton's cache in memory - many ranks that write it on a shared file system collide [1]
 export TRITON_HOME="/dev/shm/$USER-triton"
 export TORCH_NCCL_ASYNC_ERROR_HANDLING=1  # a failed collective ends the rank, which would hang otherwise [2]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
@@ -67,7 +67,7 @@ srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xffffffffffffffffff,0xfffffffffff
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'
 
 # Sources:
-# [1] https://docs.cscs.ch/software/ml/pytorch/, read 2026-11-22
+# [1] https://docs.cscs.ch/software/ml/pytorch/, read 2026-11-23
 # [2] https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20
 # [3] https://github.com/NVIDIA/nccl/issues/2001, read 2026-11-20
 # [4] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20

@@ -1,7 +1,7 @@
 #!/bin/bash
 #SBATCH --job-name=mnist  # the name in squeue
 #SBATCH --account=myproject  # the project that pays
-#SBATCH --partition=booster  # the first partition that fits: up to any number of nodes, any time
+#SBATCH --partition=booster  # the first partition that fits: up to 5884 nodes, 12:00:00
 #SBATCH --nodes=1  # nodes
 #SBATCH --ntasks-per-node=4  # ranks on each node
 #SBATCH --gpus-per-node=4  # GPUs of each node, visible to its ranks together
@@ -11,7 +11,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for jupiter: JUPITER Booster at JSC, Germany (4 GH200 per node, InfiniBand
-# NDR200), facts read 2026-11-20 to 2026-11-22.
+# NDR200), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
@@ -50,4 +50,4 @@ srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xffffffffffffffffff,0xfffffffffff
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'
 
 # Sources:
-# [1] https://apps.fz-juelich.de/jsc/hps/jupiter/, read 2026-11-22, community
+# [1] https://apps.fz-juelich.de/jsc/hps/jupiter/, read 2026-11-23, community

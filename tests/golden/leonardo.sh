@@ -13,9 +13,9 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for leonardo: Leonardo Booster at CINECA, Italy (4 custom A100 64 GB per node,
-# InfiniBand HDR), facts read 2026-11-20 to 2026-11-22.
+# InfiniBand HDR), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
-# srun chooses the cores of each rank: where its GPUs are attached is not documented for leonardo.
+# srun chooses the cores of each rank, an equal share of all cores of leonardo's nodes.
 
 set -eo pipefail
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"

@@ -13,7 +13,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for mn5-acc: MareNostrum 5 ACC at BSC, Spain (4 H100 64 GB per node, InfiniBand
-# NDR200), facts read 2026-11-20 to 2026-11-22.
+# NDR200), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # srun chooses the cores of each rank: where its GPUs are attached is not documented for mn5-acc.
 
@@ -26,6 +26,7 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 [ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
+module purge  # modules that are loaded at login leak into images and other Pythons [1]
 export SRUN_CPUS_PER_TASK=20  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
@@ -43,3 +44,6 @@ HPCLAUNCH_RANK
 srun --kill-on-bad-exit=1 --cpu-bind=cores \
   bash -c "$rank_start$rank_end" rank \
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'
+
+# Sources:
+# [1] https://github.com/jorditorresBCN/HPC4AIbook, read 2026-11-23, community

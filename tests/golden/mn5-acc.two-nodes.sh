@@ -13,7 +13,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for mn5-acc: MareNostrum 5 ACC at BSC, Spain (4 H100 64 GB per node, InfiniBand
-# NDR200), facts read 2026-11-20 to 2026-11-22.
+# NDR200), facts read 2026-11-20 to 2026-11-23.
 # 2 nodes x 4 ranks = 8 ranks.
 # Framework: not known; --framework names it.
 # srun chooses the cores of each rank: where its GPUs are attached is not documented for mn5-acc.
@@ -26,7 +26,13 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
 [ "${hpclaunch_kept-}" ] || echo "hpclaunch: no proof, no status: --dry-run --save DIR writes the files" >&2
 
+module purge  # modules that are loaded at login leak into images and other Pythons [1]
 export SRUN_CPUS_PER_TASK=20  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+export NCCL_NET=IB  # fail rather than fall back to TCP when InfiniBand cannot be used [2]
+# the cards of the compute network, as groups of users name them; the others are left out [2]
+export NCCL_IB_HCA=mlx5_0,mlx5_1,mlx5_4,mlx5_5
+export NCCL_SOCKET_IFNAME=ib0,ib1,ib2,ib3  # NCCL finds the other nodes by the interfaces of InfiniBand [2]
+export NCCL_NVLS_ENABLE=0  # as in users' scripts that ran on many nodes [2]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=20  # threads for each rank: its share of the node's cores
@@ -42,3 +48,7 @@ HPCLAUNCH_RANK
 srun --kill-on-bad-exit=1 --cpu-bind=cores \
   bash -c "$rank_start$rank_end" rank \
   python train.py --deepspeed_config 'ds config.json'
+
+# Sources:
+# [1] https://github.com/jorditorresBCN/HPC4AIbook, read 2026-11-23, community
+# [2] https://github.com/OpenEuroLLM/oellm-autoexp, read 2026-11-23, community

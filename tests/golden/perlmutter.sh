@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --job-name=mnist  # the name in squeue
-#SBATCH --account=m1234_g  # the project that pays
+#SBATCH --account=m1234  # the project that pays
 #SBATCH --qos=debug  # the first qos that fits: up to 8 nodes, 00:30:00
 #SBATCH --nodes=1  # nodes
 #SBATCH --ntasks-per-node=4  # ranks on each node
@@ -12,7 +12,7 @@
 #SBATCH -C gpu  # GPU nodes; -C "gpu&hbm80g" for the 256 nodes with A100 of 80 GB [1]
 
 # Written by hpclaunch 0.1.0 for perlmutter: Perlmutter at NERSC, Berkeley, GPU nodes (HPE Cray EX, 4 A100 per
-# node, Slingshot-11), facts read 2026-11-20 to 2026-11-22.
+# node, Slingshot-11), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 48-63  GPU 0  NUMA node 3
@@ -29,8 +29,16 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 [ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
-# Python with torch, and NCCL with its plugin for Slingshot [2]
-module load cudatoolkit/12.9 nccl/2.24.3 pytorch cray-mpich
+module load cudatoolkit/12.9 nccl/2.24.3  # CUDA and NCCL [2]
+# Python with torch [2]
+for module in pytorch/2.8.0 pytorch/2.6.0; do module is-avail "$module" && break; done
+# the script says so
+[ "$module" = pytorch/2.8.0 ] || echo "hpclaunch: pytorch/2.8.0 is gone, $module takes its place" >&2
+module load "$module"  # the first of them that is there
+module load cray-mpich  # the MPI of the machine [2]
+export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's watch on memory, as NERSC's tutorials for SC set it [3]
+# no host memory registered with CUDA, as NERSC's own containers have it [4]
+export FI_CXI_DISABLE_HOST_REGISTER=1
 export MPICH_OFI_NIC_POLICY=GPU  # Cray MPICH sends by the NIC that is nearest to the rank's GPU [1]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
@@ -51,4 +59,6 @@ srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xffff000000000000,0xffff00000000,
 
 # Sources:
 # [1] https://github.com/BLAST-WarpX/warpx, read 2026-11-22, community
-# [2] https://github.com/saforem2/ezpz, read 2026-11-20, community
+# [2] https://github.com/saforem2/ezpz, read 2026-11-23, community
+# [3] https://github.com/NERSC/sc25-dl-tutorial, read 2026-11-23
+# [4] https://github.com/NERSC/podman-hpc, read 2026-11-23

@@ -11,7 +11,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for santis: Santis, the climate and weather platform's cluster on Alps at CSCS (4
-# GH200 per node), facts read 2026-11-20 to 2026-11-22.
+# GH200 per node), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0
@@ -45,24 +45,8 @@ toml() { sed 's/[\\"]/\\&/g; s/[$]{/$${/g; s/.*/"&"/' <<< "$1"; }
   printf '%s\n' '[annotations]' 'com.hooks.aws_ofi_nccl.enabled = "true"' \
   'com.hooks.aws_ofi_nccl.variant = "cuda-dl"'
 } > "$HPCLAUNCH_JOB_FOLDER/container.toml"
-# LL128 gave wrong sums on this hardware (NVIDIA/nccl issue 2001), and is slower on Slingshot [1]
-export NCCL_PROTO=^LL128
-export FI_CXI_RDZV_THRESHOLD=0  # second guard against the wrong sums (no GDRCopy path), and against hangs [2]
-export FI_CXI_RDZV_GET_MIN=0  # second guard against the wrong sums (no GDRCopy path), and against hangs [2]
-export FI_CXI_RDZV_EAGER_SIZE=0  # against hangs - no eager messages [1]
-export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [1]
-export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [1]
-export NCCL_NCHANNELS_PER_NET_PEER=4  # more channels for send and receive between two ranks [1]
-export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [1]
-export FI_CXI_DEFAULT_TX_SIZE=16384  # send queues large enough for collectives over many ranks [1]
-export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with CUDA, which can deadlock [1]
-export FI_CXI_RX_MATCH_MODE=software  # message matching in software, whose lists do not become full [1]
-export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with NCCL [1]
-unset NCCL_NET  # a job of one node has no Slingshot service, so forcing the plugin makes NCCL fail [3]
 export MPICH_GPU_SUPPORT_ENABLED=0  # GPU-aware MPI together with NCCL in one program can deadlock [1]
 export CUDA_CACHE_DISABLE=1  # a cache that ends with the job is of no use [1]
-# Triton's cache in memory - many ranks that write it on a shared file system collide [1]
-export TRITON_HOME="/dev/shm/$USER-triton"
 export TORCH_NCCL_ASYNC_ERROR_HANDLING=1  # a failed collective ends the rank, which would hang otherwise [1]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
@@ -83,5 +67,3 @@ srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xffffffffffffffffff,0xfffffffffff
 
 # Sources:
 # [1] https://docs.cscs.ch/software/communication/nccl/, read 2026-11-20
-# [2] https://github.com/NVIDIA/nccl/issues/2001, read 2026-11-20
-# [3] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20

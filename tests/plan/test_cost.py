@@ -56,13 +56,15 @@ def test_the_rule_of_lumi(options: dict[str, Any], text: str) -> None:
         ("leonardo", "a", 2, "at most 64 local core-hours"),
         ("olivia", "nn1234k", 2, "at most 8 GPU-hours"),
         ("abci-a100", None, 2, "at most 6 ABCI points"),
+        # nodes x 288 cores x hours, whatever is asked for of a node
+        ("jupiter", "a", 2, "at most 576 core-hours"),
     ],
 )
 def test_the_rules_of_more_sites(site: str, account: str | None, nodes: int, text: str) -> None:
     assert text in notes(site=site, account=account, nodes=nodes, time="1h")
 
 
-@pytest.mark.parametrize("site", ["perlmutter", "mn5-acc", "jupiter"])
+@pytest.mark.parametrize("site", ["perlmutter", "mn5-acc"])
 def test_rules_that_were_not_found_are_left_out(site: str) -> None:
     assert load_site(site).billing is None
 

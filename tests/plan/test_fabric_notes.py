@@ -51,7 +51,6 @@ UENV = "--uenv=pytorch/v2.8.0:/user-environment"
     [
         ("frontier", "rccl-net-plugin", "NCCL_NET=OFI ends the job"),
         ("olivia", "NCCL", "NCCL_NET=AWS Libfabric ends the job"),
-        ("perlmutter", "nccl", "messages between nodes go by TCP"),
     ],
 )
 def test_the_sites_own_modules_hold_it_and_a_job_without_them_is_told(
@@ -62,9 +61,24 @@ def test_the_sites_own_modules_hold_it_and_a_job_without_them_is_told(
     assert f"plugin {plugin} is not loaded, without which {without} (module load {plugin}" in note
 
 
+def test_where_sources_disagree_the_note_stays() -> None:
+    (note,) = notes("perlmutter")
+    assert note.startswith("whether nccl brings NCCL's plugin is not sure, sources disagree (https://github")
+    assert note.endswith("; --preflight looks for it before the ranks start")
+    (without,) = notes("perlmutter", environment=Environment(site_setup=False))
+    assert "plugin nccl is not loaded, without which messages between nodes go by TCP" in without
+
+
+@pytest.mark.parametrize("module", ["brics/aws-ofi-rccl/1.8.1", "aws-ofi-rccl", "a/b/aws-ofi-rccl-17d41cb"])
+def test_a_module_in_a_folder_counts(module: str) -> None:
+    assert notes(environment=Environment(modules=(module,))) == []
+    assert notes(environment=Environment(modules=(module.replace("aws", "my-aws"),))) != []
+
+
 def test_on_alps_a_uenv_or_the_container_engine_brings_it() -> None:
     (note,) = notes("daint")
-    assert f'NCCL_NET=AWS Libfabric ends the job (--directive "{UENV}" brings it' in note
+    both = f'--directive "{UENV}" --directive "--view=default"'
+    assert f"NCCL_NET=AWS Libfabric ends the job ({both} brings it" in note
     assert notes("daint", directives=(UENV,)) == []
     assert notes("daint", environment=Environment(container=JobContainer(image="/a.sqsh"))) == []
 

@@ -44,7 +44,7 @@ ACCOUNTS = {
     "clariden": "g123",
     "santis": "g123",
     "frontier": "abc123",
-    "perlmutter": "m1234_g",
+    "perlmutter": "m1234",
     "leonardo": "MyProject",
     "mn5-acc": "ehpc123",
     "jupiter": "myproject",

@@ -174,7 +174,8 @@ def test_jupiter_has_grace_hopper_nodes_without_slingshot() -> None:
         *profile.fabric.multi_node,
         *profile.fabric.single_node,
     ]
-    assert not [name for name in variables if name.startswith(("FI_", "NCCL_"))]
+    assert not [name for name in variables if name.startswith("FI_") or name == "NCCL_NET"]
+    assert profile.queues["booster"].max_walltime == "12:00:00"
 
 
 def test_summits_cores_are_those_that_jsrun_showed() -> None:
@@ -184,7 +185,15 @@ def test_summits_cores_are_those_that_jsrun_showed() -> None:
     assert len({core.cpus for core in topology.cores if topology.usable.issuperset(core.cpus)}) == 42
 
 
-@pytest.mark.parametrize("name", ["leonardo", "mn5-acc", "betzy", "betzy-accel"])
+def test_leonardos_gpus_are_all_attached_to_the_first_half_of_the_cores() -> None:
+    """So the cores nearest to them would leave the other half idle: srun gives each rank its share of all."""
+    profile, topology = load_site("leonardo"), node("leonardo")
+    assert profile.binding.cpu == "cores"
+    assert {gpu.numa for gpu in topology.gpus} == {0}
+    assert [len(numa.cpus) for numa in topology.numa_nodes] == [16, 16]
+
+
+@pytest.mark.parametrize("name", ["mn5-acc", "betzy", "betzy-accel"])
 def test_nodes_whose_numa_is_unknown_leave_the_cores_to_srun(name: str) -> None:
     profile, topology = load_site(name), node(name)
     assert profile.binding.cpu == "cores"

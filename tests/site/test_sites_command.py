@@ -85,7 +85,7 @@ def test_check_names_each_page_once_with_all_its_sites(write: Write) -> None:
 def test_show_prints_sources_and_dates() -> None:
     text = sites("show", "daint").stdout
     assert "extends" in text
-    assert "[cluster] https://docs.cscs.ch/clusters/daint/, read 2026-11-20" in text
+    assert "[cluster] https://docs.cscs.ch/clusters/daint/, read 2026-11-23" in text
     assert "UNVERIFIED" in text
     assert "NCCL_PROTO=^LL128  [nccl]" in text
     assert "unset NCCL_NET" in text
@@ -100,7 +100,7 @@ def test_show_says_what_is_not_known() -> None:
 
     assert {"retired.since", "retired.successor", "links.nic"} <= set(unknown("theta"))
     assert not {"links.gpu_gpu", "links.cpu_gpu"} & set(unknown("theta"))  # it has no GPUs
-    assert "billing" in unknown("jupiter")
+    assert "billing" in unknown("mn5-acc")
     assert "fabric.allreduce" not in unknown("daint")
     assert unknown("generic-slurm") == []
 
@@ -109,7 +109,7 @@ def test_show_json_is_the_merged_profile() -> None:
     profile = document("show", "daint")
     assert profile["extends"] == "alps-gh200"
     assert profile["node"]["cores"] == 288
-    assert profile["sources"]["cluster"]["checked"] == "2026-11-20"
+    assert profile["sources"]["cluster"]["checked"] == "2026-11-23"
 
 
 def test_show_of_an_unknown_site_exits_3() -> None:

@@ -17,7 +17,13 @@ from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.read_environment import read_environment
 from hpclaunch.software.shell_quoting import double_quote, word
-from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
+from hpclaunch.software.software_lines import (
+    environment_lines,
+    launch_options,
+    private_folders,
+    site_variables,
+    wrap_command,
+)
 from tests.profiles import shipped
 
 LOCAL, LUMI, OLIVIA, DAINT = (shipped(name) for name in ("local", "lumi-g", "olivia", "daint"))
@@ -266,11 +272,22 @@ def test_no_sites_own_setup_contradicts_itself(site: str) -> None:
 
 
 def test_variables_of_one_node_and_of_several() -> None:
-    one = {line.text for line in site_variables(DAINT, 1)}
-    two = {line.text for line in site_variables(DAINT, 2)}
+    one = {line.text for line in site_variables(DAINT, 1, None)}
+    two = {line.text for line in site_variables(DAINT, 2, None)}
     assert "unset NCCL_NET" in one
     assert 'export NCCL_NET="AWS Libfabric"' in two
-    assert not any("NCCL_NET=" in line.text for line in site_variables(DAINT, 2, frozenset({"NCCL_NET"})))
+    given = site_variables(DAINT, 2, None, frozenset({"NCCL_NET"}))
+    assert not any("NCCL_NET=" in line.text for line in given)
+
+
+def test_in_a_container_the_values_of_the_sites_engine_stand() -> None:
+    """docs.cscs.ch: its hook sets NCCL's variables; TRITON_HOME in /dev/shm is not for containers."""
+    image = Environment(container=JobContainer(image="x.toml"))
+    names = {line.text.split()[1].partition("=")[0] for line in site_variables(DAINT, 2, image)}
+    assert names == {"MPICH_GPU_SUPPORT_ENABLED", "CUDA_CACHE_DISABLE", "TORCH_NCCL_ASYNC_ERROR_HANDLING"}
+    assert (private_folders(DAINT, 2, None), private_folders(DAINT, 2, image)) == (("TRITON_HOME",), ())
+    lumi = {line.text for line in site_variables(LUMI, 2, None)}
+    assert {line.text for line in site_variables(LUMI, 2, image)} == lumi
 
 
 def test_a_job_file(tmp_path: Path) -> None:

@@ -30,11 +30,10 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module load cudatoolkit/12.9 nccl/2.24.3  # CUDA and NCCL [2]
-# Python with torch [2]
+# the first that is there
 for module in pytorch/2.8.0 pytorch/2.6.0; do module is-avail "$module" && break; done
-# the script says so
-[ "$module" = pytorch/2.8.0 ] || echo "hpclaunch: pytorch/2.8.0 is gone, $module takes its place" >&2
-module load "$module"  # the first of them that is there
+[ "$module" = pytorch/2.8.0 ] || echo "hpclaunch: no pytorch/2.8.0, but $module" >&2
+module load "$module"  # Python with torch [2]
 module load cray-mpich  # the MPI of the machine [2]
 export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's watch on memory, as NERSC's tutorials for SC set it [3]
 # no host memory registered with CUDA, as NERSC's own containers have it [4]

@@ -19,6 +19,10 @@ _NAMES = {
     "tensorflow": "tensorflow", "pytorch": "pytorch", "mxnet": "mxnet", "keras": "keras", "mpi": "mpi",
     "gloo": "gloo", "nccl": "nccl", "ddl": "ddl", "ccl": "ccl", "mlsl": "ccl",
 }  # fmt: skip
+# Programs that print what hvd.nccl_built() and its kin say, as guides show them.
+_SENTENCE = re.compile(
+    r"(?:Horovod|MPI) is (not )?compiled with (rocm|cuda|nccl|horovod) support", re.IGNORECASE
+)
 _SECTIONS = {"Frameworks": "frameworks", "Controllers": "controllers", "Tensor Operations": "operations"}
 
 
@@ -52,7 +56,8 @@ class Boxes(msgspec.Struct, frozen=True, kw_only=True):
 def parse(text: str) -> Boxes:
     """Read the boxes in any text; other lines (warnings, --verbose) and colours are ignored.
 
-    An empty or unrelated text has no boxes; a box outside of a section is not counted.
+    An empty or unrelated text has no boxes; a box outside of a section is not counted. Sentences such as
+    "Horovod is compiled with NCCL support" count as boxes of operations.
     """
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "")
     version = _VERSION.search(plain)
@@ -65,4 +70,7 @@ def parse(text: str) -> Boxes:
             name = _NAMES.get(box[2].lower())
             if name is not None:
                 current[name] = box[1] in ("X", "x")
+    for negated, what in _SENTENCE.findall(plain):
+        name = "mpi" if what.lower() == "horovod" else what.lower()
+        sections["operations"].setdefault(name, not negated)
     return Boxes(version=version[1] if version else None, **sections)

@@ -42,7 +42,8 @@ def judge_text(text: BuildText, remedies: Remedies) -> tuple[Check, ...]:
     Controllers and operations are as in the boxes. A framework is never ``have``: its box is filled even if
     nothing native was compiled, or if the framework is not installed.
     """
-    return tuple(_from_box(name, text, remedies) for name in BOX_NAMES)
+    spoken = (name for name in ("cuda", "rocm") if name in text.boxes.operations)
+    return tuple(_from_box(name, text, remedies) for name in (*BOX_NAMES, *spoken))
 
 
 def _from_box(name: str, text: BuildText, remedies: Remedies) -> Check:

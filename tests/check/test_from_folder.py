@@ -47,6 +47,30 @@ def test_nothing_compiled_fails_although_the_command_exited_0(tmp_path: Path) ->
     assert "requirement not met: mpi|gloo" in done.stdout
 
 
+SPOKEN = """\
+--Horovod is compiled with ROCm support.
+--Horovod is NOT compiled with CUDA support.
+--MPI support is enabled.
+--MPI is compiled with horovod support.
+--Horovod is compiled with NCCL support.
+--MPI multi-threading is supported.
+You may mix and match Horovod usage with other MPI libraries, such as mpi4py.
+"""
+
+
+def test_sentences_of_a_check_script_are_read(tmp_path: Path) -> None:
+    """A guide's own script prints what hvd.mpi_built() and its kin say."""
+    (tmp_path / "check-build.txt").write_text(SPOKEN)
+    status, document = check_json("--from", str(tmp_path), "--require", "mpi,nccl,rocm")
+    assert status == 0
+    assert {"mpi", "nccl", "rocm"} <= names_by_status(document)["have"]
+    assert "cuda" in names_by_status(document)["missing"]
+    (tmp_path / "check-build.txt").write_text(
+        SPOKEN.replace("is compiled with NCCL", "is NOT compiled with NCCL")
+    )
+    assert check_json("--from", str(tmp_path), "--require", "mpi,nccl")[0] == 1
+
+
 def test_required_names_decide(tmp_path: Path) -> None:
     (tmp_path / "check-build.txt").write_text(REAL)
     assert check_json("--from", str(tmp_path), "--require", "mpi,gloo")[0] == 0

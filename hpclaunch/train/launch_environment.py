@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-# Open MPI 5 and Slurm's PMIx; Open MPI; MPICH, Cray and Intel (PMI-1, PMI-2); PALS; Flux; jsrun; Slurm.
+# PMIx (Open MPI 5, Slurm); Open MPI; MPICH, Cray and Intel (PMI-1, PMI-2); PALS; Flux; jsrun; aprun; Slurm
 _RANK_VARIABLES = (
     *("PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "FLUX_TASK_RANK"),
-    *("JSM_NAMESPACE_RANK", "SLURM_PROCID"),
+    *("JSM_NAMESPACE_RANK", "ALPS_APP_PE", "SLURM_PROCID"),
 )
 # Those of Open MPI, MPICH and Intel, PALS, Cray's PMI, Flux, jsrun, Slurm.
 _LOCAL_RANK_VARIABLES = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-# PMIx (Open MPI 5, Slurm); Open MPI; MPICH, Cray and Intel (PMI-1, PMI-2); PALS; Flux; jsrun; aprun; Slurm
+# PMIx (Open MPI 5, Slurm); Open MPI; MPICH, Cray, Intel (PMI-1, PMI-2); PALS; Flux; jsrun; aprun; Slurm.
 _RANK_VARIABLES = (
     *("PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "FLUX_TASK_RANK"),
     *("JSM_NAMESPACE_RANK", "ALPS_APP_PE", "SLURM_PROCID"),

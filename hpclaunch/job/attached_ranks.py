@@ -121,7 +121,7 @@ def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
                 if needed not in variables or rank is None or _is_helper(process):
                     continue
                 step = steps.setdefault(variables.get("SLURM_STEP_ID", ""), {})
-                size = _number(variables.get(size_name))
+                size = _number(variables.get(size_name, variables.get("WORLD_SIZE")))
                 found = step.setdefault(rank, _Rank(node.host, rank, local or 0, size, node.gpus, []))
                 found.processes.append(process)
         if steps:

@@ -29,6 +29,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.gpu_visibility import local_rank_fits, rank_gpus
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.script_layout import WIDTH
 from hpclaunch.plan.zero_stage import deepspeed_config, own_config, zero_lines
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.scheduler_interface import Scheduler
@@ -179,36 +180,40 @@ def rank_lines(
         for name in framework_of(request).rank_variables
         if name != "LOCAL_RANK" or local_rank_fits(framework_of(request).device_by_local_rank, gpus)
     ]
-    who = {"RANK": launcher.rank, "LOCAL_RANK": launcher.local_rank}
+    # The last name of each expression ends the rank's shell where it is not set either.
+    ends = rf"${{\1:?{launcher.name} gave no rank}}"
+    found = {"RANK": launcher.rank, "LOCAL_RANK": launcher.local_rank}
+    who = {name: re.sub(r"[$]([A-Z]\w*)", ends, f'"{value}"') for name, value in found.items()}
     values = {
-        **{name: f'"{value}"' for name, value in who.items()},
+        **who,
         "WORLD_SIZE": str(layout.tasks),
         "LOCAL_WORLD_SIZE": str(tasks_per_node),
         "LOCAL_SIZE": str(tasks_per_node),
-        "GROUP_RANK": f"$(({re.sub(r'^[$](?=[A-Z])', '', launcher.rank)} / {tasks_per_node}))",
+        "GROUP_RANK": f"$((RANK / {tasks_per_node}))",
         "JAX_NUM_PROCESSES": str(layout.tasks),
-        "JAX_PROCESS_ID": f'"{launcher.rank}"',
+        "JAX_PROCESS_ID": '"$RANK"',
     }
+    parts = (
+        ("", [n for n in who if n in needed and n not in names], "this shell's own"),
+        ("export ", [n for n in names if n in who], "the rank"),
+        ("export ", [n for n in names if n not in who], _readers(request)),
+    )
     lines = []
-    if own := [name for name in who if name in needed and name not in names]:
-        text = " ".join(f"{name}={values[name]}" for name in own)
-        lines.append(Line(text=text, reason="rank and local rank, for this shell only"))
-    reason = f"the rank, as {_readers(request)}"
-    for some in ([n for n in names if n in who], [n for n in names if n not in who]):
-        if some:
-            text = "export " + " ".join(f"{name}={values[name]}" for name in some)
-            lines.append(Line(text=text, reason=reason))
-            reason = "and the sizes of the job"
+    for command, some, reason in parts:
+        texts = [f"{name}={values[name]}" for name in some]
+        if len(" ".join((command, *texts))) < WIDTH:
+            texts = [" ".join(texts)]
+        lines += [Line(text=command + text, reason=reason) for text in texts if text]
     if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
         lines.append(own_config(config))
     return tuple(lines)
 
 
 def _readers(request: JobRequest) -> str:
-    named = {"deepspeed": "DeepSpeed reads it", "jax": "JAX programs pass it to jax.distributed.initialize"}
-    if request.framework is None:
-        return "torch.distributed and others read it"
-    return named.get(request.framework, "torch.distributed reads it")
+    if request.framework == "jax":
+        return "the rank, as JAX programs pass it to jax.distributed.initialize"
+    named = {"deepspeed": "DeepSpeed", None: "torch.distributed and others"}
+    return f"and the sizes, for {named.get(request.framework, 'torch.distributed')}"
 
 
 def rendezvous(scheduler: Scheduler, array: bool = False) -> tuple[Line, ...]:

@@ -55,7 +55,7 @@ def own_config(config: str) -> Line:
     quoted = literal(config)
     text = (
         f"given={quoted}\n"
-        'for word; do shift\n  case $word in "$given" | --*="$given") '
-        'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac\n  set -- "$@" "$word"; done'
+        'for word; do case $word in "$given" | --*="$given") '
+        'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac\n  shift && set -- "$@" "$word"; done'
     )
     return Line(text=text, reason="the job's own configuration of DeepSpeed instead of the given one")

@@ -12,13 +12,8 @@ import sys
 from typing import Any
 
 _RANKS = (
-    "RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "PMIX_RANK",
-    "PMI_RANK",
-    "PALS_RANKID",
-    "FLUX_TASK_RANK",
-    "SLURM_PROCID",
+    *("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PALS_RANKID", "FLUX_TASK_RANK"),
+    *("JSM_NAMESPACE_RANK", "ALPS_APP_PE", "SLURM_PROCID"),
 )
 
 

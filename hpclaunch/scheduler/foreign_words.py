@@ -253,7 +253,7 @@ _PBS = ForeignWords(
             "job": "PBS_JOBID",
             "array index": "PBS_ARRAY_INDEX PBS_ARRAYID",
             "folder": "PBS_O_WORKDIR",
-            "rank": "PMI_RANK PALS_RANKID",
+            "rank": "PMI_RANK PALS_RANKID PMIX_RANK",
             "local rank": "PMI_LOCAL_RANK PALS_LOCAL_RANKID",
         }
     ),

@@ -24,11 +24,11 @@ _UNKNOWN_JOB, _FINISHED, _BAD_STATE = 153, 35, 168
 
 
 class Pals(Launcher, frozen=True, kw_only=True):
-    """HPE Cray PALS mpiexec, as documented by ALCF for Polaris and Aurora."""
+    """HPE Cray PALS mpiexec, as documented by ALCF for Polaris and Aurora; on Aurora it sets no PMI_RANK."""
 
     name: str = "pals"
-    rank: str = "$PMI_RANK"
-    local_rank: str = "$PMI_LOCAL_RANK"
+    rank: str = "${PALS_RANKID:-$PMI_RANK}"
+    local_rank: str = "${PALS_LOCAL_RANKID:-$PMI_LOCAL_RANK}"
     cpu_bindings: tuple[str, ...] = ("list",)
 
     def words(self, launch: Launch) -> tuple[str, ...]:

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-# Open MPI 5 and Slurm's PMIx; Open MPI; MPICH, Cray and Intel (PMI-1, PMI-2); PALS; Slurm.
-_RANK_VARIABLES = ("PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "SLURM_PROCID")
-# Those of Open MPI, MPICH and Intel, PALS, Slurm.
+# PMIx (Open MPI 5, Slurm); Open MPI; MPICH, Cray, Intel (PMI-1, PMI-2); PALS; Flux; jsrun; aprun; Slurm.
+_RANK_VARIABLES = (
+    *("PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID", "FLUX_TASK_RANK"),
+    *("JSM_NAMESPACE_RANK", "ALPS_APP_PE", "SLURM_PROCID"),
+)
+# Those of Open MPI, MPICH and Intel, PALS, Cray's PMI, Flux, jsrun, Slurm.
 _LOCAL_RANK_VARIABLES = (
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-    "PALS_LOCAL_RANKID",
-    "SLURM_LOCALID",
+    *("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "PMI_LOCAL_RANK"),
+    *("FLUX_TASK_LOCAL_ID", "JSM_NAMESPACE_LOCAL_RANK", "SLURM_LOCALID"),
 )
 # As /proc/PID/comm shows them, 15 characters: Open MPI's, also as wheels and Debian have it, and MPICH's.
 _LAUNCHERS = {

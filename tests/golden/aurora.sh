@@ -59,8 +59,9 @@ export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-export RANK="$PMI_RANK" LOCAL_RANK="$PMI_LOCAL_RANK"  # the rank, as torch.distributed and others read it
-export WORLD_SIZE=12  # and the sizes of the job
+export RANK="${PALS_RANKID:-${PMI_RANK:?pals gave no rank}}"  # the rank
+export LOCAL_RANK="${PALS_LOCAL_RANKID:-${PMI_LOCAL_RANK:?pals gave no rank}}"  # the rank
+export WORLD_SIZE=12  # and the sizes, for torch.distributed and others
 gpus=(0 1 2 3 4 5 6 7 8 9 10 11)  # GPUs of each local rank, nearest to its cores
 export ZE_AFFINITY_MASK="${gpus[LOCAL_RANK]}"  # this rank sees only its own
 HPCLAUNCH_RANK

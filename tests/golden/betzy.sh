@@ -31,8 +31,8 @@ export OMP_NUM_THREADS=128  # threads for each rank: its share of the node's cor
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"  # the rank, as torch.distributed and others read it
-export WORLD_SIZE=1  # and the sizes of the job
+export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # the rank
+export WORLD_SIZE=1  # and the sizes, for torch.distributed and others
 HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=cores \

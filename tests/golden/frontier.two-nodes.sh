@@ -53,8 +53,8 @@ export OMP_NUM_THREADS=7  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"  # the rank, as torch.distributed reads it
-export WORLD_SIZE=16 LOCAL_WORLD_SIZE=8 GROUP_RANK=$((SLURM_PROCID / 8))  # and the sizes of the job
+export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # the rank
+export WORLD_SIZE=16 LOCAL_WORLD_SIZE=8 GROUP_RANK=$((RANK / 8))  # and the sizes, for torch.distributed
 export ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7  # all GPUs: number LOCAL_RANK is the rank's own
 HPCLAUNCH_RANK
 

@@ -35,9 +35,9 @@ hpclaunch_preflight  # one process on each node checks it before the ranks start
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# the rank, as torch.distributed and others read it
-export RANK="$FLUX_TASK_RANK" LOCAL_RANK="$FLUX_TASK_LOCAL_ID"
-export WORLD_SIZE=8  # and the sizes of the job
+# the rank
+export RANK="${FLUX_TASK_RANK:?flux gave no rank}" LOCAL_RANK="${FLUX_TASK_LOCAL_ID:?flux gave no rank}"
+export WORLD_SIZE=8  # and the sizes, for torch.distributed and others
 HPCLAUNCH_RANK
 
 flux run --nodes=2 --tasks-per-node=4 --exclusive -o exit-timeout=none -o exit-on-error -o \

@@ -28,9 +28,9 @@ export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# the rank, as torch.distributed and others read it
-export RANK="$FLUX_TASK_RANK" LOCAL_RANK="$FLUX_TASK_LOCAL_ID"
-export WORLD_SIZE=1  # and the sizes of the job
+# the rank
+export RANK="${FLUX_TASK_RANK:?flux gave no rank}" LOCAL_RANK="${FLUX_TASK_LOCAL_ID:?flux gave no rank}"
+export WORLD_SIZE=1  # and the sizes, for torch.distributed and others
 HPCLAUNCH_RANK
 
 flux run --nodes=1 --tasks-per-node=1 --exclusive -o exit-timeout=none -o exit-on-error -o \

@@ -41,9 +41,9 @@ export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# the rank, as torch.distributed and others read it
-export RANK="${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
-export WORLD_SIZE=1  # and the sizes of the job
+export RANK="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:?mpiexec gave no rank}}"  # the rank
+export LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:?mpiexec gave no rank}}"  # the rank
+export WORLD_SIZE=1  # and the sizes, for torch.distributed and others
 HPCLAUNCH_RANK
 
 mpirun -n 1 -machinefile "$LSB_DJOB_HOSTFILE" \

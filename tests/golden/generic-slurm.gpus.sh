@@ -30,8 +30,8 @@ export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"  # the rank, as torch.distributed and others read it
-export WORLD_SIZE=8  # and the sizes of the job
+export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # the rank
+export WORLD_SIZE=8  # and the sizes, for torch.distributed and others
 HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --cpu-bind=cores \

@@ -29,7 +29,7 @@ export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"  # rank and local rank, for this shell only
+RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # this shell's own
 HPCLAUNCH_RANK
 
 hpclaunch_supervise srun --kill-on-bad-exit=1 --cpu-bind=cores \

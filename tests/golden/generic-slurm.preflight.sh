@@ -34,8 +34,8 @@ hpclaunch_preflight  # one process on each node checks it before the ranks start
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"  # the rank, as torch.distributed and others read it
-export WORLD_SIZE=2  # and the sizes of the job
+export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # the rank
+export WORLD_SIZE=2  # and the sizes, for torch.distributed and others
 HPCLAUNCH_RANK
 
 hpclaunch_supervise srun --kill-on-bad-exit=1 --cpu-bind=cores \

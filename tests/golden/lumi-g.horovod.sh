@@ -57,7 +57,7 @@ export OMP_NUM_THREADS=7  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"  # rank and local rank, for this shell only
+RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # this shell's own
 export ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7  # all GPUs: number LOCAL_RANK is the rank's own
 HPCLAUNCH_RANK
 

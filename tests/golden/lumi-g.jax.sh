@@ -49,9 +49,9 @@ export OMP_NUM_THREADS=14  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"  # rank and local rank, for this shell only
+RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # this shell's own
 # the rank, as JAX programs pass it to jax.distributed.initialize
-export JAX_NUM_PROCESSES=8 JAX_PROCESS_ID="$SLURM_PROCID"
+export JAX_NUM_PROCESSES=8 JAX_PROCESS_ID="$RANK"
 export ROCR_VISIBLE_DEVICES=0,2,4,6,1,3,5,7  # all GPUs: number LOCAL_RANK is the rank's own
 own=('0,4' '1,5' '2,6' '3,7')  # the numbers of each local rank's GPUs in that list
 # of these JAX takes the rank's own (from 0.4.33 on; before, that of the local rank)

@@ -66,8 +66,8 @@ hpclaunch_preflight  # one process on each node checks it before the ranks start
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID"  # the rank, as torch.distributed reads it
-export WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 GROUP_RANK=$((SLURM_PROCID / 4))  # and the sizes of the job
+export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # the rank
+export WORLD_SIZE=8 LOCAL_WORLD_SIZE=4 GROUP_RANK=$((RANK / 4))  # and the sizes, for torch.distributed
 export CUDA_VISIBLE_DEVICES=0,1,2,3  # all GPUs: number LOCAL_RANK is the rank's own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 HPCLAUNCH_RANK

@@ -56,8 +56,9 @@ export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-export RANK="$PMI_RANK" LOCAL_RANK="$PMI_LOCAL_RANK"  # the rank, as torch.distributed and others read it
-export WORLD_SIZE=4  # and the sizes of the job
+export RANK="${PALS_RANKID:-${PMI_RANK:?pals gave no rank}}"  # the rank
+export LOCAL_RANK="${PALS_LOCAL_RANKID:-${PMI_LOCAL_RANK:?pals gave no rank}}"  # the rank
+export WORLD_SIZE=4  # and the sizes, for torch.distributed and others
 gpus=(0 1 2 3)  # GPUs of each local rank, nearest to its cores
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"  # this rank sees only its own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)

@@ -47,9 +47,9 @@ export OMP_NUM_THREADS=7  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# the rank, as torch.distributed and others read it
-export RANK="$JSM_NAMESPACE_RANK" LOCAL_RANK="$JSM_NAMESPACE_LOCAL_RANK"
-export WORLD_SIZE=6  # and the sizes of the job
+export RANK="${JSM_NAMESPACE_RANK:?jsrun gave no rank}"  # the rank
+export LOCAL_RANK="${JSM_NAMESPACE_LOCAL_RANK:?jsrun gave no rank}"  # the rank
+export WORLD_SIZE=6  # and the sizes, for torch.distributed and others
 gpus=(0 1 2 3 4 5)  # GPUs of each local rank, nearest to its cores
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"  # this rank sees only its own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)

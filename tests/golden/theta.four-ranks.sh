@@ -41,9 +41,9 @@ export OMP_NUM_THREADS=16  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
-# the rank, as torch.distributed and others read it
-export RANK="$ALPS_APP_PE" LOCAL_RANK="$((ALPS_APP_PE % HPCLAUNCH_RANKS_PER_NODE))"
-export WORLD_SIZE=512  # and the sizes of the job
+# the rank
+export RANK="${ALPS_APP_PE:?aprun gave no rank}" LOCAL_RANK="$((ALPS_APP_PE % HPCLAUNCH_RANKS_PER_NODE))"
+export WORLD_SIZE=512  # and the sizes, for torch.distributed and others
 cpus=(0-15 16-31 32-47 48-63)  # CPUs planned for each local rank
 # bind this shell, and so the program that it becomes (man taskset)
 taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null

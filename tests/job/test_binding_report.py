@@ -18,6 +18,7 @@ import pytest
 
 from hpclaunch.job.binding_report import RankReport, read_report, table, verdict
 from hpclaunch.job.job_documents import VerifyDocument
+from tests.launcher_environments import environments, variables
 from tests.scripts import rank_shell
 from tests.testbed.cluster import Slurm
 
@@ -309,8 +310,8 @@ def test_gpus_that_are_named_by_other_than_a_number(
         environment = {
             **os.environ,
             "HPCLAUNCH_SYSROOT": str(tmp_path),
-            "PMI_RANK": "2",
-            "PMI_LOCAL_RANK": "2",
+            "PALS_RANKID": "2",
+            "PALS_LOCAL_RANKID": "2",
         }
         command = [
             "bash",
@@ -334,6 +335,23 @@ def test_a_rank_that_could_not_be_judged_is_not_ok_and_not_wrong(more: dict[str,
     judged = verdict(line, 1)
     assert (judged.ok, judged.finding) == (False, f"1 of 1 ranks could not be judged: rank 0 ({why})")
     assert (judged.ranks[0].ok, judged.ranks[0].wrong) == (False, False)
+
+
+def test_the_report_and_the_sampler_know_each_rank_on_aurora(tmp_path: Path) -> None:
+    """PALS sets no PMI_RANK there; local rank 0 alone would start the sampler."""
+    shell = shell_of("--site", "aurora", "--account", "a", "--nodes", "2")
+    (recorded,) = (each for each in environments("pals") if each["site"] == "aurora")
+    for rank, cpus in ((17, "41-48"), (23, "93-100")):
+        job = tmp_path / str(rank)
+        (job / "samples").mkdir(parents=True)
+        given = variables(recorded, rank, nodes=2, each=12) | {"HPCLAUNCH_JOB_FOLDER": str(job)}
+        done = subprocess.run(
+            ["bash", "-c", shell, "rank", "true"], env={**os.environ, **given}, capture_output=True, text=True
+        )
+        (report,) = read_report(done.stdout)
+        assert (report.rank, report.local_rank, report.planned) == (rank, rank % 12, cpus)
+        (sampled,) = (job / "samples").iterdir()
+        assert sampled.read_text().startswith(f"rank {rank} ")
 
 
 def test_the_report_changes_no_variable_of_the_program(tmp_path: Path) -> None:
@@ -406,7 +424,8 @@ def test_the_second_look_is_no_part_of_the_program(tmp_path: Path) -> None:
     program = [sys.executable, "-c", LOOKS_BACK % fd]
     shell = ["bash", "-c", shell_of("--site", "local", "--tasks", "1"), "rank", *program]
     (tmp_path / "binding").mkdir()
-    environment = {**os.environ, "HPCLAUNCH_JOB_FOLDER": str(tmp_path)}
+    ranks = {"PMI_RANK": "0", "MPI_LOCALRANKID": "0"}
+    environment = {**os.environ, **ranks, "HPCLAUNCH_JOB_FOLDER": str(tmp_path)}
     done = subprocess.run(shell, env=environment, pass_fds=[fd], capture_output=True, text=True, check=True)
     watch, shared = done.stdout.split(maxsplit=1)
     assert shared == "[]\n"

@@ -195,20 +195,22 @@ def test_a_server_that_is_down_loses_no_job(store: Store, tmp_path: Path, server
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize(("site", "has_pmi"), [("aurora", False), ("polaris", True)])
 def test_ranks_under_a_fake_of_pals_know_who_they_are(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: str, has_pmi: bool
 ) -> None:
     venv = Path(sys.executable).parent
     monkeypatch.setenv("FAKE_PBS_JOB_PATH", f"{FAKES / 'fake_pals'}:{venv}:/usr/bin:/bin")
     monkeypatch.setenv("FAKE_PALS_MPIEXEC", str(venv / "mpiexec"))
+    monkeypatch.setenv("FAKE_PALS_SITE", site)
     program = (
         "from mpi4py import MPI; import os; c = MPI.COMM_WORLD; "
-        "print(c.rank == int(os.environ['PMI_RANK']), c.size)"
+        "print(c.rank == int(os.environ['PALS_RANKID']), c.size, 'PMI_RANK' in os.environ)"
     )
     body = f'mpiexec -n 2 --ppn 2 --depth 1 --cpu-bind list:0:1 python -c "{program}"'
     record, output = wait(store, submit(store, "pbs", body, tmp_path, "#PBS -l select=1:ncpus=2"))
     assert record.state == "done", output
-    assert output.splitlines() == ["True 2", "True 2"]
+    assert output.splitlines() == [f"True 2 {has_pmi}"] * 2
 
 
 def test_a_submission_that_waits_for_a_job_which_fails_is_no_refusal(store: Store, tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ srun --cpu-bind=map_cpu:1 singularity exec -B $WD:$PWD img.sif $WD/run.sh 2>/dev
     assert ported.settings["command"] == (
         "bash",
         "-c",
-        'exec python -u "${APP:-train.py}" --rank "$PMI_RANK" --dir /project/x',
+        'exec python -u "${APP:-train.py}" --rank "${PALS_RANKID:-$PMI_RANK}" --dir /project/x',
     )
     assert ported.settings["container_bind"] == ("/project/x:$PWD",)
     assert ported.settings["env"] == {"LR": "0.1"}
@@ -323,7 +323,7 @@ srun $ARGS --cpu-bind $BIND bash -c "RANK=\\$SLURM_PROCID NODE=\\$SLURM_NODEID e
 """
     ported = port(HEAD + body)
     assert ported.settings["command"] == (
-        *("bash", "-c", "RANK=$PMI_RANK NODE=$SLURM_NODEID exec python train.py"),
+        *("bash", "-c", "RANK=${PALS_RANKID:-$PMI_RANK} NODE=$SLURM_NODEID exec python train.py"),
     )
     assert "command: it reads $SLURM_NODEID, which jobs on polaris do not have" in ported.to_do
 

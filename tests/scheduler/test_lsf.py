@@ -200,7 +200,7 @@ def test_jsrun_on_whole_nodes() -> None:
     assert not [option for option in options(text) if option.split()[0] in ("-n", "-R", "-gpu", "-x")]
     sets = "--nrs=2 --rs_per_host=1 --tasks_per_rs=6 -c ALL_CPUS -g ALL_GPUS -d packed --bind=none"
     assert f"\njsrun {sets} \\\n" in text
-    assert 'RANK="$JSM_NAMESPACE_RANK" LOCAL_RANK="$JSM_NAMESPACE_LOCAL_RANK"' in text
+    assert 'RANK="${JSM_NAMESPACE_RANK:?jsrun gave no rank}"' in text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hpclaunch.scheduler.directive_reader import whole_number
 _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 _RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")
 _STEP_VARIABLES = frozenset(
-    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "PMI_RANK", "OMPI_COMM_WORLD_RANK"}
+    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "PMI_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK"}
 )
 
 

@@ -34,7 +34,7 @@ _FETCHES = re.compile(
     r"(wget|git clone|curl\b.* (-o|-O|--output|--remote-name)|unzip|tar( --[\w=-]+)* -?[a-z]*x[a-z]*)\b"
 )
 _MAYBE_LOCAL = re.compile(r"\$|/tmp|/dev/shm|/local|/mnt/bb")
-_OWN_TARGET = re.compile(r"\$\{?(SLURM_PROCID|SLURM_LOCALID|PMI_RANK|OMPI_COMM_WORLD_(LOCAL_)?RANK)")
+_OWN_TARGET = re.compile(r"\$\{?(SLURM_(PROCID|LOCALID)|PMI_RANK|PALS_RANKID|OMPI_COMM_WORLD_(LOCAL_)?RANK)")
 _STARTS_MORE = re.compile(
     r"torchrun|torch\.distributed|deepspeed|accelerate|horovodrun|ray|lightning|jax|launch"
 )

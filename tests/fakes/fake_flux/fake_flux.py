@@ -23,6 +23,9 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+sys.path.append(str(Path(__file__).parents[2]))
+from launcher_environments import environments, variables
+
 HOME = Path(os.environ["FAKE_FLUX_HOME"])
 KILL_DELAY_S = 1.0
 QUEUES = ("batch", "debug")
@@ -248,8 +251,9 @@ def run(argv: list[str]) -> None:
     os.environ["FLUX_JOB_ID"] = encoded(number)
     each, cpus = asked.tasks_per_node, sorted(os.sched_getaffinity(0))
     ranks = []
+    (recorded,) = (one for one in environments("flux") if one["site"] == "flux-core")
     for rank in range(asked.nodes * each):
-        who = {"FLUX_TASK_RANK": str(rank), "FLUX_TASK_LOCAL_ID": str(rank % each)}
+        who = variables(recorded, rank, nodes=asked.nodes, each=each)
         if "cpu-affinity=per-task" in asked.options:
             share = cpus[rank % each * len(cpus) // each : (rank % each + 1) * len(cpus) // each]
             os.sched_setaffinity(0, share or cpus)

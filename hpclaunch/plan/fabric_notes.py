@@ -6,9 +6,17 @@ from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.gpu_visibility import rank_gpus
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.site.job_environment import Environment
+from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import FabricPlugin, SiteProfile
+from hpclaunch.software.container_runtimes import facts_of, is_guessed
+
+
+def container_notes(request: JobRequest, profile: SiteProfile) -> tuple[str, ...]:
+    """Return the note that the program which starts a container is not documented."""
+    container = request.environment.container if request.environment else None
+    note = is_guessed(profile, container) if container else None
+    return (note,) if note else ()
 
 
 def fabric_notes(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[str, ...]:
@@ -41,13 +49,19 @@ def fabric_notes(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
     )
 
 
+def _in_image(container: JobContainer, profile: SiteProfile) -> bool:
+    """Whether an image is one of the site's, which hold the plugin."""
+    site = facts_of(profile, container)
+    return bool(site and site.fabric_in_images and container.image.startswith(site.images))
+
+
 def _is_there(
     plugin: FabricPlugin, request: JobRequest, environment: Environment, profile: SiteProfile
 ) -> bool:
     """Whether a module, an option of the job or the container engine brings the plugin."""
     from hpclaunch.software.contradictions import loaded  # most jobs need none of it
 
-    if environment.container and plugin.in_containers:
+    if environment.container and (plugin.in_containers or _in_image(environment.container, profile)):
         return True
     if plugin.directive and any(text.startswith(plugin.directive) for text in request.directives):
         return True

@@ -18,7 +18,7 @@ from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
 from hpclaunch.plan.documented_cores import cores_line, documented_cores, with_documented_cores
-from hpclaunch.plan.fabric_notes import fabric_notes
+from hpclaunch.plan.fabric_notes import container_notes, fabric_notes
 from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
@@ -350,7 +350,7 @@ def _warnings(
     costs = (cost.text,) if cost else ()
     off = no_submission(profile)
     retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
-    about_network = fabric_notes(request, profile, layout)
+    about_network = (*container_notes(request, profile), *fabric_notes(request, profile, layout))
     return (*retired, *framework_notes(request, profile, layout, settings), *about_network, *notes, *costs)
 
 

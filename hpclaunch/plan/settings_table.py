@@ -246,6 +246,9 @@ class SettingsTable(_Struct):
         default=None,
         metavar="IMAGE",
     )
+    container_runtime: (
+        Literal["apptainer", "singularity", "shifter", "podman-hpc", "pyxis", "container-engine"] | None
+    ) = key("Program that starts the container.", "the usual one of the site", default=None)
     container_bind: tuple[str, ...] = key(
         "Folder or file that the container sees in addition to the working folder, the job's folder and the"
         " site's file systems.",

@@ -18,7 +18,7 @@ from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.schema import SiteProfile
 
 _BIND_VARIABLES = ("SINGULARITY_BIND", "APPTAINER_BIND")
-_OPTIONS = ("container", "container_bind", "venv", "conda", "module")
+_OPTIONS = ("container", "container_runtime", "container_bind", "venv", "conda", "module")
 
 
 def with_software(
@@ -42,10 +42,11 @@ def with_software(
             f"env {own}: it would replace what the site and the job bind into the container",
             "use --container-bind SRC[:DEST], which adds to it",
         )
+    if request.container_runtime is not None:
+        _need_container("--container-runtime", request.container_runtime, found)
+        found.put("container", "runtime", request.container_runtime, named["container_runtime"])
     if request.container_bind:
-        if not contained:
-            bind = request.container_bind[0]
-            raise BadInputError(f"--container-bind {bind}: the job has no container", "add --container IMAGE")
+        _need_container("--container-bind", request.container_bind[0], found)
         found.add("container", "binds", request.container_bind, named["container_bind"])
     if request.venv is not None:
         found.put("container" if contained else "", "venv", request.venv, named["venv"])
@@ -60,12 +61,18 @@ def with_software(
     environment = found.environment if found.given else None
     moved: dict[str, Any] = {
         "container": None,
+        "container_runtime": None,
         "container_bind": (),
         "venv": None,
         "conda": None,
         "module": (),
     }
     return replace(request, environment=environment, **moved), (*rest, *found.settings())
+
+
+def _need_container(option: str, value: str, found: _Software) -> None:
+    if found.environment.container is None:
+        raise BadInputError(f"{option} {value}: the job has no container", "add --container IMAGE")
 
 
 def software_files(environment: Environment | None) -> tuple[str, ...]:

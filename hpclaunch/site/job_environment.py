@@ -14,6 +14,9 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Base of the structs below. Paths may hold shell variables ($SCRATCH) of the job."""
 
 
+ContainerRuntime = Literal["apptainer", "singularity", "shifter", "podman-hpc", "pyxis", "container-engine"]
+
+
 class JobEasyBuild(_Strict, frozen=True, kw_only=True):
     """Software that was installed with EasyBuild."""
 
@@ -49,6 +52,10 @@ class JobContainer(_Strict, frozen=True, kw_only=True):
 
     image: str
     """SIF file, folder or address such as ``docker://...``; the TOML file for CSCS' container engine."""
+    runtime: (
+        Literal["apptainer", "singularity", "shifter", "podman-hpc", "pyxis", "container-engine"] | None
+    ) = None
+    """The program that starts it; None: the usual one of the site."""
     binds: tuple[str, ...] = ()
     """Paths in addition to the site's: ``/data`` or ``/data:/in/the/container``."""
     gpu: bool | None = None

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from hpclaunch.scheduler import registry
-from hpclaunch.site.job_environment import Environment
+from hpclaunch.site.job_environment import ContainerRuntime, Environment
 
 
 def one_of(names: tuple[str, ...]) -> Meta:
@@ -37,9 +37,6 @@ SiteName = Annotated[
 ]
 BusId = Annotated[
     str, Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", description="as 0000:c1:00.0")
-]
-ContainerRuntime = Literal[
-    "singularity", "apptainer", "shifter", "podman-hpc", "pyxis", "container-engine", "none"
 ]
 SchedulerKind = Annotated[str, one_of(registry.KINDS)]
 LauncherName = Annotated[str, one_of(registry.LAUNCHERS)]
@@ -204,6 +201,8 @@ class Directive(_Strict, frozen=True, kw_only=True):
     """Written into the script as the comment of the line."""
     required: bool = False
     """True: the site refuses a job without this option; False: it only recommends it."""
+    replaced_by_images: bool = False
+    """True: a job with a container leaves the line out, since its image brings what the line loads."""
     source: str | None = None
     """Key in ``sources`` of the page that states this."""
 
@@ -503,7 +502,7 @@ class Eessi(_Strict, frozen=True, kw_only=True):
 class Container(_Strict, frozen=True, kw_only=True):
     """Containers at the site."""
 
-    runtime: ContainerRuntime
+    runtime: ContainerRuntime | Literal["none"]
     """The program that starts them; container-engine: that of CSCS (srun --environment)."""
     options: tuple[str, ...] = ()
     """Options of the runtime that every job here needs, such as ``--module=gpu,nccl-plugin`` of Shifter."""
@@ -513,6 +512,9 @@ class Container(_Strict, frozen=True, kw_only=True):
     """Paths to bind for MPI and the fabric."""
     modules: tuple[str, ...] = ()
     """Shell lines that load what is needed (``module use ...``, ``module load ...``)."""
+    binds_storage: bool = False
+    """True: these modules, or the site's configuration, bind its file systems and the fabric, so that a job
+    binds only what it names."""
     cotainr: str | None = None
     """Value of ``cotainr build --system``, with which images are built here; None: not documented."""
     annotations: dict[str, str] = {}

@@ -16,60 +16,68 @@ from collections.abc import Iterator
 
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobContainer
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import Container, SiteProfile
+from hpclaunch.software.container_runtimes import ENGINE, RUNTIMES, facts_of, runtime_of
 from hpclaunch.software.shell_quoting import continued, double_quote
 
-ENGINE = "container-engine"
-"""The runtime of CSCS: srun --environment=FILE, where FILE is a TOML file (EDF)."""
-BIND_VARIABLE = {"singularity": "SINGULARITY_BIND", "apptainer": "APPTAINER_BIND"}
 _EDF = '"$HPCLAUNCH_JOB_FOLDER/container.toml"'
-
-
-def runtime_of(profile: SiteProfile) -> str:
-    """Return the program that starts containers at the site."""
-    site = profile.software.container
-    return "apptainer" if site is None or site.runtime == "none" else site.runtime
+_OF_THE_HOST = "PATH|HOME|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONHOME|PYTHONPATH|BASH_.*|SHELLOPTS|BASHOPTS"
+"""Variables of the job that would hide what is in an image."""
 
 
 def container_lines(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
     """Yield the lines before the launch: the site's modules, and what the container sees."""
-    runtime = runtime_of(profile)
+    name, site = runtime_of(profile, container), facts_of(profile, container)
+    runtime = RUNTIMES[name]
     if container.site_modules:
-        yield from module_lines(profile)
-    if runtime == ENGINE:
+        yield from module_lines(profile, container)
+    if name == ENGINE:
         yield from _definition(container, profile)
-    else:
-        yield from bind_lines(BIND_VARIABLE[runtime], container.binds, profile)
+    elif runtime.binds and site and site.binds_storage and container.site_modules:
+        if container.binds:
+            yield _bind(runtime.binds, container.binds, "in the container: what the job names")
+    elif runtime.binds:
+        yield from bind_lines(runtime.binds, container.binds, profile, site, pairs=runtime.pairs)
 
 
-def module_lines(profile: SiteProfile) -> Iterator[Line]:
+def module_lines(profile: SiteProfile, container: JobContainer | None = None) -> Iterator[Line]:
     """Yield the lines that load the site's runtime and what it needs."""
-    site = profile.software.container
+    site = facts_of(profile, container)
     for text in site.modules if site else ():
         yield Line(text=text, reason="what the site's containers need")
 
 
-def bind_lines(variable: str, binds: tuple[str, ...], profile: SiteProfile) -> Iterator[Line]:
-    """Yield the lines that add to the runtime's variable of binds; what modules put there is kept."""
-    site = profile.software.container
+def bind_lines(
+    variable: str,
+    binds: tuple[str, ...],
+    profile: SiteProfile,
+    site: Container | None,
+    *,
+    pairs: bool = False,
+) -> Iterator[Line]:
+    """Yield the lines that add to the runtime's variable of binds; what modules put there is kept.
+
+    ``site``: what the site documents about the runtime; ``pairs``: each bind names its place, too.
+    """
+    given = tuple(map(_mount, site.binds) if pairs else site.binds) if site else ()
     reason = "in the container: MPI and fabric of the site"
-    if fixed := tuple(bind for bind in site.binds if not bind.startswith("$")) if site else ():
+    if fixed := tuple(bind for bind in given if not bind.startswith("$")):
         yield _bind(variable, fixed, reason)
-    if moved := [double_quote(bind) for bind in site.binds if bind.startswith("$")] if site else []:
+    if moved := [double_quote(bind) for bind in given if bind.startswith("$")]:
         does = ["do", "[", "-z", '"${bind%%:*}"', "]", "||", f"{variable}+=,$bind;", "done"]
         text = continued("for", "bind", "in", *moved[:-1], f"{moved[-1]};", *does)
         yield Line(text=text, reason="those of modules that are loaded")
+    real = "$real:$real" if pairs else "$real"
     yield Line(
         text=_each_folder(
-            profile,
-            "[,:]",
-            f'{variable}+=,$real$([ "$real" = "$folder" ] || echo ",$real:$folder")',
+            profile, "[,:]", f'{variable}+=,{real}$([ "$real" = "$folder" ] || echo ",$real:$folder")'
         )
         + f"\nexport {variable}=${{{variable}#,}}",
         reason="and folders that are there; where a name is a link, under both names",
     )
     if binds:
-        yield _bind(variable, binds, "in the container: what the job names")
+        named = tuple(map(_mount, binds)) if pairs else binds
+        yield _bind(variable, named, "in the container: what the job names")
 
 
 def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Line:
@@ -116,7 +124,8 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
         '[ "$real" = "$folder" ] || echo "$(toml "$real:$folder"),"\n  echo "$(toml "$real:$real"),"',
     )
     named = "".join(f'  echo "$(toml {double_quote(_mount(bind))}),"\n' for bind in container.binds)
-    notes = profile.software.container.annotations if profile.software.container else {}
+    facts = facts_of(profile, container)
+    notes = facts.annotations if facts else {}
     annotated = ("[annotations]", *(f"{name} = {_toml(text)}" for name, text in notes.items()))
     lines = continued("  printf", "'%s\\n'", *map(shlex.quote, annotated), width=100)
     tail = f"{lines}\n" if notes and key == "image" else ""
@@ -161,8 +170,8 @@ def _toml(text: str) -> str:
 def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command that each rank runs, inside the container.
 
-    Binds are set in the environment, so their variables are expanded once. For CSCS' container engine nothing
-    is added: see ``launch_options``.
+    Binds are set in the environment, so their variables are expanded once. For CSCS' container engine and
+    pyxis nothing is added: see ``launch_options``.
     """
     inside = argv
     first = [container.activate] if container.activate else []
@@ -170,28 +179,63 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
         first.append(f"source {double_quote(container.venv + '/bin/activate')}")
     if first:
         inside = ("bash", "-c", " && ".join([*first, 'exec -- "$@"']), "venv", *argv)
-    runtime = runtime_of(profile)
-    if runtime == ENGINE:
+    name = runtime_of(profile, container)
+    kind, flags = RUNTIMES[name].start, gpu_flag(profile, container)
+    image = _address(container.image, kind)
+    expanded = "$" in image or image.startswith("~/")
+    if kind in ("engine", "pyxis"):
         return inside
-    flags = gpu_flag(profile, container.gpu)
-    if "$" not in container.image and not container.image.startswith("~/"):
-        return (runtime, "exec", *flags, container.image, *inside)
-    start = " ".join(["exec", runtime, "exec", *flags, double_quote(container.image), '"$@"'])
-    return ("bash", "-c", start, "container", *inside)
+    if kind == "podman":
+        start = _PODMAN.format(host=_OF_THE_HOST, options=" ".join(flags), image=double_quote(image))
+        return ("bash", "-c", start, "container", *inside)
+    if kind == "shifter":
+        binds = tuple(f"--volume={_mount(bind)}" for bind in container.binds)
+        words = (name, f"--image={image}", *flags, *binds)
+        expanded = expanded or any("$" in word for word in binds)
+    else:
+        words = (name, "exec", *flags, image)
+    if not expanded:
+        return (*words, *inside)
+    return ("bash", "-c", " ".join(["exec", *map(double_quote, words), '"$@"']), "container", *inside)
 
 
-def gpu_flag(profile: SiteProfile, requested: bool | None) -> tuple[str, ...]:
-    """Return the site's flag if its nodes have GPUs; LUMI needs none, its configuration binds the devices."""
-    site, node = profile.software.container, profile.node
-    has_gpus = bool(node and node.gpus)
-    if requested is False or (requested is None and not has_gpus):
-        return ()
+_PODMAN = """\
+mapfile -t names < <(compgen -e | grep -vxE '{host}')
+mapfile -t binds < <(tr , '\\n' <<< "${{HPCLAUNCH_BINDS#,}}" | sort -u)
+exec podman-hpc run --rm {options} --workdir="$PWD" "${{binds[@]/#/--volume=}}" \\
+  "${{names[@]/#/--env=}}" {image} "$@\""""
+"""The rank's variables go along by their names, which podman-hpc would keep out."""
+
+
+def _address(image: str, kind: str) -> str:
+    """Return an image as its runtime names it: docker://REGISTRY/NAME is docker:REGISTRY/NAME for Shifter,
+    REGISTRY/NAME for podman and REGISTRY#NAME for pyxis."""
+    if not image.startswith("docker://") or kind in ("exec", "engine"):
+        return image
+    if kind == "pyxis":
+        return re.sub(r"^docker://(?:([^/#]+\.[^/#]+)/)?", _registry, image)
+    return ("docker:" if kind == "shifter" else "") + image.removeprefix("docker://")
+
+
+def gpu_flag(profile: SiteProfile, container: JobContainer | None = None) -> tuple[str, ...]:
+    """Return the site's options, and its flag if its nodes have GPUs; LUMI's own configuration binds them."""
+    site, node = facts_of(profile, container), profile.node
+    requested = container.gpu if container else None
+    options = site.options if site else ()
+    if requested is False or (requested is None and not (node and node.gpus)):
+        return options
     if site is not None:
-        return (site.gpu_flag,) if site.gpu_flag else ()
-    flag = {"nvidia": "--nv", "amd": "--rocm"}.get((node.gpu_vendor or "") if node else "")
+        return (*options, site.gpu_flag) if site.gpu_flag else options
+    flag = RUNTIMES[runtime_of(profile, container)].gpu.get((node.gpu_vendor or "") if node else "")
     return (flag,) if flag else ()
 
 
-def launch_option(profile: SiteProfile) -> tuple[str, ...]:
-    """Return the launcher's option that starts ranks in a container; empty: the rank's command does it."""
-    return (f"--environment={_EDF}",) if runtime_of(profile) == ENGINE else ()
+def launch_option(profile: SiteProfile, container: JobContainer) -> tuple[str, ...]:
+    """Return the launcher's options that start ranks in a container; empty: the rank's command does it."""
+    kind = RUNTIMES[runtime_of(profile, container)].start
+    if kind == "engine":
+        return (f"--environment={_EDF}",)
+    if kind != "pyxis":
+        return ()
+    image = double_quote(f"--container-image={_address(container.image, kind)}")
+    return (image, '--container-mounts="${HPCLAUNCH_BINDS#,}"', '--container-workdir="$PWD"')

@@ -10,6 +10,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.container_runtimes import undocumented
 from hpclaunch.software.easyconfig import cuda_in, parse_easyconfig
 from hpclaunch.software.eessi import TOOLCHAINS
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
@@ -22,6 +23,7 @@ def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str,
         *_two_cudas(environment, profile),
         *_horovod_from_eessi(environment),
         *_two_containers(environment),
+        *_runtime(environment, profile),
         *_two_pythons(environment),
         *_like_options(environment),
     )
@@ -117,6 +119,12 @@ def _horovod_from_eessi(environment: Environment) -> Iterator[str]:
 def _two_containers(environment: Environment) -> Iterator[str]:
     if environment.container and environment.eessi and environment.eessi.init == "container":
         yield "container and eessi init: container: only one of them can run the command"
+
+
+def _runtime(environment: Environment, profile: SiteProfile) -> Iterator[str]:
+    """Find a container that the site is not known to start."""
+    if environment.container and (why := undocumented(profile, environment.container)):
+        yield why
 
 
 def _two_pythons(environment: Environment) -> Iterator[str]:

@@ -16,13 +16,8 @@ from hpclaunch.site.job_environment import Environment, JobEasyBuild, JobEessi
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.software import easyconfig
-from hpclaunch.software.container_lines import (
-    BIND_VARIABLE,
-    bind_lines,
-    gpu_flag,
-    module_lines,
-    runtime_of,
-)
+from hpclaunch.software.container_lines import bind_lines, gpu_flag, module_lines
+from hpclaunch.software.container_runtimes import RUNTIMES, facts_of, runtime_of
 from hpclaunch.software.eessi import IMAGE, SCRIPTS, EessiModule, init_lines
 from hpclaunch.software.goals import GOALS
 from hpclaunch.software.horovod_facts import CXX17_FROM_TORCH, TESTED_TENSORFLOW, VERSION, build_variables
@@ -151,12 +146,12 @@ def inside_offer(
     container = offer.environment.container
     if container is not None:
         runtime = runtime_of(profile)
-        words = (runtime, "exec", *gpu_flag(profile, container.gpu), double_quote(container.image))
+        words = (runtime, "exec", *gpu_flag(profile, container), double_quote(container.image))
         return (
             *first,
             *module_lines(profile),
             Line(text='mkdir -p "$PREFIX"', reason="it must exist to be seen in the container"),
-            *bind_lines(BIND_VARIABLE[runtime], ("$PREFIX",), profile),
+            *bind_lines(RUNTIMES[runtime].binds, ("$PREFIX",), profile, facts_of(profile)),
             _script(" ".join(words), inside),
         )
     if offer.enter is not None:

@@ -13,7 +13,7 @@ from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBui
 from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software import easyconfig, eessi, install_steps
-from hpclaunch.software.container_lines import BIND_VARIABLE, runtime_of
+from hpclaunch.software.container_runtimes import RUNTIMES, runtime_of
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.easyconfig import Recipe, parse_easyconfig, provided
 from hpclaunch.software.goals import GOALS, Goal
@@ -192,7 +192,7 @@ def _on_top(target: Target, base: Offer) -> Way | str:
     job = _job_of(base, target.prefix)
     environment: Environment = job.pop("environment")
     if environment.container is not None:
-        if runtime_of(target.profile) not in BIND_VARIABLE:
+        if RUNTIMES[runtime_of(target.profile)].start != "exec":
             return "its images start by srun only, so a venv inside is made by hand in a job"
         venv = replace(environment, container=replace(environment.container, venv=target.prefix))
     else:

@@ -19,6 +19,7 @@ from hpclaunch.software.container_lines import (
     launch_option,
     module_lines,
 )
+from hpclaunch.software.container_runtimes import facts_of
 from hpclaunch.software.shell_quoting import double_quote, word
 
 GIVEN = Line(text="", reason="given in environment")
@@ -33,7 +34,7 @@ def environment_lines(
     parts of it contradict each other.
     """
     if environment is None:
-        return tuple(_site_setup(profile))
+        return tuple(_site_setup(profile, contained=False))
     from hpclaunch.software.contradictions import contradictions, unusable  # seldom needed
 
     if wrong := unusable(environment) or contradictions(environment, profile):
@@ -50,7 +51,7 @@ def _lines(environment: Environment, profile: SiteProfile, given: Line) -> Itera
             reason="where EasyBuild installed; the site's stack must know it before it is loaded",
         )
     if environment.site_setup:
-        yield from _site_setup(profile)
+        yield from _site_setup(profile, contained=environment.container is not None)
     yield from _eessi(environment, profile)
     for folder in environment.module_use:
         yield replace(given, text=f"module use {double_quote(folder)}")
@@ -73,9 +74,9 @@ def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
 
     eessi = with_target(eessi, profile)
     if eessi.init == "container":
-        yield from module_lines(profile)
+        yield from module_lines(profile)  # Singularity's or Apptainer's
         yield from pull_lines(eessi)
-        yield from bind_lines("SINGULARITY_BIND", (), profile)
+        yield from bind_lines("SINGULARITY_BIND", (), profile, facts_of(profile))
         return
     yield from init_lines(eessi, site.modules if site else ())
     yield from (_load(name, "module from EESSI") for name in eessi.load)
@@ -96,8 +97,11 @@ def _python(environment: Environment) -> Iterator[Line]:
         )
 
 
-def _site_setup(profile: SiteProfile) -> Iterator[Line]:
+def _site_setup(profile: SiteProfile, *, contained: bool) -> Iterator[Line]:
+    """Yield the site's lines; with a container without those whose software its image replaces."""
     for step in profile.software.setup:
+        if contained and step.replaced_by_images:
+            continue
         line = Line(text=step.text, reason=step.reason, source=source_of(profile, step.source))
         name = step.text.removeprefix("module load ")
         yield from load_lines(name, profile, line) if name in profile.software.fallbacks else (line,)
@@ -163,13 +167,14 @@ def wrap_command(
     if environment.eessi is not None and environment.eessi.init == "container":
         from hpclaunch.software.eessi import in_eessi_container
 
-        return in_eessi_container(environment.eessi, gpu_flag(profile, None), argv)
+        return in_eessi_container(environment.eessi, gpu_flag(profile), argv)
     return argv
 
 
 def launch_options(environment: Environment | None, profile: SiteProfile) -> tuple[str, ...]:
     """Return the launcher's options for the environment, as shell text."""
-    return launch_option(profile) if environment is not None and environment.container is not None else ()
+    container = environment.container if environment else None
+    return launch_option(profile, container) if container else ()
 
 
 # --- variables ---------------------------------------------------------------------------------------------

@@ -29,36 +29,23 @@ set -eo pipefail
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
-mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
 [ "${hpclaunch_kept-}" ] || echo "hpclaunch: no proof, no status: --dry-run --save DIR writes the files" >&2
 
-module load LUMI/24.03 partition/G  # the software stack for the GPU nodes [1]
-module load cray-python  # a Python with numpy and mpi4py for Cray MPICH [2]
 module use /appl/local/laifs/modules  # what the site's containers need
 module load lumi-aif-singularity-bindings  # what the site's containers need
-# in the container: MPI and fabric of the site
-SINGULARITY_BIND+=",/var/spool/slurmd,/opt/cray,/usr/lib64/libcxi.so.1,/usr/lib64/libjansson.so.4"
-# and folders that are there; where a name is a link, under both names
-for folder in "/project/$SLURM_JOB_ACCOUNT" "/scratch/$SLURM_JOB_ACCOUNT" "/flash/$SLURM_JOB_ACCOUNT" \
-  "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD"; do
-  real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue
-  case $folder$real in *[,:]*) echo "hpclaunch: a comma or colon keeps $folder out" >&2; continue ;; esac
-  SINGULARITY_BIND+=,$real$([ "$real" = "$folder" ] || echo ",$real:$folder")
-done
-export SINGULARITY_BIND=${SINGULARITY_BIND#,}
 SINGULARITY_BIND+=",$HOME/my data:/data"  # in the container: what the job names
-export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # RCCL must use Slingshot, not the management network [3]
-export NCCL_NET_GDR_LEVEL=3  # NICs read GPU memory directly (as LUMI's containers; HPE's guide says PHB) [3]
-export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with RCCL [4]
-export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with the GPU, which can deadlock [4]
-export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [4]
-export HSA_FORCE_FINE_GRAIN_PCIE=1  # lets RCCL use the direct path between GPUs and NICs [4]
-# MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang [5]
+export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # RCCL must use Slingshot, not the management network [1]
+export NCCL_NET_GDR_LEVEL=3  # NICs read GPU memory directly (as LUMI's containers; HPE's guide says PHB) [1]
+export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with RCCL [2]
+export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with the GPU, which can deadlock [2]
+export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [2]
+export HSA_FORCE_FINE_GRAIN_PCIE=1  # lets RCCL use the direct path between GPUs and NICs [2]
+# MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang [3]
 export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
-export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # and its kernel cache [5]
-export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"  # downloads, as home has 20 GB only [3]
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # and its kernel cache [3]
+export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"  # downloads, as home has 20 GB only [1]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=7  # threads for each rank: the cores it is bound to
@@ -76,8 +63,6 @@ srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xfe000000000000,0xfe0000000000000
   'ds config.json'
 
 # Sources:
-# [1] https://docs.lumi-supercomputer.eu/software/installing/easybuild/, read 2026-11-20
-# [2] https://github.com/HichamAgueny/DL-Horovod, read 2026-11-20, stated
-# [3] https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20
-# [4] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
-# [5] https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20
+# [1] https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20
+# [2] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
+# [3] https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20

@@ -29,23 +29,12 @@ set -eo pipefail
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
 export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for what this job writes
 export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
-mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
 [ "${hpclaunch_kept-}" ] || echo "hpclaunch: no proof, no status: --dry-run --save DIR writes the files" >&2
 
 module use /appl/local/laifs/modules  # what the site's containers need
 module load lumi-aif-singularity-bindings  # what the site's containers need
-# in the container: MPI and fabric of the site
-SINGULARITY_BIND+=",/var/spool/slurmd,/opt/cray,/usr/lib64/libcxi.so.1,/usr/lib64/libjansson.so.4"
-# and folders that are there; where a name is a link, under both names
-for folder in "/project/$SLURM_JOB_ACCOUNT" "/scratch/$SLURM_JOB_ACCOUNT" "/flash/$SLURM_JOB_ACCOUNT" \
-  "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD"; do
-  real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue
-  case $folder$real in *[,:]*) echo "hpclaunch: a comma or colon keeps $folder out" >&2; continue ;; esac
-  SINGULARITY_BIND+=,$real$([ "$real" = "$folder" ] || echo ",$real:$folder")
-done
-export SINGULARITY_BIND=${SINGULARITY_BIND#,}
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # RCCL must use Slingshot, not the management network [1]
 export NCCL_NET_GDR_LEVEL=3  # NICs read GPU memory directly (as LUMI's containers; HPE's guide says PHB) [1]
 export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with RCCL [2]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import hpclaunch_here
 from tests.remote.fake_torch import make_fake_torch
 from tests.testbed.second_user import SecondUser
 
@@ -40,6 +41,7 @@ software:
     runtime: {runtime}
     binds: [{binds}]
     modules: {modules}
+    binds_storage: false
 """
 SITES = {
     "lumi-g": ("singularity", "[module use /appl/m, module load lumi-aif-singularity-bindings]"),
@@ -153,6 +155,105 @@ def test_a_program_opens_files_of_the_working_folder_and_of_the_project(
     ]
     assert done.stdout.splitlines()[-len(told) :] == told
     assert list(root.glob("**/hpclaunch-12*/made")), "the job's folder was not seen"
+
+
+RUNTIMES = {
+    "shifter": "{runtime: shifter, options: ['--module=gpu,nccl-plugin']}",
+    "podman-hpc": "{runtime: podman-hpc, options: [--gpu, --nccl]}",
+    "pyxis": "{runtime: pyxis}",
+}
+SEES = """
+cat data.txt /made/here /more/file
+echo "$RANK of $WORLD_SIZE, $MPICH_OFI_NIC_POLICY, $GIVEN"
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+echo > "$HPCLAUNCH_JOB_FOLDER/made"
+"""
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_other_runtimes_show_the_jobs_folders_and_variables(runtime: str, root: Path) -> None:
+    """Podman-hpc passes only the variables that are named; Shifter sees what the site mounts."""
+    cwd = root / "scratch/p1/me"
+    (root / "more").mkdir()
+    (root / "more" / "file").write_text("named\n")
+    text = OURS.partition("software:")[0].format(site="perlmutter", root=root)
+    (root / "perlmutter-here.yaml").write_text(f"{text}software: {{container: {RUNTIMES[runtime]}}}\n")
+    words = (
+        "--site",
+        str(root / "perlmutter-here.yaml"),
+        "--account",
+        "m1",
+        "--container",
+        "docker://a.example/b:1",
+    )
+    bind = ("--container-bind", f"{root}/more:/more", "--env", "GIVEN=it's me", "--binding", "off")
+    script = hpclaunch(
+        *("submit", *words, *bind, "--tasks-per-node", "4", "--dry-run", "--", "bash", "-c", SEES), cwd=cwd
+    )
+    mounted = f"{root}/pfs,{root}/scratch,{root}/state"
+    image = {
+        "FAKE_CONTAINER_IMAGE": str(root / "image"),
+        "FAKE_SHIFTER_MOUNTS": mounted,
+        "SCRATCH": str(root),
+    }
+    done = run(script, root, cwd, **image)
+    assert done.returncode == 0, done.stdout + done.stderr
+    sees = "0 of 4, GPU, it's me"
+    assert done.stdout.splitlines()[-4:] == ["read inside", "of the image", "named", sees]
+    assert list(root.glob("**/hpclaunch-12*/made"))
+    bare = run(
+        script.replace("compgen -e", "true").replace("HPCLAUNCH_BINDS+=,$real", ": "), root, cwd, **image
+    )
+    assert (bare.returncode == 0) == (runtime == "shifter"), "the fake keeps nothing out"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("--site", "perlmutter", "--account", "m1", "--container", "my.sif"),
+            "my.sif is no image of shifter; name one",
+        ),
+        (
+            (
+                "--site",
+                "perlmutter",
+                "--account",
+                "m1",
+                "--container",
+                "a/b:1",
+                "--container-runtime",
+                "apptainer",
+            ),
+            "perlmutter has shifter and podman-hpc, not apptainer",
+        ),
+        (("--site", "betzy", "--account", "nn1234k", "--container", "a.sif"), "knows no container runtime"),
+        (("--site", "generic-slurm", "--container-runtime", "pyxis"), "the job has no container"),
+    ],
+)
+def test_a_runtime_that_the_site_has_not_is_refused(
+    words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    answer = hpclaunch_here("submit", *words, "--dry-run", "--", "./a", folder=tmp_path)
+    assert answer.returncode == 3
+    assert said in answer.stderr
+
+
+def test_a_runtime_that_nothing_documents_is_said(tmp_path: Path) -> None:
+    words = ("submit", "--site", "generic-slurm", "--container", "docker://a/b", "--dry-run", "--", "./a")
+    guessed = hpclaunch_here(*words, folder=tmp_path)
+    said = "no container runtime is documented for generic-slurm: the script starts apptainer; "
+    assert said in guessed.stderr
+    assert "apptainer exec docker://a/b" in guessed.stdout
+    named = hpclaunch_here(*words[:-3], "--container-runtime", "pyxis", *words[-3:], folder=tmp_path)
+    assert '"--container-image=a/b"' in named.stdout
+
+
+def test_with_a_container_the_modules_stay_out_that_its_image_replaces(tmp_path: Path) -> None:
+    words = ("--site", "lumi-g", "--account", "project_465000001", "--container", "/x/y.sif", "--dry-run")
+    script = hpclaunch_here("submit", *words, "--", "./a", folder=tmp_path).stdout
+    assert "cray-python" not in script
+    assert "module load lumi-aif-singularity-bindings" in script
 
 
 def test_without_the_binds_the_fake_shows_nothing(root: Path) -> None:

@@ -1,0 +1,118 @@
+"""The programs that start containers, as a table: image, binds, the job's variables. Pure.
+
+Sources:
+
+- apptainer.org/docs/user, "Bind Paths and Mounts"; variables of the host are passed on.
+- github.com/NERSC/shifter (84b7d34), doc/command/shifter.rst, doc/wlm/slurm.rst: --image, --volume; the
+  site's configuration mounts its file systems; variables are passed on.
+- github.com/NERSC/podman-hpc, whose run is that of podman-run(1): --volume SRC:DEST, --workdir, and no
+  variable but those of --env.
+- github.com/NVIDIA/pyxis (1075199), README: --container-image, --container-mounts SRC:DST,...,
+  --container-workdir; exported variables are set where the image does not set them.
+- docs.cscs.ch/software/container-engine.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from hpclaunch.site.job_environment import JobContainer
+from hpclaunch.site.schema import Container, SiteProfile
+
+
+class Runtime(msgspec.Struct, frozen=True, kw_only=True):
+    """One program, or one option of the launcher."""
+
+    start: Literal["exec", "shifter", "podman", "pyxis", "engine"]
+    """What its words look like."""
+    binds: str = ""
+    """Variable with the folders that the container sees, separated by commas; empty: it needs none."""
+    pairs: bool = False
+    """Whether each bind must name its place in the container, too."""
+    gpu: dict[str, str] = {}
+    """Vendor -> option that shows the GPUs, where no site says otherwise."""
+    refused: str = r"(?!)"
+    """Images that it cannot start, as a regular expression."""
+    instead: str = ""
+    """What to name instead of such an image."""
+
+
+_FILE = r"(^|.*/)[^/]*\.(sif|sqsh|squashfs|toml)$|^[.~/].*"
+_VENDORS = {"nvidia": "--nv", "amd": "--rocm"}
+ENGINE = "container-engine"
+"""The runtime of CSCS: srun --environment=FILE, where FILE is a TOML file (EDF)."""
+RUNTIMES = {
+    "apptainer": Runtime(start="exec", binds="APPTAINER_BIND", gpu=_VENDORS, refused=r".*\.toml$"),
+    "singularity": Runtime(start="exec", binds="SINGULARITY_BIND", gpu=_VENDORS, refused=r".*\.toml$"),
+    "shifter": Runtime(
+        start="shifter",
+        refused=_FILE,
+        instead="name one that shifterimg pull brought, such as nersc/pytorch:25.06.01",
+    ),
+    "podman-hpc": Runtime(
+        start="podman",
+        binds="HPCLAUNCH_BINDS",
+        pairs=True,
+        refused=_FILE,
+        instead="name one that podman-hpc pull brought, such as docker.io/library/ubuntu:24.04",
+    ),
+    "pyxis": Runtime(start="pyxis", binds="HPCLAUNCH_BINDS", pairs=True, refused=r".*\.(sif|toml)$"),
+    ENGINE: Runtime(start="engine"),
+}
+"""Name, as profiles and ``--container-runtime`` have it -> what it needs."""
+
+
+def documented(profile: SiteProfile) -> dict[str, Container]:
+    """Return the runtimes that a site documents, the usual one first."""
+    site = profile.software.container
+    if site is None or site.runtime == "none":
+        return {}
+    return {each.runtime: each for each in (site, *site.also)}
+
+
+def runtime_of(profile: SiteProfile, container: JobContainer | None = None) -> str:
+    """Return the name of the runtime of a job: the one that it names, else the site's, else Apptainer."""
+    if container is not None and container.runtime is not None:
+        return container.runtime
+    return next(iter(documented(profile)), "apptainer")
+
+
+def facts_of(profile: SiteProfile, container: JobContainer | None = None) -> Container | None:
+    """Return what the site documents about the runtime of a job."""
+    return documented(profile).get(runtime_of(profile, container))
+
+
+def is_guessed(profile: SiteProfile, container: JobContainer) -> str | None:
+    """Return a note where no page was found that states the runtime of a job's container."""
+    name = runtime_of(profile, container)
+    if facts_of(profile, container) is not None:
+        return None
+    why = "" if container.runtime else "; --container-runtime names another one"
+    return f"no container runtime is documented for {profile.name}: the script starts {name}{why}"
+
+
+def undocumented(profile: SiteProfile, container: JobContainer) -> str | None:
+    """Return why the site cannot start a job's container, by what its profile knows; None: it can.
+
+    Where nothing is known the runtime that the job names counts, and on a machine that no profile describes
+    Apptainer where it names none.
+    """
+    known, name = documented(profile), runtime_of(profile, container)
+    fits = RUNTIMES[name]
+    if re.fullmatch(fits.refused, container.image):
+        instead = f"; {fits.instead}" if fits.instead else ""
+        return f"container: image: {container.image} is no image of {name}{instead}"
+    site = profile.software.container
+    if site is not None and site.runtime == "none":
+        return f"container: {profile.name} has no container runtime"
+    if known and name not in known:
+        return f"container: {profile.name} has {' and '.join(known)}, not {name}"
+    if not known and container.runtime is None and profile.status == "production":
+        return (
+            f"container: our profile of {profile.name} knows no container runtime; --container-runtime names"
+            f" one all the same: {', '.join(RUNTIMES)}"
+        )
+    return None

@@ -13,8 +13,13 @@ from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     from hpclaunch.scheduler.scheduler_interface import QueueFacts, Scheduler
     from hpclaunch.site.load_profile import Loaded
+    from hpclaunch.site.module_facts import ChangedModule
+    from hpclaunch.site.schema import SiteProfile
+    from hpclaunch.site.site_documents import SourcesDocument
 
 _GROUPS = {
     "production": "live",
@@ -222,7 +227,6 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json:
 
     from hpclaunch.site.fact_age import read_sources
     from hpclaunch.site.load_profile import load_all, load_site
-    from hpclaunch.site.module_facts import changed_modules, entries_of
     from hpclaunch.site.site_documents import SourcesDocument
 
     if page is not None and len(sites) != 1:
@@ -230,37 +234,45 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json:
     profiles, broken = load_all() if not sites else ({site: load_site(site) for site in sites}, {})
     sources = read_sources(profiles, dt.date.today())
     old = tuple(source for source in sources if source.age_days > days)
-    entries = entries_of(page.read()) if page else []
-    if page and not entries:
-        raise BadInputError(f"--page {page.name}: no entry with a day is in it", "save the page of changes")
-    changed = tuple(each for profile in profiles.values() for each in changed_modules(profile, entries))
+    changed = _changed(next(iter(profiles.values())), page) if page else ()
+    document = SourcesDocument(
+        older_than_days=days, sources=len(sources), old=old, not_readable=broken, changed=changed
+    )
     if as_json:
-        document = SourcesDocument(
-            older_than_days=days, sources=len(sources), old=old, not_readable=broken, changed=changed
-        )
         print_document(document, indent=2)
     else:
-        for source in old:
-            names, cited_by = ", ".join(source.names), ", ".join(source.sites)
-            age = counted(source.age_days, "day")
-            click.echo(f"{source.checked}  {age} ago  {source.url}  [{names}] of {cited_by}")
-        oldest = f", the oldest on {sources[0].checked}" if sources else ""
-        click.echo(
-            f"{len(old)} of {len(sources)} sources were read more than {counted(days, 'day')} ago{oldest}"
-        )
-        for each in changed:
-            known = f"known on {each.known}" if each.known else "of unknown day"
-            click.echo(
-                f"{each.module} ({known}; {', '.join(each.keys)}) changed on {each.changed}: {each.entry}"
-            )
-        for log in () if entries else (log for profile in profiles.values() for log in profile.changes):
-            click.echo(
-                f"changes were read up to {log.last_entry}: save the page and compare it with --page FILE"
-            )
-        for name, error in broken.items():
-            click.echo(f"profile {name} cannot be read: {error}", err=True)
+        _show_facts(document, sources[0].checked if sources else None)
+        for log in [] if page else [log for profile in profiles.values() for log in profile.changes]:
+            click.echo(f"changes read up to {log.last_entry}: save the page and compare it with --page FILE")
     if old or changed:
         raise click.exceptions.Exit(EXIT_FAILED)
+
+
+def _changed(profile: SiteProfile, page: TextIO) -> tuple[ChangedModule, ...]:
+    """Return the modules that newer entries of a page name."""
+    from hpclaunch.site.module_facts import changed_modules, entries_of
+
+    entries = entries_of(page.read())
+    if not entries:
+        raise BadInputError(f"--page {page.name}: no entry with a day is in it", "save the page of changes")
+    return tuple(changed_modules(profile, entries))
+
+
+def _show_facts(found: SourcesDocument, oldest: dt.date | None) -> None:
+    """Print old sources and changed modules."""
+    for source in found.old:
+        names, cited_by = ", ".join(source.names), ", ".join(source.sites)
+        age = counted(source.age_days, "day")
+        click.echo(f"{source.checked}  {age} ago  {source.url}  [{names}] of {cited_by}")
+    since = f", the oldest on {oldest}" if oldest else ""
+    days = counted(found.older_than_days, "day")
+    click.echo(f"{len(found.old)} of {found.sources} sources were read more than {days} ago{since}")
+    for each in found.changed:
+        known = f"known on {each.known}" if each.known else "of unknown day"
+        where = ", ".join(each.keys)
+        click.echo(f"{each.module} ({known}; {where}) changed on {each.changed}: {each.entry}")
+    for name, error in found.not_readable.items():
+        click.echo(f"profile {name} cannot be read: {error}", err=True)
 
 
 @command.command()

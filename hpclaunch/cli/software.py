@@ -12,6 +12,7 @@ from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED
 
 if TYPE_CHECKING:
+    from hpclaunch.site.schema import SiteProfile
     from hpclaunch.software.install_plan import InstallPlan, Route
 
 # Constants here, so that --help imports no other module; a test compares them with the originals.
@@ -48,12 +49,7 @@ def show(sites: tuple[str, ...], as_json: bool) -> None:
         print_document(SoftwareDocument(sites=rows))
         return
     for name, found in rows.items():
-        click.echo(name)
-        for row in found:
-            about = ", ".join(filter(None, (row.holds, row.page)))
-            click.echo(f"  {row.goal}: {row.way}{': ' * bool(about)}{about}")
-            if row.note:
-                click.echo(f"    {row.note}")
+        click.echo("\n".join([name, *(line for row in found for line in row.lines)]))
 
 
 @command.command(name="plan")
@@ -99,8 +95,7 @@ def plan_software(
     from hpclaunch.software.install_plan import plan_install
 
     profile = load_site(site)
-    usual = (profile.software.prefix or "").replace("$SLURM_JOB_ACCOUNT", account) if account else ""
-    found = plan_install(profile, goal, _folder(prefix) or (f"{usual}/hpclaunch-{goal}" if usual else None))
+    found = plan_install(profile, goal, _folder(prefix) or _of_project(profile, goal, account))
     none_known = route is None and found.chosen is None
     taken = None if none_known else found.route(route)
     if file is not None:
@@ -112,6 +107,13 @@ def plan_software(
     else:
         _show(found, taken)
     ctx.exit(0 if taken else EXIT_FAILED)
+
+
+def _of_project(profile: SiteProfile, goal: str, account: str | None) -> str | None:
+    """Return the folder in the project's storage; None: no project is named, or the profile names no storage."""
+    if account is None or profile.software.prefix is None:
+        return None
+    return f"{profile.software.prefix}/hpclaunch-{goal}".replace("$SLURM_JOB_ACCOUNT", account)
 
 
 def _folder(prefix: str | None) -> str | None:

@@ -49,7 +49,7 @@ def cores_line(request: JobRequest, profile: SiteProfile, tasks_per_node: int) -
 
 
 def threads_line(request: JobRequest, profile: SiteProfile, cores: int, reason: str) -> Line:
-    """Return OMP_NUM_THREADS, which OpenMP, OpenBLAS and MKL read, for ranks with so many cores each."""
+    """Return OMP_NUM_THREADS, which OpenMP, OpenBLAS and MKL read, for ranks with this number of cores."""
     documented = profile.binding.threads_for.get(request.framework or "")
     if documented is None or documented.value >= cores or request.cpus_per_task is not None:
         return Line(text=f"export OMP_NUM_THREADS={max(1, cores)}", reason=reason)

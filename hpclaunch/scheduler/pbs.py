@@ -120,7 +120,7 @@ def _words(answer: CommandResult) -> str:
 def _header(want: Resources) -> tuple[Line, ...]:
     """Return the #PBS options (man qsub; PBS Professional user's guide) for a job.
 
-    A reason takes a line: those that say of themselves what they are for have none.
+    A reason takes a whole line: directives that everybody knows have none.
     """
     directives = [(f"-N {want.name}", "")]
     if want.account:

@@ -79,7 +79,7 @@ def _in_text(text: str, key: str) -> Iterator[LoadedModule]:
 
 
 def without_version(profile: SiteProfile) -> Iterator[str]:
-    """Yield a sentence for each module that is loaded without a version and without a word why."""
+    """Yield a sentence for each module that is loaded without a version and without a reason."""
     bare: dict[str, list[str]] = {}
     for module in loaded_modules(profile):
         if "/" not in module.name and module.name not in profile.software.unversioned:
@@ -126,20 +126,18 @@ def changed_modules(profile: SiteProfile, entries: list[Entry]) -> list[ChangedM
     keys: dict[str, list[LoadedModule]] = {}
     for module in loaded_modules(profile):
         keys.setdefault(module.name.partition("/")[0], []).append(module)
-    found = []
-    for name, modules in keys.items():
-        known = max([*read, *(each.since for each in modules if each.since)], default=None)
-        word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
-        newer = [each for each in entries if (known is None or each.day > known) and word.search(each.text)]
-        if newer:
-            last = max(newer, key=lambda entry: entry.day)
-            where = tuple(dict.fromkeys(each.key for each in modules))
-            found.append(_changed(profile.name, name, where, known, last))
-    return found
+    found = (_changed(profile.name, name, modules, read, entries) for name, modules in keys.items())
+    return [each for each in found if each]
 
 
 def _changed(
-    site: str, module: str, keys: tuple[str, ...], known: dt.date | None, entry: Entry
-) -> ChangedModule:
-    begins = " ".join(entry.text.split())[:200]
-    return ChangedModule(site=site, module=module, keys=keys, known=known, changed=entry.day, entry=begins)
+    site: str, name: str, modules: list[LoadedModule], read: list[dt.date], entries: list[Entry]
+) -> ChangedModule | None:
+    """Return what the newest entry says that names a module, if it is newer than what is known."""
+    known = max([*read, *(each.since for each in modules if each.since)], default=None)
+    word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+    last = max((each for each in entries if word.search(each.text)), key=lambda each: each.day, default=None)
+    if last is None or (known is not None and last.day <= known):
+        return None
+    begins, keys = " ".join(last.text.split())[:200], tuple(dict.fromkeys(each.key for each in modules))
+    return ChangedModule(site=site, module=name, keys=keys, known=known, changed=last.day, entry=begins)

@@ -189,20 +189,20 @@ def _binding(part: Binding, profile: SiteProfile) -> Iterator[Broken]:
     if profile.node is not None and not profile.node.numa and part.cpu not in ("cores", "none"):
         found = f"cpu is {part.cpu} and node.numa is empty"
         yield ("cpu",), found, "describe the NUMA nodes, or leave the cores to the launcher: cores or none"
+    yield from _cores_for(part, profile.node)
+
+
+def _cores_for(part: Binding, node: Node | None) -> Iterator[Broken]:
+    """Yield what is wrong with the cores of ranks: each of them once, and all of them in the node."""
     for framework, each in part.cores_for.items():
-        yield from _own_cores(("cores_for", framework, "cores"), each.cores, profile.node)
-
-
-def _own_cores(path: KeyPath, lists: tuple[str, ...], node: Node | None) -> Iterator[Broken]:
-    """Yield what is wrong with the lists of cores of ranks: each core once, and all of them in the node."""
-    taken: CpuSet = frozenset()
-    for number, text in enumerate(lists):
-        cores = parse_cpu_list(text)
-        if node is None or max(cores, default=0) >= node.cores:
-            yield (*path, number), f"{text}: not cores of the node", "name those of node.cores"
-        if again := taken & cores:
-            yield (*path, number), f"cores {format_cpu_list(again)} belong to a rank before", "name each once"
-        taken |= cores
+        taken: CpuSet = frozenset()
+        for number, cores in enumerate(map(parse_cpu_list, each.cores)):
+            path = ("cores_for", framework, "cores", number)
+            if node is None or max(cores, default=0) >= node.cores:
+                yield path, f"{each.cores[number]}: not cores of the node", "name those of node.cores"
+            if again := taken & cores:
+                yield path, f"cores {format_cpu_list(again)} belong to a rank before", "name each once"
+            taken |= cores
 
 
 def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:

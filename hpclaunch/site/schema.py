@@ -523,8 +523,6 @@ class Container(_Strict, frozen=True, kw_only=True):
     """Images, or folders of images, that the site provides."""
     fabric_in_images: bool = False
     """True: the images of ``images`` hold the fabric's plugin of NCCL or RCCL."""
-    also: tuple["Container", ...] = ()
-    """Further runtimes that the site documents; a job names one of them by ``--container-runtime``."""
     note: str | None = None
     """Further facts."""
     source: str | None = None
@@ -579,6 +577,8 @@ class Software(_Strict, frozen=True, kw_only=True):
     """None: not documented by the site."""
     container: Container | None = None
     """None: not documented by the site."""
+    other_containers: tuple[Container, ...] = ()
+    """Further runtimes that the site documents; a job names one of them by ``--container-runtime``."""
     wrapper: str | None = None
     """Module of the container wrapper (``pip-containerize``); None: not documented."""
     no_venv: str | None = None

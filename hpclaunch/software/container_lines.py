@@ -59,14 +59,7 @@ def bind_lines(
 
     ``site``: what the site documents about the runtime; ``pairs``: each bind names its place, too.
     """
-    given = tuple(map(_mount, site.binds) if pairs else site.binds) if site else ()
-    reason = "in the container: MPI and fabric of the site"
-    if fixed := tuple(bind for bind in given if not bind.startswith("$")):
-        yield _bind(variable, fixed, reason)
-    if moved := [double_quote(bind) for bind in given if bind.startswith("$")]:
-        does = ["do", "[", "-z", '"${bind%%:*}"', "]", "||", f"{variable}+=,$bind;", "done"]
-        text = continued("for", "bind", "in", *moved[:-1], f"{moved[-1]};", *does)
-        yield Line(text=text, reason="those of modules that are loaded")
+    yield from _of_site(variable, tuple(map(_mount, site.binds) if pairs else site.binds) if site else ())
     real = "$real:$real" if pairs else "$real"
     yield Line(
         text=_each_folder(
@@ -78,6 +71,16 @@ def bind_lines(
     if binds:
         named = tuple(map(_mount, binds)) if pairs else binds
         yield _bind(variable, named, "in the container: what the job names")
+
+
+def _of_site(variable: str, binds: tuple[str, ...]) -> Iterator[Line]:
+    """Yield the lines for the site's binds; those that begin with a variable, only where a module set it."""
+    if fixed := tuple(bind for bind in binds if not bind.startswith("$")):
+        yield _bind(variable, fixed, "in the container: MPI and fabric of the site")
+    if moved := [double_quote(bind) for bind in binds if bind.startswith("$")]:
+        does = ["do", "[", "-z", '"${bind%%:*}"', "]", "||", f"{variable}+=,$bind;", "done"]
+        text = continued("for", "bind", "in", *moved[:-1], f"{moved[-1]};", *does)
+        yield Line(text=text, reason="those of modules that are loaded")
 
 
 def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Line:
@@ -173,30 +176,29 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
     Binds are set in the environment, so their variables are expanded once. For CSCS' container engine and
     pyxis nothing is added: see ``launch_options``.
     """
-    inside = argv
-    first = [container.activate] if container.activate else []
-    if container.venv:
-        first.append(f"source {double_quote(container.venv + '/bin/activate')}")
-    if first:
-        inside = ("bash", "-c", " && ".join([*first, 'exec -- "$@"']), "venv", *argv)
+    inside = _activated(container, argv)
     name = runtime_of(profile, container)
     kind, flags = RUNTIMES[name].start, gpu_flag(profile, container)
     image = _address(container.image, kind)
-    expanded = "$" in image or image.startswith("~/")
     if kind in ("engine", "pyxis"):
         return inside
     if kind == "podman":
         start = _PODMAN.format(host=_OF_THE_HOST, options=" ".join(flags), image=double_quote(image))
         return ("bash", "-c", start, "container", *inside)
+    words = (name, "exec", *flags, image)
     if kind == "shifter":
-        binds = tuple(f"--volume={_mount(bind)}" for bind in container.binds)
-        words = (name, f"--image={image}", *flags, *binds)
-        expanded = expanded or any("$" in word for word in binds)
-    else:
-        words = (name, "exec", *flags, image)
-    if not expanded:
+        words = (name, f"--image={image}", *flags, *(f"--volume={_mount(bind)}" for bind in container.binds))
+    if not any("$" in word or word.startswith("~/") for word in words):
         return (*words, *inside)
     return ("bash", "-c", " ".join(["exec", *map(double_quote, words), '"$@"']), "container", *inside)
+
+
+def _activated(container: JobContainer, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command with what is activated in the container before it."""
+    first = [container.activate] if container.activate else []
+    if container.venv:
+        first.append(f"source {double_quote(container.venv + '/bin/activate')}")
+    return ("bash", "-c", " && ".join([*first, 'exec -- "$@"']), "venv", *argv) if first else argv
 
 
 _PODMAN = """\
@@ -220,14 +222,17 @@ def _address(image: str, kind: str) -> str:
 def gpu_flag(profile: SiteProfile, container: JobContainer | None = None) -> tuple[str, ...]:
     """Return the site's options, and its flag if its nodes have GPUs; LUMI's own configuration binds them."""
     site, node = facts_of(profile, container), profile.node
-    requested = container.gpu if container else None
     options = site.options if site else ()
-    if requested is False or (requested is None and not (node and node.gpus)):
+    has_gpus = bool(node and node.gpus)
+    if not (has_gpus if container is None or container.gpu is None else container.gpu):
         return options
-    if site is not None:
-        return (*options, site.gpu_flag) if site.gpu_flag else options
-    flag = RUNTIMES[runtime_of(profile, container)].gpu.get((node.gpu_vendor or "") if node else "")
-    return (flag,) if flag else ()
+    flag = site.gpu_flag if site else _usual_flag(profile, container)
+    return (*options, flag) if flag else options
+
+
+def _usual_flag(profile: SiteProfile, container: JobContainer | None) -> str | None:
+    vendor = profile.node.gpu_vendor if profile.node else None
+    return RUNTIMES[runtime_of(profile, container)].gpu.get(vendor or "")
 
 
 def launch_option(profile: SiteProfile, container: JobContainer) -> tuple[str, ...]:

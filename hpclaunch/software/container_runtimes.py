@@ -70,7 +70,7 @@ def documented(profile: SiteProfile) -> dict[str, Container]:
     site = profile.software.container
     if site is None or site.runtime == "none":
         return {}
-    return {each.runtime: each for each in (site, *site.also)}
+    return {each.runtime: each for each in (site, *profile.software.other_containers)}
 
 
 def runtime_of(profile: SiteProfile, container: JobContainer | None = None) -> str:
@@ -104,7 +104,7 @@ def undocumented(profile: SiteProfile, container: JobContainer) -> str | None:
     fits = RUNTIMES[name]
     if re.fullmatch(fits.refused, container.image):
         instead = f"; {fits.instead}" if fits.instead else ""
-        return f"container: image: {container.image} is no image of {name}{instead}"
+        return f"container: image: {container.image} cannot be started by {name}{instead}"
     site = profile.software.container
     if site is not None and site.runtime == "none":
         return f"container: {profile.name} has no container runtime"

@@ -27,7 +27,7 @@ from hpclaunch.software.software_lines import environment_lines
 from hpclaunch.software.wheels import WHEELS, Wheels
 
 ACCOUNT = "SLURM_JOB_ACCOUNT"
-"""Variable of jobs with the project; the script of an installation, which is no job, needs it set."""
+"""Variable of jobs with the project; an installation runs outside of a job, so it must be set there."""
 _CPUS = {"Grace": "aarch64", "POWER": "ppc64le"}
 _CXX17 = """cat > "$VIRTUAL_ENV/bin/g++17" <<'END'
 #!/bin/bash

@@ -35,6 +35,15 @@ class SiteSoftware(msgspec.Struct, frozen=True, kw_only=True):
     """Day on which the page was read."""
     note: str | None = None
 
+    @property
+    def lines(self) -> list[str]:
+        """What it is, for reading."""
+        about = ", ".join(filter(None, (self.holds or self.route, self.page)))
+        return [
+            f"  {self.goal}: {self.way}{': ' * bool(about)}{about}",
+            *[f"    {self.note}"] * bool(self.note),
+        ]
+
 
 class SoftwareDocument(Document, frozen=True, kw_only=True):
     """What sites have for each framework."""

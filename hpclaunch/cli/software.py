@@ -110,7 +110,7 @@ def plan_software(
 
 
 def _of_project(profile: SiteProfile, goal: str, account: str | None) -> str | None:
-    """Return the folder in the project's storage; None: no project is named, or the profile names no storage."""
+    """Return the folder in the project's storage; None: no project is named, or no storage is known."""
     if account is None or profile.software.prefix is None:
         return None
     return f"{profile.software.prefix}/hpclaunch-{goal}".replace("$SLURM_JOB_ACCOUNT", account)

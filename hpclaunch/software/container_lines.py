@@ -185,12 +185,14 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
     if kind == "podman":
         start = _PODMAN.format(host=_OF_THE_HOST, options=" ".join(flags), image=double_quote(image))
         return ("bash", "-c", start, "container", *inside)
-    words = (name, "exec", *flags, image)
+    pairs = [("", word) for word in (name, "exec", *flags, image)]
     if kind == "shifter":
-        words = (name, f"--image={image}", *flags, *(f"--volume={_mount(bind)}" for bind in container.binds))
-    if not any("$" in word or word.startswith("~/") for word in words):
-        return (*words, *inside)
-    return ("bash", "-c", " ".join(["exec", *map(double_quote, words), '"$@"']), "container", *inside)
+        volumes = (("--volume=", _mount(bind)) for bind in container.binds)
+        pairs = [("", name), ("--image=", image), *(("", flag) for flag in flags), *volumes]
+    if not any("$" in word or word.startswith("~/") for _, word in pairs):
+        return (*(option + word for option, word in pairs), *inside)
+    start = " ".join(option + double_quote(word) for option, word in pairs)
+    return ("bash", "-c", f'exec {start} "$@"', "container", *inside)
 
 
 def _activated(container: JobContainer, argv: tuple[str, ...]) -> tuple[str, ...]:
@@ -203,7 +205,7 @@ def _activated(container: JobContainer, argv: tuple[str, ...]) -> tuple[str, ...
 
 _PODMAN = """\
 mapfile -t names < <(compgen -e | grep -vxE '{host}')
-mapfile -t binds < <(tr , '\\n' <<< "${{HPCLAUNCH_BINDS#,}}" | sort -u)
+mapfile -t binds < <(tr , '\\n' <<< "${{HPCLAUNCH_BINDS#,}}" | awk '!n[$0]++')
 exec podman-hpc run --rm {options} --workdir="$PWD" "${{binds[@]/#/--volume=}}" \\
   "${{names[@]/#/--env=}}" {image} "$@\""""
 """The rank's variables go along by their names, which podman-hpc would keep out."""
@@ -242,5 +244,9 @@ def launch_option(profile: SiteProfile, container: JobContainer) -> tuple[str, .
         return (f"--environment={_EDF}",)
     if kind != "pyxis":
         return ()
-    image = double_quote(f"--container-image={_address(container.image, kind)}")
-    return (image, '--container-mounts="${HPCLAUNCH_BINDS#,}"', '--container-workdir="$PWD"')
+    image = double_quote(_address(container.image, kind))
+    return (
+        f"--container-image={image}",
+        '--container-mounts="${HPCLAUNCH_BINDS#,}"',
+        '--container-workdir="$PWD"',
+    )

@@ -39,7 +39,7 @@ case ${0##*/} in
   scontrol) echo n1 ;;
   flux) case $1 in hostlist) echo n1 ;; job) echo 77 ;; run) ;; *) exit 0 ;; esac ;;&
   singularity) if [ "$1" = pull ]; then : > "$2"; exit 0; fi ;;&
-  srun | mpiexec | mpirun | jsrun | flux | singularity | apptainer)
+  srun | mpiexec | mpirun | jsrun | flux | singularity | apptainer | shifter | podman-hpc)
     while [ $# -gt 1 ] && [ "$1 $2" != 'bash -c' ]; do shift; done
     if [ $# -gt 1 ]; then exec "$@"; fi ;;
   program7 | "$HOSTILE_PROGRAM")
@@ -59,7 +59,17 @@ _FUNCTIONS = {
 }
 _PROGRAMS = (
     *("srun", "mpiexec", "mpirun", "jsrun", "flux", "scontrol", "module", "conda", "ls", "taskset"),
-    *("singularity", "apptainer", "eessi_container.sh", "python3", "program7", "sbatch", MARK),
+    *(
+        "singularity",
+        "apptainer",
+        "shifter",
+        "podman-hpc",
+        "eessi_container.sh",
+        "python3",
+        "program7",
+        "sbatch",
+        MARK,
+    ),
 )
 _CHANGING = {"_", "PWD", "OLDPWD", "SHLVL", "MASTER_PORT", "HOSTILE_PROGRAM"}
 _SCHEDULERS_OWN = {
@@ -340,11 +350,17 @@ def job_documents(site: str) -> list[dict[str, Any]]:
             "env": {"NAME": MARK},
             "space": [MARK],
             "preflight": True,
+            "software": "site",
+            "imports": [MARK],
             "environment": software,
         },
         {**program, "environment": {"container": container}},
         {**program, "environment": {"eessi": eessi}},
         {**program, "container": MARK, "container_bind": [MARK], "remote_dir": MARK},
+        *(
+            {**program, "container": MARK, "container_bind": [MARK], "container_runtime": name}
+            for name in ("shifter", "podman-hpc", "pyxis")
+        ),
         {**program, "venv": MARK, "conda": MARK, "module": [MARK]},
         {**program, "stage": [MARK]},
     ]
@@ -396,6 +412,7 @@ def _offer(environment: dict[str, Any], note: dict[str, Any]) -> dict[str, Any]:
         "env": {"NAME": MARK},
         "enter": MARK,
         "versions": {MARK: MARK},
+        "lacks": {MARK: MARK},
         **note,
     }
 
@@ -458,7 +475,13 @@ def _slurm_profile() -> dict[str, Any]:
             "local_scratch": MARK,
             **note,
         },
-        "binding": {"cpu": "taskset", "gpu_visible_var": MARK, **source},
+        "binding": {
+            "cpu": "taskset",
+            "gpu_visible_var": MARK,
+            "cores_for": {MARK: {"cores": ["1-2"], "reason": MARK, **source}},
+            "threads_for": {MARK: {"value": 1, "reason": MARK, **source}},
+            **source,
+        },
         "mpi": {
             "implementation": MARK,
             "plugin": MARK,
@@ -495,8 +518,26 @@ def _slurm_profile() -> dict[str, Any]:
                 "modules": ["true"],
                 "images": [MARK],
                 "cotainr": MARK,
+                "options": [MARK],
                 **note,
             },
+            "other_containers": [
+                {
+                    "runtime": "podman-hpc",
+                    "gpu_flag": MARK,
+                    "binds": [MARK],
+                    "modules": ["true"],
+                    "images": [MARK],
+                    "cotainr": MARK,
+                    "options": [MARK],
+                    "annotations": {MARK: MARK},
+                    **note,
+                }
+            ],
+            "lacks": {MARK + "x": {"why": MARK, **source}},
+            "fallbacks": {"true": [MARK]},
+            "unversioned": {MARK: MARK},
+            "prefix": MARK,
             "wrapper": MARK,
             "no_venv": MARK,
             "offers": {MARK: _offer(software, note), "more": {"environment": _IN_CONTAINERS}},

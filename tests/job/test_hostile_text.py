@@ -113,7 +113,7 @@ def usual_of(document: dict[str, Any], path: KeyPath, folder: Path) -> str:
 
 def written(path: KeyPath, text: str) -> str:
     """Return how a job file has the text there."""
-    return f"{text}:dest" if path == ("stage", 0) else text
+    return f"{text}:dest" if path in (("stage", 0), ("container_bind", 0)) else text
 
 
 def check(bash: Bash, folder: Path, document: dict[str, Any], path: KeyPath, texts: list[str]) -> None:
@@ -142,6 +142,14 @@ def test_every_text_of_a_request(path: KeyPath, bash: Bash, tmp_path: Path) -> N
     fitting = [document for document in documents if has(document, path)]
     assert fitting, f"no document of the tests has {path}: add it there"
     check(bash, tmp_path, fitting[0], path, [*filter(in_yaml, hostile_texts(bash.canary))])
+
+
+@pytest.mark.parametrize("path", [("container",), ("container_bind", 0)], ids=lambda path: path[0])
+@pytest.mark.parametrize("runtime", ["shifter", "podman-hpc", "pyxis"])
+def test_texts_of_each_container_runtime(runtime: str, path: KeyPath, bash: Bash, tmp_path: Path) -> None:
+    documents = job_documents("generic-slurm")
+    (document,) = (each for each in documents if each.get("container_runtime") == runtime)
+    check(bash, tmp_path, document, path, [*filter(in_yaml, hostile_texts(bash.canary))])
 
 
 JOBS: tuple[dict[str, Any], ...] = (

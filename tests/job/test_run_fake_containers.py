@@ -246,7 +246,7 @@ def test_a_runtime_that_nothing_documents_is_said(tmp_path: Path) -> None:
     assert said in guessed.stderr
     assert "apptainer exec docker://a/b" in guessed.stdout
     named = hpclaunch_here(*words[:-3], "--container-runtime", "pyxis", *words[-3:], folder=tmp_path)
-    assert '"--container-image=a/b"' in named.stdout
+    assert '--container-image="a/b"' in named.stdout
 
 
 def test_with_a_container_the_modules_stay_out_that_its_image_replaces(tmp_path: Path) -> None:

@@ -105,6 +105,8 @@ def undocumented(profile: SiteProfile, container: JobContainer) -> str | None:
     if re.fullmatch(fits.refused, container.image):
         instead = f"; {fits.instead}" if fits.instead else ""
         return f"container: image: {container.image} cannot be started by {name}{instead}"
+    if fits.pairs and any("," in bind for bind in container.binds):
+        return f"container: binds: {name} separates them by commas, so none may have one in its name"
     site = profile.software.container
     if site is not None and site.runtime == "none":
         return f"container: {profile.name} has no container runtime"

@@ -23,7 +23,7 @@ import numpy as np
 from mpi4py import MPI
 
 from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.allreduce.cost_model import COSTS, Link, Machine, allreduce_s, fit_link
+from hpclaunch.train.allreduce.cost_model import COSTS, Link, Machine, allreduce_s
 from hpclaunch.train.bench import size_in_bytes
 
 COMM = MPI.COMM_WORLD
@@ -33,6 +33,24 @@ BLOCK_ITEMS = 1 << 14
 ROUND_S = 0.02
 MANY_RANKS = (8, 64, 512, 4096, 23_824)
 MANY_BYTES = (64 << 10, 1 << 20, 16 << 20, 100_000_000)
+
+
+def fit_link(samples: Sequence[tuple[float, float]]) -> Link:
+    """The link that fits ``samples`` of (bytes, seconds) best by relative error.
+
+    Weighted least squares with weights 1/seconds^2. ValueError for samples of fewer than two sizes.
+    """
+    if len({nbytes for nbytes, _ in samples}) < 2:
+        raise ValueError("a line needs samples of two sizes")
+    w = [1 / seconds**2 for _, seconds in samples]
+    x, y = zip(*samples, strict=True)
+    total = sum(w)
+    mean_x = sum(wi * xi for wi, xi in zip(w, x, strict=True)) / total
+    mean_y = sum(wi * yi for wi, yi in zip(w, y, strict=True)) / total
+    spread = sum(wi * (xi - mean_x) ** 2 for wi, xi in zip(w, x, strict=True))
+    covariance = sum(wi * (xi - mean_x) * (yi - mean_y) for wi, xi, yi in zip(w, x, y, strict=True))
+    slope = max(0.0, covariance / spread)
+    return Link(max(0.0, mean_y - slope * mean_x), slope)
 
 
 def round_s(call: Callable[[], object], rounds: int) -> list[float]:

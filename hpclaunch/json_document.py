@@ -20,28 +20,6 @@ def document_text(document: object, indent: int | None = None) -> str:
     return json.dumps(msgspec.to_builtins(document), indent=indent)
 
 
-def document_schema(document: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a type that `document_text` writes, with the docs of its fields.
-
-    All keys are always written, so all are required, unless a struct omits its defaults; others may come
-    with a later version.
-    """
-    schema = msgspec.json.schema(document)
-    for name, struct in structs_in(document).items():
-        definition = schema["$defs"][name]
-        definition.pop("additionalProperties", None)
-        if "description" in definition:
-            definition["description"] = " ".join(definition["description"].split())
-        if definition["properties"] and not struct.__struct_config__.omit_defaults:
-            definition["required"] = list(definition["properties"])
-        docs = field_docs(struct)
-        for field, about in definition["properties"].items():
-            about.pop("default", None)
-            if field in docs:
-                about["description"] = docs[field]
-    return schema
-
-
 def structs_in(annotation: Any) -> dict[str, type[msgspec.Struct]]:
     """Return the structs of a type by their names, each after the one that first uses it."""
     found: dict[str, type[msgspec.Struct]] = {}

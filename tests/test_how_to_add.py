@@ -234,15 +234,7 @@ from collections.abc import Iterator
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 
 
-@rule(
-    "tide-not-awaited",
-    "warning",
-    what="The script starts at low tide.",
-    why="There is no water.",
-    remedy="Wait for the tide.",
-    bad="low_tide",
-    good="high_tide",
-)
+@rule("tide-not-awaited")
 def tide_not_awaited(context: Context) -> Iterator[Violation]:
     for command in context.script.commands:
         if command.name == "low_tide":
@@ -250,8 +242,20 @@ def tide_not_awaited(context: Context) -> Iterator[Violation]:
 '''
 
 
+TEXTS = """\
+tide-not-awaited:
+  severity: warning
+  what: The script starts at low tide.
+  why: There is no water.
+  remedy: Wait for the tide.
+  bad: low_tide
+  good: high_tide
+"""
+
+
 def test_a_lint_rule(tmp_path: Path) -> None:
     made = Checkout(tmp_path, "How to add a lint rule", "tide")
+    made.write("hpclaunch/lint/rules/NAME_rules.yaml", TEXTS)
     made.write("hpclaunch/lint/rules/NAME_rules.py", RULE)
     imported = "from hpclaunch.lint.rules import tide_rules\n"
     made.insert("hpclaunch/lint/rules/__init__.py", r"^# ruff: noqa: I001\n", imported)

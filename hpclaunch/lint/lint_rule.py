@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -13,6 +13,7 @@ import msgspec
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, Role
+from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
@@ -81,16 +82,6 @@ class Versions(msgspec.Struct, frozen=True):
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part)
-
-
-def slurm(source: str, first: str = "", before: str = "") -> Versions:
-    """Return versions of Slurm; without bounds: every version that is still in use."""
-    return Versions("slurm", "Slurm", source, first, before)
-
-
-def pbs(source: str, first: str = "", before: str = "") -> Versions:
-    """Return versions of PBS Professional and OpenPBS."""
-    return Versions("pbs", "PBS", source, first, before)
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,11 +251,25 @@ def register(rule: Rule, check: Check) -> None:
     RULES[rule.id] = (rule, check)
 
 
-def rule(identifier: str, severity: Severity, **texts: Any) -> Callable[[C], C]:
-    """Register the decorated check under a rule; ``texts`` are the other fields of Rule."""
+def rule(identifier: str, **computed: Any) -> Callable[[C], C]:
+    """Register the decorated check under its rule of ``rules/*.yaml``; ``computed``: fields made by code."""
 
     def add(check: C) -> C:
-        register(Rule(id=identifier, severity=severity, **texts), check)
+        register(msgspec.convert({"id": identifier, **_texts()[identifier], **computed}, Rule), check)
         return check
 
     return add
+
+
+@cache
+def _texts() -> dict[str, dict[str, Any]]:
+    """Return what the files of this room say about each rule."""
+    import yaml  # with the rules only
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((Path(__file__).parent / "rules").glob("*.yaml")):
+        found |= yaml.load(path.read_text(encoding="utf-8"), loader)  # noqa: S506 (it is a safe loader)
+    for versions in (each for texts in found.values() for each in texts.get("versions", ())):
+        versions["name"] = get_scheduler(versions["kind"]).title
+    return found

@@ -188,28 +188,3 @@ def most_gpus(strategy: Strategy, layers: Sequence[LayerCost], batch: int, p2: i
         "data+filter": batch * filters,
         "data+spatial": batch * area,
     }[strategy]
-
-
-def paper_memory(
-    strategy: Strategy, layers: Sequence[LayerCost], division: Division, gamma: float, delta: float
-) -> float:
-    """Return the paper's memory per GPU in bytes: 2 gamma delta sum(...). gamma: the share that is reused.
-
-    hpclaunch prints its own count (``hpclaunch.scaling.memory_need``), which is compared with torch.
-    """
-    batch, p, p2, _ = division
-    per_input, per_weight = {
-        "serial": (batch, 1.0),
-        "data": (batch / p, 1.0),
-        "spatial": (batch / p, 1.0),
-        "pipeline": (batch, 1.0),
-        "filter": (batch, 1 / p),
-        "channel": (batch, 1 / p),
-        "data+filter": (batch / division.p1, 1 / p2),
-        "data+spatial": (batch / p, 1.0),
-    }[strategy]
-    stages = balanced_stages(layers, p) if strategy == "pipeline" else [layers]
-    elements = max(
-        sum(per_input * (layer.x + layer.y) + per_weight * layer.w for layer in stage) for stage in stages
-    )
-    return 2 * gamma * delta * elements

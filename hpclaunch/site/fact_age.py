@@ -9,8 +9,6 @@ import msgspec
 
 from hpclaunch.site.schema import SiteProfile
 
-YEAR_DAYS = 365
-
 
 class ReadSource(msgspec.Struct, frozen=True, kw_only=True):
     """One source of facts, and the sites whose profiles cite it."""

@@ -144,8 +144,6 @@ OPEN_MPI = {
 """Generation of foss and gompi -> its Open MPI (gompi-*.eb of ``RELEASE``)."""
 EULAS = ("CUDA", "cuDNN")
 """Whose licences ``eb`` asks for where a recipe has CUDA (easyblocks cuda.py and cudnn.py, 5.4.1)."""
-FROM_COMMIT = "4.9.2"
-"""The first EasyBuild with ``--from-commit``, as far as is known."""
 
 
 def provided(recipe: Recipe) -> dict[str, str]:

@@ -21,7 +21,7 @@ from hpclaunch.binding import binding_documents
 from hpclaunch.check import check_report, io_advice
 from hpclaunch.cli.main import program
 from hpclaunch.job import attach_document, job_documents, stacks_document
-from hpclaunch.json_document import document_schema, document_text
+from hpclaunch.json_document import document_text, field_docs, structs_in
 from hpclaunch.lint import finding_report
 from hpclaunch.port import port_text
 from hpclaunch.scaling import prediction, study_report
@@ -65,6 +65,28 @@ def read(name: str, text: str | bytes) -> Any:
     found = msgspec.convert(document, DOCUMENTS[name])
     assert json.loads(document_text(found)) == document
     return found
+
+
+def document_schema(document: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a type that `document_text` writes, with the docs of its fields.
+
+    All keys are always written, so all are required, unless a struct omits its defaults; others may come
+    with a later version.
+    """
+    schema = msgspec.json.schema(document)
+    for name, struct in structs_in(document).items():
+        definition = schema["$defs"][name]
+        definition.pop("additionalProperties", None)
+        if "description" in definition:
+            definition["description"] = " ".join(definition["description"].split())
+        if definition["properties"] and not struct.__struct_config__.omit_defaults:
+            definition["required"] = list(definition["properties"])
+        docs = field_docs(struct)
+        for field, about in definition["properties"].items():
+            about.pop("default", None)
+            if field in docs:
+                about["description"] = docs[field]
+    return schema
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

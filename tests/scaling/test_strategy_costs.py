@@ -15,7 +15,6 @@ from hpclaunch.scaling.strategy_costs import (
     Strategy,
     balanced_stages,
     most_gpus,
-    paper_memory,
     step_cost,
 )
 
@@ -46,40 +45,6 @@ def division(strategy: Strategy) -> Division:
         "data+filter": Division(8, 4, 2),
         "data+spatial": Division(8, 4, 2),
     }.get(strategy, Division(8, 4))
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_seconds_of_a_step(strategy: Strategy) -> None:
-    cost = step_cost(strategy, LAYERS, division(strategy))
-    compute, communication = BY_HAND[strategy]
-    assert cost.compute_s + cost.update_s == pytest.approx(compute)
-    assert cost.seconds(ALPHA, BETA, DELTA) == pytest.approx(compute + communication)
-
-
-def test_the_parts_of_the_hybrids_go_over_different_links() -> None:
-    filters = step_cost("data+filter", LAYERS, Division(8, 4, 2))
-    assert (filters.inner.messages, filters.inner.elements) == (3, 3 * 8 * 20 / 4)
-    assert (filters.outer.messages, filters.outer.elements) == (2, 2 * 100 / 4)
-    spatial = step_cost("data+spatial", LAYERS, Division(8, 4, 2))
-    assert (spatial.inner.messages, spatial.outer.messages) == (8, 6)
-
-
-# gamma 0.5: 2 gamma delta = 4. x + y: 30 and 50.
-@pytest.mark.parametrize(
-    ("strategy", "elements"),
-    [
-        ("serial", 8 * 80 + 100),
-        ("data", 8 / 4 * 80 + 100),
-        ("spatial", 8 / 4 * 80 + 100),
-        ("pipeline", 8 * 50 + 60),
-        ("filter", 8 * 80 + 100 / 4),
-        ("channel", 8 * 80 + 100 / 4),
-        ("data+filter", 8 / 2 * 80 + 100 / 2),
-        ("data+spatial", 8 / 4 * 80 + 100),
-    ],
-)
-def test_the_papers_memory(strategy: Strategy, elements: float) -> None:
-    assert paper_memory(strategy, LAYERS, division(strategy), 0.5, DELTA) == pytest.approx(4 * elements)
 
 
 @pytest.mark.parametrize(

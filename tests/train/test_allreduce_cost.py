@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.allreduce.cost_model import COSTS, Link, Machine, allreduce_s, fit_link
+from hpclaunch.train.allreduce.cost_model import COSTS, Link, Machine, allreduce_s
 
 ALPHA, BETA, GAMMA = 2e-6, 1e-10, 3e-11
 FLAT = Machine(1, Link(1.0, 1.0), Link(ALPHA, BETA), GAMMA, 1.0)
@@ -98,20 +98,3 @@ def test_what_scales_and_what_does_not() -> None:
     assert min(seconds, key=seconds.__getitem__) == "hierarchical"
     assert max(seconds, key=seconds.__getitem__) == "parameter-server"
     assert seconds["parameter-server"] > 1000 * seconds["hierarchical"]
-
-
-@given(
-    latency=st.floats(1e-7, 1e-3),
-    s_per_byte=st.floats(1e-11, 1e-8),
-    sizes=st.sets(st.integers(1, 10**8), min_size=2, max_size=20),
-)
-def test_a_fit_finds_the_line_through_its_points(latency: float, s_per_byte: float, sizes: set[int]) -> None:
-    link = Link(latency, s_per_byte)
-    fitted = fit_link([(nbytes, link.time_s(nbytes)) for nbytes in sizes])
-    for nbytes in sizes:
-        assert fitted.time_s(nbytes) == pytest.approx(link.time_s(nbytes), rel=1e-6)
-
-
-def test_a_fit_needs_two_sizes() -> None:
-    with pytest.raises(ValueError, match="two sizes"):
-        fit_link([(8, 1e-6), (8, 2e-6)])

@@ -21,7 +21,7 @@ from hpclaunch.lint.bind_lists import (
     unset_in_lists,
 )
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.lint_rule import Context, Edit, Rule, Severity, Violation, register, rule, slurm
+from hpclaunch.lint.lint_rule import Context, Edit, Rule, Severity, Violation, register, rule
 from hpclaunch.lint.shell_syntax import Word
 
 _BLANK = r"[ \t\r\n]+"
@@ -30,17 +30,7 @@ _ONE_WORD = "remove the spaces, so that the list is one word"
 _BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
 
 
-@rule(
-    "mask-undefined-variable",
-    "error",
-    what="A CPU mask or map is built from a variable that the script never sets.",
-    why="An unset variable is empty: `0x${fe}00` becomes `0x00`, a mask without a CPU. The job fails, or the"
-    " binding is not the intended one. If the script sources another file, only names that are hexadecimal"
-    " digits are reported.",
-    remedy="Write the digits themselves, or set the variable before the list.",
-    bad='MASK="0x${fe}00,0x${fe}0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
-    good='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
-)
+@rule("mask-undefined-variable")
 def mask_undefined_variable(context: Context) -> Iterator[Violation]:
     """Find variables in bind lists that nothing sets."""
     script = context.script
@@ -56,16 +46,7 @@ def mask_undefined_variable(context: Context) -> Iterator[Violation]:
             yield Violation(line, message, remedy, severity)
 
 
-@rule(
-    "variable-name-mismatch",
-    "warning",
-    what="A variable is set under one name and used under another.",
-    why="The name that is used is empty, and the value that is set is never read. In a bind list this is an"
-    " error.",
-    remedy="Use one name in both places.",
-    bad='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MYMASKS ./app',
-    good='MASK="0xfe00,0xfe0000"\nsrun --cpu-bind=mask_cpu:$MASK ./app',
-)
+@rule("variable-name-mismatch")
 def variable_name_mismatch(context: Context) -> Iterator[Violation]:
     """Find pairs of an unset and an unused variable with similar names."""
     in_lists = unset_in_lists(context.script)
@@ -78,17 +59,7 @@ def variable_name_mismatch(context: Context) -> Iterator[Violation]:
         )
 
 
-@rule(
-    "bind-list-blanks",
-    "error",
-    what="A bind list is broken by spaces.",
-    why="The shell ends the word at the space: the launcher gets a list that stops there, and takes the rest"
-    " for the program's name.",
-    remedy="Write the list as one word.",
-    bad="srun --cpu-bind=map_cpu: 49,57, 17,25 ./app",
-    good="srun --cpu-bind=map_cpu:49,57,17,25 ./app",
-    fixable=True,
-)
+@rule("bind-list-blanks")
 def bind_list_blanks(context: Context) -> Iterator[Violation]:
     """Find spaces inside bind lists: between words, inside quotes, in assignments."""
     for launch in context.script.launches:
@@ -331,15 +302,7 @@ for _problem, _rule in _PROBLEMS.items():
     register(_rule, partial(_judged, _problem))
 
 
-@rule(
-    "bind-needs-whole-node",
-    "warning",
-    what="A CPU mask or map in a job that gets only parts of nodes.",
-    why="The list names CPUs of the whole node. The job may get other CPUs, and then fails.",
-    remedy="Add `#SBATCH --exclusive`, or use a queue of whole nodes.",
-    bad="#SBATCH --partition=small-g\nsrun --cpu-bind=map_cpu:49,57 ./app",
-    good="#SBATCH --partition=small-g\n#SBATCH --exclusive\nsrun --cpu-bind=map_cpu:49,57 ./app",
-)
+@rule("bind-needs-whole-node")
 def bind_needs_whole_node(context: Context) -> Iterator[Violation]:
     """Find lists in jobs that share nodes."""
     profile = context.profile
@@ -366,15 +329,7 @@ def _requests_all(context: Context) -> bool:
     return all_gpus or cores >= usable > 0
 
 
-@rule(
-    "cpus-per-task-differs",
-    "error",
-    what="A bind list gives ranks fewer CPUs than `--cpus-per-task` requests.",
-    why="srun follows the list: with map_cpu each rank runs on one CPU, and its threads take turns on it.",
-    remedy="Use mask_cpu with that many CPUs per rank, or request one CPU per task.",
-    bad="#SBATCH --cpus-per-task=7\nsrun --cpu-bind=map_cpu:49,57 ./app",
-    good="#SBATCH --cpus-per-task=7\nsrun --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000 ./app",
-)
+@rule("cpus-per-task-differs")
 def cpus_per_task_differs(context: Context) -> Iterator[Violation]:
     """Compare the size of a list's entries with --cpus-per-task."""
     given = context.requested.cpus_per_task
@@ -394,17 +349,7 @@ def cpus_per_task_differs(context: Context) -> Iterator[Violation]:
 _BINDER = {"map": "map_cpu", "mask": "the mask"}
 
 
-@rule(
-    "cpus-per-task-not-passed",
-    "warning",
-    what="`#SBATCH --cpus-per-task` does not reach srun.",
-    why="srun of Slurm 22.05 and 23.02 does not read SLURM_CPUS_PER_TASK: each rank gets one CPU, without a"
-    " warning. From 23.11 on srun reads it again. One finding per script.",
-    remedy="Write `srun --cpus-per-task=$SLURM_CPUS_PER_TASK`, which is right for every version.",
-    bad="# Slurm 23.02\n#SBATCH --cpus-per-task=72\nsrun ./app",
-    good="#SBATCH --cpus-per-task=72\nsrun --cpus-per-task=$SLURM_CPUS_PER_TASK ./app",
-    versions=(slurm("Slurm's release notes of 22.05 and 23.11, src/srun/opt.c", "22.05", "23.11"),),
-)
+@rule("cpus-per-task-not-passed")
 def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
     """Find the first srun line without a number of CPUs and without an explicit binding."""
     given, script = context.requested.cpus_per_task, context.script
@@ -434,18 +379,7 @@ def _binds_itself(script: Script, launch: Launch) -> bool:
 _HINTS = ("compute_bound", "memory_bound", "multithread", "nomultithread", "help")
 
 
-@rule(
-    "hint-unknown",
-    "error",
-    what="Slurm has no hint of this name.",
-    why="sbatch and srun refuse it: `unrecognized --hint argument`. (With a mask or map srun"
-    " ignores a hint, which is right.)",
-    remedy="Use compute_bound, memory_bound, multithread or nomultithread.",
-    bad="#SBATCH --hint=exclusive",
-    good="#SBATCH --hint=nomultithread",
-    versions=(slurm("man sbatch, --hint; validate_hint_option in src/common/slurm_opt.c"),),
-    skips_placeholders=True,
-)
+@rule("hint-unknown")
 def hint_unknown(context: Context) -> Iterator[Violation]:
     """Find values of --hint that Slurm does not have, in directives and in srun lines."""
     given = [(one.line, one.value) for one in context.script.active_directives if one.role == "hint"]
@@ -460,17 +394,7 @@ def hint_unknown(context: Context) -> Iterator[Violation]:
             )
 
 
-@rule(
-    "hint-with-cpu-bind",
-    "note",
-    what="`--hint` has no effect, because srun gets a mask or map.",
-    why="srun drops the hint and keeps the binding (`validate_hint_option`). For the job the hint still"
-    " counts: `nomultithread` gives it one thread per core.",
-    remedy="Leave the hint out, or know that the list decides.",
-    bad="#SBATCH --hint=nomultithread\nsrun --cpu-bind=map_cpu:49,57 ./app",
-    good="srun --cpu-bind=map_cpu:49,57 ./app",
-    versions=(slurm("man srun, --hint; validate_hint_option in src/common/slurm_opt.c"),),
-)
+@rule("hint-with-cpu-bind")
 def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
     """Find --hint, of the job or of srun, together with a list."""
     script = context.script

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpclaunch.lint.batch_script import Script, written_by_hpclaunch
-from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, pbs, rule, slurm
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.scheduler.registry import THIS_MACHINE
@@ -40,38 +40,14 @@ def _span(script: Script, line: int, text: str) -> tuple[int, int] | None:
     return (begin + at, begin + at + len(text)) if text and whole.count(text) == 1 else None
 
 
-@rule(
-    "directive-stray-word",
-    "error",
-    what="A word in a directive line is neither an option nor the value of one.",
-    why="sbatch refuses the job (`Invalid directive found in batch script`), and so does qsub"
-    " (`directive error`). One finding per line.",
-    remedy="Remove the word, or put `#` before a comment (sbatch only).",
-    bad="#SBATCH --nodes=2 partition=gpu",
-    good="#SBATCH --nodes=2 --partition=gpu",
-    versions=(
-        slurm("src/sbatch/opt.c, _opt_batch_script"),
-        pbs("OpenPBS, src/cmds/qsub.c, directive error"),
-    ),
-    skips_placeholders=True,
-)
+@rule("directive-stray-word")
 def directive_stray_word(context: Context) -> Iterator[Violation]:
     """Find words in directives that are no options."""
     for found in _with_problem(context, "stray"):
         yield Violation(found.line, f"{found.text}: {found.reader.submit_command} knows no such option")
 
 
-@rule(
-    "directive-comment",
-    "error",
-    what="A comment stands in a #PBS line.",
-    why="qsub takes the words of the comment for options and refuses the job. (sbatch knows such comments.)",
-    remedy="Put the comment on the line before.",
-    bad="#PBS -l walltime=01:00:00 # one hour",
-    good="# one hour\n#PBS -l walltime=01:00:00",
-    fixable=True,
-    versions=(pbs("OpenPBS, src/cmds/qsub.c, directive error"),),
-)
+@rule("directive-comment")
 def directive_comment(context: Context) -> Iterator[Violation]:
     """Find comments behind directives of a scheduler that does not know them."""
     for found in _with_problem(context, "comment"):
@@ -84,18 +60,7 @@ def directive_comment(context: Context) -> Iterator[Violation]:
         yield Violation(found.line, f"{found.text}: {command} takes it for options", edits=edits)
 
 
-@rule(
-    "directive-equals",
-    "error",
-    what="A short option of a directive has `=` before its value.",
-    why='sbatch takes the sign for a part of the value: `-n=4` is refused (`Invalid numeric value "=4"`). A'
-    " name or file then begins with the sign, which is a warning.",
-    remedy="Write `-n 4`, or `--ntasks=4`.",
-    bad="#SBATCH -n=4",
-    good="#SBATCH -n 4",
-    fixable=True,
-    versions=(slurm("getopt(3), short options; src/common/slurm_opt.c, parse_int"),),
-)
+@rule("directive-equals")
 def directive_equals(context: Context) -> Iterator[Violation]:
     """Find ``-n=4``."""
     for found in context.script.directives:
@@ -108,17 +73,7 @@ def directive_equals(context: Context) -> Iterator[Violation]:
             yield Violation(found.line, message, f"write {right}", severity, edits)
 
 
-@rule(
-    "directive-not-read",
-    "warning",
-    what="A directive is written so that it is a comment: `# SBATCH`, or an indented `#SBATCH`.",
-    why="sbatch reads `#SBATCH` at the start of a line only, qsub `#PBS` without a blank in it. It is a note"
-    " if another line gives the same option, so that this one may be switched off on purpose.",
-    remedy="Remove the blanks, or the line.",
-    bad="# SBATCH --nodes=2",
-    good="#SBATCH --nodes=2",
-    versions=(slurm("src/sbatch/opt.c, _next_line"), pbs("man qsub, directive prefix")),
-)
+@rule("directive-not-read")
 def directive_not_read(context: Context) -> Iterator[Violation]:
     """Find directives that are comments because of a blank."""
     script = context.script
@@ -143,16 +98,7 @@ def _is_meant(
     return off and script.reader in (None, reader) and all(option.known for option in options)
 
 
-@rule(
-    "scheduler-not-read",
-    "warning",
-    what="The directives are those of a scheduler that lint does not read.",
-    why="Nothing that they request is checked. The script may be right, but the exit status must not be"
-    " that of a checked one.",
-    remedy=f"Lint reads {_READ}.",
-    bad="#OAR -l /nodes=2,walltime=1:00:00",
-    good="#SBATCH --nodes=2\n#SBATCH --time=01:00:00",
-)
+@rule("scheduler-not-read", remedy=f"Lint reads {_READ}.")
 def scheduler_not_read(context: Context) -> Iterator[Violation]:
     """Name the scheduler of directives that no reader reads."""
     if context.script.unread and context.script.reader is None:
@@ -163,16 +109,7 @@ def scheduler_not_read(context: Context) -> Iterator[Violation]:
         )
 
 
-@rule(
-    "no-directives",
-    "warning",
-    what="The script has no directive of any scheduler, so what the job requests is not known.",
-    why="Sizes, limits and required options are not checked. The exit status must not be that of a checked"
-    " script.",
-    remedy="Write the options into the script, or check the command line of sbatch or qsub yourself.",
-    bad="#!/bin/bash\nsrun ./app",
-    good="#!/bin/bash\n#SBATCH --nodes=2\nsrun ./app",
-)
+@rule("no-directives")
 def no_directives(context: Context) -> Iterator[Violation]:
     """Report scripts without directives, and texts that are not scripts."""
     script, profile = context.script, context.profile
@@ -187,16 +124,7 @@ def no_directives(context: Context) -> Iterator[Violation]:
         yield Violation(None, "no directives: what the job requests is not known, so it is not checked")
 
 
-@rule(
-    "language-not-read",
-    "note",
-    what="The script is not written in a shell that lint reads, so only its directives are checked.",
-    why="Schedulers take Python, Perl or R as batch scripts, but lint reads the commands of sh, bash, ksh,"
-    " zsh and csh only.",
-    remedy="Check the rest yourself.",
-    bad="#!/usr/bin/env python3\n#SBATCH --nodes=1\nprint(1)",
-    good="#!/bin/bash\n#SBATCH --nodes=1\nsrun python3 train.py",
-)
+@rule("language-not-read")
 def language_not_read(context: Context) -> Iterator[Violation]:
     """Report batch scripts in other languages."""
     script = context.script
@@ -204,15 +132,7 @@ def language_not_read(context: Context) -> Iterator[Violation]:
         yield Violation(1, f"the script is {script.language_name}: only its directives were checked")
 
 
-@rule(
-    "site-other-scheduler",
-    "error",
-    what="The directives are for another scheduler than the site's.",
-    why="The site's scheduler takes them for comments: the job runs with default sizes, or is refused.",
-    remedy="Write the directives of the site's scheduler: `hpclaunch submit --dry-run` shows them.",
-    bad="# on Polaris, which has PBS\n#SBATCH --nodes=2",
-    good="#PBS -l select=2:system=polaris",
-)
+@rule("site-other-scheduler")
 def site_other_scheduler(context: Context) -> Iterator[Violation]:
     """Compare the scheduler of the directives with the site's."""
     profile, script = context.profile, context.script
@@ -226,15 +146,7 @@ def site_other_scheduler(context: Context) -> Iterator[Violation]:
         yield Violation(line, message)
 
 
-@rule(
-    "placeholder",
-    "note",
-    what="Something is left open: `<project>`, `[budget code]`, `project_xxxxxxxxx`, `srun <application>`.",
-    why="The scheduler refuses it as it is. One note per script; no other rule takes it for a value.",
-    remedy="Fill it in.",
-    bad="#SBATCH --account=<project>",
-    good="#SBATCH --account=project_465000001",
-)
+@rule("placeholder")
 def placeholder(context: Context) -> Iterator[Violation]:
     """Name the lines of directives that hold a placeholder."""
     script = context.script
@@ -250,16 +162,7 @@ def placeholder(context: Context) -> Iterator[Violation]:
         yield Violation(lines[0], f"{first} is to be filled in{more}")
 
 
-@rule(
-    "time-missing",
-    "note",
-    what="No walltime is requested.",
-    why="The job gets the queue's default, often minutes, or the queue's maximum, with which it waits longer"
-    " than it must.",
-    remedy="Request a time: `#SBATCH --time=01:00:00`, `#PBS -l walltime=01:00:00`.",
-    bad="#SBATCH --nodes=2\nsrun ./app",
-    good="#SBATCH --nodes=2\n#SBATCH --time=01:00:00\nsrun ./app",
-)
+@rule("time-missing")
 def time_missing(context: Context) -> Iterator[Violation]:
     """Find jobs without a walltime."""
     script = context.script
@@ -270,16 +173,7 @@ def time_missing(context: Context) -> Iterator[Violation]:
         yield Violation(None, "no walltime is requested: the queue's default holds")
 
 
-@rule(
-    "scheduler-retired",
-    "warning",
-    what="The directives are those of a scheduler that no machine has any more.",
-    why="Cobalt ran ALCF's Theta and ThetaGPU, which are switched off (docs.alcf.anl.gov): no command reads"
-    " the script. What it requests is still checked.",
-    remedy="Write it for a machine that exists.",
-    bad="#COBALT -n 8 -t 60 -A Project",
-    good="#PBS -l select=8:system=polaris\n#PBS -l walltime=1:00:00\n#PBS -A Project",
-)
+@rule("scheduler-retired")
 def scheduler_retired(context: Context) -> Iterator[Violation]:
     """Report scripts whose scheduler is retired, unless they are for a machine that is known to be so."""
     reader = context.script.reader

@@ -23,17 +23,7 @@ _Bounds = tuple[int, int]
 """The lowest and the highest value of a number."""
 
 
-@rule(
-    "export-comma-value",
-    "error",
-    what="A value with commas in srun's `--export`.",
-    why="The comma ends the variable: of `NCCL_SOCKET_IFNAME=hsn0,hsn1` the ranks get `hsn0`, and srun takes"
-    " `hsn1` for the name of a variable (man srun, --export).",
-    remedy="Export the variable before srun, and write `--export=ALL` or no --export.",
-    bad="srun --export=ALL,NCCL_SOCKET_IFNAME=hsn0,hsn1 ./app",
-    good="export NCCL_SOCKET_IFNAME=hsn0,hsn1\nsrun --export=ALL ./app",
-    fixable=True,
-)
+@rule("export-comma-value")
 def export_comma_value(context: Context) -> Iterator[Violation]:
     """Find items of --export that belong to the value before them."""
     script = context.script
@@ -113,16 +103,7 @@ def _is_own_line(script: Script, command: Command) -> bool:
     return first and not (command.assignments or command.depth or command.block)
 
 
-@rule(
-    "mpi-plugin-not-offered",
-    "warning",
-    what="srun's `--mpi` names a plugin that the site does not document.",
-    why="If Slurm was built without it, srun fails. If it does not match the MPI, every rank starts as rank 0"
-    " of 1, without an error.",
-    remedy="Leave --mpi out for the site's default, or choose from `srun --mpi=list`.",
-    bad="# LUMI-G documents pmi2 for containers, not pmix\nsrun --mpi=pmix ./app",
-    good="srun ./app",
-)
+@rule("mpi-plugin-not-offered")
 def mpi_plugin_not_offered(context: Context) -> Iterator[Violation]:
     """Compare --mpi with the profile."""
     profile = context.profile
@@ -148,16 +129,7 @@ def _documented_plugins(mpi: Mpi) -> set[str] | None:
     return {*plugins, "cray_shasta"} if cray else plugins
 
 
-@rule(
-    "master-port-ephemeral",
-    "warning",
-    what="MASTER_PORT is in the range that Linux gives to outgoing connections (32768 to 60999).",
-    why="Another process's connection may already use the port, so the rendezvous fails from time to time"
-    " (man 7 ip, ip_local_port_range).",
-    remedy="Use a lower port: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))`.",
-    bad="export MASTER_PORT=45678",
-    good="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))",
-)
+@rule("master-port-ephemeral")
 def master_port_ephemeral(context: Context) -> Iterator[Violation]:
     """Find ports that reach into the ephemeral range."""
     for one, low, high in _ports(context.script):
@@ -171,16 +143,7 @@ def master_port_ephemeral(context: Context) -> Iterator[Violation]:
             yield Violation(line, message, _port_of_job(context))
 
 
-@rule(
-    "master-port-fixed",
-    "warning",
-    what="MASTER_PORT, or the port of torchrun or accelerate, is the same for every job.",
-    why="Two jobs on one node use the same port, and one fails. On whole nodes it is a note: only processes"
-    " left by an earlier job can use the port.",
-    remedy="Derive it from the job: `export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))`.",
-    bad="export MASTER_PORT=29500",
-    good="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))",
-)
+@rule("master-port-fixed")
 def master_port_fixed(context: Context) -> Iterator[Violation]:
     """Find ports that are one number."""
     severity: Severity | None = "note" if context.owns_node else None
@@ -270,16 +233,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[_Bounds, _Bounds], _Bounds | Non
 }
 
 
-@rule(
-    "master-addr-unused",
-    "warning",
-    what="MASTER_ADDR is set, but neither exported nor used.",
-    why="No rank gets it: torch.distributed fails, or looks for rank 0 on its own node.",
-    remedy="Write `export MASTER_ADDR`, or remove the line if nothing needs it (Horovod, MPI).",
-    bad='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\nsrun python train.py',
-    good='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\nexport MASTER_ADDR\n'
-    "srun python train.py",
-)
+@rule("master-addr-unused")
 def master_addr_unused(context: Context) -> Iterator[Violation]:
     """Find a rendezvous address that no rank gets."""
     variables = context.script.variables
@@ -298,15 +252,7 @@ def _all_exported(script: Script) -> bool:
     return "allexport" in words or any(re.fullmatch(r"-[a-zA-Z]*a[a-zA-Z]*", word) for word in words)
 
 
-@rule(
-    "socket-ifname-unknown",
-    "warning",
-    what="NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME names an interface that the site does not have.",
-    why="NCCL finds no interface and stops, or the ranks use another network.",
-    remedy="Name the site's high-speed interfaces.",
-    bad="# LUMI-G has hsn0 to hsn3\nexport NCCL_SOCKET_IFNAME=ib0",
-    good="export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3",
-)
+@rule("socket-ifname-unknown")
 def socket_ifname_unknown(context: Context) -> Iterator[Violation]:
     """Compare the interfaces with the site's; a name is the beginning of one, after ``=`` the whole name."""
     profile = context.profile

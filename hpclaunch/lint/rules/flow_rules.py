@@ -25,16 +25,7 @@ _SET_NAMES = [
 _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
 
 
-@rule(
-    "status-lost-in-pipe",
-    "error",
-    what="The exit status of the launcher is lost in a pipe.",
-    why="A pipeline has the status of its last command, and tee always succeeds: a failed training counts as"
-    " a success.",
-    remedy="Write `set -o pipefail` before it, or read `${PIPESTATUS[0]}`.",
-    bad='srun python train.py | tee train.log\nif [ $? -eq 0 ]; then echo "Success"; fi',
-    good='set -o pipefail\nif srun python train.py | tee train.log; then echo "Success"; fi',
-)
+@rule("status-lost-in-pipe")
 def status_lost_in_pipe(context: Context) -> Iterator[Violation]:
     """Find launchers whose output goes into a pipe without pipefail."""
     script = context.script
@@ -91,15 +82,7 @@ def _pipefail_after(command: Command, on: bool) -> bool:
     return on
 
 
-@rule(
-    "stderr-discarded",
-    "warning",
-    what="The stderr of the launcher is discarded.",
-    why="Slurm, MPI, NCCL and Python report failures there; without it a failed job gives no reason.",
-    remedy="Do not redirect stderr, or write it to a file: `2>train.err`.",
-    bad="srun python train.py 2>/dev/null",
-    good="srun python train.py",
-)
+@rule("stderr-discarded")
 def stderr_discarded(context: Context) -> Iterator[Violation]:
     """Find launchers, the whole script or the job whose stderr goes to /dev/null."""
     script = context.script
@@ -150,15 +133,7 @@ def _redirects_both(redirect: Redirect) -> bool:
     )
 
 
-@rule(
-    "tee-without-pipe",
-    "error",
-    what="Nothing is piped into `tee`.",
-    why="It does not get the launcher's output: it waits for stdin, or writes an empty log.",
-    remedy="Write `COMMAND 2>&1 | tee LOG` with `set -o pipefail` before it.",
-    bad="srun python train.py && tee train.log",
-    good="set -o pipefail\nsrun python train.py 2>&1 | tee train.log",
-)
+@rule("tee-without-pipe")
 def tee_without_pipe(context: Context) -> Iterator[Violation]:
     """Find tee at the beginning of a pipeline, without an input."""
     for command in context.script.commands:
@@ -175,17 +150,7 @@ def _has_input(command: Command) -> bool:
     return command.piped_in or redirected
 
 
-@rule(
-    "set-option-misspelt",
-    "error",
-    what="An option of `set` is misspelt.",
-    why="bash reads `set -errext` as the letters -e -r -r -e -x -t: `t` ends the script after the next"
-    " command, silently and with status 0; `n`, in `-nounset`, runs no command at all.",
-    remedy="Write `set -e -u -o pipefail`, or `set -o errexit -o nounset -o pipefail`.",
-    bad="set -errext -nounset -o pipefail",
-    good="set -e -u -o pipefail",
-    fixable=True,
-)
+@rule("set-option-misspelt")
 def set_option_misspelt(context: Context) -> Iterator[Violation]:
     """Find long names after one dash, unknown names after -o, and letters that set does not know."""
     if context.script.language not in ("bash", "sh"):

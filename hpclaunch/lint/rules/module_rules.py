@@ -93,16 +93,7 @@ def _without(modules: list[Module], names: list[str]) -> list[Module]:
     return [module for module in modules if not {module.name, module.name.split("/")[0]}.intersection(names)]
 
 
-@rule(
-    "module-cuda-mismatch",
-    "error",
-    what="Modules of different CUDA versions (or ROCm versions) are loaded together.",
-    why="The later one hides the libraries of the earlier one: a program built for CUDA 11.7 does not find"
-    " its runtime under 12.1. A different minor version is a warning.",
-    remedy="Load modules that were built with one CUDA, or one ROCm.",
-    bad="module load cuda/12.1\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
-    good="module load cuda/11.7\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
-)
+@rule("module-cuda-mismatch")
 def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
     """Compare the versions in the modules' names."""
     for stack, pattern in (("CUDA", _CUDA), ("ROCm", _ROCM)):
@@ -135,16 +126,7 @@ def _dotted(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-@rule(
-    "cuda-too-old-for-gpu",
-    "error",
-    what="A module's CUDA cannot compile code for the site's GPUs.",
-    why="CUDA 11.7 does not support sm_90: on a GH200 or H100 its programs have no kernel to run (needed:"
-    " 11.8).",
-    remedy="Load a build with a CUDA that supports the GPU.",
-    bad="# GH200 is sm_90\nmodule load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0",
-    good="module load PyTorch/2.7.1-foss-2024a-CUDA-12.6.0",
-)
+@rule("cuda-too-old-for-gpu")
 def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
     """Compare the CUDA of each module with the GPU's architecture."""
     node = context.profile.node if context.profile else None
@@ -160,16 +142,7 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
             )
 
 
-@rule(
-    "module-toolchain-mismatch",
-    "warning",
-    what="Modules of different EasyBuild toolchains are loaded together.",
-    why="Each brings its own compiler runtime and MPI; Lmod refuses or swaps them, and two MPIs in one"
-    " process hang.",
-    remedy="Load modules of one toolchain version.",
-    bad="module load OpenMPI/5.0.10-GCC-14.3.0\nmodule load SciPy-bundle/2022.05-foss-2022a",
-    good="module load OpenMPI/4.1.4-GCC-11.3.0\nmodule load SciPy-bundle/2022.05-foss-2022a",
-)
+@rule("module-toolchain-mismatch")
 def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
     """Compare the compilers behind the toolchains in the modules' names."""
     first: tuple[Module, str] | None = None
@@ -185,15 +158,7 @@ def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
             yield Violation(module.line, f"{module.name} was built with GCC {compiler}, {other}")
 
 
-@rule(
-    "module-gpu-vendor",
-    "warning",
-    what="A module is for GPUs of another vendor than the site's.",
-    why="CUDA finds no device on AMD GPUs, and ROCm finds none on NVIDIA GPUs.",
-    remedy="Load the site's GPU stack.",
-    bad="# LUMI-G has AMD GPUs\nmodule load cuda/12.1",
-    good="module load rocm",
-)
+@rule("module-gpu-vendor")
 def module_gpu_vendor(context: Context) -> Iterator[Violation]:
     """Find CUDA modules on AMD nodes and ROCm modules on NVIDIA nodes."""
     profile = context.profile
@@ -211,18 +176,7 @@ def module_gpu_vendor(context: Context) -> Iterator[Violation]:
 _PREFIXES = ("EASYBUILD_PREFIX", "EASYBUILD_INSTALLPATH", "EBU_USER_PREFIX")
 
 
-@rule(
-    "module-prefix-not-used",
-    "warning",
-    what="A folder of own modules is named, but its modules are not added to the search.",
-    why="`EASYBUILD_PREFIX` and its like say where `eb` installs. Only `module use` lets `module load`"
-    " find the modules there; without it the load fails, or takes the site's module of that name. (The"
-    " LUMI modules themselves add EBU_USER_PREFIX.)",
-    remedy="Write `module use $EASYBUILD_PREFIX/modules/all` before `module load`.",
-    bad="export EASYBUILD_PREFIX=/project/me/easybuild\nmodule load Horovod/0.28.1-foss-2022a",
-    good="export EASYBUILD_PREFIX=/project/me/easybuild\nmodule use $EASYBUILD_PREFIX/modules/all\n"
-    "module load Horovod/0.28.1-foss-2022a",
-)
+@rule("module-prefix-not-used")
 def module_prefix_not_used(context: Context) -> Iterator[Violation]:
     """Find prefixes of EasyBuild before module load, without module use."""
     script = context.script

@@ -41,18 +41,7 @@ _CALLBACKS = {
 }
 
 
-@rule(
-    "horovod-callback-arguments",
-    "error",
-    what="A Horovod callback in a launched Python file has arguments that no longer exist, or lacks"
-    " required ones.",
-    why="Horovod 0.28 raises a TypeError at the start of training: `LearningRateWarmupCallback` has no"
-    " `lr`, and `initial_lr` is required. The finding is in the Python file.",
-    remedy="Pass the arguments of Horovod 0.28: `LearningRateWarmupCallback(initial_lr=0.1 * hvd.size(),"
-    " warmup_epochs=3)`.",
-    bad="srun python train.py  # hvd.callbacks.LearningRateWarmupCallback(lr=0.1)",
-    good="srun python train.py  # hvd.callbacks.LearningRateWarmupCallback(initial_lr=0.1)",
-)
+@rule("horovod-callback-arguments")
 def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
     """Check the calls of Horovod's callbacks in the Python files that are launched."""
     for name, source in _launched(context):
@@ -72,16 +61,7 @@ def _launched(context: Context) -> Iterator[tuple[str, str]]:
             yield context.files.shown(name), source
 
 
-@rule(
-    "data-parallel",
-    "warning",
-    what="A launched Python file uses torch.nn.DataParallel in a job of several tasks or nodes.",
-    why="DataParallel is one process with threads for the GPUs of one node: each task trains alone, on all"
-    " GPUs of its node. PyTorch's own page advises DistributedDataParallel, also on one node.",
-    remedy="Use torch.nn.parallel.DistributedDataParallel.",
-    bad="#SBATCH --nodes=2\nsrun python train.py  # model = torch.nn.DataParallel(model)",
-    good="#SBATCH --nodes=2\nsrun python train.py  # model = DistributedDataParallel(model)",
-)
+@rule("data-parallel")
 def data_parallel(context: Context) -> Iterator[Violation]:
     """Find DataParallel in the Python files of jobs with several tasks."""
     if context.requested.all_tasks < 2:

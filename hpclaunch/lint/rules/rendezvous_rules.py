@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule, slurm
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import TorchRun, line_of, partly_expanded, program_words, torch_run
 from hpclaunch.lint.shell_syntax import Ref
 from hpclaunch.scheduler.directive_reader import whole_number
@@ -32,18 +32,7 @@ def _nodes(context: Context, launch: Launch) -> int | None:
     return context.requested.node_count
 
 
-@rule(
-    "torchrun-one-node",
-    "error",
-    what="torchrun is started on one node of several, or without `--nnodes`.",
-    why="Without srun only the first node starts it: with `--nnodes` it waits for the other nodes until it"
-    " times out, without it the other nodes are idle. Under srun without `--nnodes` each node trains on"
-    " its own.",
-    remedy="Write `srun --ntasks-per-node=1 torchrun --nnodes=$SLURM_NNODES ...` with a rendezvous.",
-    bad="#SBATCH --nodes=4\nsrun --ntasks-per-node=1 torchrun --nproc_per_node=4 train.py",
-    good="#SBATCH --nodes=4\nsrun --ntasks-per-node=1 torchrun --nnodes=4 --nproc_per_node=4 \\\n"
-    "    --rdzv_backend=c10d --rdzv_endpoint=$MASTER_ADDR:29500 --rdzv_id=$SLURM_JOB_ID train.py",
-)
+@rule("torchrun-one-node")
 def torchrun_one_node(context: Context) -> Iterator[Violation]:
     """Find torchrun on several nodes that runs on one node, or as one job per node."""
     script = context.script
@@ -77,18 +66,7 @@ def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
     )
 
 
-@rule(
-    "torchrun-nodes-differ",
-    "error",
-    what="torchrun's `--nnodes` is another number than that of the nodes on which srun starts it.",
-    why="With more nodes than start it, torchrun waits for the missing ones until it times out. With fewer,"
-    " the nodes that are too many are refused, or train as another job.",
-    remedy="Write `--nnodes=$SLURM_NNODES`.",
-    bad="#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n"
-    "srun torchrun --nnodes=4 --nproc_per_node=4 train.py",
-    good="#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n"
-    "srun torchrun --nnodes=$SLURM_NNODES --nproc_per_node=4 train.py",
-)
+@rule("torchrun-nodes-differ")
 def torchrun_nodes_differ(context: Context) -> Iterator[Violation]:
     """Compare --nnodes with the number of torchruns that srun starts."""
     for run in _torch_runs(context.script):
@@ -106,16 +84,7 @@ def _started(context: Context, launch: Launch) -> int | None:
     return whole_number(context.script.value(option).text) if option else _nodes(context, launch)
 
 
-@rule(
-    "torchrun-per-task",
-    "error",
-    what="srun starts torchrun once per task, and torchrun starts the ranks of the node again.",
-    why="With 8 tasks per node and `--nproc_per_node=8` there are 64 processes per node on 8 GPUs, or the"
-    " rendezvous refuses those that are too many.",
-    remedy="Request one task per node for torchrun, or start Python by srun without torchrun.",
-    bad="#SBATCH --ntasks-per-node=8\nsrun torchrun --nproc_per_node=8 train.py",
-    good="#SBATCH --ntasks-per-node=1\nsrun torchrun --nproc_per_node=8 train.py",
-)
+@rule("torchrun-per-task")
 def torchrun_per_task(context: Context) -> Iterator[Violation]:
     """Find torchrun that starts in several tasks of a node."""
     for run in _torch_runs(context.script):
@@ -150,15 +119,7 @@ def _tasks_per_node(context: Context, launch: Launch) -> int | None:
     return context.requested.ranks_per_node
 
 
-@rule(
-    "processes-over-gpus",
-    "error",
-    what="torchrun, deepspeed or accelerate start more processes per node than GPUs are requested.",
-    why="Process N takes GPU N: where there are fewer GPUs it fails with `invalid device ordinal`.",
-    remedy="Start one process per GPU.",
-    bad="#SBATCH --gpus-per-node=4\ntorchrun --standalone --nproc_per_node=8 train.py",
-    good="#SBATCH --gpus-per-node=4\ntorchrun --standalone --nproc_per_node=4 train.py",
-)
+@rule("processes-over-gpus")
 def processes_over_gpus(context: Context) -> Iterator[Violation]:
     """Compare the processes per node with the GPUs per node."""
     gpus = _gpus_per_node(context)
@@ -194,18 +155,7 @@ def _processes(script: Script, launch: Launch) -> tuple[str, int] | None:
     return None
 
 
-@rule(
-    "rendezvous-localhost",
-    "error",
-    what="On several nodes the rendezvous is at localhost, or the only host is localhost.",
-    why="Each node looks for rank 0 on itself: the job waits until it times out, or every node trains alone."
-    " Without an address torchrun takes localhost, also where MASTER_ADDR is set, and it reads --master_addr"
-    " only without --rdzv_backend (PyTorch 2.13, torch/distributed/run.py).",
-    remedy='Use the first node: `MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`.',
-    bad="#SBATCH --nodes=2\nexport MASTER_ADDR=localhost\nsrun python train.py",
-    good='#SBATCH --nodes=2\nexport MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\n'
-    "srun python train.py",
-)
+@rule("rendezvous-localhost")
 def rendezvous_localhost(context: Context) -> Iterator[Violation]:
     """Find localhost as MASTER_ADDR, as torchrun's rendezvous and as horovodrun's host."""
     script, nodes = context.script, context.requested.node_count
@@ -256,18 +206,7 @@ def _address(script: Script, launch: Launch) -> str | None:
     return next((text for text in given if _HERE.fullmatch(text)), None)
 
 
-@rule(
-    "rank-variable-too-early",
-    "error",
-    what="A variable of the rank, such as SLURM_PROCID, is read in the batch script itself.",
-    why="The batch shell is not a rank: it replaces `$SLURM_PROCID` by 0 (or nothing) before srun starts the"
-    " ranks, so each rank gets the same number. Inside double quotes it is replaced, too.",
-    remedy="Read it in the rank: `srun bash -c '... $SLURM_PROCID ...'` in single quotes, or"
-    " `\\$SLURM_PROCID`.",
-    bad='srun bash -c "python train.py --rank $SLURM_PROCID"',
-    good="srun bash -c 'python train.py --rank $SLURM_PROCID'",
-    versions=(slurm("man srun and man sbatch, OUTPUT ENVIRONMENT VARIABLES"),),
-)
+@rule("rank-variable-too-early")
 def rank_variable_too_early(context: Context) -> Iterator[Violation]:
     """Find variables of the rank that the batch shell replaces in a launch or in what a launch uses."""
     script = context.script
@@ -296,17 +235,7 @@ def _assigned_with(script: Script, ref: Ref) -> list[str]:
     return [one.name for one in made if one.value and one.value.start <= ref.offset < one.value.end]
 
 
-@rule(
-    "master-addr-missing",
-    "note",
-    what="MASTER_PORT is set, but MASTER_ADDR is not.",
-    why="torch.distributed and DeepSpeed read both: without the address `env://` fails, or each node looks on"
-    " itself. A program may find the address in another way.",
-    remedy='Add `export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`.',
-    bad="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))\nsrun python train.py",
-    good='export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\n'
-    "export MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))\nsrun python train.py",
-)
+@rule("master-addr-missing")
 def master_addr_missing(context: Context) -> Iterator[Violation]:
     """Find an exported port without an address."""
     variables, script = context.script.variables, context.script
@@ -318,16 +247,7 @@ def master_addr_missing(context: Context) -> Iterator[Violation]:
     yield Violation(made[-1].line, "MASTER_PORT is exported, and nothing sets MASTER_ADDR")
 
 
-@rule(
-    "hostfile-without-slots",
-    "error",
-    what="The hostfile of deepspeed has lines without `slots=`.",
-    why="DeepSpeed reads `HOST slots=N` and refuses other lines (`Hostfile is not formatted correctly`).",
-    remedy='Write `echo "$host slots=4"` for each node.',
-    bad='scontrol show hostnames "$SLURM_JOB_NODELIST" > hostfile\ndeepspeed --hostfile hostfile train.py',
-    good='scontrol show hostnames "$SLURM_JOB_NODELIST" | sed "s/$/ slots=4/" > hostfile\n'
-    "deepspeed --hostfile hostfile train.py",
-)
+@rule("hostfile-without-slots")
 def hostfile_without_slots(context: Context) -> Iterator[Violation]:
     """Find hostfiles that scontrol writes as they are."""
     script = context.script

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, pbs, rule
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Given, RequestedResources
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.site.queue_limits import About, cite, misfits
@@ -24,17 +24,7 @@ _NO_LIMIT = ("unlimited", "infinite", "-1")
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
 
 
-@rule(
-    "gpus-conflict",
-    "error",
-    what="`--gpus`, `--gpus-per-node` and `--gpus-per-task` contradict each other.",
-    why="`--gpus` counts the GPUs of the whole job: sbatch refuses the job, or gives other GPUs than"
-    " intended. Where both agree it is a note: they no longer agree when the number of nodes changes.",
-    remedy="Use `--gpus-per-node` only.",
-    bad="#SBATCH --nodes=2\n#SBATCH --gpus=8\n#SBATCH --gpus-per-node=8",
-    good="#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8",
-    by_component=True,
-)
+@rule("gpus-conflict")
 def gpus_conflict(context: Context) -> Iterator[Violation]:
     """Compare the ways to count GPUs with each other."""
     requested = context.requested
@@ -80,17 +70,7 @@ def _gres(context: Context) -> Directive | None:
     )
 
 
-@rule(
-    "cpus-over-node",
-    "error",
-    what="Tasks x CPUs per node are more than the node's cores that jobs may use.",
-    why="The scheduler refuses such a job, or it waits forever (LUMI-G: 56 of 64 cores are for jobs). More"
-    " than the cores but not more than the hardware threads is a note: some sites count threads.",
-    remedy="Request fewer tasks per node or CPUs per task.",
-    bad="#SBATCH --ntasks-per-node=8\n#SBATCH --cpus-per-task=72",
-    good="#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=72",
-    by_component=True,
-)
+@rule("cpus-over-node")
 def cpus_over_node(context: Context) -> Iterator[Violation]:
     """Compare tasks x CPUs with the site's node."""
     topology, profile = context.node_topology, context.profile
@@ -136,17 +116,7 @@ def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given,
         yield requested.cpus_per_node.value, requested.cpus_per_node, requested.cpus_per_node.text
 
 
-@rule(
-    "tasks-over-cpus-per-gpu",
-    "error",
-    what="Tasks x CPUs are more than `--cpus-per-gpu` x GPUs.",
-    why="The job gets cpus-per-gpu x GPUs CPUs per node. More tasks do not fit, and Slurm refuses the step (a"
-    " site's own sample requests 128 tasks with one GPU and 70 CPUs).",
-    remedy="Request as many tasks as GPUs, or more CPUs per GPU.",
-    bad="#SBATCH --ntasks-per-node=128\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
-    good="#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=1\n#SBATCH --cpus-per-gpu=70",
-    by_component=True,
-)
+@rule("tasks-over-cpus-per-gpu")
 def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
     """Compare tasks x CPUs per node with CPUs x GPUs per node."""
     requested = context.requested
@@ -168,16 +138,7 @@ def _gpus_per_node(requested: RequestedResources) -> int | None:
     return None
 
 
-@rule(
-    "gpus-over-node",
-    "error",
-    what="More GPUs per node are requested than a node has.",
-    why="The scheduler refuses the job: requested node configuration is not available.",
-    remedy="Request what a node has.",
-    bad="# Polaris has 4 GPUs per node\n#PBS -l select=1:ngpus=8",
-    good="#PBS -l select=1:ngpus=4",
-    by_component=True,
-)
+@rule("gpus-over-node")
 def gpus_over_node(context: Context) -> Iterator[Violation]:
     """Compare the GPUs per node with the site's node."""
     profile = context.profile
@@ -203,16 +164,7 @@ def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given]
         yield -(-total.value // requested.node_count), total
 
 
-@rule(
-    "walltime-over-limit",
-    "error",
-    what="The walltime is outside of the queue's limits.",
-    why="The scheduler refuses the job, or holds it forever.",
-    remedy="Request a time within the limit, or another queue.",
-    bad="# accel of Olivia: 7 days\n#SBATCH --partition=accel\n#SBATCH --time=08-00:00:00",
-    good="#SBATCH --partition=accel\n#SBATCH --time=07-00:00:00",
-    by_component=True,
-)
+@rule("walltime-over-limit")
 def walltime_over_limit(context: Context) -> Iterator[Violation]:
     """Compare the walltime with the queue's limits."""
     given = context.requested.walltime_s
@@ -221,16 +173,7 @@ def walltime_over_limit(context: Context) -> Iterator[Violation]:
             yield _limit(context.profile, given, name, queue, f"walltime: {why}")
 
 
-@rule(
-    "nodes-over-limit",
-    "error",
-    what="The number of nodes is outside of the queue's limits.",
-    why="The scheduler refuses the job, or holds it forever.",
-    remedy="Request a number of nodes within the limit, or another queue.",
-    bad="# dev-g of LUMI-G: 32 nodes\n#SBATCH --partition=dev-g\n#SBATCH --nodes=64",
-    good="#SBATCH --partition=standard-g\n#SBATCH --nodes=64",
-    by_component=True,
-)
+@rule("nodes-over-limit")
 def nodes_over_limit(context: Context) -> Iterator[Violation]:
     """Compare the nodes with the queue's limits."""
     given = context.requested.nodes
@@ -265,17 +208,7 @@ def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, w
     return Violation(given.line, f"{queue.kind} {name}: {why}{source}")
 
 
-@rule(
-    "walltime-unreadable",
-    "error",
-    what="The scheduler cannot read the walltime.",
-    why="sbatch or qsub refuses the job.",
-    remedy="Write `HH:MM:SS`, for Slurm also `D-HH:MM:SS`.",
-    bad="#SBATCH --time=2h",
-    good="#SBATCH --time=02:00:00",
-    skips_placeholders=True,
-    by_component=True,
-)
+@rule("walltime-unreadable")
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
     """Find times that the script's scheduler cannot read."""
     found, walltime = context.directive("walltime"), context.requested.walltime_s
@@ -289,17 +222,7 @@ def walltime_unreadable(context: Context) -> Iterator[Violation]:
         yield Violation(found.line, f"{found.text}: the walltime must be longer than {format_walltime(0)}")
 
 
-@rule(
-    "queue-unknown",
-    "warning",
-    what="The partition, QOS or queue is not in the site's profile.",
-    why="If it is misspelt, the scheduler refuses the job. If the profile does not know it, its limits are"
-    " not checked.",
-    remedy="Use one of the site's queues: `hpclaunch sites show SITE`.",
-    bad="#SBATCH --partition=standart-g",
-    good="#SBATCH --partition=standard-g",
-    skips_placeholders=True,
-)
+@rule("queue-unknown")
 def queue_unknown(context: Context) -> Iterator[Violation]:
     """Find queues that the profile does not know."""
     profile = context.profile
@@ -320,16 +243,7 @@ def _unknown_queues(context: Context, profile: SiteProfile) -> Iterator[tuple[st
                 yield name, line
 
 
-@rule(
-    "queue-without-gpus",
-    "error",
-    what="GPUs are requested in a queue whose nodes have none.",
-    why="The scheduler refuses the job.",
-    remedy="Use a queue of GPU nodes.",
-    bad="#SBATCH --partition=standard\n#SBATCH --gpus-per-node=8",
-    good="#SBATCH --partition=standard-g\n#SBATCH --gpus-per-node=8",
-    by_component=True,
-)
+@rule("queue-without-gpus")
 def queue_without_gpus(context: Context) -> Iterator[Violation]:
     """Find GPU requests in queues without GPUs."""
     requested = context.requested
@@ -339,16 +253,7 @@ def queue_without_gpus(context: Context) -> Iterator[Violation]:
             yield Violation(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} requests them")
 
 
-@rule(
-    "account-pattern",
-    "warning",
-    what="The account does not have the form of the site's accounts.",
-    why="The scheduler refuses accounts that it does not know.",
-    remedy="Give your project's account.",
-    bad="# LUMI\n#SBATCH --account=gpu_team",
-    good="#SBATCH --account=project_465000001",
-    skips_placeholders=True,
-)
+@rule("account-pattern")
 def account_pattern(context: Context) -> Iterator[Violation]:
     """Compare the account with the site's pattern."""
     profile = context.profile
@@ -364,18 +269,7 @@ def account_pattern(context: Context) -> Iterator[Violation]:
         )
 
 
-@rule(
-    "directive-missing",
-    "error",
-    what="A directive that the site requires or advises is missing.",
-    why="The scheduler refuses the job (Polaris: `Resource: filesystems is required to be set`). A directive"
-    " that the site only advises is a warning, and so is an account that sbatch or bsub may take from"
-    " SBATCH_ACCOUNT or LSB_DEFAULTPROJECT.",
-    remedy="Add the line, or give the option on the command line of sbatch or qsub.",
-    bad="#PBS -A MyProject\n#PBS -l select=1:system=polaris",
-    good="#PBS -A MyProject\n#PBS -l select=1:system=polaris\n#PBS -l filesystems=home:eagle\n"
-    "#PBS -l place=scatter",
-)
+@rule("directive-missing")
 def directive_missing(context: Context) -> Iterator[Violation]:
     """Compare the script's directives with those that the profile requires."""
     profile, reader = context.profile, context.script.reader
@@ -411,18 +305,7 @@ def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation
     return Violation(None, message, remedy, "warning")
 
 
-@rule(
-    "filesystem-unknown",
-    "warning",
-    what="A file system is requested that the site's profile does not know.",
-    why="The scheduler refuses a job that names a file system which it does not have, or that was retired"
-    " (Polaris and `grand`).",
-    remedy="Name the file systems of the site.",
-    bad="# Polaris\n#PBS -l filesystems=home:grand",
-    good="#PBS -l filesystems=home:eagle",
-    versions=(pbs("ALCF's guides, running jobs: filesystems"),),
-    skips_placeholders=True,
-)
+@rule("filesystem-unknown")
 def filesystem_unknown(context: Context) -> Iterator[Violation]:
     """Compare the file systems with those in the profile's own directive."""
     profile = context.profile
@@ -445,15 +328,7 @@ def _names(text: str) -> list[str]:
     return [name for name in re.split(r"[:+]", text) if name]
 
 
-@rule(
-    "directive-ignored",
-    "error",
-    what="A directive comes after the first command.",
-    why="sbatch and qsub read directives only up to the first command, so this directive is ignored.",
-    remedy="Move it before the first command.",
-    bad="module load rocm\n#SBATCH --nodes=2",
-    good="#SBATCH --nodes=2\nmodule load rocm",
-)
+@rule("directive-ignored")
 def directive_ignored(context: Context) -> Iterator[Violation]:
     """Find directives after the first command, one finding per line."""
     lines = {d.line: d.text for d in reversed(context.script.directives) if not d.active}
@@ -461,17 +336,7 @@ def directive_ignored(context: Context) -> Iterator[Violation]:
         yield Violation(line, f"{text} comes after the first command and is ignored")
 
 
-@rule(
-    "directive-unknown",
-    "warning",
-    what="sbatch or qsub has no such option, or `#SBATCH` itself is misspelt.",
-    why="A misspelt `#SBATCH` is a comment, and sbatch refuses a misspelt option. It is a warning, because a"
-    " plugin of the site may add the option.",
-    remedy="Correct the name. Options of srun only (`--cpu-bind`) belong in the srun line.",
-    bad="#SBATCH --ntask-per-nodes=8",
-    good="#SBATCH --ntasks-per-node=8",
-    skips_placeholders=True,
-)
+@rule("directive-unknown")
 def directive_unknown(context: Context) -> Iterator[Violation]:
     """Find options that are not in sbatch's list, and words that are not options."""
     for found in context.script.directives:
@@ -500,17 +365,7 @@ def _misspelt_sentinels(text: str) -> Iterator[Violation]:
             yield Violation(number, f"#{match[1]} is a comment, not a directive", f"write #{sentinel}")
 
 
-@rule(
-    "directive-variable",
-    "error",
-    what="A shell variable in a directive.",
-    why="Directives are comments for the shell: sbatch takes `$HOME` literally (man sbatch, filename"
-    " pattern).",
-    remedy="Write the value, use a pattern such as %j or %x, or give the option on the command line.",
-    bad="#SBATCH --output=$HOME/logs/%j.out",
-    good="#SBATCH --output=slurm-%j.out",
-    skips_placeholders=True,
-)
+@rule("directive-variable")
 def directive_variable(context: Context) -> Iterator[Violation]:
     """Find dollars in directives."""
     for found in context.script.directives:
@@ -523,17 +378,7 @@ def directive_variable(context: Context) -> Iterator[Violation]:
         yield Violation(found.line, f"{found.text}: {variable[0]} is not expanded in a directive")
 
 
-@rule(
-    "output-folder-missing",
-    "warning",
-    what="The folder of the job's output file does not exist.",
-    why="Slurm does not create it: the job fails at its start and gives no reason. A `mkdir` in the script is"
-    " too late. It is a warning, because the folder may exist on the cluster.",
-    remedy="Create the folder before submitting (`mkdir -p logs`), or write into the folder of the script.",
-    bad="#SBATCH --output=logs/%x-%j.out",
-    good="#SBATCH --output=%x-%j.out",
-    skips_placeholders=True,
-)
+@rule("output-folder-missing")
 def output_folder_missing(context: Context) -> Iterator[Violation]:
     """Find folders of --output and --error that do not exist."""
     for folder, found in _output_folders(context.script).items():
@@ -568,17 +413,7 @@ def _exists(context: Context, folder: str) -> bool:
     return context.script.directive("folder") is not None or context.files.find(folder) is not None
 
 
-@rule(
-    "line-endings",
-    "error",
-    what="Lines end as on Windows (CR LF).",
-    why="sbatch refuses such a script (`Batch script contains DOS line breaks`), and bash reads the CR as"
-    " part of the last word.",
-    remedy="Remove the CRs: `dos2unix SCRIPT`, or `--fix`.",
-    bad="#!/bin/bash\\r",
-    good="#!/bin/bash",
-    fixable=True,
-)
+@rule("line-endings")
 def line_endings(context: Context) -> Iterator[Violation]:
     """Find the first CR LF; the fix removes all of them."""
     text = context.script.text

@@ -10,7 +10,7 @@ from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option
 from hpclaunch.lint.launch_lines import Launch, python_files
-from hpclaunch.lint.lint_rule import Context, Versions, Violation, pbs, rule, slurm
+from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import program_words, torch_run
 from hpclaunch.lint.shell_syntax import Command
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
@@ -43,16 +43,7 @@ def _real(script: Script) -> list[Launch]:
     return [launch for launch in script.steps() if not launch.trivial and not launch.command.depth]
 
 
-@rule(
-    "one-process-for-tasks",
-    "warning",
-    what="Several tasks are requested, but the script starts one process.",
-    why="A batch script runs once, on the first node: without srun, mpiexec or another launcher the other"
-    " tasks and nodes are idle. (Programs that start processes themselves are not reported.)",
-    remedy="Start the program with srun or mpiexec, or request one task.",
-    bad="#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\npython train.py",
-    good="#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\nsrun python train.py",
-)
+@rule("one-process-for-tasks")
 def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     """Find jobs of several tasks whose only program is Python started by the script itself."""
     script = context.script
@@ -94,19 +85,7 @@ def _may_launch(command: Command) -> bool:
     )
 
 
-@rule(
-    "one-cpu-per-gpu-rank",
-    "warning",
-    what="GPUs are requested, but one CPU per task.",
-    why="Slurm's default is one CPU per task: the rank, its data loaders and the network's threads take"
-    " turns on one core, and the GPU waits. A site may have another default (DefCpuPerGPU), which lint"
-    " does not see.",
-    remedy="Add `#SBATCH --cpus-per-task=N`, the node's cores divided by its GPUs.",
-    bad="#SBATCH --ntasks-per-node=4\n#SBATCH --gpus-per-node=4\nsrun python train.py",
-    good="#SBATCH --ntasks-per-node=4\n#SBATCH --gpus-per-node=4\n#SBATCH --cpus-per-task=16\nsrun python"
-    " train.py",
-    versions=(slurm("man sbatch, --cpus-per-task"),),
-)
+@rule("one-cpu-per-gpu-rank")
 def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
     """Find GPU jobs of Slurm that request no CPUs."""
     requested = context.requested
@@ -156,16 +135,7 @@ def _gpus_per_node(context: Context) -> int | None:
     return None
 
 
-@rule(
-    "steps-without-wait",
-    "error",
-    what="The script ends while programs run in the background.",
-    why="When the batch script ends, the scheduler ends the job and kills what still runs.",
-    remedy="Write `wait` at the end.",
-    bad="srun -n1 ./a &\nsrun -n1 ./b &",
-    good="srun -n1 ./a &\nsrun -n1 ./b &\nwait",
-    versions=(slurm("man srun, examples with wait"), pbs("PBS User's Guide, job exit")),
-)
+@rule("steps-without-wait")
 def steps_without_wait(context: Context) -> Iterator[Violation]:
     """Find launches in the background with neither a wait nor another program after them."""
     script = context.script
@@ -194,17 +164,7 @@ def _waits(command: Command) -> bool:
     return waiting or _may_launch(command) or bool(command.words and command.name not in _SETUP)
 
 
-@rule(
-    "steps-without-exact",
-    "warning",
-    what="Several srun run at the same time, without `--exact` or `--overlap`.",
-    why="Since Slurm 20.11 steps do not share CPUs, and without --exact it gets all CPUs of its"
-    " nodes: the second step waits until the first one ends.",
-    remedy="Write `srun --exact` with the tasks, CPUs and memory of each step.",
-    bad="# Slurm 24.05\nsrun -n1 ./a &\nsrun -n1 ./b &\nwait",
-    good="srun --exact -n1 ./a &\nsrun --exact -n1 ./b &\nwait",
-    versions=(slurm("Slurm's release notes of 20.11 and 21.08; man srun, --exact, --overlap", "20.11"),),
-)
+@rule("steps-without-exact")
 def steps_without_exact(context: Context) -> Iterator[Violation]:
     """Find the first of several srun in the background that does not limit its resources."""
     script = context.script
@@ -246,16 +206,7 @@ def _is_later(one: Launch, steps: list[Launch]) -> bool:
     return starts and one.command.start > steps[0].command.start and not one.srun_option("overlap")
 
 
-@rule(
-    "ranks-differ-from-tasks",
-    "warning",
-    what="A launcher starts more ranks than tasks are requested, or mpirun fewer.",
-    why="srun refuses more tasks than the job has (`More processors requested than permitted`), and Open MPI"
-    " refuses more ranks than slots. With fewer ranks tasks that are paid for are idle.",
-    remedy="Write `-n $SLURM_NTASKS`, or leave the number out.",
-    bad="#SBATCH --ntasks=8\nmpirun -np 16 ./app",
-    good="#SBATCH --ntasks=8\nmpirun -np $SLURM_NTASKS ./app",
-)
+@rule("ranks-differ-from-tasks")
 def ranks_differ_from_tasks(context: Context) -> Iterator[Violation]:
     """Compare the ranks of each launch with the tasks of the job."""
     script, tasks = context.script, _tasks(context)
@@ -309,17 +260,7 @@ def _tasks(context: Context) -> int | None:
     return None
 
 
-@rule(
-    "ranks-share-gpus",
-    "warning",
-    what="More ranks of a Python program per node than GPUs.",
-    why="Training frameworks take GPU number LOCAL_RANK: a rank without one fails with `invalid device"
-    " ordinal`, or two ranks share a GPU and its memory.",
-    remedy="Start one rank per GPU.",
-    bad="#SBATCH --ntasks-per-node=8\n#SBATCH --gpus-per-node=4\nsrun python train.py",
-    good="#SBATCH --ntasks-per-node=4\n#SBATCH --gpus-per-node=4\nsrun python train.py",
-    by_component=True,
-)
+@rule("ranks-share-gpus")
 def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node with the GPUs per node for Python programs that choose no GPU."""
     script = context.script
@@ -357,16 +298,7 @@ def launch_ranks_per_node(context: Context, launch: Launch) -> int | None:
     return None if counted else context.requested.ranks_per_node
 
 
-@rule(
-    "depth-on-hyperthreads",
-    "warning",
-    what="PALS' `--depth` times the ranks per node is more than the node's cores.",
-    why="With `--cpu-bind depth` rank r gets the CPUs r x depth and up: those above the number of cores"
-    " are the second threads of cores that other ranks have.",
-    remedy="Use a smaller depth: cores divided by ranks per node.",
-    bad="# Polaris: 32 cores\nmpiexec -n 4 --ppn 4 --depth=16 --cpu-bind depth ./app",
-    good="mpiexec -n 4 --ppn 4 --depth=8 --cpu-bind depth ./app",
-)
+@rule("depth-on-hyperthreads")
 def depth_on_hyperthreads(context: Context) -> Iterator[Violation]:
     """Compare ranks x depth with the cores of the site's node."""
     topology, profile, script = context.node_topology, context.profile, context.script
@@ -381,18 +313,7 @@ def depth_on_hyperthreads(context: Context) -> Iterator[Violation]:
             yield Violation(launch.line, message)
 
 
-@rule(
-    "no-cpu-binding",
-    "note",
-    what="One rank per GPU without a CPU binding, on a node whose GPUs are not in the order of its cores.",
-    why="Slurm gives the ranks the cores from the first one up. On such a node (LUMI-G: GPU 0 is next to"
-    " cores 48-55) the ranks then run far from their GPUs.",
-    remedy="Use the mask of `hpclaunch topology --site SITE --format srun`, or `--gpu-bind=closest`.",
-    bad="# LUMI-G\n#SBATCH --ntasks-per-node=8\n#SBATCH --gpus-per-node=8\nsrun python train.py",
-    good="#SBATCH --ntasks-per-node=8\n#SBATCH --gpus-per-node=8\nsrun"
-    " --cpu-bind=mask_cpu:0xfe000000000000,...",
-    versions=(slurm("man srun, --distribution: block"),),
-)
+@rule("no-cpu-binding")
 def no_cpu_binding(context: Context) -> Iterator[Violation]:
     """Find launches by srun without binding on nodes whose GPUs are in another order than the cores."""
     topology, script = context.node_topology, context.script
@@ -422,16 +343,7 @@ def _out_of_order(topology: NodeTopology, ranks: int) -> bool:
     return any(one.problem == "wrong-gpu" for one in judge(topology, "map", listed).findings)
 
 
-@rule(
-    "nothing-started",
-    "warning",
-    what="The script starts no program.",
-    why="The job waits, starts, and ends without having computed anything; often the line that starts the"
-    " program is a comment.",
-    remedy="Remove the `#` before the line, or add it.",
-    bad="#SBATCH --nodes=2\nmodule load rocm\n# srun ./app",
-    good="#SBATCH --nodes=2\nmodule load rocm\nsrun ./app",
-)
+@rule("nothing-started")
 def nothing_started(context: Context) -> Iterator[Violation]:
     """Find batch scripts of which every command only prepares something."""
     script = context.script
@@ -462,22 +374,7 @@ def _runs_something(command: Command) -> bool:
     return moves or (command.name in ("conda", "mamba", "pip") and words[1:2] not in (["activate"], []))
 
 
-@rule(
-    "status-lost",
-    "warning",
-    what="The exit status of the launcher is lost: another command ends the script.",
-    why="A batch script has the status of its last command. After `echo done` a failed training counts as"
-    " COMPLETED: dependent jobs start, and nothing reports the failure.",
-    remedy="Write `set -e` at the beginning, or `exit $status` at the end.",
-    bad="srun python train.py\necho done",
-    good="set -e\nsrun python train.py\necho done",
-    versions=(
-        slurm("man sbatch: the job's exit code is that of the script"),
-        pbs("PBS User's Guide, Exit_status"),
-        Versions("sge", "Grid Engine", "man accounting, exit_status: that of the job script"),
-        Versions("lsf", "LSF", "IBM's Job exit information: a job that ends with 0 is DONE"),
-    ),
-)
+@rule("status-lost")
 def status_lost(context: Context) -> Iterator[Violation]:
     """Find scripts that end with a command which hides the status of their last launch."""
     script = context.script

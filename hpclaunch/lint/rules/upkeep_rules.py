@@ -40,16 +40,7 @@ _STARTS_MORE = re.compile(
 )
 
 
-@rule(
-    "module-old",
-    "note",
-    what="A module's version is four years old or more.",
-    why="Sites remove old software stacks: after an upgrade `module load` fails, and the program runs with"
-    " what the system has. (The year is that of the version: `LUMI/22.08`, `conda/2022-09-08`.)",
-    remedy="Look whether it is still there: `module spider NAME`.",
-    bad="module load LUMI/22.08 partition/G",
-    good="module load LUMI/25.03 partition/G",
-)
+@rule("module-old")
 def module_old(context: Context) -> Iterator[Violation]:
     """Find the first module whose version names an old year."""
     for module in loaded(context.script):
@@ -66,15 +57,7 @@ def _is_offered(context: Context, name: str) -> bool:
     return software is not None and name in msgspec.json.encode(software).decode()
 
 
-@rule(
-    "container-module-renamed",
-    "warning",
-    what="The module of another container runtime than the site's is loaded.",
-    why="Singularity was renamed Apptainer: a site that has moved on has no module of the old name.",
-    remedy="Load the modules that the profile names.",
-    bad="# Polaris\nmodule load singularity",
-    good="module load apptainer",
-)
+@rule("container-module-renamed")
 def container_module_renamed(context: Context) -> Iterator[Violation]:
     """Compare singularity and apptainer with the profile's modules for containers."""
     container = context.profile.software.container if context.profile else None
@@ -100,15 +83,7 @@ _OBSOLETE = {
 }
 
 
-@rule(
-    "variable-obsolete",
-    "note",
-    what="A variable is set that newer versions of its program do not read, or read under another name.",
-    why="The setting has no effect, or prints a warning in every rank.",
-    remedy="Use the newer name, or remove the line.",
-    bad="export NCCL_TREE_THRESHOLD=0",
-    good="export NCCL_ALGO=Ring",
-)
+@rule("variable-obsolete")
 def variable_obsolete(context: Context) -> Iterator[Violation]:
     """Find obsolete names among the exported variables."""
     variables = context.script.variables
@@ -118,15 +93,7 @@ def variable_obsolete(context: Context) -> Iterator[Violation]:
                 yield Violation(one.line, f"{name} is obsolete since {since}", f"use {newer}")
 
 
-@rule(
-    "personal-path",
-    "note",
-    what="A path leads into the home of one user.",
-    why="Other users of the script cannot read or write there.",
-    remedy="Write `$HOME`, or a folder of the project.",
-    bad="#SBATCH --nodes=1\ncd /home/jdoe/train\nsrun ./app",
-    good='#SBATCH --nodes=1\ncd "$HOME/train"\nsrun ./app',
-)
+@rule("personal-path")
 def personal_path(context: Context) -> Iterator[Violation]:
     """Find the first path into a named user's home, in commands and values."""
     script = context.script
@@ -139,16 +106,7 @@ def personal_path(context: Context) -> Iterator[Violation]:
             return
 
 
-@rule(
-    "node-local-once",
-    "note",
-    what="A folder on the node's own disk is made or removed on the first node only.",
-    why="The batch script runs on the first node: on the other ones the folder is missing, or old.",
-    remedy='Do it on every node: `srun --ntasks-per-node=1 --ntasks="$SLURM_NNODES" mkdir -p DIR`.',
-    bad="#SBATCH --nodes=2\nmkdir -p /tmp/cache\nexport MIOPEN_USER_DB_PATH=/tmp/cache\nsrun ./app",
-    good="#SBATCH --nodes=2\nsrun --ntasks=2 --ntasks-per-node=1 mkdir -p /tmp/cache\n"
-    "export MIOPEN_USER_DB_PATH=/tmp/cache\nsrun ./app",
-)
+@rule("node-local-once")
 def node_local_once(context: Context) -> Iterator[Violation]:
     """Find the first mkdir, cp or rm on a node-local path in the batch script of several nodes."""
     nodes, script = context.requested.node_count, context.script
@@ -173,15 +131,7 @@ def _local_target(script: Script, command: Command) -> str | None:
     return path if _NODE_LOCAL.match(path) else None
 
 
-@rule(
-    "gpus-idle",
-    "note",
-    what="A launcher starts fewer ranks of a Python program per node than GPUs are requested.",
-    why="Most frameworks give each rank one GPU: the other ones are idle, and paid for.",
-    remedy="Start one rank per GPU, or request fewer GPUs.",
-    bad="#SBATCH --nodes=2\n#SBATCH --gpus-per-node=4\nsrun --ntasks-per-node=1 python train.py",
-    good="#SBATCH --nodes=2\n#SBATCH --gpus-per-node=4\nsrun --ntasks-per-node=4 python train.py",
-)
+@rule("gpus-idle")
 def gpus_idle(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node that a launch itself gives with the GPUs per node."""
     gpus, launches = _gpus(context), context.script.steps()
@@ -222,16 +172,7 @@ def _is_python(script: Script, launch: Launch) -> bool:
     )
 
 
-@rule(
-    "files-on-every-rank",
-    "warning",
-    what="A launcher starts a download, a clone or an unpacking in several ranks with one target.",
-    why="The ranks write the same files at the same time: some fail since a file exists, others read halves.",
-    remedy="In one task: `srun --nodes=1 --ntasks=1 ...`; for disks of the nodes in one task per node.",
-    bad="#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\nsrun tar xf data.tar -C /tmp",
-    good="#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
-    "srun --ntasks=2 --ntasks-per-node=1 tar xf data.tar -C /tmp",
-)
+@rule("files-on-every-rank")
 def files_on_every_rank(context: Context) -> Iterator[Violation]:
     """Find launches of tools that fetch or unpack files, with several ranks per target."""
     script = context.script

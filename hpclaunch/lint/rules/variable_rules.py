@@ -11,7 +11,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
 from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS, SLURM, VALUES
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule, slurm
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.shell_syntax import Assignment, Command, Ref, Word
 from hpclaunch.scheduler.foreign_words import foreign_words, words_by_variables
 
@@ -36,18 +36,7 @@ def _unset_uses(script: Script) -> dict[str, Ref]:
     return found
 
 
-@rule(
-    "variable-undefined",
-    "note",
-    what="A variable is used that neither the script nor the scheduler sets.",
-    why="It is empty unless the user's environment or a module sets it: `cd $WORKDIR` then goes home. (In"
-    " a bind list it is an error, see mask-undefined-variable.) Not reported if the script sources"
-    " files that lint does not know.",
-    remedy="Set it in the script, or write `${NAME:?}` so that the script stops without it.",
-    bad="#SBATCH --nodes=1\nsrun singularity exec $CONTAINER python train.py",
-    good="#SBATCH --nodes=1\nCONTAINER=/scratch/me/torch.sif\nsrun singularity exec $CONTAINER python"
-    " train.py",
-)
+@rule("variable-undefined")
 def variable_undefined(context: Context) -> Iterator[Violation]:
     """Find variables that nothing sets, once per name."""
     script = context.script
@@ -107,17 +96,7 @@ def _by_module(script: Script, name: str) -> bool:
     return bool(usual) and (modules or not name.islower())
 
 
-@rule(
-    "scheduler-variable-misspelt",
-    "error",
-    what="The name of a Slurm variable is misspelt.",
-    why="Slurm sets no such variable, so it is empty.",
-    remedy="Use the name of man sbatch, OUTPUT ENVIRONMENT VARIABLES.",
-    bad="#SBATCH --ntasks-per-node=4\nmpirun -np $SLURM_NTASK ./app",
-    good="#SBATCH --ntasks-per-node=4\nmpirun -np $SLURM_NTASKS ./app",
-    fixable=True,
-    versions=(slurm("man sbatch and man srun of 22.05 to 25.05"),),
-)
+@rule("scheduler-variable-misspelt")
 def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
     """Find names that are nearly one of Slurm's."""
     script = context.script
@@ -143,16 +122,7 @@ def _rename(script: Script, ref: Ref, name: str) -> tuple[Edit, ...]:
     return (Edit(at, at + len(ref.name), name),) if at >= 0 else ()
 
 
-@rule(
-    "variable-name-unknown",
-    "warning",
-    what="A variable with a misspelt name is set for NCCL, MIOpen, OpenMP, the rendezvous or the GPUs.",
-    why="Nothing reads it, so the setting has no effect, and nothing says so.",
-    remedy="Use the documented name.",
-    bad="export MIOPEN_USER_DB=/tmp/cache",
-    good="export MIOPEN_USER_DB_PATH=/tmp/cache",
-    fixable=True,
-)
+@rule("variable-name-unknown")
 def variable_name_unknown(context: Context) -> Iterator[Violation]:
     """Find exported names that are nearly documented ones and that the script does not use."""
     variables = context.script.variables
@@ -177,15 +147,7 @@ def _nearest(name: str) -> str | None:
     return near[0] if near and abs(len(near[0]) - len(name)) <= 2 else None
 
 
-@rule(
-    "variable-value-unknown",
-    "warning",
-    what="A variable has a value that its program does not know.",
-    why="NCCL knows `VERSION`, `WARN`, `INFO`, `ABORT` and `TRACE`; any other NCCL_DEBUG prints nothing.",
-    remedy="Use a documented value.",
-    bad="export NCCL_DEBUG=DEBUG",
-    good="export NCCL_DEBUG=INFO",
-)
+@rule("variable-value-unknown")
 def variable_value_unknown(context: Context) -> Iterator[Violation]:
     """Compare values with the documented ones."""
     variables = context.script.variables
@@ -217,15 +179,7 @@ _FOREIGN = {
 """Sentinel of a scheduler's directives -> the variables that only other schedulers set."""
 
 
-@rule(
-    "scheduler-variable-foreign",
-    "warning",
-    what="A variable of another scheduler is used.",
-    why="The job's scheduler does not set it, so it is empty: `cd $PBS_O_WORKDIR` under Slurm goes home.",
-    remedy="Use the variable of this scheduler, such as SLURM_SUBMIT_DIR for PBS_O_WORKDIR.",
-    bad="#SBATCH --nodes=1\ncd $PBS_O_WORKDIR\nsrun ./app",
-    good="#SBATCH --nodes=1\ncd $SLURM_SUBMIT_DIR\nsrun ./app",
-)
+@rule("scheduler-variable-foreign")
 def scheduler_variable_foreign(context: Context) -> Iterator[Violation]:
     """Find unguarded uses of other schedulers' variables that the script itself does not set."""
     script = context.script
@@ -265,18 +219,7 @@ def _tested(script: Script) -> set[str]:
     return tested | {ref.name for ref in script.shell.refs if ref.guarded}
 
 
-@rule(
-    "gpus-overridden",
-    "warning",
-    what="The script sets the visible GPUs itself, though the scheduler assigns them.",
-    why="Numbers that the scheduler did not give to the job are another job's GPUs, or missing ones; the"
-    " same list in all ranks makes every rank use the first GPU. It is a note if the job has whole"
-    " nodes, or the numbers are those of all GPUs that it requests per node.",
-    remedy="Remove the line, or use `--gpu-bind` or the local rank.",
-    bad="#SBATCH --gpus-per-node=2\nexport CUDA_VISIBLE_DEVICES=2,3\nsrun python train.py",
-    good="#SBATCH --gpus-per-node=2\nsrun python train.py",
-    versions=(slurm("man sbatch, --gpus and GRES environment variables; gres.html"),),
-)
+@rule("gpus-overridden")
 def gpus_overridden(context: Context) -> Iterator[Violation]:
     """Find lists of GPU numbers in jobs that request GPUs."""
     requested = context.requested
@@ -308,16 +251,7 @@ def _gpus_of_node(context: Context) -> int | None:
     return -(-requested.gpus.value // (requested.node_count or 1)) if requested.gpus else None
 
 
-@rule(
-    "secret-in-script",
-    "warning",
-    what="A key, token or password is written into the script.",
-    why="The script lies on a shared file system, and the scheduler stores a copy that others may read"
-    " (`scontrol write batch_script`). A placeholder is a note.",
-    remedy="Read it from a file that only you can read: `export WANDB_API_KEY=$(cat ~/.wandb_key)`.",
-    bad="export WANDB_API_KEY=0123456789abcdef0123",
-    good="export WANDB_API_KEY=$(cat ~/.wandb_key)",
-)
+@rule("secret-in-script")
 def secret_in_script(context: Context) -> Iterator[Violation]:
     """Find literal values of variables whose name says that they are secret, and of such options."""
     script = context.script
@@ -345,15 +279,7 @@ def _is_secret(text: str) -> bool:
     return len(text) >= 8 and _NO_SECRET.search(text) is None
 
 
-@rule(
-    "escaped-dollar",
-    "warning",
-    what="A dollar is escaped where the shell would not have to be kept from reading it.",
-    why="`echo \\$N` prints `$N`, and inside single quotes `\\$N` stays as it is, backslash included.",
-    remedy="Remove the backslash.",
-    bad='N=4\necho "nodes: \\$N"',
-    good='N=4\necho "nodes: $N"',
-)
+@rule("escaped-dollar")
 def escaped_dollar(context: Context) -> Iterator[Violation]:
     """Find ``\\$NAME`` in echo at the top of a script, and ``'\\$NAME'`` in the commands of a launch."""
     script = context.script
@@ -384,15 +310,7 @@ def _known(script: Script, name: str) -> bool:
     return name in script.variables.assignments or name.startswith(("SLURM_", "PBS_"))
 
 
-@rule(
-    "lone-dollar",
-    "note",
-    what="A word ends in a lone dollar.",
-    why="The shell keeps it as a character: `nodelist.$` is one file for all jobs; `nodelist.$$` was meant.",
-    remedy="Write `$$` for the number of the process, or the variable's name.",
-    bad="NODELIST=nodelist.$",
-    good="NODELIST=nodelist.$SLURM_JOB_ID",
-)
+@rule("lone-dollar")
 def lone_dollar(context: Context) -> Iterator[Violation]:
     """Find assigned values that end in a dollar."""
     variables = context.script.variables
@@ -401,15 +319,7 @@ def lone_dollar(context: Context) -> Iterator[Violation]:
             yield Violation(one.line, f"{one.name}={one.value.raw}: the dollar is a character")
 
 
-@rule(
-    "array-of-one",
-    "note",
-    what="An array is made of `$ARRAY`, which is its first item only.",
-    why="bash replaces `$nodes` of an array by its first item: the new array has one.",
-    remedy='Write `("${nodes[@]}")`.',
-    bad="nodes=( $(scontrol show hostnames) )\nnodes_array=($nodes)\nsrun ./app ${nodes_array[1]}",
-    good='nodes=( $(scontrol show hostnames) )\nnodes_array=("${nodes[@]}")\nsrun ./app ${nodes_array[1]}',
-)
+@rule("array-of-one")
 def array_of_one(context: Context) -> Iterator[Violation]:
     """Find ``b=($a)`` where a is an array."""
     if context.script.language not in ("bash", "ksh"):
@@ -431,16 +341,7 @@ def _arrays_in(text: str, command: Command) -> Iterator[tuple[str, str, int]]:
             yield one.name, match[1], one.line
 
 
-@rule(
-    "continuation-dangling",
-    "note",
-    what="A backslash joins the last line of a command to an empty line, or to the end of the script.",
-    why="The next line that is added becomes a part of the command.",
-    remedy="Remove the backslash.",
-    bad="srun python train.py \\\n    --epochs 3 \\\n\n",
-    good="srun python train.py \\\n    --epochs 3\n",
-    fixable=True,
-)
+@rule("continuation-dangling")
 def continuation_dangling(context: Context) -> Iterator[Violation]:
     """Find backslashes before an empty line."""
     text = context.script.text
@@ -455,15 +356,7 @@ def continuation_dangling(context: Context) -> Iterator[Violation]:
             yield Violation(line, "the backslash joins an empty line to this command", edits=(edit,))
 
 
-@rule(
-    "install-on-every-rank",
-    "warning",
-    what="pip or conda installs in every rank at the same time.",
-    why="All ranks write into the same environment on the shared file system, and damage it.",
-    remedy="Install before submitting, or in one task: `srun --ntasks=1 pip install ...`.",
-    bad="#SBATCH --ntasks=8\nsrun pip install -r requirements.txt",
-    good="#SBATCH --ntasks=8\nsrun --ntasks=1 --nodes=1 pip install -r requirements.txt",
-)
+@rule("install-on-every-rank")
 def install_on_every_rank(context: Context) -> Iterator[Violation]:
     """Find the first installation that srun or mpiexec starts in several ranks."""
     tasks = context.requested.all_tasks
@@ -496,15 +389,7 @@ def _unused(script: Script) -> Iterator[Assignment]:
             yield made[-1]
 
 
-@rule(
-    "size-unused",
-    "note",
-    what="A number of ranks, nodes or GPUs is set and never used.",
-    why="Changing it changes nothing: the launch line has its own number.",
-    remedy="Use it in the launch line, or remove it.",
-    bad="NRANKS_PER_NODE=8\nmpiexec --ppn 4 ./app",
-    good="NRANKS_PER_NODE=8\nmpiexec --ppn $NRANKS_PER_NODE ./app",
-)
+@rule("size-unused")
 def size_unused(context: Context) -> Iterator[Violation]:
     """Find sizes that are set and not used."""
     for one in _unused(context.script):

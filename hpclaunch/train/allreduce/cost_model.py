@@ -12,7 +12,7 @@ Congestion inside the network is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 
@@ -121,21 +121,3 @@ def allreduce_s(algorithm: str, ranks: int, nbytes: float, machine: Machine) -> 
     """Seconds that the sum of ``nbytes`` takes; 0 for one rank. KeyError for an unknown algorithm."""
     cost = COSTS[algorithm]
     return 0.0 if ranks == 1 else cost(ranks, nbytes, machine)
-
-
-def fit_link(samples: Sequence[tuple[float, float]]) -> Link:
-    """The link that fits ``samples`` of (bytes, seconds) best by relative error.
-
-    Weighted least squares with weights 1/seconds^2. ValueError for samples of fewer than two sizes.
-    """
-    if len({nbytes for nbytes, _ in samples}) < 2:
-        raise ValueError("a line needs samples of two sizes")
-    w = [1 / seconds**2 for _, seconds in samples]
-    x, y = zip(*samples, strict=True)
-    total = sum(w)
-    mean_x = sum(wi * xi for wi, xi in zip(w, x, strict=True)) / total
-    mean_y = sum(wi * yi for wi, yi in zip(w, y, strict=True)) / total
-    spread = sum(wi * (xi - mean_x) ** 2 for wi, xi in zip(w, x, strict=True))
-    covariance = sum(wi * (xi - mean_x) * (yi - mean_y) for wi, xi, yi in zip(w, x, y, strict=True))
-    slope = max(0.0, covariance / spread)
-    return Link(max(0.0, mean_y - slope * mean_x), slope)

@@ -18,11 +18,11 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.schema import Container, SiteProfile
 from hpclaunch.software.container_runtimes import ENGINE, RUNTIMES, facts_of, runtime_of
-from hpclaunch.software.shell_quoting import continued, double_quote
+from hpclaunch.software.shell_quoting import continued, double_quote, literal
 
 _EDF = '"$HPCLAUNCH_JOB_FOLDER/container.toml"'
-_OF_THE_HOST = "PATH|HOME|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONHOME|PYTHONPATH|BASH_.*|SHELLOPTS|BASHOPTS"
-"""Variables of the job that would hide what is in an image."""
+_OF_THE_HOST = "PATH|HOME|TMPDIR|XDG_.*|LD_.*|PYTHONHOME|BASH_.*|SHELLOPTS|BASHOPTS"
+"""Variables of the job that would hide what is in an image, or name a folder that it has not."""
 
 
 def container_lines(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
@@ -163,6 +163,11 @@ def _mount(bind: str) -> str:
     return bind if ":" in bind else f"{bind}:{bind}"
 
 
+def _is_itself(bind: str) -> bool:
+    source, _, place = bind.partition(":")
+    return place in ("", source)
+
+
 def _toml(text: str) -> str:
     return json.dumps(text)  # of plain text TOML's strings are those of JSON
 
@@ -187,7 +192,8 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
         return ("bash", "-c", start, "container", *inside)
     pairs = [("", word) for word in (name, "exec", *flags, image)]
     if kind == "shifter":
-        volumes = (("--volume=", _mount(bind)) for bind in container.binds)
+        # What it names under its own path is there already: Shifter mounts nothing onto a site's file system.
+        volumes = (("--volume=", bind) for bind in container.binds if not _is_itself(bind))
         pairs = [("", name), ("--image=", image), *(("", flag) for flag in flags), *volumes]
     if not any("$" in word or word.startswith("~/") for _, word in pairs):
         return (*(option + word for option, word in pairs), *inside)
@@ -203,22 +209,30 @@ def _activated(container: JobContainer, argv: tuple[str, ...]) -> tuple[str, ...
     return ("bash", "-c", " && ".join([*first, 'exec -- "$@"']), "venv", *argv) if first else argv
 
 
-_PODMAN = """\
-mapfile -t names < <(compgen -e | grep -vxE '{host}')
-mapfile -t binds < <(tr , '\\n' <<< "${{HPCLAUNCH_BINDS#,}}" | awk '!n[$0]++')
-exec podman-hpc run --rm {options} --workdir="$PWD" "${{binds[@]/#/--volume=}}" \\
-  "${{names[@]/#/--env=}}" {image} "$@\""""
-"""The rank's variables go along by their names, which podman-hpc would keep out."""
+_PODMAN = (
+    'mapfile -t names < <(compgen -e | grep -vxE "{host}");'
+    ' mapfile -t binds < <(tr , "\\n" <<< "${{HPCLAUNCH_BINDS#,}}" | awk "!n[\\$0]++");'
+    " exec podman-hpc run --rm --network=host --ipc=host --pid=host {options}"
+    ' --workdir="$PWD" "${{binds[@]/#/--volume=}}" "${{names[@]/#/--env=}}" {image} "$@"'
+)
+"""The rank's variables go along by their names, which podman-hpc would keep out; its --env-host would hide
+the image's PATH. Ranks share the host's network, memory and processes, as podman-hpc's own --mpi has it."""
 
 
 def _address(image: str, kind: str) -> str:
-    """Return an image as its runtime names it: docker://REGISTRY/NAME is docker:REGISTRY/NAME for Shifter,
-    REGISTRY/NAME for podman and REGISTRY#NAME for pyxis."""
-    if not image.startswith("docker://") or kind in ("exec", "engine"):
-        return image
+    """Return an image as its runtime names it.
+
+    docker://REGISTRY/NAME is docker:REGISTRY/NAME for Shifter, REGISTRY/NAME for podman and REGISTRY#NAME for
+    pyxis, to which a name without # is one of Docker Hub, and a file begins with / or a dot.
+    """
+    if kind == "pyxis" and re.search(r"^[^./].*\.(sqsh|squashfs)$", image):
+        return f"./{image}" if image[0] not in "~$" else image
     if kind == "pyxis":
-        return re.sub(r"^docker://(?:([^/#]+\.[^/#]+)/)?", _registry, image)
-    return ("docker:" if kind == "shifter" else "") + image.removeprefix("docker://")
+        return re.sub(r"^(?:docker://)?(?:([^./~$#:][^/#]*[.:][^/#]*)/(?!/))?", _registry, image)
+    if kind in ("exec", "engine"):
+        return image
+    plain = re.sub(r"^([\w.:@-]+)#", r"\1/", image.removeprefix("docker://"))
+    return f"docker:{plain}" if kind == "shifter" and image.startswith("docker://") else plain
 
 
 def gpu_flag(profile: SiteProfile, container: JobContainer | None = None) -> tuple[str, ...]:
@@ -249,4 +263,5 @@ def launch_option(profile: SiteProfile, container: JobContainer) -> tuple[str, .
         f"--container-image={image}",
         '--container-mounts="${HPCLAUNCH_BINDS#,}"',
         '--container-workdir="$PWD"',
+        *map(literal, gpu_flag(profile, container)),
     )

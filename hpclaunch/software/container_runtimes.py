@@ -3,10 +3,12 @@
 Sources:
 
 - apptainer.org/docs/user, "Bind Paths and Mounts"; variables of the host are passed on.
-- github.com/NERSC/shifter (84b7d34), doc/command/shifter.rst, doc/wlm/slurm.rst: --image, --volume; the
-  site's configuration mounts its file systems; variables are passed on.
-- github.com/NERSC/podman-hpc, whose run is that of podman-run(1): --volume SRC:DEST, --workdir, and no
-  variable but those of --env.
+- github.com/NERSC/shifter (84b7d34), doc/command/shifter.rst, doc/wlm/slurm.rst, src/shifter.c: --image,
+  --volume SRC:DEST; variables are passed on, without LD_* and TMPDIR, and it begins in the working folder.
+  The site's configuration (siteFs) mounts its file systems: a SRC is in one of them, a DEST in none
+  (setupVolumeMapMounts in src/shifter_core.c).
+- github.com/NERSC/podman-hpc (01b02d6), whose run is that of podman-run(1): --volume SRC:DEST, --workdir, no
+  variable but those of --env, and a network of its own; etc/modules.d/mpich.yaml: --network, --ipc and --pid.
 - github.com/NVIDIA/pyxis (1075199), README: --container-image, --container-mounts SRC:DST,...,
   --container-workdir; exported variables are set where the image does not set them.
 - docs.cscs.ch/software/container-engine.
@@ -70,7 +72,8 @@ def documented(profile: SiteProfile) -> dict[str, Container]:
     site = profile.software.container
     if site is None or site.runtime == "none":
         return {}
-    return {each.runtime: each for each in (site, *profile.software.other_containers)}
+    also: dict[str, Container] = {each.runtime: each for each in profile.software.other_containers}
+    return {site.runtime: site, **also, site.runtime: site}
 
 
 def runtime_of(profile: SiteProfile, container: JobContainer | None = None) -> str:
@@ -110,6 +113,9 @@ def undocumented(profile: SiteProfile, container: JobContainer) -> str | None:
     site = profile.software.container
     if site is not None and site.runtime == "none":
         return f"container: {profile.name} has no container runtime"
+    launcher = profile.scheduler.launcher
+    if fits.start in ("pyxis", "engine") and launcher != "srun":
+        return f"container: {name} is an option of srun; {profile.name} starts ranks by {launcher}"
     if known and name not in known:
         return f"container: {profile.name} has {' and '.join(known)}, not {name}"
     if not known and container.runtime is None and profile.status == "production":

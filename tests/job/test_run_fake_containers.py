@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -157,54 +158,95 @@ def test_a_program_opens_files_of_the_working_folder_and_of_the_project(
     assert list(root.glob("**/hpclaunch-12*/made")), "the job's folder was not seen"
 
 
-RUNTIMES = {
-    "shifter": "{runtime: shifter, options: ['--module=gpu,nccl-plugin']}",
-    "podman-hpc": "{runtime: podman-hpc, options: [--gpu, --nccl]}",
-    "pyxis": "{runtime: pyxis}",
+OPTIONS = {
+    "shifter": ["--module=gpu,nccl-plugin"],
+    "podman-hpc": ["--gpu", "--nccl"],
+    "pyxis": ["--container-mount-home"],
 }
 SEES = """
 cat data.txt /made/here /more/file
-echo "$RANK of $WORLD_SIZE, $MPICH_OFI_NIC_POLICY, $GIVEN"
+echo "$RANK of $WORLD_SIZE, GPUs $CUDA_VISIBLE_DEVICES, $GIVEN, ${PATH%%:*}"
 mkdir -p "$HPCLAUNCH_JOB_FOLDER"
 echo > "$HPCLAUNCH_JOB_FOLDER/made"
 """
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_other_runtimes_show_the_jobs_folders_and_variables(runtime: str, root: Path) -> None:
-    """Podman-hpc passes only the variables that are named; Shifter sees what the site mounts."""
-    cwd = root / "scratch/p1/me"
-    (root / "more").mkdir()
-    (root / "more" / "file").write_text("named\n")
-    text = OURS.partition("software:")[0].format(site="perlmutter", root=root)
-    (root / "perlmutter-here.yaml").write_text(f"{text}software: {{container: {RUNTIMES[runtime]}}}\n")
-    words = (
-        "--site",
-        str(root / "perlmutter-here.yaml"),
-        "--account",
-        "m1",
-        "--container",
-        "docker://a.example/b:1",
-    )
-    bind = ("--container-bind", f"{root}/more:/more", "--env", "GIVEN=it's me", "--binding", "off")
-    script = hpclaunch(
-        *("submit", *words, *bind, "--tasks-per-node", "4", "--dry-run", "--", "bash", "-c", SEES), cwd=cwd
-    )
-    mounted = f"{root}/pfs,{root}/scratch,{root}/state"
-    image = {
+def image_of(root: Path) -> dict[str, str]:
+    """Variables of the fakes: the image, its own variables, and what Shifter mounts at a site."""
+    mounts = (root / each for each in ("pfs", "scratch", "state", "more", "saved"))
+    return {
         "FAKE_CONTAINER_IMAGE": str(root / "image"),
-        "FAKE_SHIFTER_MOUNTS": mounted,
+        "FAKE_IMAGE_ENV": "PATH=/made:/usr/sbin:/usr/bin:/sbin:/bin",
+        "FAKE_SHIFTER_MOUNTS": ",".join(str(each) for each in mounts if each.exists()),
         "SCRATCH": str(root),
     }
-    done = run(script, root, cwd, **image)
+
+
+def in_runtime(runtime: str, site: str, root: Path) -> tuple[str, ...]:
+    """The options of a job in a container of that runtime."""
+    (root / "more").mkdir(exist_ok=True)
+    (root / "more" / "file").write_text("named\n")
+    text = OURS.partition("software:")[0].format(site=site, root=root)
+    facts = json.dumps({"runtime": runtime, "options": OPTIONS[runtime]})
+    software = f"software: {{container: {facts}}}\n" if site == "perlmutter" else ""
+    (root / f"{site}-here.yaml").write_text(text + software)
+    words = (
+        "--site",
+        str(root / f"{site}-here.yaml"),
+        "--container",
+        "docker://a.example/b:1",
+        "--nodes",
+        "1",
+    )
+    named = () if software else ("--container-runtime", runtime)
+    return (*words, "--account", "m1", *named)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "site"), [*((runtime, "perlmutter") for runtime in OPTIONS), ("pyxis", "generic-slurm")]
+)
+def test_other_runtimes_show_the_jobs_folders_and_variables(runtime: str, site: str, root: Path) -> None:
+    """Podman-hpc passes only the variables that are named; Shifter sees what the site mounts."""
+    cwd = root / "scratch/p1/me"
+    words = (
+        *in_runtime(runtime, site, root),
+        "--container-bind",
+        f"{root}/more:/more",
+        "--env",
+        "GIVEN=it's me",
+    )
+    here = ("--container-bind", f"{root}/pfs")  # Shifter has it, and mounts nothing onto it
+    script = hpclaunch(
+        *("submit", *words, *here, "--tasks-per-node", "4", "--dry-run", "--", "bash", "-c", SEES),
+        cwd=cwd,
+    )
+    done = run(script, root, cwd, **image_of(root))
     assert done.returncode == 0, done.stdout + done.stderr
-    sees = "0 of 4, GPU, it's me"
+    assert site != "perlmutter" or all(each in script for each in OPTIONS[runtime])
+    sees = f"0 of 4, GPUs {'0,1,2,3' if site == 'perlmutter' else ''}, it's me, /made"
     assert done.stdout.splitlines()[-4:] == ["read inside", "of the image", "named", sees]
     assert list(root.glob("**/hpclaunch-12*/made"))
-    bare = run(
-        script.replace("compgen -e", "true").replace("HPCLAUNCH_BINDS+=,$real", ": "), root, cwd, **image
+    kept = (
+        script.replace("compgen -e", "true")
+        .replace("HPCLAUNCH_BINDS+=,$real", ": ")
+        .replace(f",{root}/pfs", "")
     )
+    bare = run(kept.replace(f":{root}/pfs", ""), root, cwd, **image_of(root))
     assert ("read inside" in bare.stdout) == (runtime == "shifter"), "the fake keeps nothing out"
+
+
+@pytest.mark.parametrize("runtime", OPTIONS)
+def test_steps_are_recorded_in_other_runtimes(runtime: str, root: Path) -> None:
+    """The start-up file of Python is found by a variable that goes along."""
+    cwd = root / "scratch" / "p1" / "me"
+    make_fake_torch(cwd)
+    (cwd / "train.py").write_text(TRAIN)
+    words = (*in_runtime(runtime, "perlmutter", root), "--profile", "3", "--profile-after", "2")
+    script = saved(root, *words, "--tasks-per-node", "1", "--", "/usr/bin/python3", "train.py", cwd=cwd)
+    done = run(script, root, cwd, **image_of(root))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (trace,) = root.glob("**/hpclaunch-12/profile/trace-rank0.json")
+    assert trace.read_text() == "[]", done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -229,6 +271,10 @@ def test_other_runtimes_show_the_jobs_folders_and_variables(runtime: str, root: 
         ),
         (("--site", "betzy", "--account", "nn1234k", "--container", "a.sif"), "knows no container runtime"),
         (("--site", "generic-slurm", "--container-runtime", "pyxis"), "the job has no container"),
+        (
+            ("--site", "generic-pbs", "--container", "a/b", "--container-runtime", "pyxis"),
+            "pyxis is an option of srun; generic-pbs starts ranks by mpiexec",
+        ),
     ],
 )
 def test_a_runtime_that_the_site_has_not_is_refused(

@@ -43,6 +43,12 @@ def test_an_image_must_hold_it() -> None:
     assert note.endswith("between nodes go by TCP (the image must hold it)")
 
 
+def test_the_sites_own_images_hold_it() -> None:
+    folder = "/appl/local/laifs/containers/"
+    assert notes(environment=Environment(container=JobContainer(image=f"{folder}a/b.sif"))) == []
+    assert notes(environment=Environment(container=JobContainer(image=f"/me{folder}b.sif")))
+
+
 UENV = "--uenv=pytorch/v2.8.0:/user-environment"
 
 

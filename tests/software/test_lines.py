@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -180,6 +182,38 @@ def test_the_container_engine_is_an_option_of_the_launcher() -> None:
     assert launch_options(environment, DAINT) == ('--environment="$HPCLAUNCH_JOB_FOLDER/container.toml"',)
     assert wrap_command(environment, DAINT, COMMAND) == COMMAND
     assert launch_options(environment, OLIVIA) == launch_options(None, DAINT) == ()
+
+
+@pytest.mark.parametrize(
+    ("image", "pyxis", "shifter", "podman"),
+    [
+        ("docker://nvcr.io/a/b:1", "nvcr.io#a/b:1", "docker:nvcr.io/a/b:1", "nvcr.io/a/b:1"),
+        ("nvcr.io/a/b:1", "nvcr.io#a/b:1", "nvcr.io/a/b:1", "nvcr.io/a/b:1"),
+        ("nvcr.io#a/b:1", "nvcr.io#a/b:1", "nvcr.io/a/b:1", "nvcr.io/a/b:1"),
+        ("docker://me@r.io:5000/a", "me@r.io:5000#a", "docker:me@r.io:5000/a", "me@r.io:5000/a"),
+        ("nersc/pytorch:25.06.01", *["nersc/pytorch:25.06.01"] * 3),
+        ("docker://ubuntu:24.04", "ubuntu:24.04", "docker:ubuntu:24.04", "ubuntu:24.04"),
+        ("${MY:-a}/b.c", *["${MY:-a}/b.c"] * 3),
+        ("a b/c.sqsh", "./a b/c.sqsh", None, None),
+        ("/a/c.sqsh", "/a/c.sqsh", None, None),
+        ("$MY/c.sqsh", "$MY/c.sqsh", None, None),
+    ],
+)
+def test_each_runtime_gets_an_image_as_it_names_it(
+    image: str, pyxis: str, shifter: str | None, podman: str | None
+) -> None:
+    profile = load_site("generic-slurm")
+
+    def of(runtime: Literal["pyxis", "shifter", "podman-hpc"]) -> Environment:
+        return Environment(container=JobContainer(image=image, runtime=runtime))
+
+    assert launch_options(of("pyxis"), profile)[0] == f"--container-image={double_quote(pyxis)}"
+    if shifter is None or podman is None:
+        for runtime in (of("shifter"), of("podman-hpc")):
+            assert "cannot be started by" in str(contradictions(runtime, profile))
+        return
+    assert f"--image={shifter}" in re.sub('"', "", " ".join(wrap_command(of("shifter"), profile, ())))
+    assert f" {double_quote(podman)} " in " ".join(wrap_command(of("podman-hpc"), profile, ()))
 
 
 @pytest.mark.parametrize(

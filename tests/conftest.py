@@ -30,6 +30,7 @@ _NEEDED_FOLDERS = {
     "HPCLAUNCH_TEST_GRIDENGINE": "test_real_gridengine*.py",
     # What tests/testbed/flux.sh prints.
     "HPCLAUNCH_TEST_FLUX": "test_real_flux*.py",
+    "HPCLAUNCH_TEST_PODMAN": "test_real_podman*.py",
     # Links to its other builds, under the names of their variants.
     "HPCLAUNCH_TEST_HOROVODS": "test_other_horovods*.py",
 }

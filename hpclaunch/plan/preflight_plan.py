@@ -20,7 +20,7 @@ from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import literal
-from hpclaunch.software.software_lines import wrap_command
+from hpclaunch.software.software_lines import launch_options, wrap_command
 
 PROBE = "probe.py"
 """Its name in the job's folder."""
@@ -55,7 +55,8 @@ def plan_preflight(
     text = json.dumps(wanted)
     probe = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "preflight", text)))
     judge = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "verdict", str(nodes))))
-    launch = () if scheduler.starts_at_once else site_launcher(profile).one_per_node(nodes)
+    words = (*site_launcher(profile).one_per_node(nodes), *launch_options(request.environment, profile))
+    launch = () if scheduler.starts_at_once else words
     return Preflight(
         probe=(*launch, *probe),
         judge=judge,

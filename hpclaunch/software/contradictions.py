@@ -10,7 +10,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.container_runtimes import undocumented
+from hpclaunch.software.container_runtimes import documented, undocumented
 from hpclaunch.software.easyconfig import cuda_in, parse_easyconfig
 from hpclaunch.software.eessi import TOOLCHAINS
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
@@ -125,6 +125,9 @@ def _runtime(environment: Environment, profile: SiteProfile) -> Iterator[str]:
     """Find a container that the site is not known to start."""
     if environment.container and (why := undocumented(profile, environment.container)):
         yield why
+    known, eessi = documented(profile), environment.eessi
+    if eessi and eessi.init == "container" and known and not {"singularity", "apptainer"} & known.keys():
+        yield f"eessi init: container needs Singularity or Apptainer; {profile.name} has {' and '.join(known)}"
 
 
 def _two_pythons(environment: Environment) -> Iterator[str]:

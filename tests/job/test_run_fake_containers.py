@@ -98,11 +98,27 @@ def run(script: str, root: Path, cwd: Path, **more: str) -> subprocess.Completed
 
     Its output is returned, also where the script writes its log itself.
     """
+    done = subprocess.run(
+        ["bash", "-c", MODULES + script],
+        cwd=cwd,
+        env=environment_of(root, cwd, **more),
+        capture_output=True,
+        text=True,
+    )
+    for log in root.glob("**/hpclaunch-12*/out.log"):
+        done.stdout = log.read_text()
+        done.stderr += done.stdout
+        log.unlink()
+    return done
+
+
+def environment_of(root: Path, cwd: Path, **more: str) -> dict[str, str]:
+    """What a batch system gives a script; ``FIRST`` is a folder of programs that go before the fakes."""
     (root / "nodes").write_text("n1\n")
-    environment = {
+    return {
         **os.environ,
         **more,
-        "PATH": f"{FAKES}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([more.get("FIRST", str(FAKES)), str(FAKES), os.environ["PATH"]]),
         "PWD": str(cwd),  # a shell keeps the name by which a link was used
         "HOME": str(root / "state"),
         "SITE": str(root / "site"),
@@ -113,14 +129,6 @@ def run(script: str, root: Path, cwd: Path, **more: str) -> subprocess.Completed
         "PBS_O_WORKDIR": str(cwd),
         "PBS_NODEFILE": str(root / "nodes"),
     }
-    done = subprocess.run(
-        ["bash", "-c", MODULES + script], cwd=cwd, env=environment, capture_output=True, text=True
-    )
-    for log in root.glob("**/hpclaunch-12*/out.log"):
-        done.stdout = log.read_text()
-        done.stderr += done.stdout
-        log.unlink()
-    return done
 
 
 PROGRAM = """
@@ -247,6 +255,23 @@ def test_steps_are_recorded_in_other_runtimes(runtime: str, root: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     (trace,) = root.glob("**/hpclaunch-12/profile/trace-rank0.json")
     assert trace.read_text() == "[]", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("runtime", OPTIONS)
+def test_imports_are_tried_in_the_container(runtime: str, root: Path) -> None:
+    cwd = root / "scratch" / "p1" / "me"
+    (root / "image" / "made" / "of_image.py").touch()
+    (cwd / "train.py").write_text("import of_image\nprint('imported')\n")
+    words = (*in_runtime(runtime, "perlmutter", root), "--check-imports", "--tasks-per-node", "1")
+    script = saved(root, *words, "--", "/usr/bin/python3", "train.py", cwd=cwd)
+    there = {**image_of(root), "FAKE_IMAGE_ENV": "PYTHONPATH=/made"}
+    done = run(script, root, cwd, **there)
+    assert done.stdout.splitlines()[-1:] == ["imported"], done.stdout + done.stderr
+    (root / "image" / "made" / "of_image.py").unlink()
+    done = run(script, root, cwd, **there)
+    assert done.returncode == 1
+    (reason,) = root.glob("**/hpclaunch-12*/reason")
+    assert "of_image" in reason.read_text()
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,15 @@ def test_the_container_engine_is_an_option_of_the_launcher() -> None:
     assert launch_options(environment, OLIVIA) == launch_options(None, DAINT) == ()
 
 
+def test_eessis_container_needs_a_runtime_that_its_script_starts() -> None:
+    environment = Environment(eessi=JobEessi(version="2023.06", init="container"))
+    (why,) = contradictions(environment, shipped("perlmutter"))
+    assert (
+        why == "eessi init: container needs Singularity or Apptainer; perlmutter has shifter and podman-hpc"
+    )
+    assert not contradictions(environment, OLIVIA)
+
+
 @pytest.mark.parametrize(
     ("image", "pyxis", "shifter", "podman"),
     [

@@ -12,7 +12,7 @@ import json
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobContainer
@@ -163,11 +163,6 @@ def _mount(bind: str) -> str:
     return bind if ":" in bind else f"{bind}:{bind}"
 
 
-def _is_itself(bind: str) -> bool:
-    source, _, place = bind.partition(":")
-    return place in ("", source)
-
-
 def _toml(text: str) -> str:
     return json.dumps(text)  # of plain text TOML's strings are those of JSON
 
@@ -188,17 +183,32 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
     if kind in ("engine", "pyxis"):
         return inside
     if kind == "podman":
-        start = _PODMAN.format(host=_OF_THE_HOST, options=" ".join(flags), image=double_quote(image))
+        options, image = " ".join(map(literal, flags)), double_quote(image)
+        start = _PODMAN.format(host=_OF_THE_HOST, options=options, image=image)
         return ("bash", "-c", start, "container", *inside)
-    pairs = [("", word) for word in (name, "exec", *flags, image)]
     if kind == "shifter":
-        # What it names under its own path is there already: Shifter mounts nothing onto a site's file system.
-        volumes = (("--volume=", bind) for bind in container.binds if not _is_itself(bind))
-        pairs = [("", name), ("--image=", image), *(("", flag) for flag in flags), *volumes]
+        return (*_expanded([("", name), ("--image=", image), *_plain(flags), *_volumes(container)]), *inside)
+    return (*_expanded(_plain((name, "exec", *flags, image))), *inside)
+
+
+def _plain(words: Iterable[str]) -> list[tuple[str, str]]:
+    return [("", word) for word in words]
+
+
+def _volumes(container: JobContainer) -> Iterator[tuple[str, str]]:
+    """Yield Shifter's volumes: it mounts none onto a site's file system, where a folder's own path is."""
+    for bind in container.binds:
+        source, _, place = bind.partition(":")
+        if place not in ("", source):
+            yield "--volume=", bind
+
+
+def _expanded(pairs: list[tuple[str, str]]) -> tuple[str, ...]:
+    """Return words, each an option and its value, before which a shell stands where a value needs one."""
     if not any("$" in word or word.startswith("~/") for _, word in pairs):
-        return (*(option + word for option, word in pairs), *inside)
+        return tuple(option + word for option, word in pairs)
     start = " ".join(option + double_quote(word) for option, word in pairs)
-    return ("bash", "-c", f'exec {start} "$@"', "container", *inside)
+    return ("bash", "-c", f'exec {start} "$@"', "container")
 
 
 def _activated(container: JobContainer, argv: tuple[str, ...]) -> tuple[str, ...]:

@@ -104,18 +104,11 @@ def undocumented(profile: SiteProfile, container: JobContainer) -> str | None:
     Apptainer where it names none.
     """
     known, name = documented(profile), runtime_of(profile, container)
-    fits = RUNTIMES[name]
-    if re.fullmatch(fits.refused, container.image):
-        instead = f"; {fits.instead}" if fits.instead else ""
-        return f"container: image: {container.image} cannot be started by {name}{instead}"
-    if fits.pairs and any("," in bind for bind in container.binds):
-        return f"container: binds: {name} separates them by commas, so none may have one in its name"
+    if why := _unfit(name, container, profile.scheduler.launcher):
+        return f"container: {why}"
     site = profile.software.container
     if site is not None and site.runtime == "none":
         return f"container: {profile.name} has no container runtime"
-    launcher = profile.scheduler.launcher
-    if fits.start in ("pyxis", "engine") and launcher != "srun":
-        return f"container: {name} is an option of srun; {profile.name} starts ranks by {launcher}"
     if known and name not in known:
         return f"container: {profile.name} has {' and '.join(known)}, not {name}"
     if not known and container.runtime is None and profile.status == "production":
@@ -123,4 +116,17 @@ def undocumented(profile: SiteProfile, container: JobContainer) -> str | None:
             f"container: our profile of {profile.name} knows no container runtime; --container-runtime names"
             f" one all the same: {', '.join(RUNTIMES)}"
         )
+    return None
+
+
+def _unfit(name: str, container: JobContainer, launcher: str) -> str | None:
+    """Return why a runtime cannot start a job's container on any machine with this launcher."""
+    fits = RUNTIMES[name]
+    if re.fullmatch(fits.refused, container.image):
+        instead = f"; {fits.instead}" if fits.instead else ""
+        return f"image: {container.image} cannot be started by {name}{instead}"
+    if fits.pairs and any("," in bind for bind in container.binds):
+        return f"binds: {name} separates them by commas, so none may have one in its name"
+    if fits.start in ("pyxis", "engine") and launcher != "srun":
+        return f"{name} is an option of srun, and ranks are started by {launcher} here"
     return None

@@ -127,7 +127,8 @@ def _runtime(environment: Environment, profile: SiteProfile) -> Iterator[str]:
         yield why
     known, eessi = documented(profile), environment.eessi
     if eessi and eessi.init == "container" and known and not {"singularity", "apptainer"} & known.keys():
-        yield f"eessi init: container needs Singularity or Apptainer; {profile.name} has {' and '.join(known)}"
+        has = " and ".join(known)
+        yield f"eessi init: container needs Singularity or Apptainer; {profile.name} has {has}"
 
 
 def _two_pythons(environment: Environment) -> Iterator[str]:

@@ -298,7 +298,7 @@ def test_imports_are_tried_in_the_container(runtime: str, root: Path) -> None:
         (("--site", "generic-slurm", "--container-runtime", "pyxis"), "the job has no container"),
         (
             ("--site", "generic-pbs", "--container", "a/b", "--container-runtime", "pyxis"),
-            "pyxis is an option of srun; generic-pbs starts ranks by mpiexec",
+            "pyxis is an option of srun, and ranks are started by mpiexec here",
         ),
     ],
 )

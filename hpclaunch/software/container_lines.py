@@ -187,12 +187,17 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
         return ("bash", "-c", start, "container", *inside)
     pairs = [("", word) for word in (name, "exec", *flags, image)]
     if kind == "shifter":
-        volumes = (("--volume=", _mount(bind)) for bind in container.binds)
-        pairs = [("", name), ("--image=", image), *(("", flag) for flag in flags), *volumes]
+        pairs = _of_shifter(container, image, flags)
     if not any("$" in word or word.startswith("~/") for _, word in pairs):
         return (*(option + word for option, word in pairs), *inside)
     start = " ".join(option + double_quote(word) for option, word in pairs)
     return ("bash", "-c", f'exec {start} "$@"', "container", *inside)
+
+
+def _of_shifter(container: JobContainer, image: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the words of Shifter, each option apart from its value."""
+    volumes = (("--volume=", _mount(bind)) for bind in container.binds)
+    return [("", "shifter"), ("--image=", image), *(("", flag) for flag in flags), *volumes]
 
 
 def _activated(container: JobContainer, argv: tuple[str, ...]) -> tuple[str, ...]:

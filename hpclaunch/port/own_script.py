@@ -14,7 +14,7 @@ from hpclaunch.port.port_state import Port
 
 _BINDS = "in the container: what the job names"
 _OF_REQUEST = (
-    *("given in the request", _BINDS, "module given in environment"),
+    *("given in the request", _BINDS, "given in environment", "module given in environment"),
     *("more modules, given in environment", "the conda environment"),
     "the virtual environment, over the Python of the modules",
 )

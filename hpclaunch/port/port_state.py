@@ -17,9 +17,11 @@ from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.foreign_words import ForeignWords
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.container_runtimes import undocumented
 
 SCRIPT_OF_HPCLAUNCH = "docs/how-to/port.md, what hpclaunch's script sets"
 JOB_FILE = "docs/reference/job.md"
@@ -64,6 +66,8 @@ class Port:
     """The script runs inside a container."""
     own: bool = False
     """hpclaunch wrote the script."""
+    no_container: str | None = None
+    """Why the target cannot start the script's container; None: it can."""
 
     @property
     def here(self) -> str:
@@ -105,7 +109,12 @@ class Port:
             self.to_do.append(text)
 
     def set(self, key: str, value: object, reason: str = "") -> None:
-        """Set a key of the job file."""
+        """Set a key of the job file; not that of a container which the target cannot start."""
+        if key == "container":
+            self.no_container = undocumented(self.target, JobContainer(image=str(value)))
+        if key in ("container", "container_bind") and self.no_container:
+            self.do(f"{self.no_container} ({key}: {value} is left out)")
+            return
         self.settings[key] = value
         if reason:
             self.reasons[key] = reason

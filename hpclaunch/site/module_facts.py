@@ -16,7 +16,7 @@ _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _MONTH = rf"({'|'.join(_MONTHS)})[a-z]*\.?"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
 _DATES = (
-    re.compile(r"(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})"),
+    re.compile(r"(?<![\w/.-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?![\w-])"),  # not the version of a module
     re.compile(rf"(?P<m>{_MONTH})\s+(?P<d>{_DAY}),?\s+(?P<y>\d{{4}})", re.IGNORECASE),
     re.compile(rf"(?P<d>{_DAY})\s+(?P<m>{_MONTH})\s+(?P<y>\d{{4}})", re.IGNORECASE),
 )

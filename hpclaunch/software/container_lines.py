@@ -12,7 +12,7 @@ import json
 import re
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobContainer
@@ -186,29 +186,28 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
         options, image = " ".join(map(literal, flags)), double_quote(image)
         start = _PODMAN.format(host=_OF_THE_HOST, options=options, image=image)
         return ("bash", "-c", start, "container", *inside)
+    pairs = [("", word) for word in (name, "exec", *flags, image)]
     if kind == "shifter":
-        return (*_expanded([("", name), ("--image=", image), *_plain(flags), *_volumes(container)]), *inside)
-    return (*_expanded(_plain((name, "exec", *flags, image))), *inside)
-
-
-def _plain(words: Iterable[str]) -> list[tuple[str, str]]:
-    return [("", word) for word in words]
-
-
-def _volumes(container: JobContainer) -> Iterator[tuple[str, str]]:
-    """Yield Shifter's volumes: it mounts none onto a site's file system, where a folder's own path is."""
-    for bind in container.binds:
-        source, _, place = bind.partition(":")
-        if place not in ("", source):
-            yield "--volume=", bind
+        pairs = _of_shifter(container, image, flags)
+    return (*_expanded(pairs), *inside)
 
 
 def _expanded(pairs: list[tuple[str, str]]) -> tuple[str, ...]:
-    """Return words, each an option and its value, before which a shell stands where a value needs one."""
+    """Return words, each an option and its value; a shell stands before them where a value needs one."""
     if not any("$" in word or word.startswith("~/") for _, word in pairs):
         return tuple(option + word for option, word in pairs)
     start = " ".join(option + double_quote(word) for option, word in pairs)
     return ("bash", "-c", f'exec {start} "$@"', "container")
+
+
+def _of_shifter(container: JobContainer, image: str, flags: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the words of Shifter, each option apart from its value.
+
+    It mounts nothing onto a site's file system, where a folder that is bound under its own path is.
+    """
+    moved = (bind for bind in container.binds if bind.partition(":")[2] not in ("", bind.partition(":")[0]))
+    volumes = (("--volume=", bind) for bind in moved)
+    return [("", "shifter"), ("--image=", image), *(("", flag) for flag in flags), *volumes]
 
 
 def _activated(container: JobContainer, argv: tuple[str, ...]) -> tuple[str, ...]:

@@ -103,30 +103,33 @@ def undocumented(profile: SiteProfile, container: JobContainer) -> str | None:
     Where nothing is known the runtime that the job names counts, and on a machine that no profile describes
     Apptainer where it names none.
     """
-    known, name = documented(profile), runtime_of(profile, container)
-    if why := _unfit(name, container, profile.scheduler.launcher):
-        return f"container: {why}"
-    site = profile.software.container
+    name, launcher = runtime_of(profile, container), profile.scheduler.launcher
+    return _unfit(container, name, launcher) or _unknown_runtime(profile, container)
+
+
+def _unfit(container: JobContainer, name: str, launcher: str) -> str | None:
+    """Return why a runtime cannot take an image, the binds of a job, or the launcher."""
+    fits = RUNTIMES[name]
+    if re.fullmatch(fits.refused, container.image):
+        instead = f"; {fits.instead}" if fits.instead else ""
+        return f"container: image: {container.image} cannot be started by {name}{instead}"
+    if fits.pairs and any("," in bind for bind in container.binds):
+        return f"container: binds: {name} separates them by commas, so none may have one in its name"
+    if fits.start in ("pyxis", "engine") and launcher != "srun":
+        return f"container: {name} is an option of srun, and ranks are started by {launcher} here"
+    return None
+
+
+def _unknown_runtime(profile: SiteProfile, container: JobContainer) -> str | None:
+    """Return that a site has not the runtime, or that none is known there."""
+    known, name, site = documented(profile), runtime_of(profile, container), profile.software.container
     if site is not None and site.runtime == "none":
         return f"container: {profile.name} has no container runtime"
     if known and name not in known:
         return f"container: {profile.name} has {' and '.join(known)}, not {name}"
-    if not known and container.runtime is None and profile.status == "production":
-        return (
-            f"container: our profile of {profile.name} knows no container runtime; --container-runtime names"
-            f" one all the same: {', '.join(RUNTIMES)}"
-        )
-    return None
-
-
-def _unfit(name: str, container: JobContainer, launcher: str) -> str | None:
-    """Return why a runtime cannot start a job's container on any machine with this launcher."""
-    fits = RUNTIMES[name]
-    if re.fullmatch(fits.refused, container.image):
-        instead = f"; {fits.instead}" if fits.instead else ""
-        return f"image: {container.image} cannot be started by {name}{instead}"
-    if fits.pairs and any("," in bind for bind in container.binds):
-        return f"binds: {name} separates them by commas, so none may have one in its name"
-    if fits.start in ("pyxis", "engine") and launcher != "srun":
-        return f"{name} is an option of srun, and ranks are started by {launcher} here"
-    return None
+    if known or container.runtime is not None or profile.status != "production":
+        return None
+    return (
+        f"container: our profile of {profile.name} knows no container runtime; --container-runtime names"
+        f" one all the same: {', '.join(RUNTIMES)}"
+    )

@@ -300,6 +300,7 @@ def wrapper(profile: SiteProfile, name: str, wheels: Wheels, prefix: str) -> tup
     index = [f"--extra-index-url {wheels.index}"] if wheels.index else []
     file = "\n".join([*index, *_requirements(name, wheels)])
     return (
+        *_head(profile),
         *environment_lines(None, profile),
         Line(text='mkdir -p "$PREFIX"', reason="for the wrapper's image and programs"),
         Line(

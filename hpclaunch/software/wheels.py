@@ -31,7 +31,6 @@ WHEELS = {
         source=_TORCH,
     ),
     ("tensorflow", "cpu"): Wheels(words=("tensorflow-cpu",), source=_TENSORFLOW),
-    ("tensorflow", "nvidia"): Wheels(words=("tensorflow[and-cuda]",), source=_TENSORFLOW),
     ("jax", "cpu"): Wheels(words=("jax",), source=_JAX),
     ("jax", "nvidia"): Wheels(words=("jax[cuda12]",), versions={"cuda": "12"}, source=_JAX),
 }

@@ -12,7 +12,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for betzy-accel: Betzy at Sigma2, Norway, the four GPU nodes (4 A100 40 GB per
-# node), facts read 2026-11-20 to 2026-11-22.
+# node), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # srun chooses the cores of each rank: where its GPUs are attached is not documented for betzy-accel.
 

@@ -11,7 +11,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for betzy: Betzy at Sigma2, Norway, CPU nodes (BullSequana XH2000, 2 EPYC 7742
-# per node, InfiniBand HDR100), facts read 2026-11-20 to 2026-11-22.
+# per node, InfiniBand HDR100), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 1 rank = 1 rank.
 # srun chooses the cores of each rank: which cores are near each other is not documented for betzy.
 

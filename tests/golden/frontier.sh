@@ -13,7 +13,7 @@
 #SBATCH --network=disable_rdzv_get
 
 # Written by hpclaunch 0.1.0 for frontier: Frontier at OLCF, Oak Ridge (HPE Cray EX, 8 MI250X GCDs per node,
-# Slingshot-11), facts read 2026-11-20 to 2026-11-22.
+# Slingshot-11), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 8 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 49-55  GPU 0  NUMA node 3

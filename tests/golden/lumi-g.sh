@@ -12,7 +12,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts
-# read 2026-11-20 to 2026-11-22.
+# read 2026-11-20 to 2026-11-23.
 # 1 node x 8 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 49-55  GPU 0  NUMA node 3
@@ -34,16 +34,16 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module load LUMI/24.03 partition/G  # the software stack for the GPU nodes [1]
-module load cray-python  # a Python with numpy and mpi4py for Cray MPICH [2]
+module load cray-python/3.11.7  # a Python with numpy and mpi4py for Cray MPICH [2]
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # RCCL must use Slingshot, not the management network [3]
 export NCCL_NET_GDR_LEVEL=3  # NICs read GPU memory directly (as LUMI's containers; HPE's guide says PHB) [3]
 export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with RCCL [4]
-export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with the GPU, which can deadlock [4]
-export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [4]
-export HSA_FORCE_FINE_GRAIN_PCIE=1  # lets RCCL use the direct path between GPUs and NICs [4]
-# MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang [5]
+export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with the GPU, which can deadlock [5]
+export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [5]
+export HSA_FORCE_FINE_GRAIN_PCIE=1  # lets RCCL use the direct path between GPUs and NICs [5]
+# MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang [6]
 export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
-export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # and its kernel cache [5]
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # and its kernel cache [6]
 export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"  # downloads, as home has 20 GB only [3]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
@@ -63,7 +63,8 @@ srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xfe000000000000,0xfe0000000000000
 
 # Sources:
 # [1] https://docs.lumi-supercomputer.eu/software/installing/easybuild/, read 2026-11-20
-# [2] https://github.com/HichamAgueny/DL-Horovod, read 2026-11-20, stated
-# [3] https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20
-# [4] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
-# [5] https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20
+# [2] https://docs.lumi-supercomputer.eu/software/, read 2026-11-23, community
+# [3] https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-23
+# [4] https://github.com/Lumi-supercomputer/LUMI-AI-Guide/pull/118, read 2026-11-23
+# [5] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
+# [6] https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20

@@ -12,7 +12,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for lumi-g: LUMI-G at CSC, Finland (HPE Cray EX, 8 MI250X GCDs per node), facts
-# read 2026-11-20 to 2026-11-22.
+# read 2026-11-20 to 2026-11-23.
 # 1 node x 8 ranks = 8 ranks.
 # Framework: torch; named in the request.
 # CPUs and GPUs of each local rank:
@@ -38,12 +38,12 @@ module load lumi-aif-singularity-bindings  # what the site's containers need
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # RCCL must use Slingshot, not the management network [1]
 export NCCL_NET_GDR_LEVEL=3  # NICs read GPU memory directly (as LUMI's containers; HPE's guide says PHB) [1]
 export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with RCCL [2]
-export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with the GPU, which can deadlock [2]
-export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [2]
-export HSA_FORCE_FINE_GRAIN_PCIE=1  # lets RCCL use the direct path between GPUs and NICs [2]
-# MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang [3]
+export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with the GPU, which can deadlock [3]
+export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [3]
+export HSA_FORCE_FINE_GRAIN_PCIE=1  # lets RCCL use the direct path between GPUs and NICs [3]
+# MIOpen's database in node-local memory - many ranks that lock one file on Lustre hang [4]
 export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
-export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # and its kernel cache [3]
+export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"  # and its kernel cache [4]
 export TORCH_HOME="/scratch/$SLURM_JOB_ACCOUNT/$USER/torch_home"  # downloads, as home has 20 GB only [1]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
@@ -61,6 +61,7 @@ srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xfe000000000000,0xfe0000000000000
   singularity exec /appl/local/laifs/containers/lumi-multitorch-u24r70f21m50t210-20260415_130625/lumi-multitorch-full-u24r70f21m50t210-20260415_130625.sif python train.py
 
 # Sources:
-# [1] https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-20
-# [2] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
-# [3] https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20
+# [1] https://github.com/Lumi-supercomputer/LUMI-AI-Guide, read 2026-11-23
+# [2] https://github.com/Lumi-supercomputer/LUMI-AI-Guide/pull/118, read 2026-11-23
+# [3] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
+# [4] https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/, read 2026-11-20

@@ -29,7 +29,7 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 module purge  # modules that are loaded at login leak into images and other Pythons [1]
 export SRUN_CPUS_PER_TASK=20  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
 export NCCL_NET=IB  # fail rather than fall back to TCP when InfiniBand cannot be used [2]
-# the cards of the compute network, as groups of users name them; the others are left out [2]
+# the cards of the compute network, as groups of users name them, without the storage cards [2]
 export NCCL_IB_HCA=mlx5_0,mlx5_1,mlx5_4,mlx5_5
 export NCCL_SOCKET_IFNAME=ib0,ib1,ib2,ib3  # NCCL finds the other nodes by the interfaces of InfiniBand [2]
 export NCCL_NVLS_ENABLE=0  # as in users' scripts that ran on many nodes [2]

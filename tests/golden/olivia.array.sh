@@ -16,7 +16,7 @@
 #SBATCH --exclude=gpu-1-2  # nodes to leave out
 
 # Written by hpclaunch 0.1.0 for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node,
-# Slingshot-11), facts read 2026-11-20 to 2026-11-22.
+# Slingshot-11), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-71  GPU 0  NUMA node 0

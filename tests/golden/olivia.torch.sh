@@ -12,7 +12,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for olivia: Olivia at Sigma2, Norway (HPE Cray EX, 4 GH200 per node,
-# Slingshot-11), facts read 2026-11-20 to 2026-11-22.
+# Slingshot-11), facts read 2026-11-20 to 2026-11-23.
 # 2 nodes x 4 ranks = 8 ranks.
 # Framework: torch; named in the request.
 # CPUs and GPUs of each local rank:
@@ -29,35 +29,34 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 [ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
 [ "${hpclaunch_kept-}" ] || { echo "hpclaunch: --preflight needs --dry-run --save DIR" >&2; exit 1; }
 
-module load NRIS/GPU  # the software stack for the GPU nodes [1]
-module load OpenMPI/5.0.10-GCC-14.3.0  # the site's Open MPI for Slingshot [2]
-module load NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0  # NCCL with its Slingshot plugin [3]
-module use "/cluster/work/support/pytorch_module"  # torch 2.8.0, software of the site [4]
-module load PyTorch/2.8.0  # torch 2.8.0, software of the site [4]
-export NCCL_PROTO=^LL128  # LL128 gave wrong sums on this hardware (NVIDIA/nccl issue 2001) [3]
-export FI_CXI_RDZV_THRESHOLD=0  # second guard against the wrong sums - no GDRCopy path [3]
-export FI_CXI_RDZV_GET_MIN=0  # second guard against the wrong sums - no GDRCopy path [3]
-export FI_CXI_RDZV_EAGER_SIZE=0  # no eager data with rendezvous messages [3]
-export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with NCCL [3]
-export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with CUDA, which can deadlock [3]
-export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [3]
-export FI_CXI_DEFAULT_TX_SIZE=2048  # send queues large enough for collectives over many ranks [3]
-export FI_CXI_RX_MATCH_MODE=hybrid  # message matching continues in software when the NIC's lists are full [3]
-export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [3]
-export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [3]
-# NCCL finds its peers over Slingshot, not over the management network [3]
+module use "/cluster/work/support/pytorch_module"  # torch 2.8.0, software of the site [1]
+module load NRIS/GPU  # torch 2.8.0, software of the site [1]
+module load NCCL/2.26.6-GCCcore-14.2.0-CUDA-12.8.0  # torch 2.8.0, software of the site [1]
+module load PyTorch/2.8.0  # torch 2.8.0, software of the site [1]
+export NCCL_PROTO=^LL128  # LL128 gave wrong sums on this hardware (NVIDIA/nccl issue 2001) [2]
+export FI_CXI_RDZV_THRESHOLD=0  # second guard against the wrong sums - no GDRCopy path [2]
+export FI_CXI_RDZV_GET_MIN=0  # second guard against the wrong sums - no GDRCopy path [2]
+export FI_CXI_RDZV_EAGER_SIZE=0  # no eager data with rendezvous messages [2]
+export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with NCCL [2]
+export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with CUDA, which can deadlock [2]
+export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [2]
+export FI_CXI_DEFAULT_TX_SIZE=2048  # send queues large enough for collectives over many ranks [2]
+export FI_CXI_RX_MATCH_MODE=hybrid  # message matching continues in software when the NIC's lists are full [2]
+export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [2]
+export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [2]
+# NCCL finds its peers over Slingshot, not over the management network [2]
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3
-# fail rather than fall back to TCP when the Slingshot plugin cannot be loaded [5]
+# fail rather than fall back to TCP when the Slingshot plugin cannot be loaded [3]
 export NCCL_NET="AWS Libfabric"
-# the rendezvous protocol that HPE recommends (with --network=disable_rdzv_get) [3]
+# the rendezvous protocol that HPE recommends (with --network=disable_rdzv_get) [2]
 export FI_CXI_RDZV_PROTO=alt_read
-export OMPI_MCA_pml=cm  # Open MPI sends over libfabric, and fails rather than falling back to TCP [2]
-export OMPI_MCA_mtl=ofi  # Open MPI sends over libfabric [2]
-export OMPI_MCA_mtl_ofi_av=table  # the address table that the cxi provider supports [2]
-export PRTE_MCA_ras_base_launch_orted_on_hn=1  # a daemon on the first node too, as on the site's page [2]
-export FI_PROVIDER=cxi  # libfabric's provider for Slingshot [2]
-export http_proxy=http://10.63.2.48:3128/  # compute nodes reach the internet through the proxy only [1]
-export https_proxy=http://10.63.2.48:3128/  # compute nodes reach the internet through the proxy only [1]
+export OMPI_MCA_pml=cm  # Open MPI sends over libfabric, and fails rather than falling back to TCP [4]
+export OMPI_MCA_mtl=ofi  # Open MPI sends over libfabric [4]
+export OMPI_MCA_mtl_ofi_av=table  # the address table that the cxi provider supports [4]
+export PRTE_MCA_ras_base_launch_orted_on_hn=1  # a daemon on the first node too, as on the site's page [4]
+export FI_PROVIDER=cxi  # libfabric's provider for Slingshot [4]
+export http_proxy=http://10.63.2.48:3128/  # compute nodes reach the internet through the proxy only [5]
+export https_proxy=http://10.63.2.48:3128/  # compute nodes reach the internet through the proxy only [5]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=72  # threads for each rank: the cores it is bound to
@@ -77,8 +76,8 @@ srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=mask_cpu:0xffffffffffffffffff,0x
   python train.py --deepspeed_config 'ds config.json'
 
 # Sources:
-# [1] https://documentation.sigma2.no/hpc_machines/olivia/software_stack.html, read 2026-11-20
-# [2] https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20
-# [3] https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20
-# [4] https://documentation.sigma2.no/code_development/guides/pytorch_olivia/getting_started.html, read 2026-11-20
-# [5] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
+# [1] https://documentation.sigma2.no/code_development/guides/pytorch_olivia/PyTorchMultiNode.html, read 2026-11-23
+# [2] https://documentation.sigma2.no/hpc_machines/olivia/nccl.html, read 2026-11-20
+# [3] https://github.com/HewlettPackard/shs-ccl-docs, read 2026-11-20
+# [4] https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html, read 2026-11-20
+# [5] https://documentation.sigma2.no/hpc_machines/olivia/software_stack.html, read 2026-11-20

@@ -50,6 +50,8 @@ ACCOUNTS = {
     "jupiter": "myproject",
     "betzy": "nn1234k",
     "betzy-accel": "nn1234k",
+    "saga": "nn1234k",
+    "saga-a100": "nn1234k",
     "summit": "ABC123",
     "theta": "MyProject",
     "thetagpu": "MyProject",
@@ -89,6 +91,22 @@ def cases() -> dict[str, dict[str, Any]]:
         "lumi-g.container": {**known["lumi-g"], "environment": ENGINE, "command": PROGRAM},
         "polaris.eessi": {**known["polaris"], "environment": EESSI, "command": PROGRAM},
         "polaris.restarts": {**known["polaris"], "max_restarts": 3},
+        "saga.horovod": {
+            **known["saga"],
+            "nodes": 2,
+            "command": TORCH,
+            "framework": "horovod",
+            "imports": ("horovod.tensorflow",),
+        },
+        "perlmutter.container": {
+            **known["perlmutter"],
+            "nodes": 2,
+            "command": TORCH,
+            "framework": "torch",
+            "environment": Environment(
+                container=JobContainer(image="nersc/pytorch:25.06.01", runtime="podman-hpc")
+            ),
+        },
         "olivia.array": {**known["olivia"], "array": "0-9%2", "after": ("12", "13"), "exclude": ("gpu-1-2",)},
         "frontier.two-nodes": {**known["frontier"], "nodes": 2, "command": PROGRAM, "framework": "torch"},
         "perlmutter.regular": {**known["perlmutter"], "nodes": 16, "time": "4h"},

@@ -18,8 +18,11 @@ import pytest
 import yaml
 
 from hpclaunch.package_data import resource_dir
+from hpclaunch.plan.frameworks import FRAMEWORKS
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.software_choice import choose_software, goals_of
 from tests.in_process import hpclaunch_here
-from tests.plan.test_golden import ACCOUNTS
+from tests.plan.test_golden import ACCOUNTS, cases, of_a_program, script_needs_files, script_of
 from tests.profiles import shipped
 
 FAKES = Path(__file__).parents[1] / "fakes/fake_site"
@@ -137,6 +140,34 @@ def test_the_framework_is_there_or_the_submission_is_refused(site: str, goal: st
         ["bash", "-s"], input=answer.stdout, cwd=tmp_path, env=variables, capture_output=True, text=True
     )
     assert "FOUND IT" in done.stdout, done.stderr
+
+
+def golden_names() -> list[str]:
+    """The golden scripts of machines with GPUs, without those of a person's own software or with files."""
+    asked = {name: each for name, each in cases().items() if each["site"] in live_gpu_sites()}
+    mine = [name for name, each in asked.items() if "environment" in each or name == "lumi-g.unknown"]
+    return [name for name in asked if name not in mine and not script_needs_files(name)]
+
+
+@pytest.mark.parametrize("name", golden_names())
+def test_each_golden_script_finds_its_framework(name: str, tmp_path: Path) -> None:
+    """In place of the bundled training, which needs its files, runs a program that imports what it does."""
+    asked = {"framework": "mpi4py", **of_a_program(name)}
+    if asked["framework"] == "mpi4py":
+        asked.pop("timeline", None)
+    request = JobRequest(**{"name": "mine", **asked})
+    chosen = choose_software(request, (), shipped(request.site), None)
+    script = script_of(asked)
+    goal = goals_of(request)[0] if request.framework in FRAMEWORKS else "torch"
+    (tmp_path / "train.py").write_text("\n".join([*PROGRAMS.get(goal, ()), "print('FOUND IT')"]))
+    (tmp_path / "ds config.json").write_text("{}")
+    machine = machines()[request.site]
+    variables = build(machine, tmp_path)
+    variables["FAKE_PACKAGES"] = of_directives(script, machine)
+    done = subprocess.run(
+        ["bash", "-s"], input=script, cwd=tmp_path, env=variables, capture_output=True, text=True
+    )
+    assert ("FOUND IT" in done.stdout) == (not chosen.problems), done.stderr
 
 
 def test_the_fakes_have_nothing_by_themselves(tmp_path: Path) -> None:

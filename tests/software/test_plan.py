@@ -85,21 +85,22 @@ def test_there_is_a_way_or_the_reason_why_not(site: str, goal: str) -> None:
 
 
 # Few machines document a Horovod, and where nothing can be downloaded there is nothing.
-NO_WAY = {
-    "mn5-acc": set(GOALS) - {"torch"},
-    "perlmutter": {"horovod-torch", "horovod-tensorflow"},
+NO_WAY: dict[str, set[str]] = {
+    "alps-gh200": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
+    "aurora": {"horovod-torch", "jax"},
     "betzy": {"tensorflow"},
     "betzy-accel": {"tensorflow"},
-    **{
-        site: {"horovod-torch", "horovod-tensorflow"}
-        for site in ("alps-gh200", "daint", "clariden", "santis")
-    },
-    "frontier": {"horovod-torch", "horovod-tensorflow", "tensorflow", "jax"},
-    "aurora": {"horovod-torch", "jax"},
-    "polaris": {"horovod-torch", "horovod-tensorflow"},
+    "clariden": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
+    "daint": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
+    "frontier": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
+    "jupiter": {"horovod-torch", "tensorflow"},
+    "leonardo": {"tensorflow"},
     "lumi-g": {"horovod-torch", "tensorflow"},
-    "olivia": {"horovod-torch", "horovod-tensorflow", "tensorflow", "mpi4py"},
-    "jupiter": {"horovod-torch"},
+    "mn5-acc": {"deepspeed", "horovod-tensorflow", "horovod-torch", "jax", "mpi4py", "tensorflow"},
+    "olivia": {"horovod-tensorflow", "horovod-torch", "mpi4py", "tensorflow"},
+    "perlmutter": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
+    "polaris": {"horovod-tensorflow", "horovod-torch"},
+    "santis": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
 }
 
 
@@ -276,7 +277,7 @@ def test_lumi_builds_images_with_wheels_for_rocm() -> None:
         assert "TCP" in " ".join(found[name].notes)
     wrapped = found["wrapper"].job
     assert wrapped is not None
-    assert wrapped.environment == {"path": ["$HOME/hpclaunch-torch/bin"]}
+    assert wrapped.environment == {"path": ["/project/$SLURM_JOB_ACCOUNT/$USER/hpclaunch-torch/bin"]}
 
 
 def test_horovod_is_not_built_with_what_nobody_documents() -> None:
@@ -423,10 +424,9 @@ def test_where_nothing_is_installed_only_the_job_file_is_written(tmp_path: Path)
 
 
 def test_a_step_from_the_profile_has_its_source() -> None:
-    done = env("plan", "--site", "olivia", "--for", "deepspeed")
-    page = "https://documentation.sigma2.no/hpc_machines/olivia/openmpi.html"
-    said = f"the site's Open MPI for Slingshot ({page}, read "
-    assert said in done.stdout
+    done = env("plan", "--site", "frontier", "--for", "torch")
+    page = "https://docs.olcf.ornl.gov/software/analytics/pytorch_frontier.html"
+    assert f"the compilers, Python and ROCm of the site's PyTorch page ({page}, read " in done.stdout
 
 
 def test_where_no_way_is_known_the_reasons_are_printed() -> None:

@@ -21,7 +21,7 @@ module() {
         export FAKE_PACKAGES="${FAKE_PACKAGES-} ${holds[$full]}"
         FAKE_CONDA="${FAKE_CONDA-} $full"
       done ;;
-    unload | purge | --force | list) ;;
+    unload | purge | reset | --force | list) ;;
     *) echo "module $1 is not faked" >&2; return 2 ;;
   esac
 }

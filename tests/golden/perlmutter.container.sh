@@ -63,7 +63,7 @@ HPCLAUNCH_RANK
 
 srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xffff000000000000,0xffff00000000,0xffff0000,0xffff \
   bash -c "$rank_start$rank_end" rank \
-  bash -c $'mapfile -t names < <(compgen -e | grep -vxE \'PATH|HOME|LD_LIBRARY_PATH|LD_PRELOAD|PYTHONHOME|PYTHONPATH|BASH_.*|SHELLOPTS|BASHOPTS\')\nmapfile -t binds < <(tr , \'\\n\' <<< "${HPCLAUNCH_BINDS#,}" | awk \'!n[$0]++\')\nexec podman-hpc run --rm --gpu --nccl --network=host --ipc=host --workdir="$PWD" "${binds[@]/#/--volume=}" \\\n  "${names[@]/#/--env=}" "nersc/pytorch:25.06.01" "$@"' container python train.py
+  bash -c 'mapfile -t names < <(compgen -e | grep -vxE "PATH|HOME|TMPDIR|XDG_.*|LD_.*|PYTHONHOME|BASH_.*|SHELLOPTS|BASHOPTS"); mapfile -t binds < <(tr , "\n" <<< "${HPCLAUNCH_BINDS#,}" | awk "!n[\$0]++"); exec podman-hpc run --rm --network=host --ipc=host --pid=host --gpu --nccl --workdir="$PWD" "${binds[@]/#/--volume=}" "${names[@]/#/--env=}" "nersc/pytorch:25.06.01" "$@"' container python train.py
 
 # Sources:
 # [1] https://github.com/BLAST-WarpX/warpx, read 2026-11-22, community

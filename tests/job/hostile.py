@@ -360,6 +360,7 @@ def job_documents(site: str) -> list[dict[str, Any]]:
         *(
             {**program, "container": MARK, "container_bind": [MARK], "container_runtime": name}
             for name in ("shifter", "podman-hpc", "pyxis")
+            if name != "pyxis" or site == "generic-slurm"  # an option of srun
         ),
         {**program, "venv": MARK, "conda": MARK, "module": [MARK]},
         {**program, "stage": [MARK]},
@@ -387,12 +388,13 @@ def profile_documents() -> list[dict[str, Any]]:
     eessi = _IN_CONTAINERS["eessi"]
     software = slurm["software"]
     engine = {**software["container"], "runtime": "container-engine", "annotations": {MARK: MARK}}
+    besides = [*software["other_containers"], {"runtime": "singularity"}]
     return [
         slurm,
         pbs,
         {**slurm, "environment": {"container": container}},
         {**slurm, "environment": {"eessi": eessi}},
-        {**slurm, "software": {**software, "container": engine}},
+        {**slurm, "software": {**software, "container": engine, "other_containers": besides}},
         {**slurm, "status": "historic", "retired": {"successor": MARK, "source": "s"}},
     ]
 

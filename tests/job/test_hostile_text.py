@@ -54,10 +54,12 @@ QUEUED = ("generic-slurm", "generic-pbs", "generic-lsf", "generic-flux")
 SOFTWARE = ("environment", "container", "container_bind", "venv", "conda", "module")
 EXPANDED = ("environment", "env", "fabric", "software")
 UNCHANGED = (("fabric", "launch_options", 0), ("software", "python"))
+PAIR = ("software", "other_containers", 0, "binds", 0)
 # Whole lines by their definition: the profile's author writes code, or a directive, there.
 LINES = (
     ("software", "setup", 0, "text"),
     ("software", "container", "modules", 0),
+    ("software", "other_containers", 0, "modules", 0),
     ("directives", 0, "text"),
 )
 
@@ -112,8 +114,8 @@ def usual_of(document: dict[str, Any], path: KeyPath, folder: Path) -> str:
 
 
 def written(path: KeyPath, text: str) -> str:
-    """Return how a job file has the text there."""
-    return f"{text}:dest" if path in (("stage", 0), ("container_bind", 0)) else text
+    """Return how a job file or profile has the text there."""
+    return f"{text}:dest" if path in (("stage", 0), ("container_bind", 0), PAIR) else text
 
 
 def check(bash: Bash, folder: Path, document: dict[str, Any], path: KeyPath, texts: list[str]) -> None:
@@ -155,6 +157,7 @@ def test_texts_of_each_container_runtime(runtime: str, path: KeyPath, bash: Bash
 JOBS: tuple[dict[str, Any], ...] = (
     {"command": ["program7", MARK], "nodes": 2},
     {"command": ["program7"], "environment": {"container": {"image": "image.sif"}}},
+    {"command": ["program7"], "environment": {"container": {"image": "a/b", "runtime": "podman-hpc"}}},
     {"command": ["program7"], "environment": {"eessi": {"version": "2023.06", "init": "container"}}},
     {"command": ["mnist"], "stage": ["data"]},
 )
@@ -191,7 +194,7 @@ def scripts_of(jobs: list[list[Layer]], document: dict[str, Any], folder: Path) 
 def test_every_text_of_a_profile(path: KeyPath, bash: Bash, jobs: list[list[Layer]], tmp_path: Path) -> None:
     document = next((each for each in profile_documents() if has(each, path)), None)
     assert document, f"no profile of the tests has {path}: add it there"
-    usual, before = USUAL, scripts_of(jobs, with_text(document, path, USUAL), tmp_path)
+    usual, before = USUAL, scripts_of(jobs, with_text(document, path, written(path, USUAL)), tmp_path)
     if before is None:
         usual, before = value_at(document, path), scripts_of(jobs, document, tmp_path)
     assert before is not None
@@ -199,7 +202,7 @@ def test_every_text_of_a_profile(path: KeyPath, bash: Bash, jobs: list[list[Laye
     for text in filter(in_yaml, few_hostile_texts(bash.canary)):
         if path in PROGRAMS:
             text = as_program(path, text)
-        after = scripts_of(jobs, with_text(document, path, text), tmp_path)
+        after = scripts_of(jobs, with_text(document, path, written(path, text)), tmp_path)
         expected = text if path in UNCHANGED or path[0] not in EXPANDED else expanded(text, bash.home)
         for one, other in zip(before, after or before, strict=True):
             if without_comments(one) == without_comments(other):

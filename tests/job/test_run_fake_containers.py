@@ -294,7 +294,10 @@ def test_imports_are_tried_in_the_container(runtime: str, root: Path) -> None:
             ),
             "perlmutter has shifter and podman-hpc, not apptainer",
         ),
-        (("--site", "betzy", "--account", "nn1234k", "--container", "a.sif"), "knows no container runtime"),
+        (
+            ("--site", "./bare.yaml", "--account", "nn1234k", "--container", "a.sif"),
+            "profile of bare knows no container runtime",
+        ),
         (("--site", "generic-slurm", "--container-runtime", "pyxis"), "the job has no container"),
         (
             ("--site", "generic-pbs", "--container", "a/b", "--container-runtime", "pyxis"),
@@ -305,6 +308,8 @@ def test_imports_are_tried_in_the_container(runtime: str, root: Path) -> None:
 def test_a_runtime_that_the_site_has_not_is_refused(
     words: tuple[str, ...], said: str, tmp_path: Path
 ) -> None:
+    bare = "schema: 1\nname: bare\ndescription: ours\nextends: betzy\nsoftware: {container: null}\n"
+    (tmp_path / "bare.yaml").write_text(bare)
     answer = hpclaunch_here("submit", *words, "--dry-run", "--", "./a", folder=tmp_path)
     assert answer.returncode == 3
     assert said in answer.stderr

@@ -60,7 +60,7 @@ def bash_words(machine: dict[str, Any]) -> str:
     """The arrays that modules.sh reads."""
     lines = ["declare -A holds defaults folder needs envs"]
     for name, each in machine.get("modules", {}).items():
-        module = each if isinstance(each, dict) else {"holds": each or []}
+        module: dict[str, Any] = each if isinstance(each, dict) else {"holds": each or []}
         lines.append(f"holds[{name}]='{' '.join(module.get('holds', ()))}'")
         lines += [f"defaults[{name.split('/')[0]}]={name}"] if module.get("default") else []
         lines += [f"folder[{name}]={module['folder']}"] if "folder" in module else []
@@ -116,9 +116,8 @@ def of_directives(script: str, machine: dict[str, Any]) -> str:
     """The packages that options of the job bring: a uenv and its view."""
     given = dict(re.findall(r"^#SBATCH --(uenv|view)=(\S+)", script, re.MULTILINE))
     name = given.get("uenv", "").split(":/")[0]
-    found = next(
-        (packages for full, packages in machine.get("uenvs", {}).items() if full.startswith(name)), []
-    )
+    uenvs: dict[str, list[str]] = machine.get("uenvs", {})
+    found: list[str] = next((packages for full, packages in uenvs.items() if full.startswith(name)), [])
     return " ".join(found) if name and given.get("view") == "default" else ""
 
 

@@ -23,8 +23,8 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-sys.path.append(str(Path(__file__).parents[2]))
-from launcher_environments import environments, variables
+sys.path.append(str(Path(__file__).parents[3]))
+from tests.launcher_environments import environments, variables
 
 HOME = Path(os.environ["FAKE_FLUX_HOME"])
 KILL_DELAY_S = 1.0

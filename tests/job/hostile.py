@@ -231,7 +231,7 @@ class Bash:
             words = note.read_bytes().decode().split("\0")[:-1]
             if note.suffix == ".env":
                 yield from (
-                    f"variable {re.sub('hpclaunch-[0-9]+(-[A-Za-z0-9]{12}(?=/))?', 'hpclaunch-N', word)}"
+                    f"variable {re.sub('hpclaunch-f?[0-9]+(-[A-Za-z0-9]{12}(?=/))?', 'hpclaunch-N', word)}"
                     for word in words
                     if word.partition("=")[0] not in _CHANGING
                 )
@@ -246,7 +246,7 @@ class Bash:
 def _same(word: str) -> str:
     """Return a word without what differs from run to run, and JSON as its plain texts."""
     word = re.sub(r"(staging|hpclaunch-eessi|part)\.\w{6}\b", r"\1.N", word)
-    word = re.sub("hpclaunch-[0-9]+(-[A-Za-z0-9]{12}(?=/))?", "hpclaunch-N", word)
+    word = re.sub("hpclaunch-f?[0-9]+(-[A-Za-z0-9]{12}(?=/))?", "hpclaunch-N", word)
     try:
         values = json.loads(word)
     except ValueError:

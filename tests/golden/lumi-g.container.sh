@@ -37,7 +37,6 @@ module use /appl/local/laifs/modules  # what the site's containers need
 module load lumi-aif-singularity-bindings  # what the site's containers need
 SINGULARITY_BIND+=",$HOME/my data:/data"  # in the container: what the job names
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # RCCL must use Slingshot, not the management network [1]
-export NCCL_NET_GDR_LEVEL=3  # NICs read GPU memory directly (as LUMI's containers; HPE's guide says PHB) [1]
 export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with RCCL [2]
 export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with the GPU, which can deadlock [3]
 export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [3]

@@ -32,7 +32,6 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 module load LUMI/24.03 partition/G  # the software stack for the GPU nodes [1]
 module load cray-python/3.11.7  # a Python with numpy and mpi4py for Cray MPICH [2]
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # RCCL must use Slingshot, not the management network [3]
-export NCCL_NET_GDR_LEVEL=3  # NICs read GPU memory directly (as LUMI's containers; HPE's guide says PHB) [3]
 export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with RCCL [4]
 export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with the GPU, which can deadlock [5]
 export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [5]

@@ -6,6 +6,7 @@
 #SBATCH --ntasks-per-node=4  # ranks on each node
 #SBATCH --gpus-per-node=4  # GPUs of each node, visible to its ranks together
 #SBATCH --cpus-per-task=6  # CPUs for each rank
+#SBATCH --mem=364G  # memory of each node
 #SBATCH --exclusive  # whole nodes, also where the partition shares them
 #SBATCH --time=00:30:00  # walltime limit
 #SBATCH --output=hpclaunch-%j.out  # stdout and stderr of the job

@@ -236,7 +236,7 @@ def _software(part: Software, _: SiteProfile) -> Iterator[Broken]:
 def _container(part: Container, _: SiteProfile) -> Iterator[Broken]:
     for index, bind in enumerate(part.binds):
         if "," in bind:
-            yield ("binds", index), f"{bind!r} has a comma, which separates binds", "list each bind by itself"
+            yield ("binds", index), f"{bind!r} has a comma, which separates binds", "list each bind apart"
     for name in part.annotations:
         if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
             yield ("annotations", name), f"{name!r} is not a key of TOML", "use letters, digits, _ . and -"

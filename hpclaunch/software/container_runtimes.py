@@ -8,7 +8,7 @@ Sources:
   The site's configuration (siteFs) mounts its file systems: a SRC is in one of them, a DEST in none
   (setupVolumeMapMounts in src/shifter_core.c).
 - github.com/NERSC/podman-hpc (01b02d6), whose run is that of podman-run(1): --volume SRC:DEST, --workdir, no
-  variable but those of --env, and a network of its own; etc/modules.d/mpich.yaml: --network, --ipc and --pid.
+  variable but those of --env, and a separate network; etc/modules.d/mpich.yaml: --network, --ipc and --pid.
 - github.com/NVIDIA/pyxis (1075199), README: --container-image, --container-mounts SRC:DST,...,
   --container-workdir; exported variables are set where the image does not set them.
 - docs.cscs.ch/software/container-engine.

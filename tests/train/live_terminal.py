@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 REDRAWS = 5
-TRAINING = ("-m", "hpclaunch.train", "--dataset", "synthetic", "--epochs", "2", "--batch-size", "16")
+TRAINING = ("-m", "hpclaunch.train", "--dataset", "synthetic", "--epochs", "2", "--batch-size", "4")
 
 
 class Shown(NamedTuple):

@@ -16,6 +16,7 @@ from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, 
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Queue, SiteProfile
+from hpclaunch.site.yaml_tree import read_tree
 from hpclaunch.topology.node_topology import NodeTopology
 
 Severity = Literal["error", "warning", "note"]
@@ -264,12 +265,9 @@ def rule(identifier: str, **computed: Any) -> Callable[[C], C]:
 @cache
 def _texts() -> dict[str, dict[str, Any]]:
     """Return what the files of this room say about each rule."""
-    import yaml  # with the rules only
-
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((Path(__file__).parent / "rules").glob("*.yaml")):
-        found |= yaml.load(path.read_text(encoding="utf-8"), loader)  # noqa: S506 (it is a safe loader)
+        found |= read_tree(path).plain()
     for versions in (each for texts in found.values() for each in texts.get("versions", ())):
         versions["name"] = get_scheduler(versions["kind"]).title
     return found

@@ -46,8 +46,11 @@ if sys.version_info < (3, 11):
 
 pytest_plugins = ["tests.testbed.fixtures"] if (HERE / "testbed" / "fixtures.py").exists() else []
 
-# An outer job's variables would change what a test sees: which scheduler, which rank, which settings.
+# Variables of an outer job or of an active environment would change what a test sees: which scheduler, which
+# rank, which settings, which software a job is to hold.
 _FOREIGN = (
+    "VIRTUAL_ENV",
+    "CONDA_",
     "SLURM_",
     "SBATCH_",
     "SRUN_",

@@ -21,7 +21,7 @@ from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import refresh, refresh_all
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
-from tests.testbed.kit import contract_script, new_record, submit
+from tests.testbed.kit import alive, contract_script, new_record, submit
 
 HOST, LOCAL = LocalHost(), get_scheduler("local")
 VENV_MPIEXEC = Path(sys.executable).parent / "mpiexec"
@@ -38,13 +38,6 @@ def store(tmp_path: Path) -> Store:
 def until(condition: Callable[[], object]) -> None:
     while not condition():
         time.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def wait(store: Store, record: JobRecord) -> tuple[JobRecord, bytes]:

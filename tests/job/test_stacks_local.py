@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.job.hung_job import LINES, HungJob
+from tests.testbed.kit import alive
 
 pytestmark = pytest.mark.mpi
 OTHERS = ("c", "shell", "isolated", "bare")
@@ -26,13 +27,6 @@ def hang(tmp_path: Path) -> Iterator[Callable[..., HungJob]]:
     yield start
     for job in jobs:
         job.end()
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def test_ranks_that_stop_or_read_are_named_with_the_place(hang: Callable[..., HungJob]) -> None:

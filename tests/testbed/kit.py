@@ -79,3 +79,11 @@ def submit(store: Store, scheduler: str, body: str, workdir: Path, *directives: 
     record = new_record(store, scheduler, workdir)
     script = contract_script(record, body, [*output_directives(record), *directives])
     return submit_job(store, LocalHost(), get_scheduler(scheduler), record, script)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs: one that ended and that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -30,6 +30,8 @@ _NEEDED_FOLDERS = {
     "HPCLAUNCH_TEST_GRIDENGINE": "test_real_gridengine*.py",
     # What tests/testbed/flux.sh prints.
     "HPCLAUNCH_TEST_FLUX": "test_real_flux*.py",
+    # What tests/frameworks/build.sh prints.
+    "HPCLAUNCH_TEST_FRAMEWORKS": "test_real_frameworks*.py",
     "HPCLAUNCH_TEST_PODMAN": "test_real_podman*.py",
     # Links to its other builds, under the names of their variants.
     "HPCLAUNCH_TEST_HOROVODS": "test_other_horovods*.py",

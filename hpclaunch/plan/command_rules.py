@@ -6,7 +6,8 @@ import re
 import shlex
 
 from hpclaunch.plan.launch_plan import Problem
-from hpclaunch.plan.nested_launchers import nesting_problem
+from hpclaunch.plan.launcher_rules import launcher_problems
+from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_settings import software_files
@@ -17,7 +18,7 @@ _CONFIG_OPTION = re.compile(r"--(?:\w+[-_])?config(?:[-_]file)?")
 _CONFIG_FILE = re.compile(r".+\.(?:json|ya?ml|toml|cfg|ini)")
 
 
-def command_problems(request: JobRequest, nodes: int, tasks_per_node: int) -> tuple[Problem, ...]:
+def command_problems(request: JobRequest, layout: JobLayout) -> tuple[Problem, ...]:
     """Return what is wrong with the words of a command, given its ranks."""
     if request.command.bundled:
         return ()
@@ -33,9 +34,7 @@ def command_problems(request: JobRequest, nodes: int, tasks_per_node: int) -> tu
     if re.match(r"[A-Za-z_]\w*=", argv[0]):
         message = f"{argv[0]!r} is taken for the name of a program: no shell reads the command"
         problems.append(Problem(message=message, hint=f"-- env {shlex.join(argv)}"))
-    if nesting := nesting_problem(request, nodes, tasks_per_node):
-        problems.append(Problem(message=nesting[0], hint=nesting[1]))
-    return tuple(problems)
+    return (*problems, *launcher_problems(request, layout))
 
 
 def needed_files(request: JobRequest) -> tuple[str, ...]:

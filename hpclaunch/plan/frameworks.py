@@ -30,7 +30,8 @@ from hpclaunch.plan.gpu_visibility import local_rank_fits, rank_gpus
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.script_layout import WIDTH
-from hpclaunch.plan.zero_stage import deepspeed_config, own_config, zero_lines
+from hpclaunch.plan.worker_launchers import DEEPSPEED, worker_launch
+from hpclaunch.plan.zero_stage import zero_lines
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
@@ -141,8 +142,9 @@ def framework_lines(
 ) -> tuple[Line, ...]:
     """Return the shell lines before the launch."""
     framework, scheduler = framework_of(request), site_scheduler(profile)
+    started = worker_launch(request)
     lines: list[Line] = []
-    if framework.rendezvous:
+    if framework.rendezvous or started:
         lines += rendezvous(scheduler, array=bool(request.array))
     if framework.coordinator:
         lines.append(
@@ -155,7 +157,7 @@ def framework_lines(
         lines += _horovod(profile)
     if request.timeline:
         lines += _timeline(request)
-    if framework.hostfile:
+    if framework.hostfile or (started and started.launcher is DEEPSPEED):
         lines += _hostfile(scheduler, nodes, tasks_per_node)
     if request.zero_stage is not None:
         lines += zero_lines(request, interpreter(request, profile))
@@ -204,8 +206,6 @@ def rank_lines(
         if len(" ".join((command, *texts))) < WIDTH:
             texts = [" ".join(texts)]
         lines += [Line(text=command + text, reason=reason) for text in texts if text]
-    if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
-        lines.append(own_config(config))
     return tuple(lines)
 
 

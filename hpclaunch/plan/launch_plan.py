@@ -7,6 +7,7 @@ import msgspec
 
 from hpclaunch.binding.node_binding import NodeBinding
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
 
@@ -82,6 +83,10 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Shell lines before the launch: setup, exports, unsets."""
     rank_setup: tuple[Line, ...]
     """Shell lines that each rank runs before it becomes the command."""
+    started: Started | None = None
+    """The program's own launcher, which starts the ranks of each node; None: the site's does."""
+    node_setup: tuple[Line, ...] = ()
+    """Shell lines that run on each node before that launcher."""
     argv: tuple[str, ...]
     """The command, exactly as given; the template quotes it."""
     proof: dict[str, tuple[str, ...]] = {}

@@ -6,6 +6,7 @@ import msgspec
 
 from hpclaunch.binding.node_binding import NodeBinding
 from hpclaunch.plan.request_rules import QueueChoice
+from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.scheduler.scheduler_interface import Allocation
 
 
@@ -45,8 +46,25 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     """The same as the scheduler counts: hardware threads of those cores."""
     gpus_by_number: tuple[tuple[int, ...], ...] = ()
     """GPUs of each local rank in the order of their numbers, where the launcher chooses the cores."""
+    started: Started | None = None
+    """The program's own launcher, which starts the ranks of each node; None: the site's does."""
 
     @property
     def tasks(self) -> int:
         """Ranks of the whole job."""
         return self.nodes * self.tasks_per_node
+
+    @property
+    def starter(self) -> str:
+        """The processes that the site's launcher starts, in words."""
+        return f"{self.started.launcher.name}, which starts the ranks" if self.started else "ranks"
+
+    @property
+    def launched_per_node(self) -> int:
+        """Processes of each node that the site's launcher starts."""
+        return 1 if self.started else self.tasks_per_node
+
+    @property
+    def launched_cpus(self) -> int:
+        """Hardware threads of each of them."""
+        return self.cpus_per_task * (self.tasks_per_node // self.launched_per_node)

@@ -16,7 +16,7 @@ FOLDER = "files"
 JOB_START, PLAN, SAMPLER, RANK_STDERR = "job_start.sh", "plan.sh", "sampler.sh", "rank_stderr.sh"
 """Their names there; but for the plan also in ``hpclaunch/remote``."""
 SUPERVISE, STAGING, PREFLIGHT = "supervise.sh", "staging.sh", "preflight.sh"
-EESSI_IMAGE = "eessi_image.sh"
+EESSI_IMAGE, WORKER_END = "eessi_image.sh", "worker_end.sh"
 _NONE_KEPT = ("exit_status",)
 
 
@@ -42,7 +42,7 @@ def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the files of ``hpclaunch/remote`` whose text each rank's shell runs, in their order."""
     report = ("binding_watch.sh", "binding_report.sh") if plan.binding is not None else ()
     private = (PRIVATE_FOLDERS,) if _private(plan) else ()
-    own = filter(None, (_guard(plan), site_launcher(plan.profile).rank_end))
+    own = filter(None, (_guard(plan), _rank_over(plan)))
     return (*private, *own, RANK_STDERR, *report, "rank.sh")
 
 
@@ -59,7 +59,15 @@ def _private(plan: LaunchPlan) -> tuple[str, ...]:
 
 def _guard(plan: LaunchPlan) -> str | None:
     """Return the file that ends a job whose ranks would not find each other."""
-    return site_launcher(plan.profile).rank_guard if plan.tasks > 1 and plan.request.mpi != "none" else None
+    alone = plan.tasks == 1 or plan.request.mpi == "none" or plan.started
+    return None if alone else site_launcher(plan.profile).rank_guard
+
+
+def _rank_over(plan: LaunchPlan) -> str | None:
+    """Return the file of what a rank's shell does after the program."""
+    if plan.started is None:
+        return site_launcher(plan.profile).rank_end
+    return None if plan.started.launcher.names_ranks else WORKER_END
 
 
 def _lines(plan: LaunchPlan) -> Iterator[str]:
@@ -77,7 +85,7 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
         "nodes": plan.nodes,
         "max_restarts": plan.request.max_restarts,
         "guard": _function(_guard(plan)),
-        "rank_over": _function(launcher.rank_end),
+        "rank_over": _function(_rank_over(plan)),
         "supervised": _flag(plan.supervision),
     }
     yield from (_value(name, value) for name, value in values.items())

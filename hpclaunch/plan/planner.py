@@ -23,6 +23,7 @@ from hpclaunch.plan.framework_notes import about_framework, framework_notes
 from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
+from hpclaunch.plan.launcher_rules import launcher_notes
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.no_effect import no_effect
 from hpclaunch.plan.preflight_plan import plan_preflight
@@ -31,6 +32,7 @@ from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_names, check_overridden
 from hpclaunch.plan.script_body import (
     launch_words,
+    node_setup,
     plugin_is_open,
     proof,
     rank_setup,
@@ -40,6 +42,7 @@ from hpclaunch.plan.script_body import (
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.staging_plan import plan_staging
 from hpclaunch.plan.startup_plan import LOOK_S, look_words
+from hpclaunch.plan.worker_launchers import with_said_sizes, worker_launch
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
@@ -69,6 +72,8 @@ def make_plan(
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
     check_names(request)
+    request, said = with_said_sizes(request)
+    settings = (*settings, *said)
     layout = _layout(request, profile, topology, place.allocation)
     by_local_rank = framework_of(request).device_by_local_rank
     if not place.allocation:
@@ -92,6 +97,8 @@ def make_plan(
         header=header,
         environment=shell_lines(request, profile, layout, place, for_launcher),
         rank_setup=for_rank,
+        started=layout.started,
+        node_setup=node_setup(request, profile, layout),
         proof=proof(request, layout),
         launch=launch_words(request, profile, layout, place),
         argv=rank_words(request, profile, place),
@@ -100,7 +107,7 @@ def make_plan(
         staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
         warnings=(*without_effect.warnings, *_warnings(request, profile, layout, place, settings)),
-        problems=(*without_effect.problems, *command_problems(request, layout.nodes, layout.tasks_per_node)),
+        problems=(*without_effect.problems, *command_problems(request, layout)),
     )
 
 
@@ -151,6 +158,7 @@ def _layout(
         cores_per_task=cores,
         cpus_per_task=cpus,
         gpus_by_number=_gpus_by_number(request, profile, gpus, tasks_per_node),
+        started=worker_launch(request),
     )
 
 
@@ -202,7 +210,7 @@ def _scheduler_cpus(request: JobRequest, profile: SiteProfile, layout: JobLayout
     """
     if layout.binding is not None:
         return None
-    return layout.cpus_per_task
+    return layout.launched_cpus
 
 
 def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Supervision | None:
@@ -254,7 +262,8 @@ def _header(
     want = Resources(
         name=request.name,
         nodes=layout.nodes,
-        tasks_per_node=layout.tasks_per_node,
+        tasks_per_node=layout.launched_per_node,
+        starter=layout.starter,
         walltime_s=layout.walltime_s,
         account=_account(request, profile),
         queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
@@ -351,7 +360,15 @@ def _warnings(
     off = no_submission(profile)
     retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
     about_network = (*container_notes(request, profile), *fabric_notes(request, profile, layout))
-    return (*retired, *framework_notes(request, profile, layout, settings), *about_network, *notes, *costs)
+    of_launcher = tuple(launcher_notes(request))
+    return (
+        *retired,
+        *of_launcher,
+        *framework_notes(request, profile, layout, settings),
+        *about_network,
+        *notes,
+        *costs,
+    )
 
 
 def about(plan: LaunchPlan) -> tuple[str, ...]:
@@ -361,7 +378,7 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
     checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{_ranks(plan)} = {counted(plan.tasks, 'rank')}.",
+        f"{_ranks(plan)} = {counted(plan.tasks, 'rank')}{_started_by(plan)}.",
         *about_framework(plan),
     ]
     if plan.binding is None and profile.node and profile.binding.cpu == "cores" and request.binding != "off":
@@ -374,6 +391,10 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
         return (*lines, "No binding is planned: the NUMA nodes are not described, or --binding off.")
     lines += cores_line(request, profile, plan.tasks_per_node)
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
+
+
+def _started_by(plan: LaunchPlan) -> str:
+    return f", started on each node by {plan.started.launcher.name}" if plan.started else ""
 
 
 def _ranks(plan: LaunchPlan) -> str:

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from hpclaunch.plan.frameworks import FRAMEWORKS
+from hpclaunch.plan.worker_launchers import launched_program
 
 ReadText = Callable[[str], str | None]
 """Text of a file, by its path from the job's folder; None: it cannot be read."""
@@ -51,7 +52,11 @@ class _Import(msgspec.Struct, frozen=True):
 
 
 def python_target(argv: tuple[str, ...]) -> PythonTarget | None:
-    """Return what the first Python of a command runs, or the command itself if its name ends in ``.py``."""
+    """Return what the first Python of a command runs, or the command itself if its name ends in ``.py``.
+
+    Of a launcher of workers, such as torchrun: what each worker runs.
+    """
+    argv = launched_program(argv)
     for at, word in enumerate(argv):
         if _PYTHON.fullmatch(PurePosixPath(word).name):
             return _target(argv[at + 1 :])
@@ -75,7 +80,7 @@ def _target(words: tuple[str, ...]) -> PythonTarget | None:
 def option_against_startup(argv: tuple[str, ...]) -> str | None:
     """Return the option by which the first Python of a command reads no start-up file of PYTHONPATH (man
     python: -E, -I; -S)."""
-    words = iter(argv)
+    words = iter(launched_program(argv))
     if not any(_PYTHON.fullmatch(PurePosixPath(word).name) for word in words):
         return None
     for word in words:  # those after the interpreter
@@ -168,13 +173,8 @@ def imports_of(source: str, *, top_only: bool = False) -> list[_Import]:
 
     ``top_only``: those alone that every start makes, with ``from A import B`` as A.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in the file are not reported
-            tree = ast.parse(source)
-        nodes = tree.body if top_only else list(ast.walk(tree))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []  # Python itself reports it
+    tree = parsed_program(source)
+    nodes = tree.body if top_only else list(ast.walk(tree))
     found = []
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -182,6 +182,16 @@ def imports_of(source: str, *, top_only: bool = False) -> list[_Import]:
         elif isinstance(node, ast.ImportFrom):
             found += _from_imports(node)[: 1 if top_only else None]
     return sorted(found, key=lambda each: each.line)
+
+
+def parsed_program(source: str) -> ast.Module:
+    """Return the syntax tree of a program; an empty one where its text is not Python: Python reports that."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in the file are not reported
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
 
 
 def _from_imports(node: ast.ImportFrom) -> list[_Import]:

@@ -16,6 +16,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Program and arguments, unchanged; for the bundled runner its options only."""
     bundled: bool = False
     """True: the bundled training runner (``mnist``)."""
+    config: dict[str, str] = {}
+    """What the configuration file of the program's launcher says about sizes, and the ``file`` itself."""
 
 
 if TYPE_CHECKING:

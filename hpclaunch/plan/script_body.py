@@ -17,6 +17,9 @@ from hpclaunch.plan.profile_plan import place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import startup_lines
+from hpclaunch.plan.worker_launchers import rank_command
+from hpclaunch.plan.worker_start import job_lines, node_lines, worker_head
+from hpclaunch.plan.zero_stage import deepspeed_config, own_config
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
@@ -68,6 +71,7 @@ def shell_lines(
     lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
     lines.append(_threads(request, profile, layout))
     lines += _given_variables(request, profile)
+    lines += job_lines(layout.started, layout) if layout.started else ()
     return (*lines, *startup_lines(request, reported=layout.binding is not None))
 
 
@@ -103,21 +107,34 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
     by_local_rank = not request.no_sample or layout.binding is not None or variable is not None
     names = ("RANK", "LOCAL_RANK") if by_local_rank else ("RANK",)
-    lines = list(rank_lines(request, profile, layout, frozenset(names)))
+    lines = list(_who_it_is(request, profile, layout, frozenset(names)))
     if variable:
         lines += _gpu_lines(request, layout, variable)
     if layout.binding is None:
         return (*lines, *place_lines(request))
-    if profile.binding.cpu == "taskset":
-        lists = ((format_cpu_list(rank.cpus),) for rank in layout.binding.ranks)
-        lines.append(_array("cpus", lists, "CPUs planned for each local rank"))
-        lines.append(
-            Line(
-                text='taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null',
-                reason="bind this shell, and so the program that it becomes (man taskset)",
-            )
-        )
+    if profile.binding.cpu == "taskset" or layout.started:
+        lines += _bind_lines(layout.binding)
     return tuple(lines)
+
+
+def _who_it_is(
+    request: JobRequest, profile: SiteProfile, layout: JobLayout, needed: frozenset[str]
+) -> Iterator[Line]:
+    if layout.started:
+        yield from worker_head(layout.started)
+    else:
+        yield from rank_lines(request, profile, layout, needed)
+    if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
+        yield own_config(config)
+
+
+def _bind_lines(binding: NodeBinding) -> Iterator[Line]:
+    lists = ((format_cpu_list(rank.cpus),) for rank in binding.ranks)
+    yield _array("cpus", lists, "CPUs planned for each local rank")
+    yield Line(
+        text='taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null',
+        reason="bind this shell, and so the program that it becomes (man taskset)",
+    )
 
 
 def proof(request: JobRequest, layout: JobLayout) -> dict[str, tuple[str, ...]]:
@@ -183,26 +200,50 @@ def launch_words(
     request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
 ) -> tuple[str, ...]:
     """Return the launcher with its options."""
-    per_node = layout.gpus_per_node or 0
-    bound = layout.binding.ranks if layout.binding is not None and profile.binding.cpu == "taskset" else ()
-    return site_launcher(profile).words(
-        Launch(
-            nodes=layout.nodes,
-            tasks_per_node=layout.tasks_per_node,
-            cpus_per_task=layout.cpus_per_task,
-            threads_per_core=request.threads_per_core,
-            bound_cpus=max((len(rank.cpus) for rank in bound), default=0),
-            gpus_per_task=request.gpus_per_task or per_node // layout.tasks_per_node,
-            cpu_bind=_cpu_bind(request, profile, layout),
-            ranks_bind=bool(bound),
-            mpi_plugin=request.mpi or profile.mpi.plugin or place.mpi_plugin,
-            options=(
-                *(map(literal, profile.fabric.launch_options) if layout.nodes > 1 else ()),
-                *launch_options(request.environment, profile),
-            ),
-            in_allocation=place.allocation is not None,
-        ),
+    launcher = site_launcher(profile)
+    options = (
+        *(map(literal, profile.fabric.launch_options) if layout.nodes > 1 else ()),
+        *launch_options(request.environment, profile),
     )
+    launch = Launch(
+        nodes=layout.nodes,
+        tasks_per_node=layout.launched_per_node,
+        cpus_per_task=layout.launched_cpus,
+        threads_per_core=request.threads_per_core,
+        options=options,
+        in_allocation=place.allocation is not None,
+    )
+    if layout.started:
+        alone = site_scheduler(profile).starts_at_once
+        gpus = layout.gpus_per_node or 0
+        each = replace(launch, gpus_per_task=gpus, cpu_bind=launcher.unbound, ranks_bind=True)
+        return () if alone else launcher.words(each)
+    return launcher.words(_rank_launch(launch, request, profile, layout, place))
+
+
+def _rank_launch(
+    launch: Launch, request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
+) -> Launch:
+    bound = layout.binding.ranks if layout.binding is not None and profile.binding.cpu == "taskset" else ()
+    per_node = layout.gpus_per_node or 0
+    return replace(
+        launch,
+        bound_cpus=max((len(rank.cpus) for rank in bound), default=0),
+        gpus_per_task=request.gpus_per_task or per_node // layout.tasks_per_node,
+        cpu_bind=_cpu_bind(request, profile, layout),
+        ranks_bind=bool(bound),
+        mpi_plugin=request.mpi or profile.mpi.plugin or place.mpi_plugin,
+    )
+
+
+def node_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
+    """Return the lines of the shell that starts the program's own launcher on each node."""
+    if layout.started is None:
+        return ()
+    wrapped = wrap_command(request.environment, profile, request.command.argv)
+    local = site_scheduler(profile).starts_at_once
+    rank = "0" if local else f'"{site_launcher(profile).rank}"'
+    return node_lines(request, layout, layout.started, rank, len(wrapped) - len(request.command.argv))
 
 
 def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
@@ -227,7 +268,7 @@ def _cpu_bind(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> s
 
 def rank_words(request: JobRequest, profile: SiteProfile, place: JobPlace) -> tuple[str, ...]:
     """Return what each rank runs, its container around it."""
-    argv = request.command.argv
+    argv = rank_command(request)
     if request.command.bundled:
         python = request.python or place.python or profile.software.python
         recorded = timeline_words(request, place.folder)

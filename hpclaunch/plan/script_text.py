@@ -41,6 +41,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
         header_alone=layout.place(plan.header, trailing=False),
         environment=environment,
         rank_setup=ranks,
+        node_setup=layout.place(plan.node_setup),
+        started=plan.started.launcher.name if plan.started else "",
         sources=layout.sources,
         launch=_command((*(("hpclaunch_supervise",) if plan.supervision else ()), *plan.launch)),
         program=_command(tuple(map(literal, plan.argv))),
@@ -72,11 +74,13 @@ def _folders(plan: LaunchPlan, place: JobPlace) -> dict[str, str | None]:
 
 def _command(words: tuple[str, ...]) -> str:
     """Return words of shell text, on one line where one of them is long, such as masks."""
-    return " ".join(words) if max(map(len, words)) > WIDTH // 2 else continued(*words)
+    return " ".join(words) if max(map(len, words), default=0) > WIDTH // 2 else continued(*words)
 
 
 def _names(plan: LaunchPlan, variable: str) -> bool:
     texts = [line.text for line in (*plan.environment, *plan.rank_setup)]
+    if plan.started and variable == "HPCLAUNCH_JOB_FOLDER":
+        return True
     return any(re.search(rf"\b{variable}\b", text) for text in (*texts, *plan.launch))
 
 

@@ -142,6 +142,12 @@ class SettingsTable(_Struct):
         "the one that the launched Python file imports",
         default=None,
     )
+    as_ranks: bool = key(
+        "Leave torchrun, accelerate, deepspeed or fabric out of the command: the site's launcher starts its"
+        " workers as ranks.",
+        default=False,
+        options=("--as-ranks",),
+    )
     zero_stage: int | None = key("ZeRO stage of DeepSpeed.", default=None, limits=(0, 3))
     timeline: str | None = key("File for the Horovod timeline.", default=None, metavar="FILE")
     profile: int | None = key(

@@ -34,6 +34,9 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     nodes: int
     tasks_per_node: int
+    """Processes that the launcher starts on each node."""
+    starter: str = "ranks"
+    """What they are."""
     walltime_s: int
     account: str | None = None
     queue: str | None = None

@@ -46,6 +46,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     every launcher."""
     cores_option: str = "--cpu-bind=cores"
     """Its words for ``cores`` of those, each rank on its own share of the job's cores."""
+    unbound: str | None = None
+    """Its words for processes that may use all CPUs of the job; None: those that it starts may."""
     takes_plugin: bool = False
     """Whether ``--mpi`` of submit is an option of it."""
     plugin_list: tuple[str, ...] = ()

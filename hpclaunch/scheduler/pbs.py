@@ -30,6 +30,7 @@ class Pals(Launcher, frozen=True, kw_only=True):
     rank: str = "${PALS_RANKID:-$PMI_RANK}"
     local_rank: str = "${PALS_LOCAL_RANKID:-$PMI_LOCAL_RANK}"
     cpu_bindings: tuple[str, ...] = ("list",)
+    unbound: str | None = "--cpu-bind none"
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks."""

@@ -166,7 +166,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         directives.append((f"--qos={want.qos}", want.queue_reason))
     directives += [
         (f"--nodes={want.nodes}", "nodes"),
-        (f"--ntasks-per-node={want.tasks_per_node}", "ranks on each node"),
+        (f"--ntasks-per-node={want.tasks_per_node}", f"{want.starter} on each node"),
     ]
     if want.gpus_per_node:
         directives.append(

@@ -51,6 +51,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
     rank: str = "$SLURM_PROCID"
     local_rank: str = "$SLURM_LOCALID"
     cpu_bindings: tuple[str, ...] = ("mask_cpu", "map_cpu", "cores")
+    unbound: str | None = "--cpu-bind=none"
     takes_plugin: bool = True
     plugin_list: tuple[str, ...] = ("srun", "--mpi=list")
     overlap: tuple[str, ...] = ("--overlap",)  # shares all resources with all steps (man srun, 22.05)

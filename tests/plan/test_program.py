@@ -167,26 +167,6 @@ def test_nothing_known_is_said_too(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "launcher": (
-        ("torchrun", "--nproc-per-node", "8", "train.py", "--lr", "1"),
-        "torchrun would start its processes 16 times",
-        "-- python train.py --lr 1",
-    ),
-    "module": (
-        ("python", "-m", "torch.distributed.run", "--nproc-per-node=8", "-m", "lib.train", "x y"),
-        "torch.distributed.run would start its processes 16 times",
-        "-- python -m lib.train 'x y'",
-    ),
-    "accelerate": (
-        ("accelerate", "launch", "--multi_gpu", "train.py"),
-        "accelerate would start its processes 16 times",
-        "--framework torch -- python train.py",
-    ),
-    "deepspeed": (
-        ("deepspeed", "--num_gpus", "8", "train.py", "--deepspeed"),
-        "deepspeed would start",
-        "--framework deepspeed -- python train.py --deepspeed",
-    ),
     "srun": (("srun", "-n", "16", "./a.out", "1"), "srun would start", "-- ./a.out 1"),
     "mpirun": (("mpirun", "-np", "8", "python", "train.py"), "mpirun would start", "-- python train.py"),
     "horovodrun": (
@@ -249,8 +229,8 @@ def test_what_would_fail_is_refused_before_the_queue(
 @pytest.mark.parametrize(
     "words",
     [
-        ("--tasks-per-node", "1", "--", "torchrun", "--nnodes", "2", "train.py"),
-        ("--tasks-per-node", "1", "--", "accelerate", "launch", "--machine_rank=0", "train.py"),
+        ("--", "torchrun", "--nnodes", "2", "train.py"),
+        ("--tasks-per-node", "1", "--", "accelerate", "launch", "--cpu", "train.py"),
         ("--", "python", "train.py", "--config-name", "no.yaml"),
         ("--", "bash", "-c", "torchrun train.py"),
         ("--", "accelerate", "config"),
@@ -259,12 +239,6 @@ def test_what_would_fail_is_refused_before_the_queue(
 def test_what_may_work_is_not_refused(words: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import torch\n")
     assert "refused" not in submit(*LUMI, "--dry-run", *words, folder=tmp_path).stderr
-
-
-def test_one_launcher_per_node_that_does_not_join_the_other_nodes_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("import torch\n")
-    words = ("--tasks-per-node", "1", "--dry-run", "--", "torchrun", "--nproc-per-node", "8", "train.py")
-    assert "each node would train alone" in submit(*LUMI, *words, folder=tmp_path).stderr
 
 
 def test_a_framework_is_kept_by_the_record(tmp_path: Path) -> None:

@@ -1,0 +1,120 @@
+"""The lines by which a launcher of the program's own starts bound workers on each node. Pure.
+
+Each worker becomes the program by a file in the job's folder, which binds it and proves that, as the shell of
+a rank does elsewhere. torchrun, and what is built on it, start that file in place of Python (PYTHON_EXEC:
+torch/distributed/run.py, 1.9 to 2.13); deepspeed starts it as its program (--no_python, 0.3.14 to 0.19.8).
+"""
+
+from __future__ import annotations
+
+from hpclaunch.plan.layout import JobLayout
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, Started
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.software.shell_quoting import continued
+
+WORKER = '"$HPCLAUNCH_JOB_FOLDER/worker"'
+"""The file, as a word of shell text."""
+_MEET = '"$MASTER_ADDR:$MASTER_PORT"'
+# deepspeed writes --local_rank=N before the arguments of its program.
+_SWAPPED = 'case $1 in --local[_-]rank=*) set -- "$2" "$1" "${@:3}" ;; esac'
+_PYTHON = "IFS= read -r -d '' python < \"/proc/$PPID/cmdline\" || python=python"
+
+
+def worker_head(started: Started) -> tuple[Line, ...]:
+    """Return the first lines of the file of the workers: the program is Python, with the launcher's words."""
+    name = started.launcher.name
+    gave_none = f"{name} gave no rank"
+    numbers = Line(
+        text=f': "${{RANK:?{gave_none}}}" "${{LOCAL_RANK:?{gave_none}}}"',
+        reason=f"{name} has numbered the worker",
+    )
+    same = Line(text=_PYTHON, reason=f"the Python that runs {name}")
+    if started.launcher is not DEEPSPEED:
+        return (
+            numbers,
+            same,
+            Line(text='set -- "$python" "$@"', reason="its words are those for Python"),
+            Line(text="unset PYTHON_EXEC ${!PET_@}", reason="not for a torchrun that the program may start"),
+        )
+    module = " -m" if "--module" in started.options else ""
+    return (
+        numbers,
+        same,
+        Line(text=_SWAPPED, reason="deepspeed puts the local rank before the program's own words"),
+        Line(text=f'set -- "$python" -u{module} "$@"', reason="as deepspeed starts it itself"),
+    )
+
+
+def job_lines(started: Started, layout: JobLayout) -> tuple[Line, ...]:
+    """Return the lines of the job's shell: torchrun's sizes and rendezvous, where the command has none."""
+    lines = []
+    if started.launcher is not DEEPSPEED:
+        lines.append(
+            Line(
+                text=f"export PYTHON_EXEC={WORKER}",
+                reason="torchrun starts each worker by this file, which binds it and becomes Python",
+            )
+        )
+    if started.launcher is TORCHRUN:
+        left_open = {"nnodes": layout.nodes, "nproc_per_node": layout.tasks_per_node}
+        sizes = [f"PET_{k.upper()}={v}" for k, v in left_open.items() if f"--{k}" not in started.options]
+        if sizes:
+            reason = "torchrun's --nnodes and --nproc-per-node, where the command has none"
+            lines.append(Line(text=f"export {' '.join(sizes)}", reason=reason))
+        if not started.meets_itself and "--node_rank" not in started.options:
+            meets = f'PET_RDZV_BACKEND=c10d PET_RDZV_ENDPOINT={_MEET} PET_RDZV_ID="$HPCLAUNCH_JOB_ID"'
+            lines.append(Line(text=f"export {meets}", reason="and its rendezvous: on the job's first node"))
+    return tuple(lines)
+
+
+def node_lines(
+    request: JobRequest, layout: JobLayout, started: Started, rank: str, before: int
+) -> tuple[Line, ...]:
+    """Return the lines of the shell that starts the launcher on each node.
+
+    ``rank``: the number of the node, as shell text; ``before``: words of a container around the command.
+    """
+    lines = []
+    if request.max_restarts:
+        lines.append(
+            Line(text="trap '' USR1", reason="the signal before the walltime limit is for the workers")
+        )
+    words, at = _filled(request, layout, started, rank), before + started.words
+    own = before + len(request.command.argv) - started.tail
+    left, given, program = f'"${{@:1:{at}}}"', f'"${{@:{at + 1}}}"', ""
+    reason = f"{started.launcher.name}, with what the command leaves open"
+    if started.launcher is DEEPSPEED:
+        given = f'"${{@:{at + 1}:{own - at}}}"' if own > at else ""
+        program = f'{WORKER} "${{@:{own + 1}}}"'
+        reason += ", and the workers' file as its program"
+    if words:
+        pieces = filter(None, ("set --", left, *words, given, program))
+        lines.append(Line(text=continued(*pieces), reason=reason))
+    return tuple(lines)
+
+
+def _filled(request: JobRequest, layout: JobLayout, started: Started, rank: str) -> list[str]:
+    """Return the options that the command leaves open, as shell words."""
+    row = started.launcher
+    values = {"nodes": layout.nodes, "workers": layout.tasks_per_node, "tasks": layout.tasks, "rank": rank}
+    wanted = {name: text.format_map(values) for name, text in row.fills.items()}
+    if row is ACCELERATE:
+        wanted |= _accelerate(request, layout, started)
+    if row is TORCHRUN and started.is_static and layout.nodes > 1:
+        wanted["--node_rank"] = rank
+    missing = {name: value for name, value in wanted.items() if name not in started.options}
+    return [f"{name}={value}" if value else name for name, value in missing.items()]
+
+
+def _accelerate(request: JobRequest, layout: JobLayout, started: Started) -> dict[str, str]:
+    """How accelerate starts workers at all, where neither the command nor its configuration file says so."""
+    options, config = started.options, request.command.config
+    wanted = {}
+    kinds = ("--multi_gpu", "--tpu", "--use_deepspeed", "--use_fsdp", "--use_megatron_lm")
+    if layout.tasks > 1 and not options.keys() & kinds and config.get("distributed_type", "NO") == "NO":
+        wanted["--multi_gpu"] = ""
+    by_deepspeed = "--use_deepspeed" in options or config.get("distributed_type") == "DEEPSPEED"
+    if by_deepspeed and layout.nodes > 1 and "deepspeed_config.deepspeed_multinode_launcher" not in config:
+        wanted["--deepspeed_multinode_launcher"] = "standard"
+    return wanted

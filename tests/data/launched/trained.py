@@ -1,0 +1,36 @@
+"""What the programs of the tests share: a small model, its data, and the digest of what was learnt."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from typing import Any
+
+import torch
+
+STEPS = 6
+
+
+def model() -> torch.nn.Module:
+    """A model that is the same in each worker."""
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+
+
+def batch(step: int, rank: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The data of a worker in a step; where a file named stop is there, worker 1 waits to be ended."""
+    while rank == 1 and os.path.exists("stop"):
+        time.sleep(0.1)
+    values = torch.sin(torch.arange(32.0) * (1 + step) + 100 * rank).reshape(4, 8)
+    return values, values.sum(dim=1, keepdim=True)
+
+
+def write(parameters: Any, workers: int, file: str = "") -> None:
+    """Write the digest to a file, that which the command names; rank 0 calls it."""
+    digest = hashlib.sha256()
+    for each in parameters:
+        digest.update(each.detach().float().contiguous().numpy().tobytes())
+    with open(file or sys.argv[1], "w") as written:
+        written.write(f"{digest.hexdigest()} {STEPS} steps, {workers} workers")

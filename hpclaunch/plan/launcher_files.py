@@ -50,14 +50,18 @@ def _trainer(argv: tuple[str, ...], read: ReadText) -> Iterator[tuple[str, str]]
     """Yield the whole numbers that the program's first Trainer or Fabric is given as such."""
     target = python_target(argv)
     text = (read(target.file) if target and target.file else None) or ""
-    if target is None or "lightning" not in text:
+    call = _trainer_call(text)
+    if target is None or call is None:
         return
-    calls = (node for node in ast.walk(parsed_program(text)) if isinstance(node, ast.Call))
-    for call in calls:
-        if _last(call.func) in ("Trainer", "Fabric"):
-            yield TRAINER + "where", f"{target.file}, line {call.lineno}"
-            yield from ((f"{TRAINER}{word.arg}", each) for word in call.keywords for each in _size(word))
-            return
+    yield TRAINER + "where", f"{target.file}, line {call.lineno}"
+    for word in call.keywords:
+        yield from ((f"{TRAINER}{word.arg}", each) for each in _size(word))
+
+
+def _trainer_call(text: str) -> ast.Call | None:
+    nodes = ast.walk(parsed_program(text)) if "lightning" in text else ()
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    return next((call for call in calls if _last(call.func) in ("Trainer", "Fabric")), None)
 
 
 def _size(word: ast.keyword) -> Iterator[str]:

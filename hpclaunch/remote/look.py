@@ -36,6 +36,7 @@ RANKS_OF = (
     ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE"),
     ("FLUX_TASK_RANK", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE"),
     ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+    ("HPCLAUNCH_RANK", "HPCLAUNCH_RANK", "HPCLAUNCH_RANK", "HPCLAUNCH_TASKS"),
 )
 """How a process is known for a rank, the surest first: a variable that must be there, then those of its rank,
 its local rank and the number of ranks."""

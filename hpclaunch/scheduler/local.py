@@ -170,7 +170,10 @@ SCHEDULER = LocalScheduler(
     title="this machine",
     submit_program="setsid",
     template="local.sh.j2",
-    launchers=(Mpiexec(shell_lines=_HERE, session_file="mpi_session.sh", without_mpi="direct"), Direct()),
+    launchers=(
+        Mpiexec(shell_lines=_HERE, session_file="mpi_session.sh", without_mpi="direct"),
+        Direct(),
+    ),
     job_number="$$",
     submit_folder="$PWD",
     port_number="$$",

@@ -2,8 +2,8 @@
 # Start N ranks on this machine, without an MPI:  bash -c "$start_ranks" start_ranks N WORDS...
 #
 # Each rank runs WORDS as a process group of its own, with its number in HPCLAUNCH_RANK and nothing on stdin. The exit
-# status is that of the first rank that failed; the others are then ended: SIGTERM, after 3 s SIGKILL. SIGTERM, SIGINT and
-# SIGUSR1 go on to all of them. bash 4.1 has no wait -n, so the ranks are looked at every 0.1 s (tried: 4.1.11, 4.4, 5.2).
+# status is that of the first rank that failed; the others are then ended: SIGTERM, within 3 s SIGKILL. SIGTERM, SIGINT and
+# SIGUSR1 go on to all of them. bash 4.1 has no wait -n, so the ranks are looked at every 0.1 s (tried: 4.2, 4.4, 5.2).
 groups=() running=() failed=
 count=$1
 shift

@@ -63,7 +63,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     session_file: str | None = None
     """File of ``hpclaunch/remote`` that makes a folder of the job's own for the launcher's session files."""
     text_file: str | None = None
-    """File of ``hpclaunch/remote`` whose text is a variable in ``words``, of the file's name without ``.sh``."""
+    """File of ``hpclaunch/remote`` whose text ``words`` have as a variable, named like it without ``.sh``."""
     starts_mpi: bool = True
     """Whether ranks that it starts can find each other by MPI."""
     without_mpi: str | None = None

@@ -152,7 +152,7 @@ _HERE = (
 
 
 class Direct(Launcher, frozen=True, kw_only=True):
-    """The ranks as processes of a shell: they need no MPI, and find each other by MASTER_ADDR or not at all."""
+    """The ranks as processes of a shell: they need no MPI, and meet at MASTER_ADDR or not at all."""
 
     name: str = "direct"
     rank: str = "$HPCLAUNCH_RANK"

@@ -136,7 +136,7 @@ def test_a_machine_without_mpi_takes_no_ranks_that_meet_by_it() -> None:
 
 PROGRAM = """
 import os, sys
-print("GOT", os.environ["RANK"], os.environ["LOCAL_RANK"], os.environ["WORLD_SIZE"], os.environ["MASTER_ADDR"])
+print("GOT", *(os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR")))
 assert "OMPI_COMM_WORLD_RANK" not in os.environ
 if os.environ["RANK"] == "1" and len(sys.argv) > 1:
     raise RuntimeError("boom on purpose")

@@ -33,6 +33,7 @@ from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.script_layout import WIDTH
 from hpclaunch.plan.zero_stage import deepspeed_config, own_config, zero_lines
 from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -205,22 +206,22 @@ def rank_lines(
         if len(" ".join((command, *texts))) < WIDTH:
             texts = [" ".join(texts)]
         lines += [Line(text=command + text, reason=reason) for text in texts if text]
-    if framework_of(request).coordinator and not launcher.known_to_jax:
-        local_rank = '"$LOCAL_RANK"' if "LOCAL_RANK" in needed else who["LOCAL_RANK"]
-        lines += _known_to_jax(layout.tasks, local_rank)
+    lines += _known_to_jax(request, launcher, layout.tasks, who["LOCAL_RANK"])
     if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
         lines.append(own_config(config))
     return tuple(lines)
 
 
-def _known_to_jax(tasks: int, local_rank: str) -> tuple[Line, ...]:
+def _known_to_jax(request: JobRequest, launcher: Launcher, tasks: int, local_rank: str) -> tuple[Line, ...]:
     """Return the variables by which JAX finds the ranks of a launcher that it does not know."""
-    numbers = f'OMPI_COMM_WORLD_RANK="$RANK" OMPI_COMM_WORLD_LOCAL_RANK={local_rank}'
+    if launcher.known_to_jax or not framework_of(request).coordinator:
+        return ()
     return (
         Line(
-            text=f"export OMPI_COMM_WORLD_SIZE={tasks} {numbers}",
+            text=f'export OMPI_COMM_WORLD_SIZE={tasks} OMPI_COMM_WORLD_RANK="$RANK"',
             reason="jax.distributed.initialize() finds ranks by Open MPI's names, whatever has started them",
         ),
+        Line(text=f"export OMPI_COMM_WORLD_LOCAL_RANK={local_rank}", reason="the same"),
         Line(
             text='export OMPI_MCA_orte_hnp_uri="${OMPI_MCA_orte_hnp_uri:-0.0;tcp://$JAX_COORDINATOR_ADDRESS}"',
             reason="where this one is set (jax/_src/clusters/ompi_cluster.py)",

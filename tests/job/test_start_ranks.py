@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -104,7 +105,7 @@ def test_the_signal_for_a_checkpoint_goes_on_to_all_ranks(tmp_path: Path) -> Non
 # --- which jobs get it -------------------------------------------------------------------------------------
 
 
-def launcher_of(framework: str | None, tasks: int, *, mpi: bool = False, site: str = "local") -> str:
+def launcher_of(framework: Any, tasks: int, *, mpi: bool = False, site: str = "local") -> str:
     request = JobRequest(site=site, command=Command(argv=("a.out",)), framework=framework)
     settings = (Setting(name=MPI, value="yes", origin=f"{FOUND}a.py, line 1: imports mpi4py"),) if mpi else ()
     return with_launcher(request, shipped(site), tasks, settings).scheduler.launcher

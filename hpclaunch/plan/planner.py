@@ -19,7 +19,7 @@ from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
 from hpclaunch.plan.documented_cores import cores_line, documented_cores, with_documented_cores
 from hpclaunch.plan.fabric_notes import container_notes, fabric_notes
-from hpclaunch.plan.framework_notes import about_framework, framework_notes
+from hpclaunch.plan.framework_notes import about_framework, framework_notes, with_launcher
 from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
@@ -75,6 +75,7 @@ def make_plan(
     request, said = with_said_sizes(request)
     settings = (*settings, *said)
     layout = _layout(request, profile, topology, place.allocation)
+    profile = with_launcher(request, profile, layout.tasks, settings)
     by_local_rank = framework_of(request).device_by_local_rank
     if not place.allocation:
         check_budget(request, profile, layout)

@@ -12,7 +12,7 @@ from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
 from hpclaunch.plan.planner import about
 from hpclaunch.plan.script_layout import WIDTH, ScriptLayout, wrapped
 from hpclaunch.plan.startup_plan import needs_startup
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import continued, literal
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
         sources=layout.sources,
         launch=_command((*(("hpclaunch_supervise",) if plan.supervision else ()), *plan.launch)),
         program=_command(tuple(map(literal, plan.argv))),
+        launcher_file=None if plan.started else site_launcher(plan.profile).text_file,
         preflight=plan.preflight,
         staging=plan.staging,
         plain=plain,

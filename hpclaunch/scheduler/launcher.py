@@ -55,7 +55,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     overlap: tuple[str, ...] = ()
     """Options that let a process per node run while the ranks do; empty: there are none."""
     known_to_jax: bool = False
-    """Whether ``jax.distributed.initialize()`` finds the ranks that it starts, whatever their MPI."""
+    """Whether ``jax.distributed.initialize()`` finds the ranks that it starts, by its own variables."""
     rank_guard: str | None = None
     """File of ``hpclaunch/remote`` whose function, of the same name, ends a job whose ranks would not find
     each other, where that is certain."""
@@ -64,6 +64,12 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     shell becomes the program."""
     session_file: str | None = None
     """File of ``hpclaunch/remote`` that makes a folder of the job's own for the launcher's session files."""
+    text_file: str | None = None
+    """File of ``hpclaunch/remote`` whose text ``words`` have as a variable, named like it without ``.sh``."""
+    starts_mpi: bool = True
+    """Whether ranks that it starts can find each other by MPI."""
+    without_mpi: str | None = None
+    """Launcher of the same scheduler for ranks that do without MPI; None: this one starts them, too."""
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Return the launcher's words as shell text; the script's shell expands variables in them."""

@@ -1,7 +1,7 @@
 #!/bin/bash
 
-# Written by hpclaunch 0.1.0 for local: This machine - the installed MPI's mpiexec on its own cores, measured
-# when a job starts.
+# Written by hpclaunch 0.1.0 for local: This machine - ranks on its own cores, measured when a job starts; by
+# the installed MPI's mpiexec where they need an MPI.
 # 1 node x 2 ranks = 2 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0  NUMA node 0

@@ -54,9 +54,8 @@ def train(path: str, fault: str) -> None:
 
 
 if __name__ == "__main__":
-    number = (
-        os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMIX_RANK") or os.environ["SLURM_PROCID"]
-    )
+    names = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "HPCLAUNCH_RANK", "SLURM_PROCID")
+    number = next(os.environ[name] for name in names if name in os.environ)
     faults = dict(enumerate(sys.argv[2:]))
     mine = faults.get(int(number), "none")
     become_another(mine, Path(sys.argv[1]).parent)

@@ -424,8 +424,7 @@ def test_the_second_look_is_no_part_of_the_program(tmp_path: Path) -> None:
     program = [sys.executable, "-c", LOOKS_BACK % fd]
     shell = ["bash", "-c", shell_of("--site", "local", "--tasks", "1"), "rank", *program]
     (tmp_path / "binding").mkdir()
-    ranks = {"PMI_RANK": "0", "MPI_LOCALRANKID": "0"}
-    environment = {**os.environ, **ranks, "HPCLAUNCH_JOB_FOLDER": str(tmp_path)}
+    environment = {**os.environ, "HPCLAUNCH_RANK": "0", "HPCLAUNCH_JOB_FOLDER": str(tmp_path)}
     done = subprocess.run(shell, env=environment, pass_fds=[fd], capture_output=True, text=True, check=True)
     watch, shared = done.stdout.split(maxsplit=1)
     assert shared == "[]\n"

@@ -20,6 +20,7 @@ from tests.job.leftovers import MPIEXEC, environment, killed_launch, plant
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 SESSION = resource_dir("remote") / "mpi_session.sh"
+ALONE = ("--tasks", "1", "--framework", "mpi4py")  # others that are alone need no mpiexec
 MESSAGE = "The PMIx server's listener thread failed to start"
 
 
@@ -67,7 +68,7 @@ def test_status_names_the_leftover_where_a_program_starts_its_own_mpiexec(
 ) -> None:
     plant(leftover, 3000)
     program = f"unset PRTE_MCA_prte_tmpdir_base ${{!PMIX_@}} ${{!PRTE_@}}; TMPDIR={tmpdir} mpiexec -n 2 true"
-    job = run(tmpdir, "--tasks", "1", "--wait", "--", "bash", "-c", program)
+    job = run(tmpdir, *ALONE, "--wait", "--", "bash", "-c", program)
     assert job.returncode == 1
     status = json.loads(hpclaunch_here("status", "last", "--json").stdout)
     assert status["failure"]["cause"] == "folder of a killed mpiexec"
@@ -77,7 +78,7 @@ def test_status_names_the_leftover_where_a_program_starts_its_own_mpiexec(
 @pytest.mark.parametrize(("program", "exit_code"), [("true", 0), ("exit 3", 1)])
 def test_a_job_removes_its_folder(tmpdir: Path, program: str, exit_code: int) -> None:
     seen = f"ls -d {tmpdir}/hpclaunch-mpi.*/ompi.* && stat -c %a $HPCLAUNCH_MPI_SESSION && {program}"
-    job = run(tmpdir, "--tasks", "1", "--wait", "--", "bash", "-c", seen)
+    job = run(tmpdir, *ALONE, "--wait", "--", "bash", "-c", seen)
     assert job.returncode == exit_code, job.stderr
     assert f"{tmpdir}/hpclaunch-mpi." in job.stdout
     assert "700" in job.stdout.split()
@@ -85,7 +86,7 @@ def test_a_job_removes_its_folder(tmpdir: Path, program: str, exit_code: int) ->
 
 
 def test_a_cancelled_job_removes_its_folder(tmpdir: Path) -> None:
-    started = run(tmpdir, "--tasks", "1", "--no-wait", "--", "sleep", "60")
+    started = run(tmpdir, *ALONE, "--no-wait", "--", "sleep", "60")
     assert started.returncode == 0, started.stderr
     while not list(tmpdir.glob("*/ompi.*")) and hpclaunch_here("jobs", "--state", "running").stdout:
         time.sleep(0.02)

@@ -54,35 +54,42 @@ def runs(log: str) -> list[str]:
 
 # The signal comes after 3 s: on a crowded machine ranks may take more than one until they can take it.
 LOCAL = ("--site", "local", "--tasks", "2", "--time", "6s", "--warn-before", "3s")
+# Ranks whose framework is not known are started by mpiexec, those of torch by a shell.
+BOTH = pytest.mark.parametrize("named", [(), ("--framework", "torch")], ids=["mpiexec", "direct"])
 
 
 @pytest.mark.mpi
-def test_a_job_that_checkpoints_is_called_again() -> None:
-    job, log = submit(*LOCAL, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
+@BOTH
+def test_a_job_that_checkpoints_is_called_again(named: tuple[str, ...]) -> None:
+    job, log = submit(*LOCAL, *named, "--max-restarts", "2", "--", sys.executable, "-c", PROGRAM, "2")
     assert (job["state"], job["exit_code"]) == ("done", 0), log
     assert runs(log) == [f"GOT rank {rank} run {run}" for rank in (0, 1) for run in (0, 1, 2)]
 
 
 @pytest.mark.mpi
-def test_restarts_are_used_up() -> None:
-    job, log = submit(*LOCAL, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "never")
+@BOTH
+def test_restarts_are_used_up(named: tuple[str, ...]) -> None:
+    job, log = submit(*LOCAL, *named, "--max-restarts", "1", "--", sys.executable, "-c", PROGRAM, "never")
     assert (job["state"], job["exit_code"]) == ("failed", 85)
     assert "checkpointed, and no restart is left (--max-restarts 1)" in log
     assert len(runs(log)) == 4
 
 
 @pytest.mark.mpi
-def test_a_failure_is_no_checkpoint() -> None:
-    job, _ = submit(*LOCAL, "--max-restarts", "2", "--", sys.executable, "-c", "raise SystemExit(7)")
+@BOTH
+def test_a_failure_is_no_checkpoint(named: tuple[str, ...]) -> None:
+    job, _ = submit(*LOCAL, *named, "--max-restarts", "2", "--", sys.executable, "-c", "raise SystemExit(7)")
     assert (job["state"], job["exit_code"]) == ("failed", 7)
 
 
 @pytest.mark.mpi
-def test_a_hang_is_ended_and_named() -> None:
-    job, log = submit("--site", "local", "--idle-timeout", "2s", "--", "sleep", "600")
+@BOTH
+def test_a_hang_is_ended_and_named(named: tuple[str, ...]) -> None:
+    words = ("--site", "local", "--tasks", "2", *named, "--idle-timeout", "2s", "--", "sleep", "600")
+    job, log = submit(*words)
     assert (job["state"], job["exit_code"]) == ("failed", 124)
     assert "hung: no output and no heartbeat for 2 s" in log
-    assert job["hang"]["finding"].startswith("1 of 1 asleep; no output since ")
+    assert job["hang"]["finding"].startswith("2 of 2 asleep; no output since ")
 
 
 @pytest.mark.mpi
@@ -104,10 +111,22 @@ def of_job(store: Store, job: str) -> list[psutil.Process]:
     return found
 
 
-def start_supervised(tmp_path: Path) -> tuple[Store, str]:
+def start_supervised(tmp_path: Path, named: tuple[str, ...]) -> tuple[Store, str]:
     """Start a job with a timer and a watchdog; return when its program runs."""
     ready = tmp_path / "ready"
-    words = ["--site", "local", "--tasks", "1", "--max-restarts", "1", "--idle-timeout", "1m", "--time", "1m"]
+    words = [
+        "--site",
+        "local",
+        "--tasks",
+        "2",
+        *named,
+        "--max-restarts",
+        "1",
+        "--idle-timeout",
+        "1m",
+        "--time",
+        "1m",
+    ]
     words += ["--warn-before", "20s", "--no-wait", "--", "sh", "-c", f": > {ready}; exec sleep 200"]
     done = subprocess.run(
         [sys.executable, "-m", "hpclaunch", "submit", *words],
@@ -121,8 +140,9 @@ def start_supervised(tmp_path: Path) -> tuple[Store, str]:
 
 
 @pytest.mark.mpi
-def test_nothing_goes_on_where_a_signal_ends_the_script(tmp_path: Path) -> None:
-    store, job = start_supervised(tmp_path)
+@BOTH
+def test_nothing_goes_on_where_a_signal_ends_the_script(tmp_path: Path, named: tuple[str, ...]) -> None:
+    store, job = start_supervised(tmp_path, named)
     os.kill(int((store.load(job).scheduler_id or "").partition(":")[0]), signal.SIGTERM)
     answer = subprocess.run([sys.executable, "-m", "hpclaunch", "wait", job], capture_output=True, text=True)
     assert answer.stdout == "failed\n"
@@ -130,8 +150,9 @@ def test_nothing_goes_on_where_a_signal_ends_the_script(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-def test_cancel_ends_what_a_killed_script_has_left(tmp_path: Path) -> None:
-    store, job = start_supervised(tmp_path)
+@BOTH
+def test_cancel_ends_what_a_killed_script_has_left(tmp_path: Path, named: tuple[str, ...]) -> None:
+    store, job = start_supervised(tmp_path, named)
     os.kill(int((store.load(job).scheduler_id or "").partition(":")[0]), signal.SIGKILL)
     words = [sys.executable, "-m", "hpclaunch"]
     while subprocess.run([*words, "wait", job], capture_output=True, text=True).stdout != "lost\n":

@@ -19,9 +19,10 @@ OTHERS = ("c", "shell", "isolated", "bare")
 def hang(tmp_path: Path) -> Iterator[Callable[..., HungJob]]:
     jobs: list[HungJob] = []
 
-    def start(*faults: str) -> HungJob:
+    def start(*faults: str, framework: str = "mpi4py") -> HungJob:
         jobs.append(HungJob(tmp_path, *faults))
-        jobs[-1].submit("--site", "local", "--tasks", str(len(faults)), "--stacks")
+        words = ("--site", "local", "--tasks", str(len(faults)), "--framework", framework, "--stacks")
+        jobs[-1].submit(*words)
         return jobs[-1]
 
     yield start
@@ -49,10 +50,13 @@ def test_ranks_that_stop_or_read_are_named_with_the_place(hang: Callable[..., Hu
     assert f", its process {worker['pid']} in open() of {fifo} ({LINES['read']}); no output since " in said
 
 
-def test_programs_that_the_signal_would_end_survive(hang: Callable[..., HungJob], tmp_path: Path) -> None:
+@pytest.mark.parametrize("framework", ["mpi4py", "torch"])  # by mpiexec, and by a shell
+def test_programs_that_the_signal_would_end_survive(
+    hang: Callable[..., HungJob], tmp_path: Path, framework: str
+) -> None:
     (tmp_path / "sleeps.c").write_text("#include <unistd.h>\nint main(void) { for (;;) sleep(600); }\n")
     subprocess.run(["gcc", "-o", str(tmp_path / "sleeps"), str(tmp_path / "sleeps.c")], check=True)
-    job = hang(*OTHERS)
+    job = hang(*OTHERS, framework=framework)
     pids = {name: int((tmp_path / f"became.{name}").read_text()) for name in OTHERS}
     found = job.stacks()
     assert [name for name, pid in pids.items() if not alive(pid)] == []

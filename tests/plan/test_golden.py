@@ -81,6 +81,12 @@ def cases() -> dict[str, dict[str, Any]]:
     return {
         **known,
         "local": {"site": "local", "tasks": 2},
+        "local.torch": {
+            "site": "local",
+            "tasks": 2,
+            "framework": "torch",
+            "command": Command(argv=("python3", "train.py")),
+        },
         "lumi-g.two-nodes": {**known["lumi-g"], "nodes": 2, "timeline": "timeline.json", "binding": "strict"},
         "lumi-g.sixteen-ranks": {**known["lumi-g"], "tasks_per_node": 16, "queue": "dev-g"},
         "polaris.two-nodes": {**known["polaris"], "nodes": 2, "directives": ("-l filesystems=home",)},

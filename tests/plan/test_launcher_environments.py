@@ -46,6 +46,14 @@ def lines(site: str, framework: str | None, **more: Any) -> str:
     return rank_lines(script_of({**asked, "framework": framework, "command": command}, plain=True))
 
 
+def known_to_jax(text: str, rank: int) -> dict[str, int]:
+    """The variables by which JAX finds ranks, but for those of srun, which it knows."""
+    if "SLURM_PROCID" in text:
+        return {}
+    numbers = {"RANK": rank, "LOCAL_RANK": rank % EACH, "SIZE": NODES * EACH}
+    return {f"OMPI_COMM_WORLD_{name}": number for name, number in numbers.items()}
+
+
 def started(text: str, given: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a rank's lines; then its program prints the variables that it finds, after RANK and LOCAL_RANK."""
     words = f'{BEFORE}{text}\nprintf "%s\\0" "$RANK" "$LOCAL_RANK"; exec env -0'
@@ -54,7 +62,8 @@ def started(text: str, given: dict[str, str]) -> subprocess.CompletedProcess[str
 
 
 def test_each_launcher_has_an_environment() -> None:
-    assert set(LAUNCHERS) == set(SITES) == {each["launcher"] for each in environments()}
+    # direct: the shell of the job itself, see tests/job/test_start_ranks.py
+    assert set(LAUNCHERS) - {"direct"} == set(SITES) == {each["launcher"] for each in environments()}
     for each in environments():
         assert set(each) == {"launcher", "site", "kind", "source", "variables"}
         assert each["kind"] in ("record", "manual")
@@ -85,7 +94,7 @@ def test_every_rank_knows_who_it_is(site: str, environment: dict[str, Any], fram
         wanted = {
             "torch": {**names, "LOCAL_WORLD_SIZE": EACH, "GROUP_RANK": rank // EACH},
             "deepspeed": {**names, "LOCAL_WORLD_SIZE": EACH, "LOCAL_SIZE": EACH},
-            "jax": {"JAX_NUM_PROCESSES": NODES * EACH, "JAX_PROCESS_ID": rank},
+            "jax": {"JAX_NUM_PROCESSES": NODES * EACH, "JAX_PROCESS_ID": rank, **known_to_jax(text, rank)},
             None: names,
         }.get(framework, {})
         assert {name: found.get(name) for name in wanted} == {n: str(v) for n, v in wanted.items()}

@@ -1,0 +1,87 @@
+#!/bin/bash
+
+# Written by hpclaunch 0.1.0 for local: This machine - ranks on its own cores, measured when a job starts; by
+# the installed MPI's mpiexec where they need an MPI.
+# 1 node x 2 ranks = 2 ranks.
+# Framework: torch; named in the request.
+# CPUs and GPUs of each local rank:
+#   rank 0: CPUs 0  NUMA node 0
+#   rank 1: CPUs 1  NUMA node 0
+
+set -eo pipefail
+export HPCLAUNCH_JOB_ID="$$"
+export HPCLAUNCH_JOB_FOLDER="$PWD/hpclaunch-$$"  # for what this job writes
+export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
+rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
+[ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || echo "hpclaunch: no proof, no status: --dry-run --save DIR writes the files" >&2
+
+export PATH=/opt/env/bin:"$PATH"  # the Python and MPI of this hpclaunch, first
+MASTER_ADDR=127.0.0.1  # rendezvous: the job's first node
+export MASTER_ADDR MASTER_PORT=$((10000 + $$ % 10000))  # this job's port (10000-19999)
+export OMP_NUM_THREADS=1  # threads for each rank: the cores it is bound to
+
+# Each rank is a shell with these lines.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+# the rank
+export RANK="${HPCLAUNCH_RANK:?direct gave no rank}" LOCAL_RANK="${HPCLAUNCH_RANK:?direct gave no rank}"
+export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 GROUP_RANK=$((RANK / 2))  # and the sizes, for torch.distributed
+cpus=(0 1)  # CPUs planned for each local rank
+# bind this shell, and so the program that it becomes (man taskset)
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+HPCLAUNCH_RANK
+
+IFS= read -r -d '' start_ranks <<'HPCLAUNCH_TEXT' || :
+# Start N ranks on this machine, without an MPI:  bash -c "$start_ranks" start_ranks N WORDS...
+#
+# Each rank runs WORDS as a process group of its own, with its number in HPCLAUNCH_RANK and nothing on stdin. The exit
+# status is that of the first rank that failed; the others are then ended: SIGTERM, within 3 s SIGKILL. SIGTERM, SIGINT and
+# SIGUSR1 go on to all of them. bash 4.1 has no wait -n, so the ranks are looked at every 0.1 s (tried: 4.2, 4.4, 5.2).
+groups=() running=() failed=
+count=$1
+shift
+
+signal_ranks() {
+  local group
+  for group in "${groups[@]}"; do kill -s "$1" -- "-$group" 2> /dev/null; done
+}
+end_ranks() {  # the exit status
+  [ -z "$failed" ] || return 0
+  failed=$1 deadline=$((SECONDS + 3))
+  signal_ranks TERM
+}
+trap 'signal_ranks USR1' USR1
+trap 'end_ranks 143' TERM
+trap 'end_ranks 130' INT
+
+set -m  # each is a process group
+for ((rank = 0; rank < count; rank++)); do
+  HPCLAUNCH_RANK=$rank "$@" < /dev/null &
+  groups[rank]=$! running[rank]=$!
+done
+set +m
+exec {never}<> <(:)  # a pipe in which nothing arrives
+while [ "${running[*]}" ]; do
+  for rank in "${!running[@]}"; do
+    kill -0 "${running[rank]}" 2> /dev/null && continue
+    wait "${running[rank]}" 2> /dev/null
+    status=$?
+    unset "running[rank]"
+    [ -z "$failed" ] || continue
+    if [ "$status" = 0 ]; then
+      unset "groups[rank]"
+    else
+      echo "$HOSTNAME: rank $rank exited with code $status" >&2
+      end_ranks "$status"
+    fi
+  done
+  [ -z "$failed" ] || [ "$SECONDS" -lt "$deadline" ] || signal_ranks KILL
+  read -rt 0.1 -u "$never"
+done
+[ -z "$failed" ] || signal_ranks KILL  # what those ranks have left
+exit "${failed:-0}"
+HPCLAUNCH_TEXT
+
+bash -c "$start_ranks" start_ranks 2 \
+  bash -c "$rank_start$rank_end" rank \
+  python3 train.py

@@ -64,9 +64,6 @@ class Value:
     """It is not quoted, so bash makes several words of it."""
 
 
-_NOTHING = Value("", "")
-
-
 @dataclass
 class Values:
     """Reads words of one script."""

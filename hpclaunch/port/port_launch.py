@@ -434,5 +434,3 @@ _OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {
     "nodes by name": _left("the launcher uses all nodes of the job"),
     "nothing": _left("not needed"),
 }
-
-MADE_BY_HPCLAUNCH = SCRIPT_OF_HPCLAUNCH

@@ -10,9 +10,6 @@ from collections.abc import Iterator
 
 from hpclaunch.scheduler.slurm_directives import SLURM_DIRECTIVES
 
-WAITS = "SBATCH_WAIT"
-"""Makes sbatch wait for the end of the job."""
-
 _OPTIONS = (
     "account acctg-freq array batch bb cluster-constraint clusters consolidate-segments constraint"
     " container container-id core-spec cpu-freq cpus-per-gpu delay-boot distribution error exclusive"

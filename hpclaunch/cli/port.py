@@ -77,7 +77,7 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
 
 def _text(script: str) -> str:
     """Return the script's text. Raises BadInputError, with the line where there is one."""
-    from hpclaunch.port.script_check import check_text
+    from hpclaunch.port.port_text import check_text
 
     text = check_text(script, read_script_file(script))
     _check_ends(script, text)

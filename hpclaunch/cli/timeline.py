@@ -60,12 +60,8 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
         if options["repair"]:
             _repair(paths, options["repair"])
             return
-        files = _read(paths, strict=record is None and not _only_folders(sources))
+        files = _read(paths, strict=record is None and not all(Path(source).is_dir() for source in sources))
         _report(files, record, options, paths)
-
-
-def _only_folders(sources: tuple[str, ...]) -> bool:
-    return all(Path(source).is_dir() for source in sources)
 
 
 def _found(

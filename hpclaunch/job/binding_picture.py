@@ -29,7 +29,7 @@ def binding_picture(record: JobRecord, reports: Sequence[RankReport], node: str 
             f"--picture: no rank of job {record.id} has reported its binding, so there is nothing to draw",
             "hpclaunch topology --site NAME --picture FILE.svg draws what is planned on a site's node",
         )
-    node = node or next((one.host for one in reports if _is_wrong(one)), reports[0].host)
+    node = node or next((one.host for one in reports if not one.ok or one.left), reports[0].host)
     here = [report for report in reports if report.host == node]
     if not here:
         known = ", ".join(dict.fromkeys(report.host for report in reports))
@@ -39,10 +39,6 @@ def binding_picture(record: JobRecord, reports: Sequence[RankReport], node: str 
     title = f"measured by the ranks of job {record.id} on {node}"
     captions = [caption for report in here for caption in _captions(report)]
     return svg(topology, NodeBinding(ranks=ranks), title, captions), node
-
-
-def _is_wrong(report: RankReport) -> bool:
-    return not report.ok or bool(report.left)
 
 
 def _captions(report: RankReport) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -162,11 +161,7 @@ def _uri(name: str) -> str:
 
 def rules_list(rules: Sequence[Rule]) -> str:
     """Return the rules for a terminal."""
-    return text_table((rule.id, rule.severity, _plain(rule.what)) for rule in rules)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"`", "", text)
+    return text_table((rule.id, rule.severity, rule.what.replace("`", "")) for rule in rules)
 
 
 _HEAD = """# Rules of hpclaunch lint

@@ -43,11 +43,7 @@ def main_launch(port: Port, values: Values) -> Launch | None:
     found = launches_of(port)
     # Scripts of earlier versions have launches of hpclaunch's programs, too.
     found = [one for one in found if port.own and _starts_ranks(one, values)] or found
-    return max(found, key=lambda launch: _ranks(port, values, launch) or 0, default=None)
-
-
-def _ranks(port: Port, values: Values, launch: Launch) -> int | None:
-    return source_sizes(port, values, launch).ranks
+    return max(found, key=lambda launch: source_sizes(port, values, launch).ranks or 0, default=None)
 
 
 def program_of(port: Port, launch: Launch, values: Values) -> list[Piece]:

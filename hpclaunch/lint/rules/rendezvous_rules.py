@@ -38,7 +38,7 @@ def torchrun_one_node(context: Context) -> Iterator[Violation]:
     script = context.script
     for run in _torch_runs(script):
         nodes = _nodes(context, run.launch)
-        if not nodes or nodes < 2 or _in_loop_or_ssh(run.launch, script) or _is_array(script):
+        if not nodes or nodes < 2 or _in_loop_or_ssh(run.launch, script) or script.has_option("array"):
             continue
         by_launcher = run.launch.launcher not in ("python", "torchrun")
         if not by_launcher:
@@ -48,10 +48,6 @@ def torchrun_one_node(context: Context) -> Iterator[Violation]:
             yield Violation(
                 run.launch.line, f"torchrun without --nnodes on {nodes} nodes: each one trains on its own"
             )
-
-
-def _is_array(script: Script) -> bool:
-    return script.has_option("array")
 
 
 def _has_open_options(run: TorchRun) -> bool:

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-
-def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True, check=False
-    )
+from tests.own_process import hpclaunch
 
 
 @pytest.mark.parametrize(

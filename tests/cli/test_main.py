@@ -16,14 +16,11 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.job.store import Store
+from tests.own_process import hpclaunch
 from tests.scripts import bare
 from tests.testbed.kit import new_record
 
 HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
-
-
-def hpclaunch(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*HPCLAUNCH, *words], capture_output=True, text=True, cwd=cwd)
 
 
 @pytest.mark.parametrize("words", [("sites", "list"), ("--help",), ("submit", "--help")])

@@ -52,11 +52,6 @@ BODIES = {
 }
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "state")
-
-
 def record_there(store: Store, tmp_path: Path, scheduler: str, workdir: Path | None = None) -> JobRecord:
     """A new record whose folder is on the host: next to the store, not in it."""
     record = new_record(store, scheduler, workdir or tmp_path)

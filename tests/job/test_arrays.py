@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,20 +15,16 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.scheduler.pbs import SCHEDULER as PBS
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 FAKES = Path(__file__).parents[1] / "fakes"
 VENV = Path(sys.executable).parent
-HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
 # Each job says who it is, leaves a result, and the one with index 2 fails.
 PROGRAM = (
     'i=$HPCLAUNCH_ARRAY_INDEX; echo "GOT $i"; echo "{\\"index\\": $i}" > "$HPCLAUNCH_RESULT_FILE";'
     ' [ "$i" != 2 ] || exit 7'
 )
-
-
-def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*HPCLAUNCH, *words], capture_output=True, text=True)
 
 
 def status(job: str = "last") -> dict[str, Any]:

@@ -19,6 +19,7 @@ import pytest
 from hpclaunch.job.binding_report import RankReport, read_report, table, verdict
 from hpclaunch.job.job_documents import VerifyDocument
 from tests.launcher_environments import environments, variables
+from tests.own_process import hpclaunch
 from tests.scripts import rank_shell
 from tests.testbed.cluster import Slurm
 
@@ -26,10 +27,6 @@ LINE = (
     "hpclaunch-binding rank={rank} host=n1 local_rank=0 cpus=0-1 planned=0-1 mems=0 gpus=0 bus=b gpu_numa=0"
     " verdict={verdict}"
 )
-
-
-def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
 
 
 def last_verdict() -> tuple[int, dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.in_process import hpclaunch_here
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 LOCAL = ("submit", "--site", "local", "--tasks", "2", "--check-imports", "--json")
@@ -30,11 +31,6 @@ def here(tmp_path: Path) -> Path:
     )
     (folder / "broken.py").write_text("import crash\nprint('RAN')\n")
     return tmp_path
-
-
-def hpclaunch(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "hpclaunch", *words]
-    return subprocess.run(line, capture_output=True, text=True, cwd=cwd, env={**os.environ, **variables})
 
 
 def looked_at(answer: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
@@ -65,7 +61,8 @@ def test_a_program_whose_modules_are_there_runs(program: str, here: Path) -> Non
 def test_an_import_that_ends_python_is_told(here: Path) -> None:
     (here / "site" / "crash").mkdir(parents=True)
     (here / "site" / "crash" / "__init__.py").write_text("import os\nos.abort()\n")
-    answer = hpclaunch(*LOCAL, "--", "python", "code/broken.py", cwd=here, PYTHONPATH=str(here / "site"))
+    env = {**os.environ, "PYTHONPATH": str(here / "site")}
+    answer = hpclaunch(*LOCAL, "--", "python", "code/broken.py", cwd=here, env=env)
     assert answer.returncode == 1
     assert "import crash ended Python with exit status -6" in answer.stderr
 

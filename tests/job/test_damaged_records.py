@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.job.store import Store
+from tests.own_process import hpclaunch as call
 from tests.testbed.cluster import Slurm
 from tests.testbed.kit import new_record, submit
 
@@ -27,23 +28,12 @@ GARBAGE = {
 FILES = ("next_id", "exit_status", "reason", "cancelled", "result.json", "out.log", "record.json")
 
 
-def call(*words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    command = [*before, sys.executable, "-m", "hpclaunch", *words]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
 def state_of(job: str) -> str:
     """Return the state that the list of all jobs shows; the list is shown whatever is damaged."""
     answer = call("jobs", "--json")
     assert answer.returncode == 0, answer.stderr
     assert "internal error" not in answer.stderr
     return next(str(facts["state"]) for facts in json.loads(answer.stdout) if facts["id"] == job)
-
-
-@pytest.fixture
-def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
-    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
-    return slurm
 
 
 @pytest.mark.slurm

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,15 +18,11 @@ from hpclaunch.job.fetch_results import fetch, list_results
 from hpclaunch.job.job_documents import FetchDocument
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Sshd
 from tests.testbed.kit import new_record
 
 pytestmark = pytest.mark.sshd
-
-
-def hpclaunch(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "hpclaunch", *words]
-    return subprocess.run(line, capture_output=True, text=True, cwd=cwd)
 
 
 @pytest.fixture

@@ -19,17 +19,13 @@ from hpclaunch.job.follow_job import cancel_job, wait_job
 from hpclaunch.job.refresh import refresh
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
+from tests.own_process import hpclaunch as call
 from tests.testbed.kit import new_record, submit
 
 HOST, LOCAL = LocalHost(), get_scheduler("local")
 HERE = machine_identity()
 # A process namespace of its own, as a container has: the host's name and boot id are the same.
 CONTAINER = ("unshare", "--map-root-user", "--pid", "--fork", "--mount-proc")
-
-
-def call(*words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    command = [*before, sys.executable, "-m", "hpclaunch", *words]
-    return subprocess.run(command, capture_output=True, text=True)
 
 
 def stored(store: Store, job: str) -> dict[str, Any]:

@@ -20,16 +20,12 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 PROBE_FILE = resource_dir("remote") / "probe.py"
 
 FAKES = Path(__file__).parents[1] / "fakes" / "fake_gpu_tools"
-
-
-def hpclaunch(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "hpclaunch", *words]
-    return subprocess.run(line, capture_output=True, text=True, **options)
 
 
 def record_of(answer: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.job import test_run_fake_flux as on_fake
-from tests.job.test_run_fake_flux import hpclaunch, run
+from tests.job.test_run_fake_flux import run
+from tests.own_process import hpclaunch
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,14 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 from tests.train.mpirun import train, write_digits
-
-
-def hpclaunch(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hpclaunch", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True)
-
 
 # Slurm looks at limits every 30 s and warns of those that come within 30 s more than asked for (its
 # PERIODIC_TIMEOUT): here 30 to 60 s after the start. The run after the requeue must have ended by then.

@@ -21,6 +21,7 @@ from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.refresh import refresh
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
+from tests.own_process import hpclaunch
 from tests.testbed.kit import submit
 
 pytestmark = pytest.mark.slow
@@ -37,10 +38,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FAKE_FLUX_HOME", str(home))
     monkeypatch.setenv("PATH", f"{FAKES / 'fake_flux'}:{os.environ['PATH']}")
     return home
-
-
-def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
 
 
 def run(*words: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:

@@ -17,6 +17,7 @@ from hpclaunch.job.refresh import refresh
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
+from tests.own_process import hpclaunch
 from tests.testbed.kit import contract_script, new_record, submit
 
 pytestmark = pytest.mark.slow
@@ -34,10 +35,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FAKE_LSF_HOME", str(home))
     monkeypatch.setenv("PATH", f"{FAKES / 'fake_lsf'}:{VENV}:{os.environ['PATH']}")
     return home
-
-
-def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
 
 
 def run(*words: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:

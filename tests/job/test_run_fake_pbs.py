@@ -38,11 +38,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "state")
-
-
 def wait(store: Store, record: JobRecord) -> tuple[JobRecord, str]:
     pieces: list[bytes] = []
     record = wait_job(store, HOST, record, pieces.append, poll_s=FAST)

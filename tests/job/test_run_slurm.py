@@ -25,11 +25,6 @@ FAST = (0.1, 0.5)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "state")
-
-
-@pytest.fixture
 def on(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
     """Make the session's cluster the one that this process talks to."""
     return use(slurm, monkeypatch)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,15 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 ASKED = ("submit", "--site", "generic-slurm", "--mpi", "none", "--time", "5m")
 RANKS = 'echo "rank $RANK of $WORLD_SIZE, number $LOCAL_RANK, on $(hostname)"'
-
-
-def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
 
 
 @pytest.fixture(autouse=True)

@@ -111,12 +111,6 @@ def test_a_source_that_is_not_there_is_refused_before_anything_is_submitted(tmp_
 ON_TWO = ("submit", "--site", "generic-slurm", "--nodes", "2", "--tasks-per-node", "1", "--time", "5m")
 
 
-@pytest.fixture
-def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
-    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
-    return slurm
-
-
 def on_the_nodes(cluster: Slurm) -> list[str]:
     """What all nodes have in the folder of the tests."""
     command = "find /dev/shm/stage -mindepth 1 2> /dev/null || :"

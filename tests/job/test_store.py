@@ -41,11 +41,6 @@ for i in range(int(sys.argv[2])):
 """
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "state")
-
-
 def writer(store: Store, count: int, name: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     words = [sys.executable, "-c", WRITER, str(store.root), str(count), name]

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm, Sshd
 
 pytestmark = pytest.mark.slurm
@@ -35,11 +35,6 @@ def login(server: Sshd, tmp_path: Path) -> Path:
 
 def connections(server: Sshd) -> int:
     return (server.folder / "sshd.log").read_text().count("Accepted publickey")
-
-
-def hpclaunch(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hpclaunch", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
 def test_a_sync_that_fails_is_a_failure_of_the_job(login: Path, tmp_path: Path) -> None:

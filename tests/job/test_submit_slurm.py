@@ -13,6 +13,7 @@ import pytest
 
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.package_data import resource_dir
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 pytestmark = pytest.mark.slurm
@@ -20,20 +21,10 @@ MODULEFILES = Path(__file__).parent.parent / "data" / "modulefiles"
 TRAIN = ("mnist", "--", "--dataset", "synthetic", "--epochs", "1")
 
 
-def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
-
-
 def record_of(job: str) -> dict[str, Any]:
     path = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job / "record.json"
     document: dict[str, Any] = json.loads(path.read_text())
     return document
-
-
-@pytest.fixture
-def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
-    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
-    return slurm
 
 
 @pytest.fixture

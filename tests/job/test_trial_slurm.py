@@ -26,12 +26,6 @@ def kept() -> list[str]:
 
 
 @pytest.fixture
-def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
-    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
-    return slurm
-
-
-@pytest.fixture
 def drained(on_slurm: Slurm) -> Iterator[Slurm]:
     """Two of the four nodes are drained."""
     on_slurm.run("scontrol", "update", "nodename=n3,n4", "state=drain", "reason=trial")

@@ -13,17 +13,12 @@ from typing import Any
 
 import pytest
 
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 pytestmark = pytest.mark.slurm
 HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
 USUAL = ("--site", "generic-slurm", "--time", "5m", "--mpi", "none", "--no-test-only")
-
-
-def hpclaunch(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*HPCLAUNCH, *words], capture_output=True, text=True, env={**os.environ, **environment}
-    )
 
 
 def submit(*words: str) -> str:
@@ -249,7 +244,7 @@ def test_what_a_users_environment_asks_of_sbatch_is_not_above_the_script(
     environment = {f"SBATCH_{name}": value for name, value in {**wishes, "PARTITION": "dev"}.items()}
     go = tmp_path / "go"
     words = ("--name", "mine", "--", "bash", "-c", f"echo $SLURM_JOB_NAME; {until(go)}")
-    answer = hpclaunch("submit", *USUAL, *words, **environment)
+    answer = hpclaunch("submit", *USUAL, *words, env={**os.environ, **environment})
     record = record_of(job := answer.stdout.strip())
     assert record["state"] == "queued"  # sbatch did not wait
     shown = on_slurm.run("scontrol", "-o", "show", "job", record["scheduler_id"]).stdout

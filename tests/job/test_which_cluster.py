@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from hpclaunch.job.refresh import refresh, refresh_all
 from hpclaunch.job.store import Store
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.scheduler.registry import get_scheduler
+from tests.own_process import hpclaunch as call
 from tests.testbed.cluster import Slurm
 from tests.testbed.kit import contract_script, new_record, output_directives, submit
 
@@ -49,10 +48,6 @@ def clusters(east_and_west: Clusters, monkeypatch: pytest.MonkeyPatch) -> Cluste
 
 def be_on(cluster: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_CONF", str(cluster.conf))
-
-
-def call(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
 
 
 def stranger(cluster: Slurm, tmp_path: Path) -> str:

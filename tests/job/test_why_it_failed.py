@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 # Rank 1 fails; the other ranks are ended because of it, and their exit code is higher.
@@ -19,10 +18,6 @@ trap 'kill $!; exit 143' TERM
 if [ "$RANK" = 1 ]; then python3 -c 'import no_such_module'; exit 7; fi
 sleep 600 & wait
 """
-
-
-def hpclaunch(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
 
 
 def ended(*words: str) -> dict[str, Any]:

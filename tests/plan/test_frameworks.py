@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from hpclaunch.plan.settings import JobSettings, merge
 from hpclaunch.plan.zero_stage import deepspeed_config
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 RENDEZVOUS = {"MASTER_ADDR", "MASTER_PORT"}
@@ -47,11 +47,6 @@ def planned(site: str, *argv: str, **asked: Any) -> LaunchPlan:
     request = JobRequest(site=site, command=Command(argv=argv or ("python", "x.py")), **asked)
     profile = load_site(site)
     return make_plan(request, profile, site_topology(profile), JobPlace())
-
-
-def hpclaunch(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "hpclaunch", *words]
-    return subprocess.run(line, capture_output=True, text=True, **options)
 
 
 def ranks(output: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hpclaunch.job.store import Store
 from tests.testbed.cluster import (
     Slurm,
     Sshd,
@@ -178,3 +179,16 @@ def _server(cluster: Slurm | None = None) -> Iterator[Sshd]:
         yield server.start()
     finally:
         server.stop()
+
+
+@pytest.fixture
+def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> Slurm:
+    """A Slurm whose commands this test and its programs call."""
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    return slurm
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A folder of records that no other test knows."""
+    return Store(tmp_path / "state")

@@ -26,23 +26,10 @@ from tests.train.mpirun import (
     run_program,
     run_ranks,
     train,
-    write_digits,
 )
 
 ODD_RANK = (sys.executable, "-m", "tests.train.ranks.odd_rank")
 OVERLAP = ("--overlap", "--fusion-bytes", "65536")
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few digits: 301 to train on, so that the last step is short and unequal."""
-    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
-
-
-@pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For the larger network: 101, so that the last step is short and unequal."""
-    return write_digits(tmp_path_factory.mktemp("few"), 101, 20)
 
 
 def tensors_of(lengths: list[int]) -> list[Tensor]:

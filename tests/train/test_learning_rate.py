@@ -12,7 +12,7 @@ import pytest
 from hpclaunch.train.learning_rate import DECAYS, SCALINGS, Schedule
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_options import Options
-from tests.train.mpirun import RUNNER, run_ranks, train, write_digits
+from tests.train.mpirun import RUNNER, run_ranks, train
 
 
 def test_without_options_the_rate_is_constant() -> None:
@@ -110,11 +110,6 @@ def test_a_decay_without_a_second_step_is_refused() -> None:
     with pytest.raises(BadRequestError, match="--decay cosine has no effect: a run of 1 epoch"):
         Options(epochs=1, decay="cosine").schedule(ranks=1).check(steps_per_epoch=1)
     Options(epochs=1, decay="cosine").schedule(ranks=1).check(steps_per_epoch=2)
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
 
 
 @pytest.mark.mpi

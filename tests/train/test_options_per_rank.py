@@ -9,15 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.mpirun import RUNNER, Answer, environment, mpiexec, refusals, write_digits
+from tests.train.mpirun import RUNNER, Answer, environment, mpiexec, refusals
 
 pytestmark = pytest.mark.mpi
 LIMIT_S = 60
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
 
 
 def run_each(*by_rank: Sequence[str | Path], before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:

@@ -19,7 +19,7 @@ from hpclaunch.train.checkpoint import read_checkpoint
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
 from hpclaunch.train.engine.optimizers import OPTIMIZERS
 from tests.horovod.builds import in_venv
-from tests.train.mpirun import environment, write_digits
+from tests.train.mpirun import environment
 
 VENV = Path(os.environ["HPCLAUNCH_TEST_HOROVOD"])
 PYTHON = str(VENV / "bin" / "python")
@@ -149,12 +149,6 @@ def test_gradients_are_final_when_they_are_told(model: str, engines: dict[str, A
 
 
 # --- training -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """301 to train on, so that in the last step of 50 one rank has an image and the other none."""
-    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
 
 
 def parameters(folder: Path) -> Any:

@@ -17,14 +17,9 @@ from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_report import EventLog, Reporter, step_facts
 from tests.train.interrupted import killed
 from tests.train.live_terminal import TRAINING, check_live, run_on_terminal
-from tests.train.mpirun import ROOT, RUNNER, environment, mpiexec, run_ranks, train, write_digits
+from tests.train.mpirun import ROOT, RUNNER, environment, mpiexec, run_ranks, train
 
 FACTS = step_facts(2, 17, 12_345.6, 0.12, Sums(loss=50.0, correct=90, images=100))
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
 
 
 def events(path: Path) -> list[dict[str, Any]]:

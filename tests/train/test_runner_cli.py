@@ -18,11 +18,6 @@ from hpclaunch.train.launch_environment import launcher_local_rank, launcher_ran
 from tests.train.mpirun import RUNNER, Answer, environment, refusals, run_ranks, train, write_digits
 
 
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
-
-
 @pytest.mark.mpi
 def test_two_ranks_learn_synthetic_digits() -> None:
     result = train(2, "--dataset", "synthetic", "--model", "mlp", "--epochs", "2")

@@ -13,14 +13,9 @@ import pytest
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.stop_signals import checkpoint_exit_code
 from tests.train.interrupted import killed, signalled
-from tests.train.mpirun import train, write_digits
+from tests.train.mpirun import train
 
 COMMON = ("--batch-size", "4", "--epochs", "14", "--seed", "5")
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
 
 
 @functools.cache

@@ -22,15 +22,9 @@ from hpclaunch.train.growing_json import GrowingArray
 from hpclaunch.train.timeline_writer import Timeline
 from tests.how_much import examples
 from tests.train.interrupted import killed
-from tests.train.mpirun import RUNNER, environment, run_program, run_ranks, train, write_digits
+from tests.train.mpirun import RUNNER, environment, run_program, run_ranks, train
 
 Event = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few digits: 301 to train on."""
-    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
 
 
 def read(path: Path) -> list[Event]:

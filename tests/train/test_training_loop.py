@@ -17,21 +17,9 @@ import psutil
 import pytest
 
 from hpclaunch.train.checkpoint import read_checkpoint
-from tests.train.mpirun import RUNNER, environment, mpiexec, run_program, run_ranks, train, write_digits
+from tests.train.mpirun import RUNNER, environment, mpiexec, run_program, run_ranks, train
 
 pytestmark = pytest.mark.mpi
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few digits: 301 to train on, so that the last step is short and unequal."""
-    return write_digits(tmp_path_factory.mktemp("digits"), 301, 50)
-
-
-@pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For the larger network: 101, so that the last step is short and unequal."""
-    return write_digits(tmp_path_factory.mktemp("few"), 101, 20)
 
 
 @pytest.mark.parametrize("ranks", [3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (2, 4))])

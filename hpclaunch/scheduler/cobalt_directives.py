@@ -10,9 +10,7 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
-    last_directive,
     name_set,
-    whole_number,
 )
 from hpclaunch.scheduler.option_words import GnuOptions
 
@@ -30,9 +28,9 @@ _VALUED = name_set(
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
     return RequestedResources(
-        nodes=given_number(last_directive(directives, "nodecount"), whole_number),
-        tasks=given_number(last_directive(directives, "proccount"), whole_number),
-        walltime_s=given_number(last_directive(directives, "time"), cobalt_time_s),
+        nodes=given_number(directives, "nodecount"),
+        tasks=given_number(directives, "proccount"),
+        walltime_s=given_number(directives, "time", cobalt_time_s),
     )
 
 

@@ -208,15 +208,16 @@ def last_directive(directives: Iterable[Directive], name: str) -> Directive | No
     return found[-1] if found else None
 
 
-def given_number(found: Directive | None, read: Callable[[str], int | None]) -> Given | None:
-    """Return the number that a directive gives, None where there is no directive or no number."""
-    if found is None:
-        return None
-    value = read(found.value or "")
-    return Given(value, found.line, found.text) if value is not None else None
-
-
 def whole_number(text: str | None) -> int | None:
     """Read a count of up to nine digits; None for any other text."""
     text = (text or "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
+
+
+def given_number(
+    directives: Iterable[Directive], name: str, read: Callable[[str], int | None] = whole_number
+) -> Given | None:
+    """Return the number that the last directive with this option name gives; None: no directive or number."""
+    found = last_directive(directives, name)
+    value = read(found.value or "") if found else None
+    return Given(value, found.line, found.text) if found and value is not None else None

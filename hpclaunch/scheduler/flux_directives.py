@@ -10,9 +10,7 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
-    last_directive,
     name_set,
-    whole_number,
 )
 from hpclaunch.scheduler.option_words import GnuOptions
 
@@ -32,8 +30,8 @@ _UNIT_S = {"": 60, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
     return RequestedResources(
-        nodes=given_number(last_directive(directives, "nodes"), whole_number),
-        walltime_s=given_number(last_directive(directives, "time-limit"), flux_time_s),
+        nodes=given_number(directives, "nodes"),
+        walltime_s=given_number(directives, "time-limit", flux_time_s),
     )
 
 

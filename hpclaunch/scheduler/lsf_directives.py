@@ -12,7 +12,6 @@ from hpclaunch.scheduler.directive_reader import (
     Given,
     RequestedResources,
     given_number,
-    last_directive,
     name_set,
     whole_number,
 )
@@ -37,8 +36,8 @@ def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    nodes = given_number(last_directive(directives, "nnodes"), whole_number)
-    tasks = given_number(last_directive(directives, "n"), _most_slots)
+    nodes = given_number(directives, "nnodes")
+    tasks = given_number(directives, "n", _most_slots)
     per_node = _found(directives, "R", _PER_NODE)
     if nodes is None and tasks and per_node and per_node.value:
         nodes = tasks._replace(value=-(-tasks.value // per_node.value))
@@ -47,7 +46,7 @@ def _requested(directives: Sequence[Directive]) -> RequestedResources:
         tasks=tasks,
         tasks_per_node=per_node,
         gpus_per_node=_found(directives, "gpu", _GPU_COUNT),
-        walltime_s=given_number(last_directive(directives, "W"), lsf_time_s),
+        walltime_s=given_number(directives, "W", lsf_time_s),
     )
 
 

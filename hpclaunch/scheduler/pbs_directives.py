@@ -73,10 +73,10 @@ def _chunks(select: str) -> list[_Chunk]:
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    walltime = given_number(last_directive(directives, "l:walltime"), pbs_time_s)
+    walltime = given_number(directives, "l:walltime", pbs_time_s)
     select = last_directive(directives, "l:select")
     if select is None:
-        nodes = given_number(last_directive(directives, "l:nodes"), _node_count)
+        nodes = given_number(directives, "l:nodes", _node_count)
         return RequestedResources(nodes=nodes, walltime_s=walltime)
     line, chunks = select.line, _chunks(select.value or "")
 

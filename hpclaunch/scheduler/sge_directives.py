@@ -11,7 +11,6 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
-    last_directive,
     name_set,
     whole_number,
 )
@@ -51,8 +50,8 @@ _ON_ONE_HOST = re.compile(
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    walltime = given_number(last_directive(directives, "l:h_rt"), pbs_time_s)
-    slots = given_number(last_directive(directives, "pe"), _slots)
+    walltime = given_number(directives, "l:h_rt", pbs_time_s)
+    slots = given_number(directives, "pe", _slots)
     if slots and _ON_ONE_HOST.match(slots.text):  # perhaps ranks, perhaps threads of one process
         return RequestedResources(nodes=slots._replace(value=1), cpus_per_node=slots, walltime_s=walltime)
     return RequestedResources(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hpclaunch.scheduler.directive_reader import (
     COMPONENT_SEPARATORS,
     Directive,
     DirectiveReader,
-    Given,
     RequestedResources,
     given_number,
-    last_directive,
     name_set,
     whole_number,
 )
@@ -64,20 +62,18 @@ _GRES_GPUS = re.compile(r"(?:gres[/:])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    def number(option: str, read: Callable[[str], int | None] = whole_number) -> Given | None:
-        return given_number(last_directive(directives, option), read)
-
     return RequestedResources(
-        nodes=number("nodes", _most_nodes),
-        tasks=number("ntasks"),
-        tasks_per_node=number("ntasks-per-node"),
-        cpus_per_task=number("cpus-per-task"),
-        cpus_per_gpu=number("cpus-per-gpu"),
-        gpus=number("gpus", _gpu_count),
-        gpus_per_node=number("gpus-per-node", _gpu_count) or number("gres", _gres_gpus),
-        gpus_per_task=number("gpus-per-task", _gpu_count),
-        threads_per_core=number("threads-per-core"),
-        walltime_s=number("time", slurm_time_s),
+        nodes=given_number(directives, "nodes", _most_nodes),
+        tasks=given_number(directives, "ntasks"),
+        tasks_per_node=given_number(directives, "ntasks-per-node"),
+        cpus_per_task=given_number(directives, "cpus-per-task"),
+        cpus_per_gpu=given_number(directives, "cpus-per-gpu"),
+        gpus=given_number(directives, "gpus", _gpu_count),
+        gpus_per_node=given_number(directives, "gpus-per-node", _gpu_count)
+        or given_number(directives, "gres", _gres_gpus),
+        gpus_per_task=given_number(directives, "gpus-per-task", _gpu_count),
+        threads_per_core=given_number(directives, "threads-per-core"),
+        walltime_s=given_number(directives, "time", slurm_time_s),
     )
 
 

@@ -17,8 +17,7 @@ from hpclaunch.binding.binding_documents import (
     RankDocument,
     TopologyDocument,
 )
-from hpclaunch.binding.node_binding import NodeBinding, RankBinding
-from hpclaunch.binding.rank_table import rank_table
+from hpclaunch.binding.node_binding import NodeBinding, RankBinding, rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import document_text

@@ -13,8 +13,7 @@ from hpclaunch.binding.binding_documents import Finding, ListDocument, ListedRan
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.gpu_shares import share_gpus
 from hpclaunch.binding.locality import Locality, cpus_in_words
-from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding
-from hpclaunch.binding.rank_table import rank_table
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding, rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Gpu, NodeTopology

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.text_table import text_table
 
 Order = Literal["gpu", "numa"]
 
@@ -43,3 +47,19 @@ class NodeBinding(msgspec.Struct, frozen=True, kw_only=True):
     ranks: tuple[RankBinding, ...]
     notes: tuple[str, ...] = ()
     """What the user should know: unknown NUMA nodes, shared cores, idle cores."""
+
+
+def rank_table(ranks: Sequence[RankBinding], heading: str, last_column: Sequence[str]) -> str:
+    """Return one line per rank, ``-`` for nothing or unknown; ``last_column`` has one cell per rank."""
+    rows = [
+        (
+            str(rank.local_rank),
+            format_cpu_list(rank.cpus) or "-",
+            format_cpu_list(rank.numa) or "-",
+            format_cpu_list(rank.l3) or "-",
+            ",".join(map(str, rank.gpus)) or "-",
+            last,
+        )
+        for rank, last in zip(ranks, last_column, strict=True)
+    ]
+    return text_table(rows, ("rank", "CPUs", "NUMA", "L3", "GPU", heading))

@@ -107,8 +107,8 @@ def _page(loaded: Loaded) -> str:
     """Return a profile for reading: each part with its keys and the sources of its facts."""
     import msgspec
 
+    from hpclaunch.site.fact_sources import unknown_facts
     from hpclaunch.site.load_profile import profile_digest
-    from hpclaunch.site.unknown_facts import unknown_facts
     from hpclaunch.site.yaml_tree import show_path
 
     profile = loaded.profile

@@ -13,7 +13,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.job.array_status import job_of_array
 from hpclaunch.job.ask_scheduler import is_last_known
 from hpclaunch.job.attached_nodes import PYTHON, SSH
-from hpclaunch.job.node_programs import STANDS, one_text
+from hpclaunch.job.job_files import STANDS, one_text
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.stacks_document import stacks_document
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL

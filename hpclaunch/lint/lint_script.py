@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Set
 import msgspec
 
 from hpclaunch.lint import rules as _rules  # noqa: F401  importing them registers them
-from hpclaunch.lint.batch_script import Script, read_script
+from hpclaunch.lint.batch_script import Script, placeholder_in, read_script
 from hpclaunch.lint.lint_rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule, Violation
-from hpclaunch.lint.placeholders import placeholder_in
 from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.site.schema import SiteProfile
 

@@ -15,8 +15,7 @@ from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.own_script import binds_of, is_bind, request_lines
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
-from hpclaunch.port.port_variables import fill_in, port_variable
-from hpclaunch.port.variable_groups import group_of
+from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import is_directive_like

@@ -8,7 +8,6 @@ from itertools import groupby
 
 from hpclaunch.site.profile_rules import structs_of
 from hpclaunch.site.schema import SiteProfile, Source
-from hpclaunch.site.unknown_facts import unknown_facts
 
 _GROUPS = {"production": "In operation", "historic": "Switched off"}
 """Status of a profile -> heading; generic profiles describe no machine."""
@@ -99,3 +98,31 @@ def _row(source: Source, facts: tuple[str, ...]) -> str:
 def _plain(text: str) -> str:
     """Return text without anything that Markdown or a table reads as its own."""
     return re.sub(r"([\\|*<\[\]`])", r"\\\1", text)
+
+
+def unknown_facts(profile: SiteProfile) -> tuple[str, ...]:
+    """Return the facts that every machine has and this profile leaves out: they are unknown, not "none"."""
+    node, fabric, links = profile.node, profile.fabric, profile.links
+    gpus = len(node.gpus) if node else 0
+    missing = {
+        "billing": profile.billing is None,
+        "queues": not profile.queues,
+        "node": node is None,
+        "node.numa": node is not None and not node.numa,
+        "node.memory_gib": node is not None and node.memory_gib is None,
+        "node.count": node is not None and node.count is None,
+        "node.nics": node is not None and not node.nics,
+        "links.nic": links.nic is None,
+        "links.gpu_gpu": links.gpu_gpu is None and gpus > 1,
+        "links.cpu_gpu": links.cpu_gpu is None and gpus > 0,
+        "mpi.implementation": profile.mpi.implementation is None,
+        "fabric.kind": fabric.kind == "unknown",
+        "fabric.network": fabric.network is None,
+        "fabric.allreduce": not fabric.allreduce,
+        "software.container": profile.software.container is None,
+        "storage": not profile.storage,
+        "internet_on_compute": profile.internet_on_compute is None,
+        "retired.since": profile.retired is not None and profile.retired.since is None,
+        "retired.successor": profile.retired is not None and profile.retired.successor is None,
+    }
+    return tuple(key for key, is_missing in missing.items() if is_missing)

@@ -21,7 +21,7 @@ from hpclaunch.lint.bind_lists import (
     unset_in_lists,
 )
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.lint_rule import Context, Edit, Rule, Severity, Violation, register, rule
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.shell_syntax import Word
 
 _BLANK = r"[ \t\r\n]+"
@@ -119,94 +119,6 @@ def _unquoted_assignments(script: Script) -> Iterator[Violation]:
             yield Violation(one.line, message, _ONE_WORD, edits=(edit,))
 
 
-# Problem, as hpclaunch.binding.judge_masks names it -> its rule.
-_PROBLEMS: dict[str, Rule] = {
-    "unparsable": Rule(
-        id="bind-list-unreadable",
-        severity="error",
-        what="An entry of a bind list is neither a mask nor a CPU number.",
-        why="srun refuses the list.",
-        remedy="Masks are hexadecimal (`0xfe00`), maps are CPU numbers (`49`).",
-        bad="srun --cpu-bind=mask_cpu:0xfe,0xgg ./app",
-        good="srun --cpu-bind=mask_cpu:0xfe,0xfe00 ./app",
-    ),
-    "empty": Rule(
-        id="bind-list-empty",
-        severity="error",
-        what="A bind list is empty, or a mask in it names no CPU.",
-        why="An empty mask binds nothing: srun refuses it, or the rank runs on any CPU.",
-        remedy="Name at least one CPU per rank.",
-        bad="srun --cpu-bind=mask_cpu:0x0,0xfe00 ./app",
-        good="srun --cpu-bind=mask_cpu:0xfe,0xfe00 ./app",
-    ),
-    "outside": Rule(
-        id="bind-outside-node",
-        severity="error",
-        what="A mask or map names CPUs that the site's nodes do not have.",
-        why="srun refuses it: CPU binding outside of job step allocation.",
-        remedy="Name CPUs of the node.",
-        bad="# on a node of 128 CPUs\nsrun --cpu-bind=map_cpu:1,129 ./app",
-        good="srun --cpu-bind=map_cpu:1,9 ./app",
-    ),
-    "reserved": Rule(
-        id="bind-reserved-cores",
-        severity="error",
-        what="A mask or map names cores that the site reserves for the system.",
-        why="A job that names a reserved core fails (LUMI-G: the first core of each L3 group).",
-        remedy="Leave them out: `hpclaunch topology --site SITE --format srun` prints a correct list.",
-        bad="# LUMI-G reserves core 48\nsrun --cpu-bind=map_cpu:48,57 ./app",
-        good="srun --cpu-bind=map_cpu:49,57 ./app",
-    ),
-    "shared": Rule(
-        id="bind-shared-cores",
-        severity="error",
-        what="Masks overlap: two ranks get the same cores. Equal masks with a core per rank are right.",
-        why="They take turns on these cores, at half the speed, while other cores are idle.",
-        remedy="Give each rank its own cores.",
-        bad="srun --cpu-bind=mask_cpu:0xfe,0xfc ./app",
-        good="srun --cpu-bind=mask_cpu:0xfe,0xfe00 ./app",
-    ),
-    "crosses-numa": Rule(
-        id="bind-crosses-numa",
-        severity="warning",
-        what="A rank's CPUs are on several NUMA nodes although one NUMA node has enough.",
-        why="Part of the rank's memory is then far from part of its cores.",
-        remedy="Use CPUs of one NUMA node.",
-        bad="# LUMI-G: cores 15 and 17 are on NUMA nodes 0 and 1\nsrun --cpu-bind=mask_cpu:0x28000 ./app",
-        good="srun --cpu-bind=mask_cpu:0x60000 ./app",
-    ),
-    "crosses-l3": Rule(
-        id="bind-crosses-l3",
-        severity="warning",
-        what="A rank's CPUs are in more L3 groups than needed.",
-        why="The rank's threads do not share a cache.",
-        remedy="Use CPUs of one L3 group.",
-        bad="# LUMI-G: cores 7 and 9 share no cache\nsrun --cpu-bind=mask_cpu:0x280 ./app",
-        good="srun --cpu-bind=mask_cpu:0x600 ./app",
-    ),
-    "wrong-gpu": Rule(
-        id="bind-far-from-gpu",
-        severity="warning",
-        what="A rank's CPUs are not near the GPU of its local rank.",
-        why="Data between the rank and its GPU crosses the node. This is not reported where the script itself"
-        " assigns GPUs to ranks in another order.",
-        remedy="Order the list by GPU, or give each rank the GPU next to its cores.",
-        bad="# LUMI-G: GPU 0 is next to cores 48-55\nsrun --cpu-bind=map_cpu:1,9,17,25,33,41,49,57 ./app",
-        good="srun --cpu-bind=map_cpu:49,57,17,25,1,9,33,41 ./app",
-    ),
-    "count": Rule(
-        id="bind-list-count",
-        severity="warning",
-        what="A bind list has more or fewer entries than there are ranks per node.",
-        why="If there are too few, Slurm starts again at the first entry, and two ranks share cores. Entries"
-        " that are never used are a note.",
-        remedy="Give one entry per rank of a node.",
-        bad="srun --ntasks-per-node=4 --cpu-bind=map_cpu:1,9,17 ./app",
-        good="srun --ntasks-per-node=4 --cpu-bind=map_cpu:1,9,17,25 ./app",
-    ),
-}
-
-
 def _judged(problem: str, context: Context) -> Iterator[Violation]:
     """Report one problem of each list, for all its ranks in one message."""
     for entry in bind_lists(context):
@@ -295,11 +207,21 @@ def _starts_wrapper(launch: Launch) -> bool:
     )
 
 
-RULE_OF_PROBLEM = {problem: rule.id for problem, rule in _PROBLEMS.items()}
+RULE_OF_PROBLEM = {
+    "unparsable": "bind-list-unreadable",
+    "empty": "bind-list-empty",
+    "outside": "bind-outside-node",
+    "reserved": "bind-reserved-cores",
+    "shared": "bind-shared-cores",
+    "crosses-numa": "bind-crosses-numa",
+    "crosses-l3": "bind-crosses-l3",
+    "wrong-gpu": "bind-far-from-gpu",
+    "count": "bind-list-count",
+}
 """Problem of a list of cores, as ``judge`` names it -> the rule that explains it."""
 
-for _problem, _rule in _PROBLEMS.items():
-    register(_rule, partial(_judged, _problem))
+for _problem, _rule_id in RULE_OF_PROBLEM.items():
+    rule(_rule_id)(partial(_judged, _problem))
 
 
 @rule("bind-needs-whole-node")

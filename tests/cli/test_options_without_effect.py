@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from hpclaunch.cli.main import program
+from tests.own_process import hpclaunch
 
 GENERIC = ("--site", "generic-slurm")
 LUMI = ("--site", "lumi-g", "--account", "project_465000001")
@@ -103,6 +102,6 @@ def test_an_undocumented_plugin_is_told(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_the_commands_exit_code_is_that_of_the_process() -> None:
     words = ("submit", "--site", "local", "--account", "p", "--", "true")
-    done = subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
+    done = hpclaunch(*words)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("hpclaunch: --account has no effect")

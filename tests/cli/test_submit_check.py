@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.own_process import hpclaunch
+
 
 def submit(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "hpclaunch", "submit", "--site", "local", "--tasks", "2", *words]
-    return subprocess.run(line, capture_output=True, text=True, cwd=folder)
+    return hpclaunch("submit", "--site", "local", "--tasks", "2", *words, cwd=folder)
 
 
 def no_job_is_known() -> bool:
-    answer = subprocess.run(
-        [sys.executable, "-m", "hpclaunch", "jobs", "--json"], capture_output=True, text=True
-    )
+    answer = hpclaunch("jobs", "--json")
     return json.loads(answer.stdout) == []  # type: ignore[no-any-return]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from hpclaunch.scheduler.scheduler_interface import Allocation
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from tests.own_process import hpclaunch
 
 pytestmark = pytest.mark.slow
 
@@ -18,8 +18,7 @@ SALLOC = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_CPUS_PER_N
 
 
 def submit(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hpclaunch", "submit", "--site", "generic-slurm", *words]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    return hpclaunch("submit", "--site", "generic-slurm", *words, env={**os.environ, **environment})
 
 
 def test_an_allocation_is_read_from_slurms_variables() -> None:
@@ -83,7 +82,6 @@ def test_what_does_not_go_together_is_refused(words: tuple[str, ...], code: int,
 def test_pbs_cannot_leave_nodes_out(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text("exclude: [n1]\nsite: generic-pbs\n")
-    command = [sys.executable, "-m", "hpclaunch", "submit", "--file", str(file), "--dry-run", "--", "true"]
-    answer = subprocess.run(command, capture_output=True, text=True)
+    answer = hpclaunch("submit", "--file", str(file), "--dry-run", "--", "true")
     assert answer.returncode == 3
     assert "PBS has no option that leaves nodes out (n1)" in answer.stderr

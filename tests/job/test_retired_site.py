@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.retired_site import refuse_submission, retired_sentence
+from tests.own_process import hpclaunch
 
 PROFILE = """\
 schema: 1
@@ -35,8 +35,7 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def submit(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hpclaunch", "submit", "--site", "summit", "--account", "ABC123", *words]
-    return subprocess.run(command, capture_output=True, text=True)
+    return hpclaunch("submit", "--site", "summit", "--account", "ABC123", *words)
 
 
 @pytest.mark.slow

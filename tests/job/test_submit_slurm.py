@@ -75,8 +75,7 @@ def test_names_paths_and_arguments_arrive_exactly_as_given(on_slurm: Slurm, tmp_
     (tmp_path / "job.yaml").write_text(json.dumps({"env": {"TEXT": text}, "account": "a.b+c@d/e,f:1"}))
     words = ("submit", "--site", "generic-slurm", "--mpi", "none", "--name", name, "--wait", "--json")
     more = ("--file", str(tmp_path / "job.yaml"), "--directive", '--comment="it\'s mine #1"', "--")
-    command = [sys.executable, "-m", "hpclaunch", *words, *more, sys.executable, "-c", SAY, *HOSTILE]
-    answer = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    answer = hpclaunch(*words, *more, sys.executable, "-c", SAY, *HOSTILE, cwd=folder)
     assert answer.returncode == 0, answer.stderr
     (line,) = (line for line in answer.stderr.splitlines() if line.startswith("GOT "))
     assert json.loads(line.partition(" ")[2]) == [str(folder), name, text, HOSTILE]
@@ -148,9 +147,7 @@ def test_lumi_gs_masks_hold_inside_an_allocation(on_lumig: Slurm, gpus: tuple[st
         f"echo $(cat {on_lumig.lab}/cpus/$$) GPU $SLURM_STEP_GPUS",
     )
     salloc = ("salloc", "-N2", "--exclusive", *gpus, "-t", "5")
-    answer = subprocess.run(
-        [*salloc, sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True
-    )
+    answer = hpclaunch(*words, before=salloc)
     assert answer.returncode == 0, answer.stderr + answer.stdout
     lists = [line for line in answer.stdout.splitlines() if line[:1].isdigit()]
     assert len(lists) == 16

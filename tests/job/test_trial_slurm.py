@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 pytestmark = pytest.mark.slurm
@@ -17,8 +17,7 @@ pytestmark = pytest.mark.slurm
 
 def submit(*words: str) -> subprocess.CompletedProcess[str]:
     usual = ("--site", "generic-slurm", "--time", "5m", "--mpi", "none")
-    command = [sys.executable, "-m", "hpclaunch", "submit", *usual, *words, "--", "true"]
-    return subprocess.run(command, capture_output=True, text=True)
+    return hpclaunch("submit", *usual, *words, "--", "true")
 
 
 def kept() -> list[str]:

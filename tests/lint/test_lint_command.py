@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
 from hpclaunch.site.load_profile import load_all
 from tests.in_process import hpclaunch_here
 from tests.lint.cases import DATA
+from tests.own_process import hpclaunch
 
 pytestmark = pytest.mark.slow
 
@@ -184,8 +184,7 @@ def test_a_baseline_hides_what_was_there_before(tmp_path: Path) -> None:
 
 def test_colours_are_for_those_who_want_them(tmp_path: Path) -> None:
     (tmp_path / "a.sh").write_text(PIPE)
-    command = [sys.executable, "-m", "hpclaunch", "--color", "always", "lint", "a.sh"]
-    coloured = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    coloured = hpclaunch("--color", "always", "lint", "a.sh", cwd=tmp_path)
     assert "a.sh:3: \x1b[31m\x1b[1merror\x1b[0m: " in coloured.stdout
     assert "\x1b" not in run_lint("a.sh", cwd=tmp_path).stdout
 

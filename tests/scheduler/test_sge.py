@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from hpclaunch.scheduler.sge import SCHEDULER as SGE
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.retired_site import refuse_submission
 from hpclaunch.site.schema import Queue, SiteProfile
+from tests.own_process import hpclaunch
 from tests.scheduler.directive_options import active, requested
 
 
@@ -133,7 +133,6 @@ def test_sites_new_knows_its_qsub_from_that_of_pbs(tmp_path: Path) -> None:
         (tmp_path / program).write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / program).chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "hpclaunch", "sites", "new", "mine"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    done = hpclaunch("sites", "new", "mine", env=env)
     assert done.returncode == 3
     assert "this machine has Grid Engine (qconf is here)" in done.stderr

@@ -18,6 +18,7 @@ from hpclaunch.software import easyconfig
 from hpclaunch.software.easyconfig import RECIPES, RELEASE, EasyConfig, Recipe, parse_easyconfig
 from hpclaunch.software.install_plan import plan_install
 from hpclaunch.software.install_steps import job_text, script
+from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
 pytestmark = pytest.mark.slow
@@ -141,13 +142,6 @@ def test_a_planned_installation_ends_in_a_job_that_runs_with_it(
         "--wait",
     )
     program = ("--", "python3", "-c", "import jax; print(jax.__version__)")
-    job = subprocess.run(
-        [sys.executable, "-m", "hpclaunch", *words, *program],
-        cwd=tmp_path,
-        env={**environment, "SLURM_CONF": str(slurm.conf)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    job = hpclaunch(*words, *program, cwd=tmp_path, env={**environment, "SLURM_CONF": str(slurm.conf)})
     assert job.returncode == 0, job.stdout + job.stderr
     assert f"a toy, loaded from {tmp_path}/software/software/jax/0.1-toy/jax.py\n0.1" in job.stdout

@@ -9,8 +9,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.amd_columns import settle_numa
@@ -23,6 +21,7 @@ from hpclaunch.topology.tool_text import (
     check_size,
     clean_lines,
     cpu_list,
+    decoded_json,
     json_text,
     numa_id,
 )
@@ -137,10 +136,7 @@ def _from_json(document: str, origin: str) -> dict[int, _Facts]:
 
 
 def _json_entries(document: str, origin: str) -> list[Any]:
-    try:
-        decoded = msgspec.json.decode(document)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise BadInputError(f"{origin}: damaged JSON: {error}", _HINT) from None
+    decoded = decoded_json(document, origin, _HINT)
     entries = decoded.get("gpu_data") if isinstance(decoded, dict) else decoded
     if not isinstance(entries, list) or not entries:
         raise BadInputError(f"{origin}: JSON without a list of GPUs", _HINT)

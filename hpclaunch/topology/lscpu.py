@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, NumaNode
@@ -23,6 +21,7 @@ from hpclaunch.topology.tool_text import (
     check_size,
     clean_lines,
     cpu_list,
+    decoded_json,
     json_text,
     numa_id,
     required_number,
@@ -74,10 +73,7 @@ def _text_fields(lines: list[Line], has_table: bool) -> list[_Field]:
 
 def _json_fields(document: str, origin: str) -> Iterator[_Field]:
     """Walk ``{"lscpu": [{"field": "CPU(s):", "data": "8", "children": [...]}]}``; empty data is null."""
-    try:
-        decoded = msgspec.json.decode(document)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise BadInputError(f"{origin}: damaged JSON: {error}", _HINT) from None
+    decoded = decoded_json(document, origin, _HINT)
     entries = decoded.get("lscpu") if isinstance(decoded, dict) else None
     if not isinstance(entries, list):
         raise BadInputError(f"{origin}: JSON without a list 'lscpu'", _HINT)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import msgspec
-
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.amd_columns import settle_numa
 from hpclaunch.topology.partial import GpuFact, Partial
@@ -21,6 +19,7 @@ from hpclaunch.topology.tool_text import (
     bus_id,
     check_size,
     clean_lines,
+    decoded_json,
     json_text,
     numa_id,
     shorten,
@@ -95,10 +94,7 @@ def _put(values: _Values, key: str, value: str, number: int, origin: str) -> Non
 
 def _from_json(text: str, origin: str) -> dict[tuple[int, int], _Values]:
     """Read ``{"card0": {"(Topology) Numa Node": "0", ...}, "system": {...}}``."""
-    try:
-        document = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise BadInputError(f"{origin}: damaged JSON: {error}", _HINT) from None
+    document = decoded_json(text, origin, _HINT)
     cards: dict[tuple[int, int], _Values] = {}
     for gpu, entry in _cards(document):
         values = cards.setdefault((gpu, 0), {})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from hpclaunch.cpuset import CpuSet, parse_cpu_list
 from hpclaunch.errors import BadInputError
@@ -131,3 +133,11 @@ def bus_id(text: str) -> str | None:
         return None
     domain = int(match.group(1) or "0", 16)
     return f"{domain:04x}:{match.group(2)}:{match.group(3)}.{match.group(4)}"
+
+
+def decoded_json(document: str, origin: str, hint: str) -> Any:
+    """Return the content of a JSON document; raises BadInputError where it is damaged."""
+    try:
+        return msgspec.json.decode(document)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise BadInputError(f"{origin}: damaged JSON: {error}", hint) from None

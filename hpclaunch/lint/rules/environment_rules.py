@@ -12,7 +12,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.rendezvous_ports import fixed_ports
-from hpclaunch.lint.shell_syntax import Assignment, Command, Part, variable_name
+from hpclaunch.shell.shell_syntax import Assignment, Command, Part, variable_name
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Mpi
 

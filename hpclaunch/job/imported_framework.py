@@ -29,7 +29,6 @@ from hpclaunch.plan.script_commands import (
 )
 from hpclaunch.plan.worker_launchers import per_node_launcher
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_scheduler
 
 _MAX_SOURCE = 1_000_000
 """Bytes; a larger Python file is generated, and is not read."""
@@ -37,8 +36,8 @@ _MAX_ROUND_TRIPS = 10
 _LONGEST_PATH = 4096
 """PATH_MAX of Linux."""
 _LOOK = """
-[ -e "$1" ] || exit 1
 if [ -d "$1" ]; then printf 'folder '; exit; fi
+[ -f "$1" ] || exit 1
 if [ -x "$1" ]; then printf 'program '; else printf 'file '; fi
 head -c 256 -- "$1"
 """
@@ -85,14 +84,12 @@ def read_program(
         settings = tuple(_with_command(each, file) for each in settings)
     read = reader(request)
     request, settings = with_framework(request, settings, read)
-    queued = not site_scheduler(profile).starts_at_once
-    directives = directives_in(file.argv, read)
     return Program(
         request=request,
         settings=settings,
         notes=(
             *((file.note,) if file.note else ()),
-            *command_notes(file.argv, queued=queued, directives=directives),
+            *command_notes(file.argv, directives_in(file.argv, read)),
         ),
         problems=(file.problem,) if file.problem else (),
         commands=script_commands(file.argv, read),

@@ -10,7 +10,7 @@ from hpclaunch.plan.launcher_rules import launcher_problems
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.plan.script_commands import shell_target
+from hpclaunch.plan.script_commands import named_shell, shell_target
 from hpclaunch.plan.software_settings import software_files
 from hpclaunch.plan.wrappers import unwrap
 from hpclaunch.plan.zero_stage import deepspeed_config
@@ -39,15 +39,19 @@ def command_problems(request: JobRequest, layout: JobLayout) -> tuple[Problem, .
     return (*problems, *launcher_problems(request, layout))
 
 
-def command_notes(argv: tuple[str, ...], *, queued: bool, directives: str | None) -> tuple[str, ...]:
-    """Return notes about the words before a program; ``queued``: a batch job.
+def command_notes(argv: tuple[str, ...], directives: str | None) -> tuple[str, ...]:
+    """Return notes about the words before a program.
 
     ``directives``: how the directives begin that the started script has. Sources: conda/cli/main_run.py
-    (``--no-capture-output``, from 4.9 on) and conda's issue 10351 (signals).
+    (``--no-capture-output``, from 4.9 on), conda's issue 10351 (signals), man nohup; ranks of Open MPI 5.0.11
+    have a terminal as stdout, where nohup was seen to write into its file.
     """
     started, notes = unwrap(argv), []
-    if "nohup" in started.wrappers and queued:
-        notes.append("nohup is of no use here: a batch job goes on when the user logs out")
+    if "nohup" in started.wrappers:
+        notes.append(
+            "nohup is of no use in a job, which goes on when the user logs out; under Open MPI's mpiexec it"
+            " also takes the output away from the log, into nohup.out"
+        )
     if started.python == "conda run":
         if not {"-s", "--no-capture-output", "--live-stream"}.intersection(started.options):
             notes.append(
@@ -91,7 +95,7 @@ def _program_files(argv: tuple[str, ...]) -> list[str]:
 
 def _launched_files(argv: tuple[str, ...], at: int) -> list[str]:
     """Return the files that a command runs, ``at`` being its program; an address is none."""
-    targets = (python_target(argv), shell_target(argv))
+    targets = (python_target(argv), shell_target(argv) if named_shell(argv) else None)
     paths = [target.file for target in targets if target is not None and target.file]
     paths += [word for word in (argv[0], argv[at]) if "/" in word and not word.startswith("/")]
     return [path for path in paths if "://" not in path]
